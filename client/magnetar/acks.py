@@ -9,9 +9,12 @@ from itertools import groupby
 from operator import attrgetter
 
 from magnetar.messages import Entry, Message
-from magnetar_proto.ids import ack_set_to_mask, mask_to_ack_set
+from magnetar_proto.ids import MessageId, ack_set_to_mask, mask_to_ack_set
 
 _entry_of = attrgetter("entry")
+
+MAX_SIZES = 10_000
+"""The latest batches of which one message can be acknowledged by its id alone."""
 
 Position = tuple[int, int]
 """Ledger and entry."""
@@ -22,14 +25,17 @@ Ack = tuple[int, int, tuple[int, ...]]
 class AckTracker:
     """Collects acknowledgements of one partition; `take` hands out what must be sent.
 
-    What was taken and not confirmed must be given back with `restore`.
+    What was taken and not confirmed must be given back with `restore`.  Without `batch_indexes`
+    a batch is acknowledged once all of its messages are.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, batch_indexes: bool = True) -> None:
+        self._batch_indexes = batch_indexes
         self._whole: set[Position] = set()
         self._partial: set[Position] = set()
         self._unacked: dict[Position, int] = {}
         self._cumulative: Ack | None = None
+        self._sizes: dict[Position, int] = {}
 
     def __len__(self) -> int:
         """How many entries have acknowledgements to send."""
@@ -42,22 +48,46 @@ class AckTracker:
                 acked = 0
                 for message in run:
                     acked |= 1 << message.batch_index
-                self._ack_in_batch(entry, acked)
+                self._ack_in_batch(entry.position, entry.unacked, acked)
+            elif entry.chunks:
+                self._whole.update(entry.chunks)
             else:
                 self._whole.add(entry.position)
+
+    def delivered(self, entry: Entry) -> None:
+        """Remember the size of a batch, so that its messages can be acknowledged by their ids."""
+        sizes = self._sizes
+        if len(sizes) >= MAX_SIZES:
+            del sizes[next(iter(sizes))]
+        sizes[entry.position] = entry.metadata.num_messages_in_batch
+
+    def ack_id(self, message_id: MessageId) -> None:
+        """Acknowledge the message of an id; ValueError if it is in a batch that is not known."""
+        position = (message_id.ledger, message_id.entry)
+        if message_id.batch_index < 0:
+            self.ack_entry(position)
+            return
+        size = self._sizes.get(position)
+        if size is None:
+            raise ValueError(
+                f"{message_id} is in a batch of which this consumer knows nothing: acknowledge "
+                f"the message itself, or its whole entry by MessageId({position[0]}, {position[1]})"
+            )
+        self._ack_in_batch(position, (1 << size) - 1, 1 << message_id.batch_index)
 
     def ack_entry(self, position: Position) -> None:
         """Acknowledge a whole entry, whatever it holds."""
         self._unacked.pop(position, None)
+        self._sizes.pop(position, None)
         self._partial.discard(position)
         self._whole.add(position)
 
-    def _ack_in_batch(self, entry: Entry, acked: int) -> None:
-        position = entry.position
-        unacked = self._unacked.get(position, entry.unacked) & ~acked
+    def _ack_in_batch(self, position: Position, delivered: int, acked: int) -> None:
+        unacked = self._unacked.get(position, delivered) & ~acked
         if unacked:
             self._unacked[position] = unacked
-            self._partial.add(position)
+            if self._batch_indexes:
+                self._partial.add(position)
         else:
             self.ack_entry(position)
 
@@ -68,7 +98,14 @@ class AckTracker:
         if message.batch_index >= 0:
             count = message.entry.metadata.num_messages_in_batch
             remaining = (1 << count) - (1 << (message.batch_index + 1))
+        if remaining and not self._batch_indexes:
+            self.ack_up_to_entry((ledger, entry - 1))
+            return
         self._acknowledge_up_to((ledger, entry, mask_to_ack_set(remaining)))
+
+    def ack_up_to_entry(self, position: Position) -> None:
+        """Acknowledge everything up to the entry, all of it included."""
+        self._acknowledge_up_to((*position, ()))
 
     def _acknowledge_up_to(self, ack: Ack) -> None:
         if self._cumulative is None or _end_of(ack) > _end_of(self._cumulative):
@@ -101,7 +138,8 @@ class AckTracker:
 
     def begin_anew(self) -> None:
         """Entries will be delivered again, each with an ack set of what is left of its batch."""
-        self._unacked = {position: self._unacked[position] for position in self._partial}
+        if self._batch_indexes:
+            self._unacked = {position: self._unacked[position] for position in self._partial}
 
 
 def _end_of(ack: Ack) -> tuple[int, int, int]:

@@ -34,7 +34,9 @@ from magnetar.messages import Entry, Message, Outgoing
 from magnetar.partition_producer import Receipt
 from magnetar.producer import Producer
 from magnetar.reader import EntryReader, Reader
+from magnetar.redelivery import RedeliveryBackoff
 from magnetar.settings import Settings
+from magnetar.subscription import DeadLetterPolicy, KeyShared, Subscription
 from magnetar.tls import Tls
 from magnetar_proto.ids import EARLIEST, LATEST, MessageId
 
@@ -50,12 +52,14 @@ __all__ = [
     "Consumer",
     "CredentialsError",
     "CredentialsUnavailable",
+    "DeadLetterPolicy",
     "Denied",
     "Entry",
     "EntryReader",
     "IncompatibleSchema",
     "Insecure",
     "InvalidName",
+    "KeyShared",
     "MagnetarError",
     "Message",
     "MessageId",
@@ -73,7 +77,9 @@ __all__ = [
     "QuotaExceeded",
     "Reader",
     "Receipt",
+    "RedeliveryBackoff",
     "Settings",
+    "Subscription",
     "Tls",
     "TlsFailed",
     "TopicTerminated",

@@ -1,7 +1,8 @@
 """Keeps one producer or consumer registered with the broker that serves its topic."""
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Coroutine
+from typing import Any
 
 from magnetar.connection import Connection
 from magnetar.errors import (
@@ -38,16 +39,30 @@ class Attachment:
         """Why it will not register any more."""
         self._pool = pool
         self._settings = settings
-        self._topic = topic
+        self.topic = topic
         self._register = register
         self._failed = failed
         self._candidate: Connection | None = None
         self._reattaching: asyncio.Task[None] | None = None
         self._changed = asyncio.Event()
 
-    async def open(self) -> None:
-        """Register for the first time; raises what the broker answered, or OperationTimeout."""
-        await Retry(self._settings).in_time(self._attach, f"opening {self._topic}")
+    async def open(self, in_time: bool = True) -> None:
+        """Register for the first time; raises what the broker answered, or OperationTimeout.
+
+        Without `in_time` it may take any time.
+        """
+        if not in_time:
+            await Retry(self._settings).for_ever(self._attach)
+            return
+        await Retry(self._settings).in_time(self._attach, f"opening {self.topic}")
+
+    def start(self) -> None:
+        """Register in the background, like after a loss."""
+        if self._reattaching is None and self.error is None and self.connection is None:
+            self._reattaching = asyncio.create_task(self._begin())
+
+    async def _begin(self) -> None:
+        await self._guarded(self.open())
 
     def detached(self, connection: Connection, new_owner: str = "") -> None:
         """The registration on this connection has ended: register again, in the background.
@@ -76,7 +91,7 @@ class Attachment:
 
     async def close(self) -> Connection | None:
         """Stop registering; the connection the caller must deregister from, if any."""
-        self._give_up(Closed(f"{self._topic} was closed"))
+        self._give_up(Closed(f"{self.topic} was closed"))
         connection, self.connection = self.connection, None
         if self._reattaching is not None:
             self._reattaching.cancel()
@@ -84,16 +99,22 @@ class Attachment:
         return connection
 
     async def _reattach(self, former: Connection, new_owner: str) -> None:
+        await self._guarded(self._again(former, new_owner))
+
+    async def _again(self, former: Connection, new_owner: str) -> None:
+        if new_owner and await self._follow(former, new_owner):
+            return
+        await asyncio.sleep(self._settings.backoff_first_ms / 1000)
+        await Retry(self._settings).for_ever(self._attach, _may_come_back)
+
+    async def _guarded(self, registering: Coroutine[Any, Any, None]) -> None:
         try:
-            if new_owner and await self._follow(former, new_owner):
-                return
-            await asyncio.sleep(self._settings.backoff_first_ms / 1000)
-            await Retry(self._settings).for_ever(self._attach, _may_come_back)
+            await registering
         except MagnetarError as error:
             self._give_up(error)
             self._failed(error)
         except Exception as error:
-            failure = Closed(f"{self._topic}: registering again failed: {error!r}")
+            failure = Closed(f"{self.topic}: registering again failed: {error!r}")
             failure.__cause__ = error
             self._give_up(failure)
             self._failed(failure)
@@ -112,13 +133,13 @@ class Attachment:
         return True
 
     async def _attach(self) -> None:
-        await self._attach_to(await find_broker(self._pool, self._topic))
+        await self._attach_to(await find_broker(self._pool, self.topic))
 
     async def _attach_to(self, connection: Connection) -> None:
         self._candidate = connection
         await self._register(connection)
         if self._candidate is not connection:
-            raise ConnectionLost(f"{connection.address} closed {self._topic} while it was opened")
+            raise ConnectionLost(f"{connection.address} closed {self.topic} while it was opened")
         self._candidate = None
         self.connection = connection
         self._changed.set()

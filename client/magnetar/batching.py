@@ -11,8 +11,11 @@ from magnetar.messages import Outgoing
 from magnetar_proto import PulsarApi_pb2 as pb
 from magnetar_proto.batch import encode_batch
 from magnetar_proto.compression import compress
+from magnetar_proto.entries import encode_entry
+from magnetar_proto.frames import encode_frame
 from magnetar_proto.sends import encode_send
 
+MAX_CHUNKS = 1 << 16
 MESSAGE_OVERHEAD = 64
 """Bytes a message is counted with beyond its value, so that empty ones fill batches too."""
 
@@ -81,7 +84,7 @@ class SameMessages(Sequence[bytes]):
 class Batch:
     """Messages that will be one entry; they share the outcome."""
 
-    __slots__ = ("done", "is_noticed", "messages", "size")
+    __slots__ = ("done", "has_ids", "is_noticed", "messages", "size")
 
     def __init__(self, done: Future[tuple[int, int]]) -> None:
         self.done = done
@@ -90,6 +93,17 @@ class Batch:
         """Whether the application has seen the outcome; `flush` raises failures it has not."""
         self.messages: list[bytes | Outgoing] | SameMessages = []
         self.size = 0
+        self.has_ids = False
+        """Whether the application chose sequence ids."""
+
+    def ids(self, next_id: int) -> list[int]:
+        """The sequence ids of its messages: those that were chosen, and what follows them."""
+        ids = []
+        for message in self.messages:
+            chosen = None if isinstance(message, bytes) else message.sequence_id
+            ids.append(next_id if chosen is None else chosen)
+            next_id = ids[-1] + 1
+        return ids
 
     def add(self, message: bytes | Outgoing) -> int:
         """Append a message; returns its index in the batch."""
@@ -141,19 +155,23 @@ class Sender:
         sequence_id: int,
         now_ms: int,
         max_message_size: int,
+        ids: Sequence[int] = (),
     ) -> bytes:
-        """The SEND frame of one entry, whose first message is `sequence_id`; MessageTooLarge."""
+        """The SEND frame of one entry, whose first message is `sequence_id`; MessageTooLarge.
+
+        `ids` are the sequence ids of all messages if the application has chosen them.
+        """
         count = len(messages)
         metadata = pb.MessageMetadata(
             producer_name=self.producer_name, sequence_id=sequence_id, publish_time=now_ms
         )
         if self.schema_version:
             metadata.schema_version = self.schema_version
-        highest = sequence_id + count - 1
+        highest = ids[-1] if ids else sequence_id + count - 1
         if count == 1:
             body = _describe_single(messages[0], metadata)
         else:
-            body = _describe_batch(messages, metadata)
+            body = _describe_batch(messages, metadata, ids)
             metadata.highest_sequence_id = highest
         if self.compression != pb.NONE:
             metadata.compression = self.compression  # type: ignore[assignment]
@@ -173,6 +191,57 @@ class Sender:
             self.producer_id, sequence_id, count, head, body, highest if count > 1 else None
         )
 
+    def encode_chunks(
+        self, message: bytes | Outgoing, sequence_id: int, now_ms: int, limits: "ChunkLimits"
+    ) -> list[bytes]:
+        """The SEND frames of a message that is too large for one entry; MessageTooLarge."""
+        metadata = pb.MessageMetadata(
+            producer_name=self.producer_name,
+            sequence_id=sequence_id,
+            publish_time=now_ms,
+            uuid=f"{self.producer_name}-{sequence_id}",
+            num_chunks_from_msg=1,
+        )
+        if self.schema_version:
+            metadata.schema_version = self.schema_version
+        body = _describe_single(message, metadata)
+        if self.compression != pb.NONE:
+            metadata.compression = self.compression  # type: ignore[assignment]
+            metadata.uncompressed_size = len(body)
+            body = compress(self.compression, body)
+        metadata.total_chunk_msg_size = len(body)
+        metadata.chunk_id = metadata.num_chunks_from_msg = MAX_CHUNKS
+        size = limits.max_message_size - metadata.ByteSize()
+        if limits.max_chunk_bytes is not None:
+            size = min(size, limits.max_chunk_bytes)
+        count = -(-len(body) // size) if size > 0 else MAX_CHUNKS
+        if count >= MAX_CHUNKS:
+            raise MessageTooLarge(f"{len(body)} bytes do not fit in {MAX_CHUNKS} chunks")
+        metadata.num_chunks_from_msg = count
+        frames = []
+        for index in range(count):
+            metadata.chunk_id = index
+            part = body[index * size : (index + 1) * size]
+            frames.append(self._chunk(metadata, sequence_id, part))
+        return frames
+
+    def _chunk(self, metadata: pb.MessageMetadata, sequence_id: int, part: bytes) -> bytes:
+        command = pb.BaseCommand(type=pb.BaseCommand.SEND)
+        command.send.producer_id = self.producer_id
+        command.send.sequence_id = sequence_id
+        command.send.is_chunk = True
+        return encode_frame(command.SerializeToString(), encode_entry(metadata, part))
+
+
+@dataclass(frozen=True, slots=True)
+class ChunkLimits:
+    """How large a chunk may be."""
+
+    max_message_size: int
+    """Of an entry with its metadata, as the broker says."""
+    max_chunk_bytes: int | None = None
+    """Of the payload of a chunk, as the application says."""
+
 
 def _describe_single(message: bytes | Outgoing, metadata: pb.MessageMetadata) -> bytes:
     if isinstance(message, bytes):
@@ -183,7 +252,9 @@ def _describe_single(message: bytes | Outgoing, metadata: pb.MessageMetadata) ->
     return message.value
 
 
-def _describe_batch(messages: Sequence[bytes | Outgoing], metadata: pb.MessageMetadata) -> bytes:
+def _describe_batch(
+    messages: Sequence[bytes | Outgoing], metadata: pb.MessageMetadata, ids: Sequence[int]
+) -> bytes:
     metadata.num_messages_in_batch = len(messages)
     if isinstance(messages, SameMessages):
         return messages.body()
@@ -193,13 +264,15 @@ def _describe_batch(messages: Sequence[bytes | Outgoing], metadata: pb.MessageMe
         keyed = Outgoing(b"", key=first.key, ordering_key=first.ordering_key)
         keyed.describe(metadata)
     parts: list[bytes] = []
-    for message in messages:
+    for index, message in enumerate(messages):
         if isinstance(message, bytes):
             parts.append(_plain_head(len(message)))
             parts.append(message)
         else:
             about = pb.SingleMessageMetadata(payload_size=len(message.value))
             message.describe(about)
+            if ids:
+                about.sequence_id = ids[index]
             parts.append(encode_batch([(about, message.value)]))
     return b"".join(parts)
 

@@ -4,6 +4,7 @@ import asyncio
 import itertools
 import uuid
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from ssl import SSLContext
 from typing import Any, Protocol, TypeVar
 from weakref import WeakSet
@@ -13,18 +14,24 @@ from magnetar.batching import BATCHED, UNBATCHED, BatchLimits
 from magnetar.closing import Closing
 from magnetar.concurrency import gather_all
 from magnetar.consumer import Consumer
+from magnetar.dead_letters import DLQ, RETRY, DeadLetters, new_name, old_name
 from magnetar.entry_consumer import EntryConsumer
+from magnetar.errors import NotFound
+from magnetar.growth import Growth, TopicWatch
 from magnetar.inbox import Inbox
-from magnetar.lookup import find_partitions, find_topics
+from magnetar.lookup import find_partitions, find_topics, pattern_of, topic_exists
 from magnetar.messages import Entry, Message
-from magnetar.partition_consumer import FAIL, PartitionConsumer, Subscription
-from magnetar.partition_producer import PartitionProducer, ProducerOptions
+from magnetar.partition_consumer import PartitionConsumer
+from magnetar.partition_producer import PartitionProducer
 from magnetar.pool import Pool
 from magnetar.producer import Producer
+from magnetar.producer_options import ProducerOptions
 from magnetar.reader import EntryReader, Reader
 from magnetar.retry import Retry
+from magnetar.routing import Routing
 from magnetar.security import OPEN, Security, security_of
 from magnetar.settings import Settings
+from magnetar.subscription import FAIL, DeadLetterPolicy, Subscription
 from magnetar.tls import Tls
 from magnetar_proto import PulsarApi_pb2 as pb
 from magnetar_proto.ids import EARLIEST, MessageId
@@ -80,7 +87,8 @@ class Client(Closing):
     ) -> Producer:
         """A producer; batching=None sends each message as an entry by itself.
 
-        `options` are further fields of ProducerOptions.
+        `options` are further fields of ProducerOptions.  Partitions that the topic gets later are
+        sent to as well.
         """
         chosen = ProducerOptions(name=name, batching=batching or UNBATCHED, **options)
 
@@ -89,7 +97,29 @@ class Client(Closing):
                 self._pool, self._settings, next(self._ids), partition_topic, index, chosen
             )
 
-        return Producer(topic, await self._open_all(topic, make))
+        names = await self.partitions(topic)
+        if chosen.lazy and len(names) > 1:
+            parts = [make(name, index) for index, name in enumerate(names)]
+            await parts[0].open()  # whether the topic can be written at all
+            self._parts.update(parts)
+        else:
+            parts = await self._open_parts(names, make)
+        producer = Producer(topic, parts, Routing(chosen.routing, chosen.hashing))
+        if TopicName.parse(names[0]).partition >= 0 and TopicName.parse(topic).partition < 0:
+            await self._add_later(producer, make)
+        return producer
+
+    async def _add_later(
+        self, producer: Producer, make: Callable[[str, int], PartitionProducer]
+    ) -> None:
+        async def look() -> None:
+            names = await self.partitions(producer.topic)
+            producer.add(await self._open_parts(names[len(producer.partitions) :], make))
+
+        growth = Growth(look, self._settings.discovery_s)
+        await growth.open()
+        producer.keeps_up(growth)
+        self._parts.add(growth)
 
     async def subscribe(
         self,
@@ -105,6 +135,7 @@ class Client(Closing):
         `initial_position`, latest or earliest, is where a new subscription starts.  `options`
         are further fields of Subscription: among them `queue_size`, and `on_unreadable`, what
         happens to an entry that cannot be decoded: fail (the default), skip or discard.
+        Partitions that the topic gets later are received as well, from their beginning.
         """
         return await self.subscribe_all(
             [topic], subscription, type=type, initial_position=initial_position, **options
@@ -123,21 +154,143 @@ class Client(Closing):
 
         If one of them cannot be subscribed, those before it are left again.
         """
-        chosen = Subscription(
-            subscription,
-            type=_choice(SUBSCRIPTION_TYPES, type, "subscription type"),
-            initial_position=_choice(INITIAL_POSITIONS, initial_position, "initial position"),
-            **options,
-        )
+        chosen = _subscription(subscription, type, initial_position, options)
+        if not topics:
+            raise ValueError("subscribe_all needs a topic")
+        letters = await self._dead_letters(topics[0], chosen)
+        consumer = await self._consumer(", ".join(topics), topics, chosen, letters)
+        bases = consumer.partitioned_topics()
+        if not bases:
+            return consumer
+
+        async def look() -> None:
+            for base in bases:
+                await self._add_partitions(consumer, base, chosen)
+
+        growth = Growth(look, self._settings.discovery_s)
+        await growth.open()
+        consumer.keeps_up(growth)
+        self._parts.add(growth)
+        return consumer
+
+    async def subscribe_matching(
+        self,
+        pattern: str,
+        subscription: str,
+        *,
+        type: str = "exclusive",
+        initial_position: str = "latest",
+        **options: Any,
+    ) -> Consumer:
+        """A consumer of all topics that match a pattern, now or later; as `subscribe`.
+
+        The pattern is that of `topics_matching`.  New topics are received from their beginning,
+        within a second where the broker tells of them, else every `discovery_s` seconds;
+        deleted ones are left.
+        """
+        found = await self.topics_matching(pattern)
+        chosen = _subscription(subscription, type, initial_position, options)
+        chosen = replace(chosen, create_topic=False)
+        letters = None
+        if chosen.dead_letter is not None or chosen.retry:
+            domain, namespace, _ = pattern_of(pattern)
+            letters = await self._dead_letters(f"{domain}://{namespace}/matching", chosen)
+        consumer = await self._consumer(pattern, found, chosen, letters, leaves_deleted=True)
+        moved = set(letters.names.values()) if letters is not None else set()
+
+        async def look() -> None:
+            matching = set(await self.topics_matching(pattern)) - moved
+            known = set(consumer.sources)
+            for topic in sorted(matching - known):
+                try:
+                    await self._add_partitions(consumer, topic, chosen)
+                except NotFound:
+                    continue  # it was deleted again
+            for topic in sorted(matching & known):
+                await self._add_partitions(consumer, topic, chosen)
+            await consumer.remove(known - matching - moved)
+
+        growth = Growth(look, self._settings.discovery_s)
+        watch = TopicWatch(self._pool, pattern, growth.nudge)
+        await growth.open()
+        consumer.keeps_up(growth, watch)
+        self._parts.update((growth, watch))
+        await Retry(self._settings).in_time(watch.open, f"watching {pattern}")
+        growth.nudge()  # for what came before the watch
+        return consumer
+
+    async def _consumer(
+        self,
+        name: str,
+        topics: Sequence[str],
+        chosen: Subscription,
+        letters: DeadLetters | None,
+        leaves_deleted: bool = False,
+    ) -> Consumer:
         inbox: Inbox[Message] = Inbox()
-        parts: list[PartitionConsumer[Message]] = []
+        consumer = Consumer(name, chosen.name, inbox, letters, leaves_deleted)
         try:
             for topic in topics:
-                parts += await self._consumers(topic, chosen, inbox, Entry.messages)
+                parts = await self._consumers(topic, chosen, inbox, Entry.messages, joins=True)
+                consumer.add(str(TopicName.parse(topic)), parts)
+            if letters is not None and RETRY in letters.names:
+                from_start = replace(chosen, initial_position=pb.CommandSubscribe.Earliest)
+                retry_topic = letters.names[RETRY]
+                parts = await self._consumers(
+                    retry_topic, from_start, inbox, Entry.messages, joins=True
+                )
+                consumer.add(retry_topic, parts)
         except BaseException:
-            await asyncio.gather(*(part.close() for part in parts), return_exceptions=True)
+            await asyncio.gather(consumer.close(), return_exceptions=True)
             raise
-        return Consumer(", ".join(topics), subscription, parts, inbox)
+        return consumer
+
+    async def _add_partitions(self, consumer: Consumer, topic: str, chosen: Subscription) -> None:
+        """Have a consumer receive from what is new of a topic, from its beginning."""
+        known = consumer.partitions_of(topic)
+        from_start = replace(chosen, initial_position=pb.CommandSubscribe.Earliest, start=None)
+        if chosen.start is not None:
+            from_start = replace(chosen, start=EARLIEST, start_time_ms=None)
+        names = await self.partitions(topic)
+        if known and len(names) <= len(known):
+            return
+        parts = await self._open_parts(
+            [name for name in names if name not in known],
+            self._making(from_start, consumer.inbox, Entry.messages, joins=True),
+        )
+        consumer.add(topic, parts)
+
+    async def _dead_letters(self, topic: str, chosen: Subscription) -> DeadLetters | None:
+        policy = chosen.dead_letter
+        if policy is None and not chosen.retry:
+            return None
+        named = {DLQ: policy and policy.dead_letter_topic, RETRY: policy and policy.retry_topic}
+        names = {}
+        for kind in (DLQ, RETRY) if chosen.retry else (DLQ,):
+            old = old_name(topic, chosen.name, kind)
+            names[kind] = named[kind] or new_name(topic, chosen.name, kind)
+            if not named[kind] and await self._exists(old):
+                names[kind] = old
+        policy = policy or DeadLetterPolicy()
+        options = {DLQ: policy.dead_letter_producer, RETRY: policy.retry_producer}
+        consumer_name = chosen.consumer_name or uuid.uuid4().hex[:5]
+
+        async def open_producer(kind: str, target: str) -> Producer:
+            first: dict[str, Any] = {
+                "name": f"{target}-{consumer_name}",
+                "batching": None,
+                "chunking": True,
+            }
+            if kind == DLQ:
+                first["initial_subscription"] = policy.initial_subscription
+            return await self.producer(target, **(first | dict(options[kind])))
+
+        return DeadLetters(chosen.dead_letter, names, open_producer)
+
+    async def _exists(self, topic: str) -> bool:
+        return await Retry(self._settings).in_time(
+            lambda: topic_exists(self._pool, topic), f"looking for {topic}"
+        )
 
     async def topics_matching(self, pattern: str) -> list[str]:
         """The names of the topics that match a pattern now, in order; of partitioned topics the
@@ -153,21 +306,34 @@ class Client(Closing):
 
     async def reader(
         self,
-        topic: str,
-        start: MessageId = EARLIEST,
+        topic: str | Sequence[str],
+        start: MessageId | int = EARLIEST,
         *,
         inclusive: bool = False,
         queue_size: int = 1000,
         on_unreadable: str = FAIL,
+        read_compacted: bool = False,
+        name: str | None = None,
     ) -> Reader:
-        """A reader of what follows `start`, with it if `inclusive`; EARLIEST and LATEST too.
+        """A reader of one topic or several of what follows `start`, with it if `inclusive`.
 
+        `start` is an id, EARLIEST, LATEST, or a time in ms: then what was published since.
         A real id has a meaning in one partition only: name that partition as the topic.
         `on_unreadable` is what happens to an entry that cannot be decoded: fail or skip.
+        `read_compacted` gives the last value of each key, as far as the topic is compacted.
+        `name` is that of the subscription in the statistics.
         """
-        chosen = _reading(start, inclusive, queue_size, on_unreadable)
+        chosen = _reading(start, inclusive, queue_size, on_unreadable, read_compacted, name)
+        topics = [topic] if isinstance(topic, str) else list(topic)
         inbox: Inbox[Message] = Inbox()
-        return Reader(topic, await self._consumers(topic, chosen, inbox, Entry.messages), inbox)
+        parts: list[PartitionConsumer[Message]] = []
+        try:
+            for one in topics:
+                parts += await self._consumers(one, chosen, inbox, Entry.messages, joins=True)
+        except BaseException:
+            await asyncio.gather(*(part.close() for part in parts), return_exceptions=True)
+            raise
+        return Reader(", ".join(topics), parts, inbox)
 
     async def entry_reader(
         self,
@@ -200,12 +366,7 @@ class Client(Closing):
         **options: Any,
     ) -> EntryConsumer:
         """A consumer of undecoded entries; the arguments are those of `subscribe`."""
-        chosen = Subscription(
-            subscription,
-            type=_choice(SUBSCRIPTION_TYPES, type, "subscription type"),
-            initial_position=_choice(INITIAL_POSITIONS, initial_position, "initial position"),
-            **options,
-        )
+        chosen = _subscription(subscription, type, initial_position, options)
         inbox: Inbox[Entry] = Inbox()
         parts = await self._consumers(topic, chosen, inbox, lambda entry: [entry])
         return EntryConsumer(parts, inbox)
@@ -223,7 +384,17 @@ class Client(Closing):
         subscription: Subscription,
         inbox: Inbox[T],
         unpack: Callable[[Entry], list[T]],
+        joins: bool = False,
     ) -> list[PartitionConsumer[T]]:
+        return await self._open_all(topic, self._making(subscription, inbox, unpack, joins))
+
+    def _making(
+        self,
+        subscription: Subscription,
+        inbox: Inbox[T],
+        unpack: Callable[[Entry], list[T]],
+        joins: bool = False,
+    ) -> Callable[[str, int], PartitionConsumer[T]]:
         def make(partition_topic: str, index: int) -> PartitionConsumer[T]:
             return PartitionConsumer(
                 self._pool,
@@ -234,13 +405,16 @@ class Client(Closing):
                 subscription,
                 inbox,
                 unpack,
+                joins,
             )
 
-        return await self._open_all(topic, make)
+        return make
 
     async def _open_all(self, topic: str, make: Callable[[str, int], P]) -> list[P]:
         """One part for each partition, all of them open, or none and the first error."""
-        names = await self.partitions(topic)
+        return await self._open_parts(await self.partitions(topic), make)
+
+    async def _open_parts(self, names: Sequence[str], make: Callable[[str, int], P]) -> list[P]:
         parts = [make(name, TopicName.parse(name).partition) for name in names]
         try:
             async with asyncio.TaskGroup() as group:
@@ -276,15 +450,34 @@ def connect(
     )
 
 
-def _reading(
-    start: MessageId, inclusive: bool, queue_size: int, on_unreadable: str
+def _subscription(
+    name: str, type: str, initial_position: str, options: dict[str, Any]
 ) -> Subscription:
     return Subscription(
-        f"reader-{uuid.uuid4().hex[:10]}",
-        start=start,
-        start_inclusive=inclusive,
+        name,
+        type=_choice(SUBSCRIPTION_TYPES, type, "subscription type"),
+        initial_position=_choice(INITIAL_POSITIONS, initial_position, "initial position"),
+        **options,
+    )
+
+
+def _reading(
+    start: MessageId | int,
+    inclusive: bool,
+    queue_size: int,
+    on_unreadable: str,
+    read_compacted: bool = False,
+    name: str | None = None,
+) -> Subscription:
+    is_time = isinstance(start, int)
+    return Subscription(
+        name or f"reader-{uuid.uuid4().hex[:10]}",
+        start=EARLIEST if isinstance(start, int) else start,
+        start_time_ms=start if isinstance(start, int) else None,
+        start_inclusive=inclusive and not is_time,
         queue_size=queue_size,
         on_unreadable=on_unreadable,
+        read_compacted=read_compacted,
     )
 
 

@@ -50,8 +50,24 @@ class ConsumerEnd(Protocol):
     def entry_rcvd(self, delivery: Delivery, entry: bytes) -> None:
         """An entry: the bytes behind the command, verbatim."""
 
+    def active_changed(self, is_active: bool) -> None:
+        """Of a failover subscription: whether this consumer is the one that receives."""
+
+    def end_reached(self) -> None:
+        """The topic was terminated, and all of it is acknowledged."""
+
     def detached(self, connection: "Connection", error: MagnetarError, new_owner: str = "") -> None:
         """The registration has ended; register again, with `new_owner` if the broker named it."""
+
+
+class WatcherEnd(Protocol):
+    """The callbacks of a watcher of a namespace's topics."""
+
+    def topics_changed(self) -> None:
+        """Topics came or went."""
+
+    def detached(self, connection: "Connection", error: MagnetarError, new_owner: str = "") -> None:
+        """The watch has ended."""
 
 
 class Connection(asyncio.Protocol):
@@ -74,6 +90,7 @@ class Connection(asyncio.Protocol):
         self._request_ids = itertools.count(1)
         self._producers: dict[int, ProducerEnd] = {}
         self._consumers: dict[int, ConsumerEnd] = {}
+        self._watchers: dict[int, WatcherEnd] = {}
         self._heard = True
         self._probing = False
         self._keepalive: asyncio.TimerHandle | None = None
@@ -187,6 +204,14 @@ class Connection(asyncio.Protocol):
         """Deliver this consumer's entries to `end`."""
         self._consumers[consumer_id] = end
 
+    def add_watcher(self, watcher_id: int, end: WatcherEnd) -> None:
+        """Deliver the changes of this watch to `end`."""
+        self._watchers[watcher_id] = end
+
+    def remove_watcher(self, watcher_id: int) -> None:
+        """Deliver nothing to its end any more."""
+        self._watchers.pop(watcher_id, None)
+
     def remove_producer(self, producer_id: int) -> None:
         """Deliver nothing to its end any more."""
         self._producers.pop(producer_id, None)
@@ -211,10 +236,11 @@ class Connection(asyncio.Protocol):
             if not answer.done():
                 answer.set_exception(self._error)
                 answer.exception()  # marks it as retrieved: asyncio logs no abandoned request
-        ends: list[ProducerEnd | ConsumerEnd]
-        ends = [*self._producers.values(), *self._consumers.values()]
+        ends: list[ProducerEnd | ConsumerEnd | WatcherEnd]
+        ends = [*self._producers.values(), *self._consumers.values(), *self._watchers.values()]
         self._producers.clear()
         self._consumers.clear()
+        self._watchers.clear()
         for end in ends:
             end.detached(self, self._error)
 
@@ -329,6 +355,27 @@ class Connection(asyncio.Protocol):
         if producer is not None:
             producer.send_error_rcvd(self, error)
 
+    def _on_producer_success(self, buf: bytes, start: int, mid: int, payload: bytes) -> None:
+        # Who waits for exclusive access gets this first, and another answer when it is its turn.
+        if decode(buf, start, mid).producer_success.producer_ready:
+            self._on_answer(buf, start, mid, payload)
+
+    def _on_active_change(self, buf: bytes, start: int, mid: int, payload: bytes) -> None:
+        change = decode(buf, start, mid).active_consumer_change
+        consumer = self._consumers.get(change.consumer_id)
+        if consumer is not None:
+            consumer.active_changed(change.is_active)
+
+    def _on_end_of_topic(self, buf: bytes, start: int, mid: int, payload: bytes) -> None:
+        consumer = self._consumers.get(decode(buf, start, mid).reachedEndOfTopic.consumer_id)
+        if consumer is not None:
+            consumer.end_reached()
+
+    def _on_topic_update(self, buf: bytes, start: int, mid: int, payload: bytes) -> None:
+        watcher = self._watchers.get(decode(buf, start, mid).watchTopicUpdate.watcher_id)
+        if watcher is not None:
+            watcher.topics_changed()
+
     def _on_close_producer(self, buf: bytes, start: int, mid: int, payload: bytes) -> None:
         command = decode(buf, start, mid).close_producer
         producer = self._producers.pop(command.producer_id, None)
@@ -380,13 +427,17 @@ class Connection(asyncio.Protocol):
         Kind.PING: _on_ping,
         Kind.CONNECTED: _on_connected,
         Kind.SUCCESS: _on_answer,
-        Kind.PRODUCER_SUCCESS: _on_answer,
+        Kind.PRODUCER_SUCCESS: _on_producer_success,
         Kind.LOOKUP_RESPONSE: _on_answer,
         Kind.PARTITIONED_METADATA_RESPONSE: _on_answer,
         Kind.GET_LAST_MESSAGE_ID_RESPONSE: _on_answer,
         Kind.GET_TOPICS_OF_NAMESPACE_RESPONSE: _on_answer,
         Kind.ACK_RESPONSE: _on_answer,
         Kind.AUTH_CHALLENGE: _on_auth_challenge,
+        Kind.WATCH_TOPIC_LIST_SUCCESS: _on_answer,
+        Kind.WATCH_TOPIC_UPDATE: _on_topic_update,
+        Kind.ACTIVE_CONSUMER_CHANGE: _on_active_change,
+        Kind.REACHED_END_OF_TOPIC: _on_end_of_topic,
         Kind.ERROR: _on_error,
         Kind.SEND_ERROR: _on_send_error,
         Kind.CLOSE_PRODUCER: _on_close_producer,
@@ -402,4 +453,5 @@ _REPLY_OF: dict[int, Callable[[pb.BaseCommand], Any]] = {
     Kind.GET_LAST_MESSAGE_ID_RESPONSE: attrgetter("getLastMessageIdResponse"),
     Kind.GET_TOPICS_OF_NAMESPACE_RESPONSE: attrgetter("getTopicsOfNamespaceResponse"),
     Kind.ACK_RESPONSE: attrgetter("ackResponse"),
+    Kind.WATCH_TOPIC_LIST_SUCCESS: attrgetter("watchTopicListSuccess"),
 }

@@ -1,37 +1,66 @@
-"""The application's consumer: one queue for all partitions of a topic."""
+"""The application's consumer: one queue for all partitions of its topics."""
 
-from collections.abc import Iterable, Sequence
-from itertools import groupby
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+from itertools import chain, groupby
 from operator import attrgetter
 
 from magnetar.closing import Closing
 from magnetar.concurrency import gather_all
+from magnetar.dead_letters import RETRY, DeadLetters
+from magnetar.growth import Growth, TopicWatch
 from magnetar.inbox import Inbox
 from magnetar.messages import Message
 from magnetar.partition_consumer import PartitionConsumer
+from magnetar_proto.ids import MessageId
 
 _source_of = attrgetter("source")
 
 
 class Consumer(Closing):
-    """Receives from a subscription; created by `Client.subscribe`, closed by `close`."""
+    """Receives from a subscription; created by `Client.subscribe`, closed by `close`.
+
+    `async for message in consumer` receives without end, until the consumer is closed.
+    """
 
     def __init__(
         self,
         topic: str,
         subscription: str,
-        partitions: Sequence[PartitionConsumer[Message]],
         inbox: Inbox[Message],
+        dead_letters: DeadLetters | None = None,
+        leaves_deleted: bool = False,
     ) -> None:
         self.topic = topic
         self.subscription = subscription
-        self._partitions = partitions
-        self._inbox = inbox
+        self.inbox = inbox
+        self._by_topic: dict[str, list[PartitionConsumer[Message]]] = {}
+        self._dead_letters = dead_letters
+        self._leaves_deleted = leaves_deleted
+        self._background: Sequence[Growth | TopicWatch] = ()
+
+    @property
+    def _partitions(self) -> list[PartitionConsumer[Message]]:
+        return list(chain.from_iterable(self._by_topic.values()))
+
+    @property
+    def topics(self) -> list[str]:
+        """The topics and partitions it receives from at the moment."""
+        return [partition.topic for partition in self._partitions]
 
     @property
     def unreadable(self) -> int:
         """How many entries could not be decoded since the consumer was opened."""
         return sum(partition.unreadable for partition in self._partitions)
+
+    @property
+    def active_topics(self) -> list[str]:
+        """Of a failover subscription: the partitions of which this consumer receives."""
+        return [partition.topic for partition in self._partitions if partition.is_active]
+
+    @property
+    def is_at_end(self) -> bool:
+        """Whether all of its topics were terminated, and everything in them was acknowledged."""
+        return all(partition.is_at_end for partition in self._partitions)
 
     async def receive(self, timeout_s: float | None = None) -> Message:
         """The next message; None waits for ever, else OperationTimeout when none came.
@@ -39,13 +68,19 @@ class Consumer(Closing):
         Raises `Unreadable`, once, in the place of an entry that cannot be decoded, unless
         `on_unreadable` leaves such entries out.
         """
-        return (await self._inbox.take(1, timeout_s))[0]
+        return (await self.inbox.take(1, timeout_s))[0]
 
     async def receive_batch(
         self, max_messages: int = 1000, timeout_s: float | None = None
     ) -> list[Message]:
         """All that have arrived, at most `max_messages`; waits for the first as `receive`."""
-        return await self._inbox.take(max_messages, timeout_s)
+        return await self.inbox.take(max_messages, timeout_s)
+
+    async def __aiter__(self) -> AsyncIterator[Message]:
+        while True:
+            yield await self.receive()
+
+    # -- acknowledging
 
     def ack(self, messages: Message | Iterable[Message]) -> None:
         """Acknowledge one or many, individually; `flush` waits until the broker stored it."""
@@ -59,10 +94,165 @@ class Consumer(Closing):
         """Acknowledge all of the message's partition up to it; not for shared subscriptions."""
         message.source.ack_up_to(message)
 
+    def ack_id(self, message_id: MessageId, topic: str | None = None) -> None:
+        """Acknowledge a message by its id; name its topic if there are several.
+
+        ValueError if no partition fits, or if the id is in a batch that this consumer has not
+        received.
+        """
+        self._partition_of(message_id, topic).ack_id(message_id)
+
     async def flush(self) -> None:
         """Wait until the broker confirmed every acknowledgement; raises if it refused one."""
         await gather_all(partition.flush_acks() for partition in self._partitions)
 
+    # -- delivering again
+
+    def nack(self, messages: Message | Iterable[Message]) -> None:
+        """Have messages delivered again, after `nack_delay_s` or `nack_backoff`.
+
+        Of a batch all comes again that is not acknowledged.  A subscription that is not shared
+        delivers again, from the first that is not acknowledged on, everything.
+        """
+        if isinstance(messages, Message):
+            messages.source.nack((messages,))
+            return
+        for source, run in groupby(messages, _source_of):
+            source.nack(run)
+
+    def redeliver_all(self) -> None:
+        """Have everything delivered again, now, that is not acknowledged."""
+        for partition in self._partitions:
+            partition.redeliver_all()
+
+    async def reconsume_later(
+        self, message: Message, delay_s: float, properties: Mapping[str, str] | None = None
+    ) -> None:
+        """Move a message to the retry topic, from where it comes again after the delay.
+
+        After `max_redeliveries` such rounds it goes to the dead letter topic.  `properties` are
+        added to its own.  Needs `retry=True`, and a shared type for the delay to have an effect.
+        If it cannot be moved, this raises, and the message stays unacknowledged.
+        """
+        await self._retries().retry(message, delay_s, properties or {}, up_to=False)
+
+    async def reconsume_later_cumulative(
+        self, message: Message, delay_s: float, properties: Mapping[str, str] | None = None
+    ) -> None:
+        """As `reconsume_later`, and acknowledge all of its partition up to the message."""
+        await self._retries().retry(message, delay_s, properties or {}, up_to=True)
+
+    def _retries(self) -> DeadLetters:
+        if self._dead_letters is None or RETRY not in self._dead_letters.names:
+            raise ValueError(f"{self.subscription} has no retry topic: subscribe with retry=True")
+        return self._dead_letters
+
+    # -- flow and position
+
+    def pause(self) -> None:
+        """Ask the broker for nothing more; what has arrived is still received."""
+        for partition in self._partitions:
+            partition.pause()
+
+    def resume(self) -> None:
+        """Continue after `pause`, or after the option start_paused."""
+        for partition in self._partitions:
+            partition.resume()
+
+    async def seek(self, target: MessageId | int, topic: str | None = None) -> None:
+        """Continue with the message of this id, or with the first published at this time (ms).
+
+        EARLIEST, LATEST and a time apply to all topics, or to `topic` alone; another id to its
+        partition.  Everything is delivered again from there, also what was acknowledged.
+        """
+        if isinstance(target, int) or target.is_earliest or target.is_latest:
+            partitions = [one for one in self._partitions if topic in (None, one.topic)]
+            partitions = partitions or self._by_topic.get(str(topic), [])
+            if not partitions:
+                raise ValueError(f"{topic} is none of {', '.join(self.topics)}")
+            await gather_all(partition.seek(target) for partition in partitions)
+        else:
+            await self._partition_of(target, topic).seek(target)
+
+    async def last_message_ids(self) -> dict[str, MessageId]:
+        """By topic or partition the id of its last message; (-1, -1) where there is none."""
+        partitions = self._partitions
+        ids = await gather_all(partition.last_message_id() for partition in partitions)
+        return {one.topic: last for one, last in zip(partitions, ids, strict=True)}
+
+    def _partition_of(self, message_id: MessageId, topic: str | None) -> PartitionConsumer[Message]:
+        found = [
+            one
+            for one in self._partitions
+            if topic in (None, one.topic)
+            and (one.partition == message_id.partition or len(self._partitions) == 1)
+        ]
+        if len(found) != 1:
+            raise ValueError(
+                f"{message_id} with topic {topic} fits {len(found)} of {', '.join(self.topics)}: "
+                "name the topic or partition it is from"
+            )
+        return found[0]
+
+    # -- the end
+
+    async def unsubscribe(self, force: bool = False) -> None:
+        """Delete the subscription with its position, and close; BrokerError if others use it.
+
+        With `force` the others are disconnected.
+        """
+        await self._end_background()
+        await gather_all(partition.unsubscribe(force) for partition in self._partitions)
+
     async def close(self) -> None:
         """Flush acknowledgements and leave the subscription, which stays at the broker."""
+        await self._end_background()
         await gather_all(partition.close() for partition in self._partitions)
+
+    async def _end_background(self) -> None:
+        for one in self._background:
+            await one.close()
+        if self._dead_letters is not None:
+            await self._dead_letters.close()
+
+    # -- for the client
+
+    def keeps_up(self, *background: Growth | TopicWatch) -> None:
+        """These change its partitions from now on, until it is closed."""
+        self._background = background
+
+    @property
+    def sources(self) -> list[str]:
+        """The full names of its topics, without those of partitions."""
+        return list(self._by_topic)
+
+    def partitioned_topics(self) -> list[str]:
+        """Those of its topics that have partitions, and may get more."""
+        return [
+            topic
+            for topic, parts in self._by_topic.items()
+            if parts[0].partition >= 0 and parts[0].topic != topic
+        ]
+
+    def partitions_of(self, topic: str) -> list[str]:
+        """The partitions of one of its topics from which it receives; the topic if it has none."""
+        return [partition.topic for partition in self._by_topic.get(topic, ())]
+
+    def add(self, topic: str, partitions: Iterable[PartitionConsumer[Message]]) -> None:
+        """Receive from these partitions of a topic as well."""
+        known = self._by_topic.setdefault(topic, [])
+        for partition in partitions:
+            partition.redelivering.undertaker = self._dead_letters
+            if self._leaves_deleted:
+                partition.on_gone = self._topic_gone
+            known.append(partition)
+
+    def _topic_gone(self) -> None:
+        for one in self._background:
+            if isinstance(one, Growth):
+                one.nudge()
+
+    async def remove(self, topics: Iterable[str]) -> None:
+        """Receive nothing more from these topics, which are gone."""
+        gone = [part for topic in topics for part in self._by_topic.pop(topic, ())]
+        await gather_all(partition.leave() for partition in gone)

@@ -48,10 +48,21 @@ class Inbox(Generic[T]):
         self._changed = asyncio.Event()
         self._error: MagnetarError | None = None
         self._on_demand: list[Callable[[], None]] = []
+        self._on_taken: dict[Source, Callable[[list[T]], None]] = {}
+
+    def on_taken(self, source: Source, report: Callable[[list[T]], None]) -> None:
+        """Call `report` with the items of this source that the application takes."""
+        self._on_taken[source] = report
 
     def on_demand(self, ask: Callable[[], None]) -> None:
         """Call `ask` whenever the application waits for an item: at first, and after each wake."""
         self._on_demand.append(ask)
+
+    def forget(self, source: Source, on_demand: Callable[[], None] | None) -> None:
+        """Ask and tell a source nothing any more; what it has put stays."""
+        self._on_taken.pop(source, None)
+        if on_demand in self._on_demand:
+            self._on_demand.remove(on_demand)
 
     def wake(self) -> None:
         """Have the application ask again if it waits: what was asked for did not come."""
@@ -96,6 +107,9 @@ class Inbox(Generic[T]):
             permits[source] = permits.get(source, 0) + item.permits
         for source, count in permits.items():
             source.taken(count)
+        for source, report in self._on_taken.items() if self._on_taken else ():
+            if source in permits:
+                report([item for item in taken if item.source is source])
         return taken
 
     def _pop(self, max_items: int) -> list[T]:

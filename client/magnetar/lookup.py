@@ -3,7 +3,7 @@
 import re
 
 from magnetar.connection import Connection
-from magnetar.errors import NotReady, broker_error
+from magnetar.errors import NotFound, NotReady, broker_error
 from magnetar.pool import Pool
 from magnetar_proto import PulsarApi_pb2 as pb
 from magnetar_proto.names import TopicName
@@ -45,9 +45,23 @@ async def find_partitions(pool: Pool, topic: str) -> list[str]:
     return [str(name.with_partition(index)) for index in range(reply.partitions)]
 
 
+async def topic_exists(pool: Pool, topic: str) -> bool:
+    """Whether there is a topic, partitioned or not, of this full name; it is not created."""
+    connection = await pool.service()
+    reply: pb.CommandPartitionedTopicMetadataResponse = await connection.request(
+        pb.CommandPartitionedTopicMetadata(topic=topic, metadata_auto_creation_enabled=False)
+    )
+    if reply.response != pb.CommandPartitionedTopicMetadataResponse.Failed:
+        return True
+    error = broker_error(reply.error, reply.message)
+    if isinstance(error, NotFound):
+        return False
+    raise error
+
+
 async def find_topics(pool: Pool, pattern: str) -> list[str]:
     """The names of the topics that match a pattern; see `Client.topics_matching`."""
-    domain, namespace, expression = _pattern_of(pattern)
+    domain, namespace, expression = pattern_of(pattern)
     try:
         matches = re.compile(expression).fullmatch
     except re.error as error:
@@ -66,7 +80,7 @@ async def find_topics(pool: Pool, pattern: str) -> list[str]:
     return sorted(name for name in names if matches(name.removeprefix(start)))
 
 
-def _pattern_of(pattern: str) -> tuple[str, str, str]:
+def pattern_of(pattern: str) -> tuple[str, str, str]:
     """Domain, namespace and expression."""
     domain, separator, rest = pattern.partition("://")
     if not separator:

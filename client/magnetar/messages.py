@@ -36,6 +36,10 @@ class Outgoing:
     """The application's own time of the event; 0 means none."""
     deliver_at_ms: int = 0
     """Shared subscriptions receive the message no earlier; 0 means at once."""
+    sequence_id: int | None = None
+    """For deduplication: above those of the producer's messages before; None: the next one."""
+    is_null: bool = False
+    """No value at all, rather than an empty one: compaction then deletes the key."""
 
     def describe(self, metadata: pb.SingleMessageMetadata | pb.MessageMetadata) -> None:
         """Write key, properties and event time into either kind of metadata."""
@@ -50,6 +54,8 @@ class Outgoing:
             metadata.properties.add(key=name, value=text)
         if self.event_time_ms:
             metadata.event_time = self.event_time_ms
+        if self.is_null:
+            metadata.null_value = True
 
 
 class Message:
@@ -117,6 +123,25 @@ class Message:
         return self.entry.metadata.producer_name
 
     @property
+    def sequence_id(self) -> int:
+        """The producer's number of the message; in a batch that has none of its own, counted."""
+        if isinstance(self._about, pb.MessageMetadata):
+            return self._about.sequence_id
+        if self._about.HasField("sequence_id"):
+            return self._about.sequence_id
+        return self.entry.metadata.sequence_id + max(self.batch_index, 0)
+
+    @property
+    def schema_version(self) -> bytes:
+        """Of the schema that the value was written with; empty without one."""
+        return self.entry.metadata.schema_version
+
+    @property
+    def deliver_at_ms(self) -> int:
+        """The time before which shared subscriptions do not receive it; 0 without one."""
+        return self.entry.metadata.deliver_at_time
+
+    @property
     def is_null(self) -> bool:
         """Did the sender mean no value at all, rather than an empty one?"""
         return self._about.null_value
@@ -138,6 +163,8 @@ class Entry:
     )  # fmt: skip
 
     batch_index = LAST_BATCH_INDEX
+    chunks: Sequence[tuple[int, int]] = ()
+    """The entries it was joined of, if it was."""
 
     def __init__(
         self,
@@ -191,14 +218,23 @@ class Entry:
         """How many messages the broker counts for it."""
         return self.unacked.bit_count() if self.ack_set else self.metadata.num_messages_in_batch
 
+    @property
+    def is_chunk(self) -> bool:
+        """Whether it is a part of a larger message."""
+        return self.metadata.num_chunks_from_msg > 1
+
+    def payload(self) -> bytes:
+        """What is behind the metadata, as it is stored."""
+        return self._data[self._body_start :]
+
     def body(self) -> bytes:
         """The decompressed payload: one message's value, or a batch body; Unreadable if not."""
         metadata = self.metadata
         if metadata.encryption_keys:
             raise self.unreadable("is encrypted, and this client has no keys")
-        if metadata.num_chunks_from_msg > 1:
-            raise self.unreadable("is part of a chunked message, which this client cannot join")
-        payload = self._data[self._body_start :]
+        if self.is_chunk and not self.chunks:
+            raise self.unreadable("is part of a chunked message, which is not joined here")
+        payload = self.payload()
         if metadata.compression == pb.NONE:
             # An unknown compression reads as none at all: proto2 sets the field aside.
             if metadata.uncompressed_size != len(payload) and _has_unknown_compression(metadata):

@@ -1,91 +1,39 @@
-"""Receives from one partition: permits, where to resume, and acknowledgements."""
+"""Receives from one partition: permits, where to resume, redelivery, and seeking."""
 
 import asyncio
 import logging
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
-from typing import Any, Generic, TypeVar
+from typing import Generic, TypeVar
 
+from magnetar.acking import Acknowledging
 from magnetar.acks import Ack, AckTracker
 from magnetar.attachment import Attachment
+from magnetar.chunk_joining import ChunkJoiner
 from magnetar.connection import Connection
-from magnetar.errors import (
-    Closed,
-    ConnectionLost,
-    MagnetarError,
-    OperationTimeout,
-    Unreadable,
-)
+from magnetar.errors import Closed, ConnectionLost, MagnetarError, NotFound, Unreadable
 from magnetar.inbox import Failure, Inbox
-from magnetar.messages import LAST_BATCH_INDEX, Entry, Message
+from magnetar.messages import Entry, Message
 from magnetar.pool import Pool
+from magnetar.redelivering import Redelivering
+from magnetar.resuming import Resuming
 from magnetar.retry import Retry
 from magnetar.settings import Settings
+from magnetar.subscription import DISCARD, FAIL, Subscription
 from magnetar_proto import PulsarApi_pb2 as pb
-from magnetar_proto.acks import encode_ack
+from magnetar_proto.commands import encode
 from magnetar_proto.deliveries import Delivery, encode_flow
-from magnetar_proto.ids import EARLIEST, LATEST, MessageId
-from magnetar_proto.names import TopicName
+from magnetar_proto.ids import LATEST, MessageId
 
 logger = logging.getLogger(__name__)
 
-MAX_ACKS = 1000
-"""Entries acknowledged by one command; as many waiting are sent at once."""
-WHOLE_ENTRY = LAST_BATCH_INDEX + 1
-"""A batch index behind every message of an entry."""
-
-FAIL, SKIP, DISCARD = "fail", "skip", "discard"
-ON_UNREADABLE = (FAIL, SKIP, DISCARD)
-"""What may happen to an entry that cannot be decoded.
-
-fail: `receive` raises `Unreadable` in its place; the next call continues behind it.
-skip: it is left out.
-discard: it is left out and acknowledged, so that the broker does not deliver it again.
-
-With fail and skip it stays unacknowledged: the broker delivers it again to the next consumer.
-Each one is counted, and logged with its message id and the reason.
-"""
-
 T = TypeVar("T", bound=Message | Entry)
-
-
-@dataclass(frozen=True, slots=True)
-class Subscription:
-    """Options of a subscription; ValueError names the value that is not possible."""
-
-    name: str
-    type: int = pb.CommandSubscribe.Exclusive
-    consumer_name: str | None = None
-    initial_position: int = pb.CommandSubscribe.Latest
-    """Where a durable subscription starts when it is new."""
-    start: MessageId | None = None
-    """Where a reader starts, each time; None for a durable subscription."""
-    start_inclusive: bool = False
-    queue_size: int = 1000
-    """The limit of messages received ahead of the application.
-
-    0 asks each partition for one message when `receive` finds none, and never before.
-    """
-    on_unreadable: str = FAIL
-    """What happens to an entry that cannot be decoded; see `ON_UNREADABLE`."""
-    ack_delay_ms: float = 100.0
-    """How long an acknowledgement waits for others, to be sent in one command."""
-    properties: dict[str, str] = field(default_factory=dict)
-
-    def __post_init__(self) -> None:
-        if self.queue_size < 0:
-            raise ValueError(f"queue_size is {self.queue_size}: it must not be negative")
-        if self.on_unreadable not in ON_UNREADABLE:
-            raise ValueError(
-                f"on_unreadable {self.on_unreadable!r} is unknown; "
-                f"known are {', '.join(ON_UNREADABLE)}"
-            )
 
 
 class PartitionConsumer(Generic[T]):
     """One consumer on one topic that is not partitioned, or on one partition.
 
-    `unpack` makes of an entry what the inbox holds: its messages, or the entry itself.
+    `unpack` makes of an entry what the inbox holds: its messages, or the entry itself.  Chunks are
+    joined if `joins`.
     """
 
     def __init__(
@@ -98,32 +46,52 @@ class PartitionConsumer(Generic[T]):
         subscription: Subscription,
         inbox: Inbox[T],
         unpack: Callable[[Entry], list[T]],
+        joins: bool = False,
     ) -> None:
         self.topic = topic
+        self.partition = partition
+        self.subscription = subscription
         self._settings = settings
         self._id = consumer_id
-        self._partition = partition
-        self._subscription = subscription
         self._inbox = inbox
         self._unpack = unpack
         self._loop = asyncio.get_running_loop()
-        self._attachment = Attachment(pool, settings, topic, self._register, self._inbox.fail)
-        # Ids of a topic that is not persistent do not define an order.
-        self._resumes = subscription.start is not None and TopicName.parse(topic).is_persistent
-        self._resume_at = subscription.start
-        self._seen = _seen_before(subscription)
+        self._attachment = Attachment(pool, settings, topic, self._register, self._failed)
+        self.on_gone: Callable[[], None] | None = None
+        """Called when the topic was deleted; None: that is an error for the application."""
+        self._resuming = Resuming(topic, subscription)
         self.unreadable = 0
         """How many entries could not be decoded."""
+        self.is_active: bool | None = None
+        """Of a failover subscription: whether this consumer receives; None before that is known."""
+        self.is_at_end = False
+        """Whether the topic was terminated and all of it was acknowledged."""
+        self._is_paused = subscription.start_paused
         self._queued_permits = 0
         self._owed_permits = 0
         self._granted_permits = 0
         """With queue_size=0: what the broker may still send; below zero after a batch."""
         if subscription.queue_size == 0:
             inbox.on_demand(self._demand)
-        self._acks = AckTracker()
-        self._ack_timer: asyncio.TimerHandle | None = None
-        self._unconfirmed: set[asyncio.Future[Any]] = set()
-        self._ack_error: MagnetarError | None = None
+        self._registrations = 0
+        self._seeking = False
+        self._joiner = (
+            ChunkJoiner(subscription.max_pending_chunked, subscription.chunk_expiry_s)
+            if joins
+            else None
+        )
+        self._chunk_timer: asyncio.TimerHandle | None = None
+        self._tracker = AckTracker(subscription.batch_index_acks)
+        self.acking = Acknowledging(
+            self._attachment,
+            consumer_id,
+            subscription.ack_delay_ms / 1000,
+            self._tracker,
+            self._acks_confirmed,
+        )
+        self.redelivering = Redelivering(self)
+        if subscription.ack_timeout_s is not None and joins:
+            inbox.on_taken(self, self.redelivering.taken)
 
     # -- for the application's consumer
 
@@ -142,62 +110,118 @@ class PartitionConsumer(Generic[T]):
     async def _ask_last_id(self, connection: Connection) -> MessageId:
         reply = await connection.request(pb.CommandGetLastMessageId(consumer_id=self._id))
         found = MessageId.from_pb(reply.last_message_id)
-        return MessageId(found.ledger, found.entry, found.batch_index, self._partition)
+        return MessageId(found.ledger, found.entry, found.batch_index, self.partition)
 
     def ack(self, messages: Iterable[Message]) -> None:
         """Acknowledge messages of this partition; `flush_acks` waits until the broker has it."""
-        self._check_open()
-        self._acks.ack(messages)
-        self._schedule_acks()
+        self.check_open()
+        self.acking.ack(messages)
 
     def ack_entries(self, entries: Iterable[Entry]) -> None:
         """Acknowledge whole entries of this partition."""
-        self._check_open()
-        for entry in entries:
-            self._acks.ack_entry(entry.position)
-        self._schedule_acks()
+        self.check_open()
+        self.acking.ack_entries(entry.position for entry in entries)
+
+    def ack_id(self, message_id: MessageId) -> None:
+        """Acknowledge a message of this partition by its id."""
+        self.check_open()
+        self.acking.ack_id(message_id)
 
     def ack_up_to(self, message: Message) -> None:
         """Acknowledge all messages of this partition up to this one."""
-        self._check_open()
-        self._acks.ack_up_to(message)
-        self._schedule_acks()
+        self.check_open()
+        self.acking.ack_up_to(message)
 
-    def _check_open(self) -> None:
+    def nack(self, messages: Iterable[Message]) -> None:
+        """Have the broker deliver messages again, after the delay of the subscription."""
+        self.check_open()
+        self.redelivering.nack(messages)
+
+    def redeliver_all(self) -> None:
+        """Have the broker deliver again all that is not acknowledged, now."""
+        self.check_open()
+        self.redelivering.all()
+
+    def check_open(self) -> None:
+        """Raise the error that has ended this consumer, if any."""
         if self._attachment.error is not None:
             raise self._attachment.error
 
     async def flush_acks(self) -> None:
         """Wait until the broker confirmed every acknowledgement; raises if it refused one."""
-        limit_s = self._settings.operation_timeout_s
+        await self.acking.flush(self._settings.operation_timeout_s)
+
+    def pause(self) -> None:
+        """Ask the broker for nothing more; what has been received stays in the queue."""
+        self._is_paused = True
+
+    def resume(self) -> None:
+        """Continue after `pause`."""
+        self._is_paused = False
+        if self.subscription.queue_size:
+            self._return_permits(0)
+        else:
+            self._inbox.wake()
+
+    async def seek(self, target: MessageId | int) -> None:
+        """Continue with the message of this id, or with the first published at this time (ms)."""
+        await self.flush_acks()
+        connection = await self._attachment.ready()
+        command = pb.CommandSeek(consumer_id=self._id)
+        if isinstance(target, int):
+            command.message_publish_time = target
+        else:
+            command.message_id.CopyFrom(MessageId(*target[:2]).to_pb())
+        former, registrations = self._resuming.state(), self._registrations
+        self._resuming.sought(target)
+        self._seeking = True
         try:
-            async with asyncio.timeout(limit_s):
-                while self._acks or self._unconfirmed:
-                    await self._attachment.ready()
-                    self._send_acks()
-                    if self._unconfirmed:
-                        await asyncio.wait(self._unconfirmed)
-        except TimeoutError:
-            raise OperationTimeout(
-                f"{self.topic}: acknowledgements were not confirmed within {limit_s:g} s; "
-                "their messages may be delivered again"
-            ) from None
-        error, self._ack_error = self._ack_error, None
-        if error is not None:
-            raise error
+            await connection.request(command)
+        except BaseException:
+            self._resuming.restore(former)
+            if self._seeking:
+                self._seeking = False
+                self._register_anew(connection)
+            raise
+        if self._registrations == registrations and self._attachment.connection is connection:
+            self._register_anew(connection)
+        await self._attachment.ready()
+
+    async def unsubscribe(self, force: bool = False) -> None:
+        """Delete the subscription, with `force` also if others consume from it; then close."""
+        connection = await self._attachment.ready()
+        await connection.request(pb.CommandUnsubscribe(consumer_id=self._id, force=force))
+        self._tracker = AckTracker()
+        await self._leave()
 
     async def close(self) -> None:
         """Flush acknowledgements and deregister."""
         try:
             await self.flush_acks()
         finally:
-            if self._ack_timer is not None:
-                self._ack_timer.cancel()
-            connection = await self._attachment.close()
-            self._inbox.fail(Closed(f"the consumer of {self.topic} is closed"))
-            if connection is not None:
-                connection.remove_consumer(self._id)
-                await self._deregister(connection)
+            await self._leave()
+
+    async def _leave(self) -> None:
+        self._inbox.fail(Closed(f"the consumer of {self.topic} is closed"))
+        await self.leave()
+
+    async def leave(self) -> None:
+        """Deregister and forget what is queued, while others fill the same inbox."""
+        self.acking.stop()
+        self.redelivering.stop()
+        if self._chunk_timer is not None:
+            self._chunk_timer.cancel()
+        connection = await self._attachment.close()
+        self._inbox.forget(self, self._demand)
+        if connection is not None:
+            connection.remove_consumer(self._id)
+            await self._deregister(connection)
+
+    def _failed(self, error: MagnetarError) -> None:
+        if self.on_gone is not None and isinstance(error, NotFound):
+            self.on_gone()
+        else:
+            self._inbox.fail(error)
 
     async def _deregister(self, connection: Connection) -> None:
         try:
@@ -209,12 +233,12 @@ class PartitionConsumer(Generic[T]):
 
     def taken(self, permits: int) -> None:
         self._queued_permits -= permits
-        if self._subscription.queue_size:
+        if self.subscription.queue_size:
             self._return_permits(permits)
 
     def _return_permits(self, permits: int) -> None:
         self._owed_permits += permits
-        if self._owed_permits * 2 < self._subscription.queue_size:
+        if self._owed_permits * 2 < self.subscription.queue_size or self._is_paused:
             return
         connection = self._attachment.connection
         if connection is not None:
@@ -224,14 +248,14 @@ class PartitionConsumer(Generic[T]):
     def _demand(self) -> None:
         """With queue_size=0: have the broker send one entry, unless it was asked already."""
         connection = self._attachment.connection
-        if connection is not None and self._granted_permits <= 0:
+        if connection is not None and self._granted_permits <= 0 and not self._is_paused:
             # A batch takes more permits than were granted: make up for the difference.
             connection.write(encode_flow(self._id, 1 - self._granted_permits))
             self._granted_permits = 1
 
     def _left_out(self, permits: int) -> None:
         """Messages of an entry were received that the application never takes."""
-        if self._subscription.queue_size:
+        if self.subscription.queue_size:
             self._return_permits(permits)
         else:
             self._inbox.wake()
@@ -241,20 +265,29 @@ class PartitionConsumer(Generic[T]):
     def entry_rcvd(self, delivery: Delivery, data: bytes) -> None:
         position = (delivery.ledger, delivery.entry)
         entry_permits = 1  # the most likely count if the metadata, which holds it, is damaged
+        if self._seeking:
+            return  # it belongs to what the seek leaves, and so do its permits
         try:
             entry = Entry(
                 self.topic,
-                (*position, self._partition),
+                (*position, self.partition),
                 data,
                 redelivery_count=delivery.redelivery_count,
                 ack_set=delivery.ack_set,
                 source=self,
             )
             entry_permits = entry.permits
-            items = self._unseen(entry)
+            if self.redelivering.epoch and self.redelivering.is_stale(delivery.consumer_epoch):
+                items = []
+            elif self._joiner is not None and entry.is_chunk:
+                items = self._chunk_rcvd(self._joiner, entry)
+            else:
+                items = self._unseen(entry)
         except Unreadable as error:
             self._unreadable_rcvd(error, position, entry_permits)
             return
+        if items and self.redelivering.gives_up(items):
+            items = []
         permits = sum(item.permits for item in items)
         self._queued_permits += permits
         self._granted_permits -= entry_permits
@@ -262,148 +295,174 @@ class PartitionConsumer(Generic[T]):
         if permits < entry_permits:
             self._left_out(entry_permits - permits)
 
+    def active_changed(self, is_active: bool) -> None:
+        self.is_active = is_active
+        if self.subscription.on_active_change is not None:
+            self.subscription.on_active_change(self.topic, is_active)
+
+    def end_reached(self) -> None:
+        self.is_at_end = True
+
     def detached(self, connection: Connection, error: MagnetarError, new_owner: str = "") -> None:
-        # A broker answers no ACK for a consumer that it has closed: they are sent again.
-        for answer in list(self._unconfirmed):
-            answer.cancel()
+        self.acking.detached()
         self._attachment.detached(connection, new_owner)
 
     def _unseen(self, entry: Entry) -> list[T]:
         """What the entry holds, without what lies before the start or was received before."""
-        if not self._resumes:
+        if not self._resuming.is_on:
+            if entry.is_batch:
+                self._tracker.delivered(entry)
             return self._unpack(entry)
-        if self._is_seen(entry.position):
+        if self._resuming.is_seen(entry):
             return []
         items = self._unpack(entry)
-        if entry.position == self._seen[:2]:
-            items = [item for item in items if item.batch_index > self._seen[2]]
-        self._see(entry.position)
+        first = self._resuming.first_index(entry.position)
+        if first is not None:
+            items = [item for item in items if item.batch_index >= first]
+        self._resuming.see(entry.position)
         return items
 
-    def _is_seen(self, position: tuple[int, int]) -> bool:
-        return self._resumes and (*position, LAST_BATCH_INDEX) <= self._seen
+    def _chunk_rcvd(self, joiner: ChunkJoiner, chunk: Entry) -> list[T]:
+        """The joined message, once it is complete."""
+        if self._resuming.is_on:
+            if self._resuming.is_seen(chunk):
+                return []
+            self._resuming.see(chunk.position)
+        outcome = joiner.add(chunk, self._loop.time())
+        self._chunks_given_up(outcome.given_up)
+        self.acking.ack_entries(one.position for one in outcome.superfluous)
+        if outcome.orphan:
+            self._report(chunk.unreadable(outcome.orphan), [chunk.position], 0)
+        if self._chunk_timer is None and joiner:
+            self._schedule_expiry(joiner)
+        return self._unpack(outcome.entry) if outcome.entry is not None else []
 
-    def _see(self, position: tuple[int, int]) -> None:
-        self._seen = (*position, WHOLE_ENTRY)
-        self._resume_at = MessageId(*position)
+    def _schedule_expiry(self, joiner: ChunkJoiner) -> None:
+        due_s = joiner.next_expiry_s()
+        if due_s is not None:
+            self._chunk_timer = self._loop.call_at(due_s, self._expire_chunks, joiner)
+
+    def _expire_chunks(self, joiner: ChunkJoiner) -> None:
+        self._chunk_timer = None
+        self._chunks_given_up(joiner.expired(self._loop.time()))
+        self._schedule_expiry(joiner)
+
+    def _chunks_given_up(self, given_up: list[tuple[list[Entry], str]]) -> None:
+        for chunks, why in given_up:
+            if chunks:  # their permits went back as they came
+                self._report(chunks[0].unreadable(why), [chunk.position for chunk in chunks], 0)
 
     def _unreadable_rcvd(self, error: Unreadable, position: tuple[int, int], permits: int) -> None:
         self._granted_permits -= permits
-        if self._is_seen(position):
+        is_new = not self._resuming.is_on or self._resuming.see_unreadable(position)
+        if not (is_new and self._report(error, [position], permits)):
             self._left_out(permits)
-            return
-        if self._resumes:
-            self._see(position)
+
+    def _report(self, error: Unreadable, positions: list[tuple[int, int]], permits: int) -> bool:
+        """Count and log it; whether the application will see it, and takes the permits with it."""
+        action = self.subscription.on_unreadable
         self.unreadable += 1
-        logger.warning("%s (on_unreadable=%s)", error, self._subscription.on_unreadable)
-        if self._subscription.on_unreadable == FAIL:
+        logger.warning("%s (on_unreadable=%s)", error, action)
+        if action == FAIL:
             self._queued_permits += permits
             self._inbox.put_failure(Failure(error, self, permits))
-            return
-        if self._subscription.on_unreadable == DISCARD:
-            self._acks.ack_entry(position)
-            self._schedule_acks()
-        self._left_out(permits)
+        elif action == DISCARD:
+            self.acking.ack_entries(positions)
+        return action == FAIL
 
     # -- registration
 
     async def _register(self, connection: Connection) -> None:
+        self._registrations += 1
         connection.add_consumer(self._id, self)
+        was_seeking, self._seeking = self._seeking, False
         try:
             await connection.request(self._subscribe_command())
-            if self._resumes and self._resume_at == LATEST:
-                await self._pin_latest(connection)
+            if self._resuming.is_on and self._resuming.at == LATEST:
+                self._resuming.pin_latest(await self._ask_last_id(connection))
         except BaseException:
             connection.remove_consumer(self._id)
             connection.send_only(pb.CommandCloseConsumer(consumer_id=self._id))
+            self._seeking = was_seeking
             raise
-        if not self._resumes:
+        if not self._resuming.is_on or was_seeking:
             # The broker delivers again what is not acknowledged.
             self._queued_permits -= self._inbox.drop(self)
-            self._acks.begin_anew()
+            self._tracker.begin_anew()
+            self.redelivering.begin_anew()
+            if self._joiner is not None:
+                self._joiner.clear()
         # Acknowledgements come first: what they name is then not delivered again.
-        self._send_acks_on(connection)
+        self.acking.send_on(connection)
         self._owed_permits = 0
         self._granted_permits = 0
-        permits = self._subscription.queue_size - self._queued_permits
-        if permits > 0:
+        permits = self.subscription.queue_size - self._queued_permits
+        if self._is_paused:
+            self._owed_permits = max(permits, 0)
+        elif permits > 0:
             connection.write(encode_flow(self._id, permits))
         # With queue_size=0 an application that waits asks again, once this method has returned.
         self._inbox.wake()
 
+    def _register_anew(self, connection: Connection) -> None:
+        """End the registration on this connection, if it still stands, and register again."""
+        if self._attachment.connection is connection and connection.is_open:
+            connection.remove_consumer(self._id)
+            connection.send_only(pb.CommandCloseConsumer(consumer_id=self._id))
+            self.detached(connection, ConnectionLost("the consumer registers again"))
+
     def _subscribe_command(self) -> pb.CommandSubscribe:
-        subscription = self._subscription
+        chosen = self.subscription
         command = pb.CommandSubscribe(
             topic=self.topic,
-            subscription=subscription.name,
-            subType=subscription.type,  # type: ignore[arg-type]
+            subscription=chosen.name,
+            subType=chosen.type,  # type: ignore[arg-type]
             consumer_id=self._id,
-            consumer_name=subscription.consumer_name,
-            durable=subscription.start is None,
-            initialPosition=subscription.initial_position,  # type: ignore[arg-type]
+            consumer_name=chosen.consumer_name,
+            durable=chosen.start is None,
+            initialPosition=chosen.initial_position,  # type: ignore[arg-type]
         )
-        if self._resume_at is not None:
-            command.start_message_id.CopyFrom(MessageId(*self._resume_at[:2]).to_pb())
-        for name, text in subscription.properties.items():
+        self._resuming.describe(command)
+        if chosen.priority:
+            command.priority_level = chosen.priority
+        if chosen.read_compacted:
+            command.read_compacted = True
+        if chosen.key_shared is not None:
+            command.keySharedMeta.CopyFrom(chosen.key_shared.to_pb())
+        if self.redelivering.epoch:
+            command.consumer_epoch = self.redelivering.epoch
+        if not chosen.create_topic:
+            command.force_topic_creation = False
+        for name, text in chosen.properties.items():
             command.subscription_properties.add(key=name, value=text)
+        for name, text in chosen.consumer_properties.items():
+            command.metadata.add(key=name, value=text)
         return command
 
-    async def _pin_latest(self, connection: Connection) -> None:
-        # "Latest" must mean the same after a reconnect, so it becomes an id before any delivery.
-        last = await self._ask_last_id(connection)
-        self._seen = (last.ledger, last.entry, WHOLE_ENTRY)
-        self._resume_at = EARLIEST if last.entry < 0 else last
+    # -- redelivery
 
-    # -- acknowledgements
+    def _acks_confirmed(self, acks: list[Ack], is_cumulative: bool) -> None:
+        self.redelivering.acked(acks, is_cumulative)
 
-    def _schedule_acks(self) -> None:
-        if len(self._acks) >= MAX_ACKS:
-            self._send_acks()
-        elif self._ack_timer is None:
-            delay_s = self._subscription.ack_delay_ms / 1000
-            self._ack_timer = self._loop.call_later(delay_s, self._send_acks)
-
-    def _send_acks(self) -> None:
-        if self._ack_timer is not None:
-            self._ack_timer.cancel()
-            self._ack_timer = None
-        if self._attachment.connection is not None:
-            self._send_acks_on(self._attachment.connection)
-
-    def _send_acks_on(self, connection: Connection) -> None:
-        if not connection.is_open:
-            return
-        cumulative = self._acks.take_cumulative()
-        if cumulative is not None:
-            self._send_ack(connection, pb.CommandAck.Cumulative, [cumulative])
-        acks = self._acks.take()
-        for first in range(0, len(acks), MAX_ACKS):
-            self._send_ack(connection, pb.CommandAck.Individual, acks[first : first + MAX_ACKS])
-
-    def _send_ack(self, connection: Connection, kind: int, acks: list[Ack]) -> None:
-        request_id, answer = connection.expect()
-        self._unconfirmed.add(answer)
-        answer.add_done_callback(lambda done: self._ack_answered(connection, kind, acks, done))
-        connection.write(encode_ack(self._id, kind, acks, request_id))
-
-    def _ack_answered(
-        self, connection: Connection, kind: int, acks: list[Ack], answer: asyncio.Future[Any]
-    ) -> None:
-        self._unconfirmed.discard(answer)
-        error = None if answer.cancelled() else answer.exception()
-        if answer.cancelled() or (error is not None and not connection.is_open):
-            self._acks.restore(acks, is_cumulative=kind == pb.CommandAck.Cumulative)
-        elif error is not None:
-            logger.warning("%s refused an acknowledgement: %s", self.topic, error)
-            if isinstance(error, MagnetarError):
-                self._ack_error = error
-
-
-def _seen_before(subscription: Subscription) -> tuple[int, int, int]:
-    """Ledger, entry and batch index of the last message that must not be delivered."""
-    start = subscription.start
-    if start is None or start.is_earliest or start.is_latest:
-        return EARLIEST[:3]
-    if subscription.start_inclusive:
-        return start.ledger, start.entry, start.batch_index - 1
-    return start.ledger, start.entry, start.batch_index if start.batch_index >= 0 else WHOLE_ENTRY
+    def ask_again(self, positions: list[tuple[int, int]] | None, epoch: int | None) -> None:
+        """Send a request to deliver these entries again, or all (None)."""
+        connection = self._attachment.connection
+        if connection is None or not connection.is_open:
+            return  # all will be delivered again
+        # Acknowledgements come first: what they name is then not delivered again.
+        self.acking.send()
+        command = pb.CommandRedeliverUnacknowledgedMessages(consumer_id=self._id)
+        for ledger, entry in positions or ():
+            command.message_ids.add(ledgerId=ledger, entryId=entry, partition=self.partition)
+        if epoch is not None:
+            command.consumer_epoch = epoch
+        if positions is None:
+            dropped = self._inbox.drop(self)
+            self._queued_permits -= dropped
+            self._tracker.begin_anew()
+            if self._joiner is not None:
+                self._joiner.clear()
+            connection.write(encode(command))
+            self._left_out(dropped)
+        else:
+            connection.write(encode(command))

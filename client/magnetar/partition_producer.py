@@ -3,16 +3,15 @@
 import asyncio
 import time
 from collections import deque
-from collections.abc import Generator
+from collections.abc import Generator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from magnetar.attachment import Attachment
 from magnetar.batching import (
-    BATCHED,
     COMPRESSIONS,
     Batch,
-    BatchLimits,
+    ChunkLimits,
     SameMessages,
     Sender,
     rides_alone,
@@ -32,40 +31,14 @@ from magnetar.errors import (
 )
 from magnetar.messages import Outgoing
 from magnetar.pool import Pool
-from magnetar.schema import Schema
+from magnetar.producer_options import ACCESS_MODES, WAIT_FOR_EXCLUSIVE, ProducerOptions
 from magnetar.settings import Settings
 from magnetar_proto import PulsarApi_pb2 as pb
+from magnetar_proto.commands import encode
 from magnetar_proto.ids import MessageId
 
 MAX_FAILURES_KEPT = 100
 """Latest failed batches: `flush` raises the first whose failure the application has not seen."""
-
-
-@dataclass(frozen=True, slots=True)
-class ProducerOptions:
-    """How a producer sends; ValueError names the value that is not possible."""
-
-    name: str | None = None
-    """Unique on the topic; the broker generates one if it is None."""
-    compression: str = "none"
-    batching: BatchLimits = BATCHED
-    max_pending_messages: int = 10_000
-    max_pending_bytes: int = 64 * 1024 * 1024
-    send_timeout_s: float = 30.0
-    schema: Schema | None = None
-    """Registered with the broker, which refuses one that does not fit the topic's."""
-
-    def __post_init__(self) -> None:
-        if self.compression not in COMPRESSIONS:
-            known = ", ".join(COMPRESSIONS)
-            raise ValueError(f"compression {self.compression!r} is unknown; known are {known}")
-        if self.max_pending_messages < 1 or self.max_pending_bytes < 1:
-            raise ValueError(
-                "max_pending_messages and max_pending_bytes must be at least 1, but are "
-                f"{self.max_pending_messages} and {self.max_pending_bytes}"
-            )
-        if self.send_timeout_s <= 0:
-            raise ValueError(f"send_timeout_s must be above 0, but is {self.send_timeout_s}")
 
 
 class Receipt:
@@ -110,12 +83,11 @@ class _Pending:
 
     frame: bytes
     sequence_id: int
+    highest_sequence_id: int
     batch: Batch
     deadline_s: float
-
-    @property
-    def highest_sequence_id(self) -> int:
-        return self.sequence_id + len(self.batch.messages) - 1
+    is_last: bool = True
+    """Of the chunks of a message, the last one settles it."""
 
 
 class PartitionProducer:
@@ -141,10 +113,18 @@ class PartitionProducer:
         self._attachment = Attachment(pool, settings, topic, self._register, self._end)
         self._sender: Sender | None = None
         self._epoch = 0
+        self._topic_epoch: int | None = None
+        self.last_sequence_id = -1
+        """The highest that the broker has stored, as far as is known; -1: none."""
         self._next_sequence_id = 0
         self._max_message_size = DEFAULT_MAX_MESSAGE_SIZE
         self._batch = self._new_batch()
+        self._keyed: dict[object, Batch] = {}
+        """With key_batching, the batches that are being filled, by their keys."""
+        self._keyed_messages = self._keyed_bytes = 0
         self._batch_timer: asyncio.Handle | None = None
+        self._unregistered: list[Batch] = []
+        """Of a lazy producer: what is to be sent once it is registered."""
         self._pending: deque[_Pending] = deque()
         self._pending_messages = 0
         self._pending_bytes = 0
@@ -158,7 +138,12 @@ class PartitionProducer:
 
     async def open(self) -> None:
         """Register with the broker; raises what it answered, or OperationTimeout."""
-        await self._attachment.open()
+        await self._attachment.open(in_time=self._options.access_mode != WAIT_FOR_EXCLUSIVE)
+
+    @property
+    def is_connected(self) -> bool:
+        """Whether it is registered with a broker at the moment."""
+        return self._attachment.connection is not None
 
     def has_room(self) -> bool:
         """Whether one more message may become pending."""
@@ -176,7 +161,7 @@ class PartitionProducer:
 
     def is_between_batches(self) -> bool:
         """Whether the next message would begin a new batch."""
-        return not self._batch.messages
+        return not self._batch.messages and not self._keyed
 
     def add(self, message: bytes | Outgoing) -> Receipt:
         """Enqueue a message, to be sent in order; QueueFull when there is no room."""
@@ -185,13 +170,45 @@ class PartitionProducer:
         if not self.has_room():
             raise QueueFull(f"{self._pending_messages} messages to {self.topic} have no receipt")
         alone = rides_alone(message)
+        if self._options.key_batching and not alone:
+            return self._add_keyed(message)
         if alone or not self._batch.has_room(message, self._limits):
             self.send_batch_now()
         batch = self._batch
+        if not isinstance(message, bytes) and message.sequence_id is not None:
+            batch = self._batch_before(message.sequence_id)
         receipt = Receipt(batch, batch.add(message), self._partition)
         self._pending_messages += 1
         self._pending_bytes += size_of(message)
         if alone or batch.is_full(self._limits):
+            self.send_batch_now()
+        elif self._batch_timer is None:
+            self._schedule_batch()
+        return receipt
+
+    def _batch_before(self, sequence_id: int) -> Batch:
+        """The batch for a message with this id: the ids in a batch ascend."""
+        last = self._batch.ids(self._next_sequence_id)[-1:]
+        if last and sequence_id <= last[0]:
+            self.send_batch_now()
+        self._batch.has_ids = True
+        return self._batch
+
+    def _add_keyed(self, message: bytes | Outgoing) -> Receipt:
+        key = None if isinstance(message, bytes) else message.ordering_key or message.key
+        batch = self._keyed.get(key)
+        if batch is None:
+            batch = self._keyed[key] = self._new_batch()
+        if not isinstance(message, bytes) and message.sequence_id is not None:
+            raise ValueError("with key_batching the application cannot choose sequence ids")
+        receipt = Receipt(batch, batch.add(message), self._partition)
+        size = size_of(message)
+        self._pending_messages += 1
+        self._pending_bytes += size
+        self._keyed_messages += 1
+        self._keyed_bytes += size
+        limits = self._limits
+        if self._keyed_messages >= limits.max_messages or self._keyed_bytes >= limits.max_bytes:
             self.send_batch_now()
         elif self._batch_timer is None:
             self._schedule_batch()
@@ -222,12 +239,19 @@ class PartitionProducer:
         if self._batch.messages:
             batch, self._batch = self._batch, self._new_batch()
             self._send(batch)
+        if self._keyed:
+            keyed, self._keyed = self._keyed, {}
+            self._keyed_messages = self._keyed_bytes = 0
+            for batch in keyed.values():
+                self._send(batch)
 
     async def flush(self) -> None:
         """Wait for every receipt; raises the first failure that the application has not seen."""
         self.send_batch_now()
-        if self._pending:
-            await asyncio.wait([pending.batch.done for pending in self._pending])
+        waiting = [pending.batch.done for pending in self._pending]
+        waiting += [batch.done for batch in self._unregistered]
+        if waiting:
+            await asyncio.wait(waiting)
         unseen = [batch for batch in self._failed if not batch.is_noticed]
         self._failed.clear()
         if unseen:
@@ -266,10 +290,14 @@ class PartitionProducer:
                 )
             )
             return
-        batch = self._pending.popleft().batch
+        pending = self._pending.popleft()
+        if not pending.is_last:
+            return
+        batch = pending.batch
         self._release(batch)
+        self.last_sequence_id = pending.highest_sequence_id
         batch.done.set_result((ledger, entry))
-        if not self._pending and self._batch.messages:
+        if not self._pending and not self.is_between_batches():
             self.send_batch_now()
 
     def send_error_rcvd(self, connection: Connection, refusal: pb.CommandSendError) -> None:
@@ -296,18 +324,22 @@ class PartitionProducer:
             user_provided_producer_name=self._options.name is not None,
             epoch=self._epoch,
         )
-        if self._options.schema is not None:
-            command.schema.CopyFrom(self._options.schema.to_pb())
+        self._describe(command)
         try:
-            reply: pb.CommandProducerSuccess = await connection.request(command)
+            reply: pb.CommandProducerSuccess = await self._ask(connection, command)
         except BaseException:
             connection.remove_producer(self._id)
             connection.send_only(pb.CommandCloseProducer(producer_id=self._id))
             raise
         self._epoch += 1
+        if reply.HasField("topic_epoch"):
+            self._topic_epoch = reply.topic_epoch
         if self._sender is None:
             self.name = reply.producer_name
-            self._next_sequence_id = reply.last_sequence_id + 1
+            self.last_sequence_id = reply.last_sequence_id
+            if self._options.initial_sequence_id is not None:
+                self.last_sequence_id = self._options.initial_sequence_id
+            self._next_sequence_id = self.last_sequence_id + 1
             self._sender = Sender(
                 self._id,
                 reply.producer_name,
@@ -317,6 +349,33 @@ class PartitionProducer:
         self._max_message_size = connection.max_message_size
         for pending in self._pending:
             connection.write(pending.frame)
+        unregistered, self._unregistered = self._unregistered, []
+        for batch in unregistered:
+            self._send(batch, connection)
+
+    def _describe(self, command: pb.CommandProducer) -> None:
+        """Add what is not in every command."""
+        options = self._options
+        if options.schema is not None:
+            command.schema.CopyFrom(options.schema.to_pb())
+        mode = ACCESS_MODES[options.access_mode]
+        if mode != pb.Shared:
+            command.producer_access_mode = mode  # type: ignore[assignment]
+        if self._topic_epoch is not None:
+            command.topic_epoch = self._topic_epoch
+        if options.initial_subscription is not None:
+            command.initial_subscription_name = options.initial_subscription
+        for name, text in options.properties.items():
+            command.metadata.add(key=name, value=text)
+
+    async def _ask(
+        self, connection: Connection, command: pb.CommandProducer
+    ) -> pb.CommandProducerSuccess:
+        if self._options.access_mode != WAIT_FOR_EXCLUSIVE:
+            return await connection.request(command)  # type: ignore[no-any-return]
+        command.request_id, answer = connection.expect()
+        connection.write(encode(command))
+        return await answer  # type: ignore[no-any-return]
 
     # -- sending
 
@@ -331,22 +390,45 @@ class PartitionProducer:
         else:
             self._batch_timer = self._loop.call_soon(self.send_batch_now)
 
-    def _send(self, batch: Batch) -> None:
-        assert self._sender is not None  # messages are taken only after `open`
+    def _send(self, batch: Batch, registered_on: Connection | None = None) -> None:
+        sender = self._sender
+        if sender is None:  # of a lazy producer
+            self._unregistered.append(batch)
+            self._attachment.start()
+            return
         now_ms = time.time_ns() // 1_000_000
-        sequence_id = self._next_sequence_id
+        ids = batch.ids(self._next_sequence_id) if batch.has_ids else ()
+        first = ids[0] if ids else self._next_sequence_id
+        highest = ids[-1] if ids else first + len(batch.messages) - 1
         try:
-            frame = self._sender.encode(batch.messages, sequence_id, now_ms, self._max_message_size)
+            frames = self._frames(sender, batch, first, now_ms, ids)
         except MessageTooLarge as error:
             self._reject(batch, error)
             return
-        self._next_sequence_id += len(batch.messages)
+        self._next_sequence_id = highest + 1
         deadline_s = self._loop.time() + self._options.send_timeout_s
-        self._pending.append(_Pending(frame, sequence_id, batch, deadline_s))
+        connection = registered_on or self._attachment.connection
+        last = frames[-1]
+        for frame in frames:
+            self._pending.append(
+                _Pending(frame, first, highest, batch, deadline_s, is_last=frame is last)
+            )
+            if connection is not None:
+                connection.write(frame)
         if self._expiry is None:
             self._expiry = self._loop.call_at(deadline_s, self._expire)
-        if self._attachment.connection is not None:
-            self._attachment.connection.write(frame)
+
+    def _frames(
+        self, sender: Sender, batch: Batch, first: int, now_ms: int, ids: Sequence[int]
+    ) -> list[bytes]:
+        limit = self._max_message_size
+        try:
+            return [sender.encode(batch.messages, first, now_ms, limit, ids)]
+        except MessageTooLarge:
+            if not self._options.chunking or len(batch.messages) > 1:
+                raise
+        limits = ChunkLimits(limit, self._options.max_chunk_bytes)
+        return sender.encode_chunks(batch.messages[0], first, now_ms, limits)
 
     def _is_first(self, sequence_id: int) -> bool:
         if not self._pending:
@@ -355,7 +437,10 @@ class PartitionProducer:
         return first.sequence_id <= sequence_id <= first.highest_sequence_id
 
     def _give_up_first(self, error: MagnetarError) -> None:
-        self._reject(self._pending.popleft().batch, error)
+        pending = self._pending.popleft()
+        while not pending.is_last:
+            pending = self._pending.popleft()  # the other chunks of the message
+        self._reject(pending.batch, error)
 
     def _reject(self, batch: Batch, error: MagnetarError) -> None:
         self._release(batch)
@@ -388,8 +473,11 @@ class PartitionProducer:
             self._batch_timer.cancel()
         if self._expiry is not None:
             self._expiry.cancel()
+        unsent = [*self._unregistered, *self._keyed.values()]
         if self._batch.messages:
-            batch, self._batch = self._batch, self._new_batch()
+            unsent.append(self._batch)
+        self._batch, self._keyed, self._unregistered = self._new_batch(), {}, []
+        for batch in unsent:
             self._reject(batch, error)
         while self._pending:
             self._give_up_first(error)

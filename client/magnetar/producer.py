@@ -1,13 +1,15 @@
 """The application's producer: routes messages to the partitions of a topic."""
 
-import base64
+import time
 from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
 from magnetar.closing import Closing
 from magnetar.concurrency import gather_all
+from magnetar.growth import Growth
 from magnetar.messages import Outgoing
 from magnetar.partition_producer import PartitionProducer, Receipt
-from magnetar_proto.hashes import murmur3_32
+from magnetar.routing import Routing
 from magnetar_proto.ids import MessageId
 
 
@@ -15,13 +17,31 @@ class Producer(Closing):
     """Sends to a topic; created by `Client.producer`, closed by `close` or `async with`.
 
     Messages of one key go to one partition in order; messages without key take turns, a batch
-    at a time.
+    at a time.  The option `routing` changes that.
     """
 
-    def __init__(self, topic: str, partitions: Sequence[PartitionProducer]) -> None:
+    def __init__(
+        self, topic: str, partitions: list[PartitionProducer], routing: Routing | None = None
+    ) -> None:
         self.topic = topic
         self._partitions = partitions
-        self._turn = 0
+        self._routing = routing or Routing()
+        self._growth: Growth | None = None
+
+    @property
+    def name(self) -> str | None:
+        """As chosen, or as the broker has named it; that of the first partition."""
+        return self._partitions[0].name
+
+    @property
+    def last_sequence_id(self) -> int:
+        """The highest sequence id that the broker has stored, as far as is known; -1: none."""
+        return max(partition.last_sequence_id for partition in self._partitions)
+
+    @property
+    def is_connected(self) -> bool:
+        """Whether all that were opened are registered with a broker at the moment."""
+        return all(partition.is_connected for partition in self._partitions)
 
     @property
     def partitions(self) -> Sequence[PartitionProducer]:
@@ -35,9 +55,20 @@ class Producer(Closing):
         key: str | bytes | None = None,
         properties: Mapping[str, str] | None = None,
         event_time_ms: int = 0,
+        deliver_after_s: float = 0,
+        **more: Any,
     ) -> MessageId:
-        """Send one message and wait until the broker has stored it; waits for room as well."""
-        message = _message(value, key, properties, event_time_ms)
+        """Send one message and wait until the broker has stored it; waits for room as well.
+
+        Shared subscriptions receive it `deliver_after_s` later.  `more` are further fields of
+        Outgoing: ordering_key, deliver_at_ms, sequence_id, is_null.  The id of a message that was
+        a duplicate is (-1, -1).
+        """
+        message = _message(value, key, properties, event_time_ms, deliver_after_s, more)
+        return await (await self._add(message))
+
+    async def send_message(self, message: Outgoing) -> MessageId:
+        """As `send`, for a message that is more than a value with a key."""
         return await (await self._add(message))
 
     def send_nowait(
@@ -47,9 +78,14 @@ class Producer(Closing):
         key: str | bytes | None = None,
         properties: Mapping[str, str] | None = None,
         event_time_ms: int = 0,
+        deliver_after_s: float = 0,
+        **more: Any,
     ) -> Receipt:
-        """Send one message; await the receipt or `flush`. QueueFull when there is no room."""
-        message = _message(value, key, properties, event_time_ms)
+        """Send one message; await the receipt or `flush`. QueueFull when there is no room.
+
+        The arguments are those of `send`.
+        """
+        message = _message(value, key, properties, event_time_ms, deliver_after_s, more)
         return self._route(message).add(message)
 
     async def send_batch(self, messages: Iterable[bytes | Outgoing]) -> list[MessageId]:
@@ -72,6 +108,8 @@ class Producer(Closing):
 
     async def close(self) -> None:
         """Flush and deregister; raises what flushing raises."""
+        if self._growth is not None:
+            await self._growth.close()
         await gather_all(partition.close() for partition in self._partitions)
 
     async def _add(self, message: bytes | Outgoing) -> Receipt:
@@ -83,21 +121,26 @@ class Producer(Closing):
 
     def _route(self, message: bytes | Outgoing) -> PartitionProducer:
         count = len(self._partitions)
-        if count == 1:
+        routing = self._routing
+        if count == 1 and routing.router is None:
             return self._partitions[0]
-        if isinstance(message, Outgoing) and message.key is not None:
-            return self._partitions[partition_of(message.key, count)]
-        producer = self._partitions[self._turn]
+        index = routing.of_message(message, count)
+        if index is not None:
+            return self._partitions[index]
+        producer = self._partitions[routing.turn(count)]
         if producer.is_between_batches():
-            self._turn = (self._turn + 1) % count
-            producer = self._partitions[self._turn]
+            producer = self._partitions[routing.next_turn(count)]
         return producer
 
+    # -- for the client
 
-def partition_of(key: str | bytes, count: int) -> int:
-    """The partition of a key: murmur3 of its text; byte keys are hashed in base64."""
-    text = base64.b64encode(key) if isinstance(key, bytes) else key.encode()
-    return murmur3_32(text) % count
+    def keeps_up(self, growth: Growth) -> None:
+        """This adds partitions from now on, until the producer is closed."""
+        self._growth = growth
+
+    def add(self, partitions: Iterable[PartitionProducer]) -> None:
+        """Send to these, which follow those it has, as well."""
+        self._partitions.extend(partitions)
 
 
 def _message(
@@ -105,7 +148,13 @@ def _message(
     key: str | bytes | None,
     properties: Mapping[str, str] | None,
     event_time_ms: int,
+    deliver_after_s: float,
+    more: dict[str, Any],
 ) -> bytes | Outgoing:
-    if key is None and not properties and not event_time_ms:
+    if key is None and not (properties or event_time_ms or deliver_after_s or more):
         return value
-    return Outgoing(value, key=key, properties=properties or {}, event_time_ms=event_time_ms)
+    if deliver_after_s > 0:
+        more["deliver_at_ms"] = time.time_ns() // 1_000_000 + round(deliver_after_s * 1000)
+    return Outgoing(
+        value, key=key, properties=properties or {}, event_time_ms=event_time_ms, **more
+    )

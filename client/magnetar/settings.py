@@ -17,6 +17,8 @@ class Settings:
     """One request, and opening a producer, consumer or reader with all its retries."""
     keepalive_s: float = 30.0
     """After this long without a frame a connection is probed by a PING; after twice, closed."""
+    discovery_s: float = 60.0
+    """How often topics are looked at for new partitions, and patterns for new topics."""
     backoff_first_ms: int = 100
     backoff_max_ms: int = 10_000
 

@@ -45,6 +45,12 @@ class End:
     def entry_rcvd(self, delivery: Delivery, entry: bytes) -> None:
         self.reported.append(("entry", delivery.ledger, delivery.entry, entry))
 
+    def active_changed(self, is_active: bool) -> None:
+        self.reported.append(("active", is_active))
+
+    def end_reached(self) -> None:
+        self.reported.append(("end",))
+
     def detached(self, _: Connection, error: MagnetarError, new_owner: str = "") -> None:
         self.reported.append(("detached", type(error), new_owner))
 
@@ -183,11 +189,11 @@ async def test_frames_reach_their_ends_even_in_pieces() -> None:
         )
         stranger = pb.CommandSendReceipt(producer_id=77, sequence_id=1)
         stranger.message_id.CopyFrom(MessageId(1, 1).to_pb())
-        unused = pb.CommandActiveConsumerChange(consumer_id=2, is_active=True)
-        data = head + payload + encode(refusal) + encode(stranger) + encode(unused)
+        change = pb.CommandActiveConsumerChange(consumer_id=2, is_active=True)
+        data = head + payload + encode(refusal) + encode(stranger) + encode(change)
         for index in range(len(data)):
             connection.data_received(data[index : index + 1])
-        assert consumer.reported == [("entry", 7, 8, payload)]
+        assert consumer.reported == [("entry", 7, 8, payload), ("active", True)]
         assert producer.reported == [("refused", 9, "no")]
 
 

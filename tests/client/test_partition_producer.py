@@ -18,8 +18,9 @@ from magnetar.errors import (
     QueueFull,
     TopicTerminated,
 )
-from magnetar.partition_producer import PartitionProducer, ProducerOptions
+from magnetar.partition_producer import PartitionProducer
 from magnetar.pool import Pool
+from magnetar.producer_options import ProducerOptions
 from magnetar.settings import Address, Settings
 from magnetar_proto import PulsarApi_pb2 as pb
 from magnetar_proto.commands import encode

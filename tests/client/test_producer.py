@@ -6,9 +6,11 @@ import pytest
 
 from magnetar.client import Client
 from magnetar.messages import Outgoing
-from magnetar.partition_producer import PartitionProducer, ProducerOptions
+from magnetar.partition_producer import PartitionProducer
 from magnetar.pool import Pool
-from magnetar.producer import Producer, partition_of
+from magnetar.producer import Producer
+from magnetar.producer_options import ProducerOptions
+from magnetar.routing import partition_of
 from magnetar.settings import Settings
 
 

@@ -11,7 +11,7 @@ from magnetar.client import INITIAL_POSITIONS, SUBSCRIPTION_TYPES, Client
 from magnetar.consumer import Consumer
 from magnetar.errors import OperationTimeout
 from magnetar.messages import Message
-from magnetar.partition_consumer import DISCARD, FAIL, ON_UNREADABLE
+from magnetar.subscription import DISCARD, FAIL, ON_UNREADABLE
 from magnetar.tools.common import number_of, refusing, run
 from magnetar.tools.printing import Form, form_of, show
 from magnetar.tools.target import Target, target_options

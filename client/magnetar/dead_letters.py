@@ -1,0 +1,125 @@
+"""The retry and dead letter topics of a subscription."""
+
+import logging
+import time
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+
+from magnetar.errors import MagnetarError
+from magnetar.messages import Message, Outgoing
+from magnetar.producer import Producer
+from magnetar.subscription import DeadLetterPolicy
+from magnetar_proto.names import TopicName
+
+logger = logging.getLogger(__name__)
+
+RETRY, DLQ = "RETRY", "DLQ"
+# Properties of messages in these topics, with the names that clients of Pulsar give them.
+REAL_TOPIC = "REAL_TOPIC"
+ORIGIN_MESSAGE_ID = "ORIGIN_MESSAGE_ID"
+ORIGIN_MESSAGE_ID_OLD = "ORIGIN_MESSAGE_IDY_TIME"
+RECONSUME_TIMES = "RECONSUMETIMES"
+DELAY_TIME = "DELAY_TIME"
+
+
+def new_name(topic: str, subscription: str, kind: str) -> str:
+    """The name of the retry (RETRY) or dead letter (DLQ) topic."""
+    return f"{TopicName.parse(topic).base}-{subscription}-{kind}"
+
+
+def old_name(topic: str, subscription: str, kind: str) -> str:
+    """The name that clients before Pulsar 2.8 gave it; used where such a topic exists."""
+    name = TopicName.parse(topic)
+    return f"{name.domain}://{name.tenant}/{name.namespace}/{subscription}-{kind}"
+
+
+class DeadLetters:
+    """Moves messages of one subscription to its retry topic and its dead letter topic.
+
+    `open_producer(kind, topic)` is called with RETRY or DLQ when the first message goes there.
+    """
+
+    def __init__(
+        self,
+        policy: DeadLetterPolicy | None,
+        names: Mapping[str, str],
+        open_producer: Callable[[str, str], Awaitable[Producer]],
+    ) -> None:
+        self._policy = policy or DeadLetterPolicy()
+        self.names = names
+        """The topics, by RETRY and DLQ."""
+        self._gives_up = policy is not None
+        self._open_producer = open_producer
+        self._open: dict[str, Producer] = {}
+
+    async def bury(self, messages: Sequence[Message]) -> None:
+        """Send messages to the dead letter topic and acknowledge them; logs and raises failures."""
+        for message in messages:
+            await self._move(DLQ, message, _origin(message), 0)
+            message.source.ack((message,))
+
+    async def retry(
+        self, message: Message, delay_s: float, properties: Mapping[str, str], up_to: bool
+    ) -> None:
+        """Send a message to the retry topic, or if it went there often enough, to the other.
+
+        Then acknowledge it, or with `up_to` all up to it.
+        """
+        about = _origin(message) | dict(properties)
+        rounds = int(about.get(RECONSUME_TIMES, "0")) + 1
+        delay_ms = max(round(delay_s * 1000), 0)
+        about[RECONSUME_TIMES] = str(rounds)
+        about[DELAY_TIME] = str(delay_ms)
+        if self._gives_up and rounds > self._policy.max_redeliveries:
+            await self._move(DLQ, message, about, 0)
+        else:
+            await self._move(RETRY, message, about, delay_ms)
+        if up_to:
+            message.source.ack_up_to(message)
+        else:
+            message.source.ack((message,))
+
+    async def _move(
+        self, kind: str, message: Message, properties: dict[str, str], delay_ms: int
+    ) -> None:
+        try:
+            producer = await self._producer(kind)
+            await producer.send_message(
+                Outgoing(
+                    message.value,
+                    key=message.key,
+                    ordering_key=message.ordering_key or None,
+                    properties=properties,
+                    event_time_ms=message.event_time_ms,
+                    deliver_at_ms=time.time_ns() // 1_000_000 + delay_ms if delay_ms else 0,
+                )
+            )
+        except MagnetarError as error:
+            logger.warning("%s could not be moved to %s: %s", message, self.names[kind], error)
+            raise
+
+    async def _producer(self, kind: str) -> Producer:
+        if kind not in self._open:
+            producer = await self._open_producer(kind, self.names[kind])
+            if kind in self._open:  # opened by two messages at a time
+                await producer.close()
+            else:
+                self._open[kind] = producer
+        return self._open[kind]
+
+    async def close(self) -> None:
+        """Close the producers."""
+        while self._open:
+            await self._open.popitem()[1].close()
+
+
+def _origin(message: Message) -> dict[str, str]:
+    """The message's properties, with where it was first."""
+    about = message.properties
+    message_id = message.id
+    where = f"{message_id.ledger}:{message_id.entry}:{message_id.partition}"
+    if message_id.batch_index >= 0:
+        where = f"{where}:{message_id.batch_index}"
+    about.setdefault(REAL_TOPIC, message.topic)
+    about.setdefault(ORIGIN_MESSAGE_ID, where)
+    about.setdefault(ORIGIN_MESSAGE_ID_OLD, about[ORIGIN_MESSAGE_ID])
+    return about

@@ -1,0 +1,136 @@
+"""Keeps up, in the background, with topics and partitions that come and go."""
+
+import asyncio
+import itertools
+import logging
+from collections.abc import Awaitable, Callable
+
+from magnetar.connection import Connection
+from magnetar.errors import BrokerError, MagnetarError
+from magnetar.lookup import pattern_of
+from magnetar.pool import Pool
+from magnetar_proto import PulsarApi_pb2 as pb
+
+logger = logging.getLogger(__name__)
+
+MIN_PAUSE_S = 0.05
+"""Between two looks, however often something changes."""
+RETRY_S = 1.0
+
+
+class Growth:
+    """Calls `look` every `interval_s` seconds, and soon after each `nudge`.
+
+    A look that fails with an error of the client is logged and repeated a second later.
+    """
+
+    def __init__(self, look: Callable[[], Awaitable[None]], interval_s: float) -> None:
+        self._look = look
+        self._interval_s = interval_s
+        self._nudged = asyncio.Event()
+        self._task: asyncio.Task[None] | None = None
+
+    async def open(self) -> None:
+        """Begin; the first look comes after the interval."""
+        self._task = asyncio.create_task(self._run())
+
+    def nudge(self) -> None:
+        """Look soon."""
+        self._nudged.set()
+
+    async def close(self) -> None:
+        """Look no more."""
+        task, self._task = self._task, None
+        if task is not None:
+            task.cancel()
+            await asyncio.gather(task, return_exceptions=True)
+
+    async def _run(self) -> None:
+        pause_s = self._interval_s
+        while True:
+            try:
+                async with asyncio.timeout(pause_s):
+                    await self._nudged.wait()
+            except TimeoutError:
+                pass  # it is time for a look, whatever changed
+            self._nudged.clear()
+            pause_s = self._interval_s
+            try:
+                await self._look()
+            except MagnetarError as error:
+                logger.warning("topics and partitions could not be listed or opened: %s", error)
+                pause_s = RETRY_S
+            await asyncio.sleep(MIN_PAUSE_S)
+
+
+class TopicWatch:
+    """Has the broker tell when topics that match a pattern come or go; `changed` is called then.
+
+    Where the broker does not offer that, nothing is called: the caller looks from time to time.
+    """
+
+    _ids = itertools.count(1)
+
+    def __init__(self, pool: Pool, pattern: str, changed: Callable[[], None]) -> None:
+        domain, namespace, expression = pattern_of(pattern)
+        self._pool = pool
+        self._namespace = namespace
+        self._pattern = f"{namespace}/{expression}"
+        self._is_possible = domain == "persistent"
+        self._changed = changed
+        self._id = next(self._ids)
+        self._connection: Connection | None = None
+        self._beginning: asyncio.Task[None] | None = None
+        self._is_closed = False
+
+    @property
+    def is_watching(self) -> bool:
+        """Whether the broker tells."""
+        return self._connection is not None
+
+    async def open(self) -> None:
+        """Begin to watch, if the broker offers it."""
+        if not self._is_possible or self._is_closed:
+            return
+        connection = await self._pool.service()
+        connection.add_watcher(self._id, self)
+        try:
+            await connection.request(
+                pb.CommandWatchTopicList(
+                    watcher_id=self._id, namespace=self._namespace, topics_pattern=self._pattern
+                )
+            )
+        except BrokerError as refusal:
+            connection.remove_watcher(self._id)
+            self._is_possible = refusal.retriable
+            logger.info("topics of %s are polled, not watched: %s", self._pattern, refusal)
+            return
+        self._connection = connection
+
+    def topics_changed(self) -> None:
+        self._changed()
+
+    def detached(self, connection: Connection, error: MagnetarError, new_owner: str = "") -> None:
+        self._connection = None
+        if not self._is_closed and (self._beginning is None or self._beginning.done()):
+            self._beginning = asyncio.create_task(self._begin_anew())
+
+    async def _begin_anew(self) -> None:
+        while self._connection is None and self._is_possible and not self._is_closed:
+            await asyncio.sleep(RETRY_S)
+            try:
+                await self.open()
+            except MagnetarError as error:
+                logger.info("watching %s is tried again: %s", self._pattern, error)
+        self._changed()  # something may have happened meanwhile
+
+    async def close(self) -> None:
+        """End the watch."""
+        self._is_closed = True
+        if self._beginning is not None:
+            self._beginning.cancel()
+            await asyncio.gather(self._beginning, return_exceptions=True)
+        connection, self._connection = self._connection, None
+        if connection is not None and connection.is_open:
+            connection.remove_watcher(self._id)
+            connection.send_only(pb.CommandWatchTopicListClose(watcher_id=self._id))

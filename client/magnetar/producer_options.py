@@ -1,0 +1,74 @@
+"""How a producer sends."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from magnetar.batching import BATCHED, COMPRESSIONS, BatchLimits
+from magnetar.routing import HASHES, MURMUR3, ROUND_ROBIN, ROUTINGS, Router
+from magnetar.schema import Schema
+from magnetar_proto import PulsarApi_pb2 as pb
+
+WAIT_FOR_EXCLUSIVE = "wait_for_exclusive"
+ACCESS_MODES: dict[str, int] = {
+    "shared": pb.Shared,
+    "exclusive": pb.Exclusive,
+    WAIT_FOR_EXCLUSIVE: pb.WaitForExclusive,
+    "exclusive_with_fencing": pb.ExclusiveWithFencing,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class ProducerOptions:
+    """How a producer sends; ValueError names the value that is not possible."""
+
+    name: str | None = None
+    """Unique on the topic; the broker generates one if it is None."""
+    compression: str = "none"
+    batching: BatchLimits = BATCHED
+    key_batching: bool = False
+    """Whether a batch holds messages of one key only, as Key_Shared subscriptions need it."""
+    chunking: bool = False
+    """Whether a message too large for an entry is sent in parts; else MessageTooLarge."""
+    max_chunk_bytes: int | None = None
+    """The payload of a part; None: as much as the broker accepts."""
+    max_pending_messages: int = 10_000
+    max_pending_bytes: int = 64 * 1024 * 1024
+    send_timeout_s: float = 30.0
+    schema: Schema | None = None
+    """Registered with the broker, which refuses one that does not fit the topic's."""
+    access_mode: str = "shared"
+    """shared; exclusive: fails if there is another producer; wait_for_exclusive: opening it waits
+    for its turn; exclusive_with_fencing: ends the others with ProducerFenced."""
+    routing: str | Router = ROUND_ROBIN
+    """Of messages without key: round_robin, single, or a function; see `Routing`."""
+    hashing: str = MURMUR3
+    """Of keys to partitions: murmur3, or java as in Java clients with their default."""
+    lazy: bool = False
+    """Whether producers of all partitions but one are opened when they are first used."""
+    initial_sequence_id: int | None = None
+    """The last sequence id that was used; None: what the broker knows of the name, or -1."""
+    initial_subscription: str | None = None
+    """A subscription to create with the topic, so that it keeps all messages."""
+    properties: Mapping[str, str] = field(default_factory=dict)
+    """Shown with the producer in the statistics of the broker."""
+
+    def __post_init__(self) -> None:
+        if self.compression not in COMPRESSIONS:
+            known = ", ".join(COMPRESSIONS)
+            raise ValueError(f"compression {self.compression!r} is unknown; known are {known}")
+        if self.max_pending_messages < 1 or self.max_pending_bytes < 1:
+            raise ValueError(
+                "max_pending_messages and max_pending_bytes must be at least 1, but are "
+                f"{self.max_pending_messages} and {self.max_pending_bytes}"
+            )
+        if self.send_timeout_s <= 0:
+            raise ValueError(f"send_timeout_s must be above 0, but is {self.send_timeout_s}")
+        if self.max_chunk_bytes is not None and self.max_chunk_bytes < 1:
+            raise ValueError(f"max_chunk_bytes must be at least 1, but is {self.max_chunk_bytes}")
+        for what, value, known_ones in (
+            ("access_mode", self.access_mode, ACCESS_MODES),
+            ("hashing", self.hashing, HASHES),
+            ("routing", self.routing, ROUTINGS),
+        ):
+            if isinstance(value, str) and value not in known_ones:
+                raise ValueError(f"{what} {value!r} is unknown; known are {', '.join(known_ones)}")

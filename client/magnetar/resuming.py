@@ -1,0 +1,101 @@
+"""Where a consumer without a durable subscription resumes, and what it has seen. Pure."""
+
+import time
+from typing import NamedTuple
+
+from magnetar.messages import LAST_BATCH_INDEX, Entry
+from magnetar.subscription import Subscription
+from magnetar_proto import PulsarApi_pb2 as pb
+from magnetar_proto.ids import EARLIEST, MessageId
+from magnetar_proto.names import TopicName
+
+WHOLE_ENTRY = LAST_BATCH_INDEX + 1
+"""A batch index behind every message of an entry."""
+
+
+class _State(NamedTuple):
+    at: MessageId | None
+    seen: tuple[int, int, int]
+    from_ms: int | None
+
+
+class Resuming:
+    """The broker keeps no position for it: it says where to go on whenever it registers.
+
+    A durable subscription needs nothing of this, and ids of a topic that is not persistent define
+    no order: `is_on` is false for both.
+    """
+
+    def __init__(self, topic: str, subscription: Subscription) -> None:
+        self.is_on = subscription.start is not None and TopicName.parse(topic).is_persistent
+        self.at = subscription.start
+        """The entry to begin with, as far as the broker is told."""
+        self._seen = _seen_before(subscription)
+        self._from_ms = subscription.start_time_ms if subscription.start is not None else None
+
+    def state(self) -> _State:
+        """To be given to `restore` if a seek fails."""
+        return _State(self.at, self._seen, self._from_ms)
+
+    def restore(self, state: _State) -> None:
+        self.at, self._seen, self._from_ms = state
+
+    def sought(self, target: MessageId | int) -> None:
+        """Continue with a message, itself included, or with what was published since a time."""
+        if self.at is None:
+            return
+        if isinstance(target, int):
+            self.at, self._seen, self._from_ms = EARLIEST, EARLIEST[:3], target
+        else:
+            self.at, self._from_ms = target, None
+            self._seen = (target.ledger, target.entry, target.batch_index - 1)
+            if target.is_earliest or target.is_latest:
+                self._seen = EARLIEST[:3]
+
+    def pin_latest(self, last: MessageId) -> None:
+        """ "Latest" must mean the same after a reconnect: it becomes an id before any delivery."""
+        self._seen = (last.ledger, last.entry, WHOLE_ENTRY)
+        self.at = EARLIEST if last.entry < 0 else last
+
+    def describe(self, command: pb.CommandSubscribe) -> None:
+        """Say where to begin."""
+        if self.at is None:
+            return
+        command.start_message_id.CopyFrom(MessageId(*self.at[:2]).to_pb())
+        if self._from_ms is not None:
+            # Whole seconds back from now: what was published before the time is left out here.
+            back_ms = time.time_ns() // 1_000_000 - self._from_ms
+            command.start_message_rollback_duration_sec = max(back_ms, 0) // 1000 + 1
+
+    def is_seen(self, entry: Entry) -> bool:
+        """Whether nothing of the entry is wanted any more, or yet."""
+        if self._from_ms is not None and entry.metadata.publish_time < self._from_ms:
+            return True
+        return (*entry.position, LAST_BATCH_INDEX) <= self._seen
+
+    def first_index(self, position: tuple[int, int]) -> int | None:
+        """The first message that is wanted, if not the entry's first."""
+        return self._seen[2] + 1 if position == self._seen[:2] else None
+
+    def see(self, position: tuple[int, int]) -> None:
+        """The entry was received."""
+        self._seen = (*position, WHOLE_ENTRY)
+        self.at = MessageId(*position)
+        self._from_ms = None
+
+    def see_unreadable(self, position: tuple[int, int]) -> bool:
+        """The entry was received, and cannot be decoded; whether it is the first time."""
+        if (*position, LAST_BATCH_INDEX) <= self._seen:
+            return False
+        self.see(position)
+        return True
+
+
+def _seen_before(subscription: Subscription) -> tuple[int, int, int]:
+    """Ledger, entry and batch index of the last message that must not be delivered."""
+    start = subscription.start
+    if start is None or start.is_earliest or start.is_latest:
+        return EARLIEST[:3]
+    if subscription.start_inclusive:
+        return start.ledger, start.entry, start.batch_index - 1
+    return start.ledger, start.entry, start.batch_index if start.batch_index >= 0 else WHOLE_ENTRY

@@ -1,0 +1,62 @@
+"""Which partition a message goes to. Pure."""
+
+import base64
+import random
+from collections.abc import Callable
+
+from magnetar.messages import Outgoing
+from magnetar_proto.hashes import java_string_hash, murmur3_32
+
+ROUND_ROBIN, SINGLE = "round_robin", "single"
+ROUTINGS = (ROUND_ROBIN, SINGLE)
+MURMUR3, JAVA = "murmur3", "java"
+HASHES: dict[str, Callable[[str], int]] = {
+    MURMUR3: lambda text: murmur3_32(text.encode()),
+    JAVA: java_string_hash,
+}
+"""murmur3 is the same in all clients; java is the default of Java's, String.hashCode."""
+
+Router = Callable[[Outgoing, int], int]
+"""The partition, from 0, of a message on a topic of so many partitions."""
+
+
+def partition_of(key: str | bytes, count: int, hashing: str = MURMUR3) -> int:
+    """The partition of a key: a hash of its text; byte keys are hashed in base64."""
+    text = base64.b64encode(key).decode() if isinstance(key, bytes) else key
+    return HASHES[hashing](text) % count
+
+
+class Routing:
+    """Messages of one key go to one partition; of those without key, `routing` decides.
+
+    round_robin: they take turns, a batch at a time.  single: all go to one, chosen at random.
+    A function of the message and the number of partitions decides about all messages.
+    """
+
+    def __init__(self, routing: str | Router = ROUND_ROBIN, hashing: str = MURMUR3) -> None:
+        self.router = None if isinstance(routing, str) else routing
+        self.is_single = routing == SINGLE
+        self.hashing = hashing
+        self._turn = random.randrange(1 << 16) if self.is_single else 0
+
+    def of_message(self, message: bytes | Outgoing, count: int) -> int | None:
+        """The partition, if the message decides about it; None if it is that of `turn`."""
+        if self.router is not None:
+            outgoing = message if isinstance(message, Outgoing) else Outgoing(message)
+            chosen = self.router(outgoing, count)
+            if not 0 <= chosen < count:
+                raise ValueError(f"the router chose partition {chosen} of {count}")
+            return chosen
+        if isinstance(message, Outgoing) and message.key is not None:
+            return partition_of(message.key, count, self.hashing)
+        return None
+
+    def turn(self, count: int) -> int:
+        """The partition of messages that do not decide themselves."""
+        return self._turn % count
+
+    def next_turn(self, count: int) -> int:
+        """The partition of the next batch of such messages."""
+        if not self.is_single:
+            self._turn = (self._turn + 1) % count
+        return self._turn % count

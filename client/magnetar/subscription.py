@@ -1,0 +1,172 @@
+"""What a consumer asks of its subscription."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from magnetar.redelivery import RedeliveryBackoff
+from magnetar_proto import PulsarApi_pb2 as pb
+from magnetar_proto.ids import MessageId
+
+FAIL, SKIP, DISCARD = "fail", "skip", "discard"
+ON_UNREADABLE = (FAIL, SKIP, DISCARD)
+"""What may happen to an entry that cannot be decoded.
+
+fail: `receive` raises `Unreadable` in its place; the next call continues behind it.
+skip: it is left out.
+discard: it is left out and acknowledged, so that the broker does not deliver it again.
+
+With fail and skip it stays unacknowledged: the broker delivers it again to the next consumer.
+Each one is counted, and logged with its message id and the reason.
+"""
+
+MAX_SLOT = 65535
+
+
+@dataclass(frozen=True, slots=True)
+class KeyShared:
+    """How the consumers of a Key_Shared subscription divide the keys; ValueError if they cannot.
+
+    All consumers of a subscription must agree on whether they have ranges, and on `out_of_order`.
+    """
+
+    ranges: Sequence[tuple[int, int]] = ()
+    """The slots, first and last, of this consumer, of 0 to 65535; none: the broker divides them."""
+    out_of_order: bool = False
+    """Whether a key may go to another consumer before its former one has acknowledged it all."""
+
+    def __post_init__(self) -> None:
+        last = -1
+        for start, end in sorted(self.ranges):
+            if not 0 <= start <= end <= MAX_SLOT or start <= last:
+                raise ValueError(
+                    f"the range {start} to {end} of hash slots is not possible: ranges lie in 0 to "
+                    f"{MAX_SLOT}, do not end before they start, and do not overlap"
+                )
+            last = end
+
+    def to_pb(self) -> pb.KeySharedMeta:
+        """As it is sent to the broker."""
+        return pb.KeySharedMeta(
+            keySharedMode=pb.STICKY if self.ranges else pb.AUTO_SPLIT,
+            hashRanges=[pb.IntRange(start=start, end=end) for start, end in self.ranges],
+            allowOutOfOrderDelivery=self.out_of_order,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class DeadLetterPolicy:
+    """When to give a message up, and where to put it; ValueError if that is not possible.
+
+    A message is given up when it would be delivered again after `max_redeliveries` redeliveries,
+    or by `reconsume_later` after as many rounds.
+    """
+
+    max_redeliveries: int = 16
+    dead_letter_topic: str | None = None
+    """None: `<topic>-<subscription>-DLQ`, or `<subscription>-DLQ` if that exists already."""
+    retry_topic: str | None = None
+    """None: `<topic>-<subscription>-RETRY`, or `<subscription>-RETRY` if that exists already."""
+    initial_subscription: str | None = None
+    """A subscription that the dead letter topic gets when it is created, so that it keeps all."""
+    dead_letter_producer: Mapping[str, Any] = field(default_factory=dict)
+    """Arguments of `Client.producer`, beyond the defaults: no batching, chunking."""
+    retry_producer: Mapping[str, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        if self.max_redeliveries < 1:
+            raise ValueError(f"max_redeliveries must be at least 1, but is {self.max_redeliveries}")
+
+
+@dataclass(frozen=True, slots=True)
+class Subscription:
+    """Options of a subscription; ValueError names the value that is not possible."""
+
+    name: str
+    type: int = pb.CommandSubscribe.Exclusive
+    consumer_name: str | None = None
+    initial_position: int = pb.CommandSubscribe.Latest
+    """Where a durable subscription starts when it is new."""
+    start: MessageId | None = None
+    """Where a reader starts, each time; None for a durable subscription."""
+    start_inclusive: bool = False
+    start_time_ms: int | None = None
+    """With `start`: begin instead with what was published at this time or later."""
+    queue_size: int = 1000
+    """The limit of messages received ahead of the application.
+
+    0 asks each partition for one message when `receive` finds none, and never before.
+    """
+    on_unreadable: str = FAIL
+    """What happens to an entry that cannot be decoded; see `ON_UNREADABLE`."""
+    ack_delay_ms: float = 100.0
+    """How long an acknowledgement waits for others, to be sent in one command."""
+    batch_index_acks: bool = True
+    """Whether the broker is told which messages of a batch are acknowledged; if not, a batch is
+    acknowledged once all of it is."""
+    ack_timeout_s: float | None = None
+    """Deliver again what was received so long ago and is not acknowledged; None: never."""
+    ack_timeout_backoff: RedeliveryBackoff | None = None
+    """How long to wait instead, by the number of redeliveries."""
+    ack_timeout_tick_s: float = 1.0
+    """How exactly the timeout is kept: the coarser, the cheaper."""
+    nack_delay_s: float = 60.0
+    """How long after `nack` a message is delivered again."""
+    nack_backoff: RedeliveryBackoff | None = None
+    """How long to wait instead, by the number of redeliveries."""
+    dead_letter: DeadLetterPolicy | None = None
+    """None: messages are delivered again without limit."""
+    retry: bool = False
+    """Whether the retry topic is consumed as well, as `reconsume_later` needs it."""
+    priority: int = 0
+    """0 is served first; shared consumers of others get what those have no room for."""
+    key_shared: KeyShared | None = None
+    read_compacted: bool = False
+    """Only the last value of each key as far as the topic is compacted; not for shared types."""
+    start_paused: bool = False
+    """Whether nothing is received before `resume`."""
+    max_pending_chunked: int = 10
+    """Chunked messages that may be incomplete at a time; of more the oldest is unreadable."""
+    chunk_expiry_s: float = 60.0
+    """A chunked message that stays incomplete for longer is unreadable."""
+    on_active_change: Callable[[str, bool], None] | None = None
+    """Called with the partition and whether this consumer of a failover subscription is active."""
+    create_topic: bool = True
+    """Whether a missing topic is created, if the broker allows it; else NotFound."""
+    properties: dict[str, str] = field(default_factory=dict)
+    """Stored with the subscription when it is new."""
+    consumer_properties: dict[str, str] = field(default_factory=dict)
+    """Shown with the consumer in the statistics of the broker."""
+
+    def __post_init__(self) -> None:
+        if self.queue_size < 0:
+            raise ValueError(f"queue_size is {self.queue_size}: it must not be negative")
+        if self.on_unreadable not in ON_UNREADABLE:
+            raise ValueError(
+                f"on_unreadable {self.on_unreadable!r} is unknown; "
+                f"known are {', '.join(ON_UNREADABLE)}"
+            )
+        if self.ack_timeout_s is not None and self.ack_timeout_s <= 0:
+            raise ValueError(f"ack_timeout_s must be above 0, but is {self.ack_timeout_s}")
+        if self.ack_timeout_tick_s <= 0 or self.nack_delay_s < 0:
+            raise ValueError(
+                "ack_timeout_tick_s must be above 0 and nack_delay_s not negative, but are "
+                f"{self.ack_timeout_tick_s} and {self.nack_delay_s}"
+            )
+        if self.max_pending_chunked < 1 or self.chunk_expiry_s <= 0:
+            raise ValueError(
+                "max_pending_chunked must be at least 1 and chunk_expiry_s above 0, but are "
+                f"{self.max_pending_chunked} and {self.chunk_expiry_s}"
+            )
+        if self.start is not None and (self.dead_letter is not None or self.retry):
+            raise ValueError("dead_letter and retry need a durable subscription, without `start`")
+
+    @property
+    def is_shared(self) -> bool:
+        """Whether several consumers receive at a time, so that messages come back singly."""
+        return self.type in (pb.CommandSubscribe.Shared, pb.CommandSubscribe.Key_Shared)
+
+    @property
+    def has_epochs(self) -> bool:
+        """Whether the broker says after which redelivery it sent a message."""
+        return not self.is_shared and not self.read_compacted
