@@ -10,7 +10,7 @@ from magnetar_broker.authentication.authenticator import AuthenticationRules, Au
 from magnetar_broker.authentication.data_urls import Files, content_of, file_of
 from magnetar_broker.authentication.provider import Provider
 from magnetar_broker.config import ConfigError, Settings
-from magnetar_broker.config.authentication import BASIC, TLS, TOKEN, providers_of
+from magnetar_broker.config.authentication import BASIC, OIDC, TLS, TOKEN, providers_of
 from magnetar_broker.config.settings import KEYS
 
 T = TypeVar("T")
@@ -49,10 +49,8 @@ def authenticator_of(settings: Settings) -> Authenticator | None:
 
 def _providers(settings: Settings, files: Files) -> Iterator[Provider]:
     # Imported where they are configured: the libraries of cryptography take memory and time.
-    made = {TOKEN: _tokens, BASIC: _passwords, TLS: _certificates}
+    made = {TOKEN: _tokens, BASIC: _passwords, TLS: _certificates, OIDC: _open_id}
     for name in providers_of(settings):
-        if name not in made:
-            raise ConfigError(f"authenticationProviders: {name} is not built yet")
         yield made[name](settings, files)
 
 
@@ -60,6 +58,38 @@ def _certificates(settings: Settings, files: Files) -> Provider:
     from magnetar_broker.authentication.certificates import Certificates  # noqa: PLC0415
 
     return Certificates()
+
+
+def _open_id(settings: Settings, files: Files) -> Provider:
+    from magnetar_broker.authentication.issuer_keys import CacheRules, IssuerKeys  # noqa: PLC0415
+    from magnetar_broker.authentication.oidc import OpenIdTokens  # noqa: PLC0415
+    from magnetar_broker.authentication.tokens import TokenRules  # noqa: PLC0415
+    from magnetar_broker.server.fetching import Fetcher  # noqa: PLC0415
+
+    fetcher = _read(
+        settings,
+        "open_id_token_issuer_trust_certs_file_path",
+        lambda: Fetcher(
+            settings.open_id_http_connection_timeout_millis / 1000,
+            settings.open_id_http_read_timeout_millis / 1000,
+            settings.open_id_token_issuer_trust_certs_file_path,
+        ),
+    )
+    cache = CacheRules(
+        settings.open_id_cache_size,
+        settings.open_id_cache_refresh_after_write_seconds,
+        settings.open_id_cache_expiration_seconds,
+        settings.open_id_key_id_cache_miss_refresh_seconds,
+        settings.open_id_require_issuers_use_https,
+    )
+    rules = TokenRules(
+        settings.open_id_role_claim,
+        "aud",
+        frozenset(settings.open_id_allowed_audiences),
+        settings.open_id_accepted_time_leeway_seconds,
+    )
+    issuers = frozenset(settings.open_id_allowed_token_issuers)
+    return OpenIdTokens(issuers, IssuerKeys(fetcher.fetch, cache, time.time), rules, time.time)
 
 
 def _tokens(settings: Settings, files: Files) -> Provider:

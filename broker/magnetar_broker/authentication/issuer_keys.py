@@ -1,0 +1,141 @@
+"""The keys of issuers of OpenID Connect, which are fetched where the issuer's document says."""
+
+import json
+from collections import OrderedDict
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any, Final, NamedTuple
+
+import jwt
+
+from magnetar_broker.authentication.provider import Unproven
+from magnetar_broker.authentication.token_keys import TokenKey, of_public
+
+Fetch = Callable[[str], Awaitable[bytes]]
+"""The document at a URL; raises `OSError`, with a text that can be logged."""
+ALGORITHMS: Final = frozenset(("RS256", "RS384", "RS512", "ES256", "ES384", "ES512"))
+MAX_KEYS: Final = 100
+"""Keys of one issuer that are kept."""
+RETRY_SECONDS: Final = 10.0
+"""After a fetch that failed, the next one waits so long: tokens cost nothing to make up."""
+
+Keys = Mapping[str, TokenKey]
+"""By the ids that tokens name."""
+
+
+class CacheRules(NamedTuple):
+    """When keys are fetched."""
+
+    issuers: int = 5
+    """Most that are kept."""
+    refresh_seconds: float = 64800
+    """The age from which on they are fetched again; if that fails, the known ones are used."""
+    expire_seconds: float = 86400
+    """The age from which on they are not used."""
+    miss_seconds: float = 300
+    """The least age at which they are fetched because one is not among them."""
+    requires_https: bool = True
+
+
+class _Cached:
+    """The keys of one issuer."""
+
+    def __init__(self) -> None:
+        self.keys: Keys = {}
+        self.fetched_at: float | None = None
+        self.failed_at: float | None = None
+
+    def age(self, now: float) -> float:
+        """Seconds since they were fetched."""
+        return float("inf") if self.fetched_at is None else now - self.fetched_at
+
+
+class IssuerKeys:
+    """Fetches the keys of issuers and keeps them."""
+
+    def __init__(self, fetch: Fetch, rules: CacheRules, now: Callable[[], float]) -> None:
+        self._fetch = fetch
+        self._rules = rules
+        self._now = now
+        self._cached: OrderedDict[str, _Cached] = OrderedDict()
+
+    async def find(self, issuer: str, key_id: str) -> TokenKey:
+        """The key with this id; `Unproven` if the issuer has none, or cannot be reached."""
+        cached = self._cached.setdefault(issuer, _Cached())
+        self._cached.move_to_end(issuer)
+        while len(self._cached) > self._rules.issuers:
+            self._cached.popitem(last=False)
+        age = cached.age(self._now())
+        if age >= self._rules.refresh_seconds or (
+            key_id not in cached.keys and age >= self._rules.miss_seconds
+        ):
+            await self._renew(cached, issuer)
+        if cached.age(self._now()) >= self._rules.expire_seconds or key_id not in cached.keys:
+            raise Unproven("its issuer has no key of the id that it names", "INVALID_PUBLIC_KEY")
+        return cached.keys[key_id]
+
+    async def _renew(self, cached: _Cached, issuer: str) -> None:
+        """Fetch the keys; if that fails, those that are known stay until they expire."""
+        now = self._now()
+        if cached.failed_at is not None and now - cached.failed_at < RETRY_SECONDS:
+            return
+        try:
+            cached.keys = await self._fetched(issuer)
+        except (OSError, ValueError) as error:
+            cached.failed_at = self._now()
+            if cached.age(now) >= self._rules.expire_seconds:
+                raise Unproven(
+                    f"the keys of {issuer} cannot be fetched: {error}",
+                    "ERROR_RETRIEVING_PUBLIC_KEY",
+                ) from error
+        else:
+            cached.fetched_at, cached.failed_at = self._now(), None
+
+    async def _fetched(self, issuer: str) -> Keys:
+        document = _object(
+            await self._fetch(f"{issuer.rstrip('/')}/.well-known/openid-configuration")
+        )
+        if document.get("issuer") != issuer:
+            raise ValueError("its document is that of another issuer")
+        uri = document.get("jwks_uri")
+        schemes = ("https://",) if self._rules.requires_https else ("https://", "http://")
+        if not isinstance(uri, str) or not uri.startswith(schemes):
+            raise ValueError(f"its document has no jwks_uri with {' or '.join(schemes)}")
+        return keys_of(await self._fetch(uri))
+
+
+def keys_of(content: bytes) -> Keys:
+    """The keys of a JSON Web Key Set that can verify tokens; others are left out."""
+    found = _object(content).get("keys")
+    if not isinstance(found, list):
+        raise ValueError("its keys are no JSON Web Key Set")
+    keys = {}
+    for one in found[:MAX_KEYS]:
+        key = _key_of(one)
+        if key is not None:
+            keys[one["kid"]] = key
+    return keys
+
+
+def _key_of(one: Any) -> TokenKey | None:
+    if not isinstance(one, dict) or not isinstance(one.get("kid"), str):
+        return None
+    if one.get("use", "sig") != "sig" or one.get("kty") not in ("RSA", "EC"):
+        return None
+    try:
+        key = of_public(jwt.PyJWK.from_dict(one).key)
+    except (jwt.PyJWTError, ValueError, TypeError, KeyError):
+        return None
+    algorithms = [name for name in key.algorithms if name in ALGORITHMS]
+    if "alg" in one:
+        algorithms = [name for name in algorithms if name == one["alg"]]
+    return TokenKey(key.key, tuple(algorithms)) if algorithms else None
+
+
+def _object(content: bytes) -> dict[str, Any]:
+    try:
+        found = json.loads(content)
+    except (ValueError, RecursionError):
+        found = None
+    if not isinstance(found, dict):
+        raise ValueError("it has sent no JSON object")
+    return found

@@ -1,0 +1,55 @@
+"""Tokens of OpenID Connect: a second provider of the method `token`."""
+
+from collections.abc import Mapping
+
+import jwt
+
+from magnetar_broker.authentication.identity import Identity
+from magnetar_broker.authentication.issuer_keys import ALGORITHMS, IssuerKeys
+from magnetar_broker.authentication.provider import Credentials, Unproven, bearer_of
+from magnetar_broker.authentication.tokens import Now, TokenRules, identity_of, verified
+
+
+class OpenIdTokens:
+    """Proves roles by tokens of issuers that publish their keys."""
+
+    name = "AuthenticationProviderOpenID"
+    method = "token"
+
+    def __init__(
+        self, issuers: frozenset[str], keys: IssuerKeys, rules: TokenRules, now: Now
+    ) -> None:
+        self._issuers = issuers
+        self._keys = keys
+        self._rules = rules
+        self._now = now
+
+    def data_of(self, headers: Mapping[str, str]) -> bytes:
+        """The bearer token."""
+        return bearer_of(headers)
+
+    async def identify(self, credentials: Credentials) -> Identity:
+        """The role that the token names."""
+        issuer, key_id = self._source_of(credentials.data)
+        claims = verified(credentials.data, await self._keys.find(issuer, key_id))
+        if claims.get("iss") != issuer:
+            raise Unproven("it has two issuers", "ISSUER_MISMATCH")
+        if claims.get("exp") is None:
+            raise Unproven("it has no time at which it expires", "ERROR_VERIFYING_JWT")
+        return identity_of(claims, self._rules, self.method, self._now())
+
+    def _source_of(self, token: bytes) -> tuple[str, str]:
+        """The issuer and the id of the key that a token names; nothing of it is verified yet."""
+        try:
+            unverified = jwt.decode_complete(token, options={"verify_signature": False})
+        except (jwt.PyJWTError, ValueError, TypeError, KeyError, RecursionError):
+            raise Unproven("it is no JSON Web Token", "ERROR_DECODING_JWT") from None
+        header, claims = unverified["header"], unverified["payload"]
+        issuer, key_id = claims.get("iss"), header.get("kid")
+        if issuer not in self._issuers:
+            raise Unproven("its issuer is none of those allowed", "UNSUPPORTED_ISSUER")
+        if header.get("alg") not in ALGORITHMS:
+            raise Unproven("its algorithm is none of those allowed", "UNSUPPORTED_ALGORITHM")
+        if not isinstance(key_id, str):
+            raise Unproven("it names no key", "INVALID_PUBLIC_KEY")
+        return issuer, key_id
