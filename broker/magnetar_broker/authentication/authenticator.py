@@ -14,6 +14,7 @@ logger = logging.getLogger(__name__)
 
 NONE: Final = "none"
 """The method of clients that name none."""
+KNOWN_METHODS: Final = ("token", "tls", "basic", "sasl", "athenz", "ycav1", "athens", NONE, "")
 METHOD_HEADER: Final = "x-pulsar-auth-method-name"
 ORIGINAL_HEADER: Final = "x-original-principal"
 _OLD_METHODS: Final = {
@@ -81,6 +82,7 @@ class Authenticator:
         if method in self._chains:
             own = await self._identify(method, Credentials(connect.auth_data, certificate))
             proof = await self._with_original(own, connect)
+            original = proof.roles.original or original  # the one that counts, if it was proved
         else:  # what a proxy says about its client does not count either
             proof, original = Proof(Roles(self._anonymous(method)), method), ""
         if self.rules.checks_originals:
@@ -107,7 +109,7 @@ class Authenticator:
     async def renewed(self, proof: Proof, data: bytes, certificate: bytes) -> Proof:
         """The proof with the credentials of an AUTH_RESPONSE, which must prove the same role."""
         if proof.refreshed_method is None:
-            raise _refused(f"no credentials of method {proof.method!r} can be renewed")
+            raise _refused("credentials of this connection cannot be renewed")
         found = await self._identify(proof.refreshed_method, Credentials(data, certificate))
         expected = proof.roles.own if proof.roles.original is None else proof.roles.original
         if found.role != expected:
@@ -125,7 +127,10 @@ class Authenticator:
 
     async def of_request(self, headers: Mapping[str, str], certificate: bytes) -> Roles:
         """The roles of a request.  Raises `NotAuthenticated`."""
-        own = await self._requester(headers, certificate)
+        try:
+            own = await self._requester(headers, certificate)
+        except Refused as error:
+            raise NotAuthenticated("Authentication required") from error
         original = headers.get(ORIGINAL_HEADER, "").strip()
         if not original or (original == own and own not in self.rules.proxies):
             original = ""
@@ -140,14 +145,17 @@ class Authenticator:
         method = headers.get(METHOD_HEADER)
         if method is not None:
             if method not in self._chains:
-                raise _refused(f"no provider has the method {method[:40]!r}")
+                known = ", ".join(self._chains)
+                raise NotAuthenticated(
+                    f"the method in X-Pulsar-Auth-Method-Name has no provider: there is {known}"
+                )
             return (await self._of_headers(method, headers, certificate)).role
         if self.rules.strict:
             raise _refused("the request does not name its method (strictAuthMethod)")
         for known in self._chains:
             try:
                 return (await self._of_headers(known, headers, certificate)).role
-            except NotAuthenticated:
+            except Refused:
                 continue
         return self._anonymous(NONE)
 
@@ -180,20 +188,27 @@ class Authenticator:
 
     def _anonymous(self, method: str) -> str:
         if not self.rules.anonymous:
-            raise _refused(
-                f"no provider has the method {method[:40]!r}, and anonymousUserRole is unset"
-            )
+            # A name that is not known may be anything, a password in the wrong field for example.
+            shown = method if method in KNOWN_METHODS else "that the client names"
+            raise _refused(f"no provider has the method {shown}, and anonymousUserRole is unset")
         return self.rules.anonymous
+
+
+class Refused(NotAuthenticated):
+    """The credentials prove no role.  What clients are told does not help those who try."""
+
+    def __init__(self) -> None:
+        super().__init__("Failed to authenticate")
 
 
 class RoleChanged(NotAuthenticated):
     """The renewed credentials prove another role."""
 
 
-def _refused(why: str) -> NotAuthenticated:
-    """What clients are told does not help those who try; the log has the reason."""
+def _refused(why: str) -> Refused:
+    """A refusal; the log has the reason."""
     logger.info("credentials are refused: %s", why)
-    return NotAuthenticated("Failed to authenticate")
+    return Refused()
 
 
 def _method_of(connect: pb.CommandConnect) -> str:

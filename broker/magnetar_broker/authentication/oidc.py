@@ -46,7 +46,7 @@ class OpenIdTokens:
             raise Unproven("it is no JSON Web Token", "ERROR_DECODING_JWT") from None
         header, claims = unverified["header"], unverified["payload"]
         issuer, key_id = claims.get("iss"), header.get("kid")
-        if issuer not in self._issuers:
+        if not isinstance(issuer, str) or issuer not in self._issuers:
             raise Unproven("its issuer is none of those allowed", "UNSUPPORTED_ISSUER")
         if header.get("alg") not in ALGORITHMS:
             raise Unproven("its algorithm is none of those allowed", "UNSUPPORTED_ALGORITHM")

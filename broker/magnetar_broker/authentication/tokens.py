@@ -11,6 +11,8 @@ from magnetar_broker.authentication.provider import Credentials, Unproven, beare
 from magnetar_broker.authentication.token_keys import TokenKey
 
 INVALID: Final = "INVALID_TOKEN"
+FAR: Final = 1 << 53
+"""A time beyond which there is none, in seconds."""
 _UNCHECKED: Final[Options] = {
     "verify_exp": False, "verify_nbf": False, "verify_iat": False, "verify_aud": False,
     "verify_iss": False, "verify_sub": False, "verify_jti": False,
@@ -93,9 +95,10 @@ def _time(claims: Mapping[str, Any], name: str) -> float | None:
     found = claims.get(name)
     if found is None:
         return None
-    if isinstance(found, bool) or not isinstance(found, int | float):
+    # Python reads NaN in JSON, which is neither before nor after anything.
+    if isinstance(found, bool) or not isinstance(found, int | float) or found != found:
         raise Unproven(f"its claim {name} is no time", INVALID)
-    return float(found) if abs(found) < 2**63 else float("inf") * (1 if found > 0 else -1)
+    return float(max(-FAR, min(FAR, found)))
 
 
 def _texts(claims: Mapping[str, Any], name: str) -> list[str]:

@@ -36,11 +36,16 @@ class Fetcher:
             loop = asyncio.get_running_loop()
             running = loop.run_in_executor(self._threads, self._fetch, url)
             self._running[url] = running
-            running.add_done_callback(lambda _: self._running.pop(url, None))
+            running.add_done_callback(lambda done: self._ended(url, done))
         try:
             return await asyncio.wait_for(asyncio.shield(running), self._seconds)
         except TimeoutError as error:
             raise OSError(f"{url} did not answer in {self._seconds:g} s") from error
+
+    def _ended(self, url: str, done: "asyncio.Future[bytes]") -> None:
+        del self._running[url]
+        if not done.cancelled():
+            done.exception()  # nobody may wait for it any more
 
     def _fetch(self, url: str) -> bytes:
         try:

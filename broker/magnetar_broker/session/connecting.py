@@ -55,7 +55,6 @@ async def _authenticate(
 
 def _challenge(proof: Proof, protocol_version: int) -> pb.CommandAuthChallenge:
     return pb.CommandAuthChallenge(
-        server_version=SERVER_VERSION,
         challenge=pb.AuthData(auth_method_name=proof.method, auth_data=CHALLENGE),
         protocol_version=protocol_version,
     )

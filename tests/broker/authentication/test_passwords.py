@@ -1,0 +1,155 @@
+"""Files of users and passwords."""
+
+import asyncio
+import base64
+from collections.abc import Hashable
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from passlib.hash import apr_md5_crypt, des_crypt
+
+from effort import examples
+from magnetar_broker.authentication.passwords import CACHED, Passwords, UserFile, Users, parse
+from magnetar_broker.authentication.provider import Credentials, Unproven
+
+ALICE = apr_md5_crypt.using(salt="saltsalt").hash("password")
+BOB = des_crypt.using(salt="ab").hash("secret")
+
+
+class MemoryFiles:
+    """One file that a test changes."""
+
+    def __init__(self, content: bytes) -> None:
+        self.content: bytes | None = content
+        self.reads = 0
+
+    def read(self, path: str) -> bytes:
+        self.reads += 1
+        if self.content is None:
+            raise FileNotFoundError(2, "gone", path)
+        return self.content
+
+    def stamp(self, path: str) -> Hashable:
+        return self.content
+
+
+def role_of(provider: Passwords, credentials: str | bytes) -> str:
+    data = credentials.encode() if isinstance(credentials, str) else credentials
+    return asyncio.run(provider.identify(Credentials(data))).role
+
+
+def of(users: Users) -> Passwords:
+    return Passwords(lambda: users)
+
+
+def test_both_kinds_of_hashes() -> None:
+    provider = of(parse(f"alice:{ALICE}\n\n# a comment\n bob:{BOB} \n".encode()))
+    assert role_of(provider, "alice:password") == "alice"
+    assert role_of(provider, "bob:secret") == "bob"
+    for _ in range(2):  # also once the right ones are known
+        for wrong in (
+            "alice:secret",
+            "bob:password",
+            "carol:password",
+            "alice:Password",
+            "alice:p",
+        ):
+            with pytest.raises(Unproven, match="no such user, or the password is wrong"):
+                role_of(provider, wrong)
+        assert role_of(provider, "alice:password") == "alice"
+
+
+@pytest.mark.parametrize(
+    "data", [b"", b"alice", b"alice:", b":password", b"a:b:c", b"\xff:password", b":", b"alice:\0"]
+)
+def test_credentials_that_are_none(data: bytes) -> None:
+    with pytest.raises(Unproven):
+        role_of(of({"alice": ALICE, "a": ALICE}), data)
+
+
+@pytest.mark.parametrize(
+    "line",
+    ["alice", "alice:", ":x", "alice:plain-text-password", f"alice:{ALICE}:x", "alice:{SHA}x",
+     "alice:$2y$05$abcdefghijklmnopqrstuv", "alice:$apr1$salt$short"],
+)  # fmt: skip
+def test_a_line_that_is_wrong_is_named_and_not_shown(line: str) -> None:
+    with pytest.raises(ValueError, match="line 2: ") as refused:
+        parse(f"bob:{BOB}\n{line}\n".encode())
+    assert "password" not in str(refused.value) and "$" not in str(refused.value)
+
+
+def test_a_changed_file_is_in_force_at_once_and_a_broken_one_never(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    files = MemoryFiles(f"alice:{ALICE}".encode())
+    provider = Passwords(UserFile("htpasswd", files))
+    assert role_of(provider, "alice:password") == "alice"
+    files.content = f"alice:{BOB}\nbob:{BOB}".encode()
+    assert role_of(provider, "alice:secret") == "alice"
+    with pytest.raises(Unproven):
+        role_of(provider, "alice:password")
+    for broken in (b"alice:nonsense", None):
+        files.content = broken
+        assert role_of(provider, "bob:secret") == "bob"
+        with pytest.raises(Unproven):
+            role_of(provider, "alice:nonsense")
+    assert len([one for one in caplog.records if one.levelname == "ERROR"]) == 2
+    reads = files.reads
+    role_of(provider, "bob:secret")
+    assert files.reads == reads
+
+
+def test_a_removed_user_is_refused_though_its_password_was_right() -> None:
+    files = MemoryFiles(f"alice:{ALICE}\nbob:{BOB}".encode())
+    provider = Passwords(UserFile("htpasswd", files))
+    assert role_of(provider, "alice:password") == "alice"
+    files.content = f"bob:{BOB}".encode()
+    with pytest.raises(Unproven):
+        role_of(provider, "alice:password")
+
+
+def test_what_is_known_to_be_right_is_bounded() -> None:
+    hashed = des_crypt.hash("x")
+    provider = of({f"user{n}": hashed for n in range(CACHED + 10)})
+    for n in range(CACHED + 10):
+        role_of(provider, f"user{n}:x")
+    assert len(provider._right) == CACHED
+
+
+@given(st.binary(max_size=80))
+def test_any_content_is_parsed_or_refused(content: bytes) -> None:
+    try:
+        users = parse(content)
+    except ValueError as refused:
+        assert "line" in str(refused) or "UTF-8" in str(refused)
+    else:
+        assert all(user and ":" not in hashed for user, hashed in users.items())
+
+
+words = st.text(
+    st.characters(min_codepoint=33, max_codepoint=126, exclude_characters=":"), min_size=1
+)
+
+
+@settings(max_examples=examples(40))
+@given(words, words, st.booleans())
+def test_a_password_proves_its_user_and_no_other(password: str, other: str, is_des: bool) -> None:
+    kind = des_crypt if is_des else apr_md5_crypt
+    provider = of({"user": kind.hash(password)})
+    assert role_of(provider, f"user:{password}") == "user"
+    known = 8 if is_des else None  # what DES reads of a password
+    if password[:known] != other[:known]:
+        with pytest.raises(Unproven):
+            role_of(provider, f"user:{other}")
+
+
+@pytest.mark.parametrize("header", ["", "Basic", "Basic ???", "Bearer eA==", "Basic eA== x"])
+def test_a_header_without_a_password(header: str) -> None:
+    with pytest.raises(Unproven):
+        of({}).data_of({"authorization": header} if header else {})
+
+
+def test_a_header_with_a_password() -> None:
+    encoded = base64.b64encode(b"alice:password").decode()
+    assert of({}).data_of({"authorization": f"basic {encoded}"}) == b"alice:password"
