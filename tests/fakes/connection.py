@@ -39,6 +39,7 @@ class RecordingConnection:
     def __init__(self, address: str = "10.0.0.1:4711") -> None:
         self.address = address
         self.client_version = "Fake-1.0"
+        self.app_id: str | None = None
         self.room = True
         self.alive = True
         self.answer: ManualPromise | None = None

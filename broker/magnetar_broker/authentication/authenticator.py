@@ -1,11 +1,11 @@
 """Who the clients of connections and of HTTP requests are."""
 
 import logging
-from collections import Counter
 from collections.abc import Iterable, Mapping
 from typing import Final, NamedTuple
 
 from magnetar_broker.authentication.identity import Identity, Roles
+from magnetar_broker.authentication.outcomes import Outcomes
 from magnetar_broker.authentication.provider import Credentials, Provider, Unproven
 from magnetar_broker.base.errors import NotAuthenticated, NotAuthorized
 from magnetar_proto import PulsarApi_pb2 as pb
@@ -51,16 +51,6 @@ class Proof(NamedTuple):
     refreshed_method: str | None = None
     """The method of the credentials that may be renewed; None if the protocol has no way for it,
     because they are those of a proxy's client and were not forwarded."""
-
-
-class Outcomes:
-    """How many credentials were accepted and refused."""
-
-    def __init__(self) -> None:
-        self.accepted: Counter[tuple[str, str]] = Counter()
-        """By provider and method."""
-        self.refused: Counter[tuple[str, str, str]] = Counter()
-        """By provider, method and reason."""
 
 
 class Authenticator:

@@ -1,6 +1,7 @@
 """JSON Web Tokens: the provider of the method `token`."""
 
 from collections.abc import Callable, Mapping
+from math import isnan
 from typing import Any, Final, NamedTuple
 
 import jwt
@@ -96,7 +97,7 @@ def _time(claims: Mapping[str, Any], name: str) -> float | None:
     if found is None:
         return None
     # Python reads NaN in JSON, which is neither before nor after anything.
-    if isinstance(found, bool) or not isinstance(found, int | float) or found != found:
+    if isinstance(found, bool) or not isinstance(found, int | float) or isnan(found):
         raise Unproven(f"its claim {name} is no time", INVALID)
     return float(max(-FAR, min(FAR, found)))
 

@@ -20,6 +20,10 @@ class Connection(Protocol):
     def client_version(self) -> str:
         """The name and version that the client sent in CONNECT."""
 
+    @property
+    def app_id(self) -> str | None:
+        """The client's role; None while authentication is off."""
+
     def has_room(self) -> bool:
         """Whether the client keeps up; once it does again, dispatch to its consumers is resumed."""
 

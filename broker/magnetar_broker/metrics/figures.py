@@ -6,6 +6,7 @@ from itertools import islice
 from math import inf
 from typing import NamedTuple
 
+from magnetar_broker.authentication.outcomes import OutcomeCounts
 from magnetar_broker.compaction.topic_compaction import CompactionFigures
 from magnetar_broker.dispatch.consumer import Backlog
 from magnetar_broker.dispatch.throttle import ThrottleEvents
@@ -224,6 +225,8 @@ class Figures:
     connections_half_open: int = 0
     """Those that are not accepted yet."""
     limits_reached: Mapping[str, int] = field(default_factory=dict)
+    authentication: OutcomeCounts | None = None
+    """None while it is off."""
     """How often clients have reached each limit that protects the process."""
     split_partitions: bool = False
     """Whether the number of a partition is a label of its own."""

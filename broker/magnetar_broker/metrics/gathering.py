@@ -151,6 +151,9 @@ class Gatherer:
             connections=broker.connections,
             connections_total=broker.connections_total,
             limits_reached=dict(broker.reached.counts),
+            authentication=(
+                None if broker.authenticator is None else broker.authenticator.outcomes.counts()
+            ),
             connections_half_open=broker.admission.half_open,
             publish_pending_bytes=broker.publishes.used,
             cache_used_bytes=engine.cache.used,

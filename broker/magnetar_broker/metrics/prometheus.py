@@ -12,6 +12,7 @@ from prometheus_client.core import Metric
 from prometheus_client.exposition import generate_latest
 from prometheus_client.registry import Collector
 
+from magnetar_broker.authentication.outcomes import OutcomeCounts
 from magnetar_broker.base.version import VERSION
 from magnetar_broker.compaction.topic_compaction import CompactionFigures
 from magnetar_broker.dispatch.consumer import Backlog
@@ -32,6 +33,7 @@ from magnetar_broker.metrics.journal import JournalFigures
 from magnetar_broker.metrics.loop import LoopFigures
 from magnetar_broker.metrics.process import process_registry
 from magnetar_broker.metrics.rows import (
+    ACCEPTED_ROW,
     AGE_NAME,
     AGE_TEXT,
     BACKLOG_ROW,
@@ -49,6 +51,7 @@ from magnetar_broker.metrics.rows import (
     OUT_ROWS,
     PRODUCER_ROWS,
     QUOTA_ROWS,
+    REFUSED_ROW,
     SHOWN_ROW,
     STALL_ROWS,
     SUBSCRIPTION_ROWS,
@@ -86,6 +89,7 @@ def parts(
     yield from table("", CONNECTION_ROWS, [(labels_of(connection), figures)])
     yield from table("", BROKER_ROWS, [(labels_of(cluster), figures)])
     yield of_limits(figures.limits_reached, figures.cluster)
+    yield of_authentication(figures.authentication, figures.cluster)
     yield from _stalls(figures)
     others: dict[str, Load] = {}
     for loads in figures.by_namespace(SLICE, figures.others):
@@ -121,6 +125,31 @@ def of_limits(reached: Mapping[str, int], cluster: str) -> bytes:
     counts = [(labels_of({"cluster": cluster, "limit": limit}), number)
               for limit, number in reached.items()]  # fmt: skip
     return b"".join(table("", (LIMIT_ROW,), counts))
+
+
+def of_authentication(outcomes: OutcomeCounts | None, cluster: str) -> bytes:
+    """The metrics of authentication; none while it is off."""
+    if outcomes is None:
+        return b""
+    accepted = [
+        (labels_of({"cluster": cluster, "provider_name": name, "auth_method": method}), number)
+        for (name, method), number in outcomes.accepted.items()
+    ]
+    refused = [
+        (
+            labels_of(
+                {
+                    "cluster": cluster,
+                    "provider_name": name,
+                    "auth_method": method,
+                    "reason": reason,
+                }
+            ),
+            number,
+        )
+        for (name, method, reason), number in outcomes.refused.items()
+    ]
+    return b"".join([*table("", (ACCEPTED_ROW,), accepted), *table("", (REFUSED_ROW,), refused)])
 
 
 def of_loop(loop: LoopFigures, cluster: str) -> bytes:

@@ -192,6 +192,16 @@ LIMIT_ROW = Row(
     "How often clients have reached a limit that protects the broker; by limit",
     lambda number: number,
 )
+ACCEPTED_ROW = Row(
+    "pulsar_authentication_success_total",
+    "Credentials that proved a role; by provider",
+    lambda number: number,
+)
+REFUSED_ROW = Row(
+    "pulsar_authentication_failures_total",
+    "Credentials that proved none; by provider and reason",
+    lambda number: number,
+)
 SHOWN_ROW = Row(
     "magnetar_topics_shown",
     "Topics in this page, one by one or, with the label `topic` other, only in sums",

@@ -91,6 +91,7 @@ class Controller:
         self._contexts = None
         if self._ports.http_tls is not None:
             self._contexts = Contexts(prepared.settings, process.clock)
+        self._authenticator = authenticator_of(prepared.settings)
 
     async def run(self) -> None:
         """Open the metadata store and serve; all is closed on return."""
@@ -123,6 +124,7 @@ class Controller:
             self._links,
             process.stretches.stats,
             process.clock,
+            self._authenticator,
         )
         parts = partial(_parts, links, process.clock)
         snapshots = Snapshots(metadata, parts, settings, process.clock)
@@ -140,7 +142,7 @@ class Controller:
             Descriptors(),
             audit_log(process.clock, settings),
             ROUTES,
-            http_authentication_of(settings, authenticator_of(settings)),
+            http_authentication_of(settings, self._authenticator),
         )
         try:
             await snapshots.clear()

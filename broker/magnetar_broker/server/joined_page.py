@@ -8,10 +8,11 @@ import asyncio
 from collections.abc import Mapping
 from itertools import count
 
+from magnetar_broker.authentication.authenticator import Authenticator
 from magnetar_broker.links.link import Link
 from magnetar_broker.metrics.joining import join
 from magnetar_broker.metrics.loop import LoopStats
-from magnetar_broker.metrics.prometheus import of_loop, of_workers, process_part
+from magnetar_broker.metrics.prometheus import of_authentication, of_loop, of_workers, process_part
 from magnetar_broker.server.admin.metrics_page import Page, Wanted, gradually
 from magnetar_broker.server.children import name_of
 from magnetar_broker.server.linked_page import page_of
@@ -22,9 +23,19 @@ class JoinedPage:
     """Makes pages."""
 
     def __init__(
-        self, cluster: str, workers: int, links: Mapping[int, Link], loop: LoopStats, clock: Clock
+        self,
+        cluster: str,
+        workers: int,
+        links: Mapping[int, Link],
+        loop: LoopStats,
+        clock: Clock,
+        authenticator: Authenticator | None = None,
     ) -> None:
-        """`links` are those to the present workers, by their numbers."""
+        """`links` are those to the present workers, by their numbers.
+
+        `authenticator` is that of HTTP requests; None while authentication is off.
+        """
+        self._authenticator = authenticator
         self._cluster = cluster
         self._workers = workers
         self._links = links
@@ -45,7 +56,12 @@ class JoinedPage:
         by_worker = zip(workers, pages, strict=True)
         answered = {name_of(worker): page for worker, page in by_worker if page is not None}
         process = await asyncio.to_thread(process_part, self._cluster)  # it reads files
-        own = (process, of_loop(self._loop.figures(), self._cluster))
+        outcomes = None if self._authenticator is None else self._authenticator.outcomes.counts()
+        own = (
+            process,
+            of_loop(self._loop.figures(), self._cluster),
+            of_authentication(outcomes, self._cluster),
+        )
         joined = join({**answered, name_of(None): own})
         known = of_workers(self._cluster, len(answered), self._workers)
         page = [known, *await gradually(joined, self._clock, is_wanted)]

@@ -142,6 +142,12 @@ class Session:
         return self._outbox.address
 
     @property
+    def app_id(self) -> str | None:
+        """The client's role: through a proxy not that of the proxy.  None without roles."""
+        roles = self.roles
+        return None if roles is None else roles.original or roles.own
+
+    @property
     def is_over(self) -> bool:
         """Whether the connection is closed."""
         return self._closed

@@ -63,6 +63,8 @@ def consumer(one: Consumer, draining: Json | None, ranges: list[list[int]] | Non
         "lastAckedTime": iso(one.acked_ms),
         "lastConsumedTime": iso(one.sent_ms),
     }
+    if one.connection.app_id is not None:
+        found["appId"] = one.connection.app_id
     if ranges is not None:
         found["keyHashRangeArrays"] = ranges
     return found

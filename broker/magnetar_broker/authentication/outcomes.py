@@ -1,0 +1,26 @@
+"""How many credentials were accepted and refused, for metrics."""
+
+from collections import Counter
+from collections.abc import Mapping
+from typing import NamedTuple
+
+
+class OutcomeCounts(NamedTuple):
+    """A snapshot."""
+
+    accepted: Mapping[tuple[str, str], int]
+    """By provider and method."""
+    refused: Mapping[tuple[str, str, str], int]
+    """By provider, method and reason."""
+
+
+class Outcomes:
+    """Counts since the start of the process."""
+
+    def __init__(self) -> None:
+        self.accepted: Counter[tuple[str, str]] = Counter()
+        self.refused: Counter[tuple[str, str, str]] = Counter()
+
+    def counts(self) -> OutcomeCounts:
+        """A snapshot."""
+        return OutcomeCounts(dict(self.accepted), dict(self.refused))
