@@ -1,9 +1,10 @@
 """Authentication on both ports, with the official client."""
 
 import json
+import time
 import urllib.error
 import urllib.request
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ import pytest
 
 import credentials
 from credentials import OTHER_PASSWORD, PASSWORD, basic, token
+from issuer import SECRET_OF_CLIENT, Issuer
 from raw_client import Kind, RawClient
 from running_broker import RunningBroker
 
@@ -80,6 +82,95 @@ def test_requests_over_http_need_a_role(
     assert ask(broker, Authorization=f"Bearer {token('alice', -60)}")[0] == 401
     assert ask(broker, "/admin/v2/no/such/path")[0] == 401
     assert ask(broker, Authorization=bearer, X_Pulsar_Auth_Method_Name="basic")[0] == 401
+
+
+@pytest.fixture
+def issuer() -> Iterator[Issuer]:
+    made = Issuer()
+    yield made
+    made.close()
+
+
+def of_issuer(issuer: Issuer, **others: str) -> dict[str, str]:
+    """Settings of a broker that accepts tokens of the issuer."""
+    return {
+        "authenticationEnabled": "true",
+        "authenticationProviders": "oidc",
+        "openIDAllowedTokenIssuers": issuer.url,
+        "openIDAllowedAudiences": "broker",
+        "openIDRequireIssuersUseHttps": "false",
+        "openIDKeyIdCacheMissRefreshSeconds": "0",
+        **others,
+    }
+
+
+def oauth2(issuer: Issuer, folder: Path) -> Any:
+    """What the official client authenticates with: it asks the issuer for a token."""
+    key_file = folder / "key.json"
+    key_file.write_text(json.dumps({"client_id": "client", "client_secret": SECRET_OF_CLIENT}))
+    parameters = {
+        "type": "client_credentials",
+        "issuer_url": issuer.url,
+        "private_key": f"file://{key_file}",
+        "audience": "broker",
+    }
+    return pulsar.AuthenticationOauth2(json.dumps(parameters))
+
+
+@WORKERS
+def test_official_clients_connect_with_tokens_of_an_issuer_whose_keys_rotate(
+    make_broker: MakeBroker, tmp_path: Path, issuer: Issuer, workers: str
+) -> None:
+    broker = make_broker(**of_issuer(issuer), magnetarWorkers=workers)
+    publishes(broker, oauth2(issuer, tmp_path))
+    publishes(broker, pulsar.AuthenticationToken(issuer.token()))
+    old = issuer.token()
+    issuer.rotate("second")
+    publishes(broker, oauth2(issuer, tmp_path))
+    bearer = f"Bearer {issuer.token()}"
+    assert ask(broker, Authorization=bearer)[0] == 200
+    for wrong in (old, issuer.token(aud="other"), issuer.token(iss="http://127.0.0.1:1")):
+        assert ask(broker, Authorization=f"Bearer {wrong}")[0] == 401
+
+
+def test_tokens_of_a_key_and_of_an_issuer_side_by_side(
+    make_broker: MakeBroker, tmp_path: Path, issuer: Issuer
+) -> None:
+    settings = {**credentials.settings(tmp_path), **of_issuer(issuer)}
+    broker = make_broker(**settings | {"authenticationProviders": "token,oidc,basic"})
+    for one in (token("alice"), issuer.token()):
+        assert ask(broker, Authorization=f"Bearer {one}")[0] == 200
+    assert ask(broker, Authorization=basic("alice", PASSWORD))[0] == 200
+    issuer.close()
+    assert ask(broker, Authorization=f"Bearer {token('alice')}")[0] == 200
+
+
+@WORKERS
+def test_a_client_with_short_tokens_renews_them_and_loses_nothing(
+    make_broker: MakeBroker, tmp_path: Path, workers: str
+) -> None:
+    """The official client answers every AUTH_CHALLENGE with what its supplier returns."""
+    broker = make_broker(
+        **credentials.settings(tmp_path, authenticationRefreshCheckSeconds="1"),
+        magnetarWorkers=workers,
+    )
+    supplied = []
+
+    def supply() -> str:
+        supplied.append(token("alice", 2))
+        return supplied[-1]
+
+    client = pulsar.Client(broker.service_url, authentication=pulsar.AuthenticationToken(supply))
+    consumer = client.subscribe(TOPIC, "subscription")
+    producer = client.create_producer(TOPIC)
+    connects, number = len(supplied), 0
+    while len(supplied) < connects + 4:
+        producer.send(str(number).encode())
+        assert consumer.receive(60_000).data() == str(number).encode()
+        number += 1
+        time.sleep(0.05)  # at a pace, while tokens expire
+    client.close()
+    assert "did not renew" not in broker.log and "cannot renew" not in broker.log
 
 
 def test_a_refused_client_gets_one_error_and_nothing_behind_it_is_handled(
