@@ -10,7 +10,7 @@ import tempfile
 from pathlib import Path
 
 from conformance.groups import NamedTrace, all_traces, play
-from conformance.record import magnetar
+from conformance.record import by_settings, magnetar
 from conformance.trace import Target
 from conformance.transcript import MAGNETAR, ORIGINAL, Transcripts
 
@@ -39,13 +39,15 @@ def main(*names: str) -> int:
         if not names or {trace.group, f"{trace.group}.{trace.name}"} & set(names)
     ]
     different = 0
-    with tempfile.TemporaryDirectory() as folder, magnetar(Path(folder)) as running:
-        target = running._replace(patience_seconds=PATIENCE_SECONDS)
-        for trace in wanted:
-            difference = _difference(trace, _played(trace, target))
-            if difference:
-                different += 1
-                print(f"== {trace.group}.{trace.name}", *difference[2:], "", sep="\n")
+    groups = list(dict.fromkeys(trace.group for trace in wanted))
+    for own, alike in by_settings(groups):
+        with tempfile.TemporaryDirectory() as folder, magnetar(Path(folder), own) as running:
+            target = running._replace(patience_seconds=PATIENCE_SECONDS)
+            for trace in (one for one in wanted if one.group in alike):
+                difference = _difference(trace, _played(trace, target))
+                if difference:
+                    different += 1
+                    print(f"== {trace.group}.{trace.name}", *difference[2:], "", sep="\n")
     print(f"{different} of {len(wanted)} differ")
     return different
 

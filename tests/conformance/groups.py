@@ -2,7 +2,7 @@
 
 import importlib
 import pkgutil
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from typing import NamedTuple
 
@@ -35,6 +35,16 @@ def traces_of(group: str) -> Iterator[NamedTrace]:
         own = callable(script) and getattr(script, "__module__", "") == module.__name__
         if own and not name.startswith("_"):
             yield NamedTrace(group, name, script, difference_of(script))
+
+
+def settings_of(group: str) -> Mapping[str, str]:
+    """What both brokers are started with for a group, besides what holds for all.
+
+    That is `SETTINGS` of its module, and most have none.
+    """
+    module = importlib.import_module(f"{traces.__name__}.{group}")
+    found: Mapping[str, str] = getattr(module, "SETTINGS", {})
+    return found
 
 
 def play(named: NamedTrace, target: Target) -> str:

@@ -7,13 +7,13 @@ differs.  Look at the change with `git diff` before you commit it.
 
 import tempfile
 from argparse import ArgumentParser
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from itertools import groupby
 from pathlib import Path
 
-from conformance.groups import all_traces, play
+from conformance.groups import all_traces, play, settings_of
 from conformance.original.pulsar import VERSION, RunningPulsar
 from conformance.trace import Target, warm_up
 from conformance.transcript import MAGNETAR, ORIGINAL, Transcripts
@@ -35,11 +35,14 @@ defaults that differ."""
 
 
 @contextmanager
-def original() -> Iterator[Target]:
-    """An Apache Pulsar with an empty data directory, or the one that runs on the port already."""
+def original(own: Mapping[str, str]) -> Iterator[Target]:
+    """An Apache Pulsar with an empty data directory, or the one that runs on the port already.
+
+    `own` are settings of the groups that are played.
+    """
     target = Target(PORT, HTTP_PORT, SETTLE_SECONDS)
     with tempfile.TemporaryDirectory() as data:
-        pulsar = RunningPulsar(PORT, HTTP_PORT, Path(data), settings=SETTINGS)
+        pulsar = RunningPulsar(PORT, HTTP_PORT, Path(data), settings={**SETTINGS, **own})
         if pulsar.pid is not None:
             yield target
             return
@@ -48,35 +51,53 @@ def original() -> Iterator[Target]:
 
 
 @contextmanager
-def magnetar(folder: Path) -> Iterator[Target]:
-    """The daemon of this repository."""
-    broker = RunningBroker(folder / "data", **SETTINGS)
+def magnetar(folder: Path, own: Mapping[str, str] | None = None) -> Iterator[Target]:
+    """The daemon of this repository; `own` are settings of the groups that are played."""
+    own = own or {}
+    broker = RunningBroker(folder / "data", **{**SETTINGS, **own})
     try:
         broker.start()
         target = Target(broker.port, broker.http_port, 0)
-        warm_up(target)
+        prepare(target, own)
         yield target
     finally:
         broker.close()
 
 
+def prepare(target: Target, own: Mapping[str, str]) -> None:
+    """Open topics first, unless that takes credentials."""
+    if own.get("authenticationEnabled") != "true":
+        warm_up(target)
+
+
 def record_original(groups: list[str]) -> None:
     """Play all traces, or those of some groups, and write down what the original answers."""
     head = f"# Apache Pulsar {VERSION}, recorded on {datetime.now(UTC).date()}"
-    with original() as target:
-        warm_up(target)
-        _record(ORIGINAL, groups, target, head)
+    for own, alike in by_settings(groups):
+        with original(own) as target:
+            prepare(target, own)
+            _record(ORIGINAL, alike, target, head)
 
 
 def record_magnetar(groups: list[str]) -> None:
     """Play the traces that differ with Magnetar, and write down what it answers."""
-    with tempfile.TemporaryDirectory() as folder, magnetar(Path(folder)) as target:
-        _record(MAGNETAR, groups, target, "# Magnetar, where it differs")
+    for own, alike in by_settings(groups):
+        with tempfile.TemporaryDirectory() as folder, magnetar(Path(folder), own) as target:
+            _record(MAGNETAR, alike, target, "# Magnetar, where it differs")
+
+
+def by_settings(groups: list[str]) -> Iterator[tuple[Mapping[str, str], list[str]]]:
+    """The groups, or all if there is none, by the settings that brokers are started with."""
+    found: dict[tuple[tuple[str, str], ...], list[str]] = {}
+    for group in groups or dict.fromkeys(one.group for one in all_traces()):
+        found.setdefault(tuple(sorted(settings_of(group).items())), []).append(group)
+    for own, alike in found.items():
+        yield dict(own), alike
 
 
 def _record(side: str, groups: list[str], target: Target, head: str) -> None:
     for group, named in groupby(all_traces(), lambda one: one.group):
-        if groups and group not in groups:
+        if group not in groups:
             continue
         transcripts = Transcripts(side, group)
         transcripts.by_trace = {

@@ -40,11 +40,18 @@ class Answer(NamedTuple):
 
 
 def ask(
-    port: int, method: str, path: str, body: bytes | None, media: str = JSON, accept: str = JSON
+    port: int,
+    method: str,
+    path: str,
+    body: bytes | None,
+    media: str = JSON,
+    accept: str = JSON,
+    headers: Mapping[str, str] | None = None,
 ) -> Answer:
     """Send a request; redirections are not followed."""
+    sent = {"Accept": accept, "Content-Type": media, **(headers or {})}
     with closing(http.client.HTTPConnection("127.0.0.1", port, timeout=TIMEOUT_SECONDS)) as web:
-        web.request(method, path, body, {"Accept": accept, "Content-Type": media})
+        web.request(method, path, body, sent)
         answer = web.getresponse()
         kind = answer.headers.get("Content-Type", "").partition(";")[0]
         shown = {name: value for name, value in answer.headers.items() if _is_shown(name)}

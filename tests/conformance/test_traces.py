@@ -1,10 +1,11 @@
 """Every trace against the real daemon: it must answer what the original answered."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 
 import pytest
 
-from conformance.groups import NamedTrace, all_traces, play
+from conformance.groups import NamedTrace, all_traces, play, settings_of
 from conformance.record import magnetar
 from conformance.trace import Target
 from conformance.transcript import MAGNETAR, ORIGINAL, TRANSCRIPTS, Transcripts
@@ -18,10 +19,20 @@ DIFFERENT = [trace for trace in TRACES if trace.difference is not None]
 
 
 @pytest.fixture(scope="module")
-def target(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Target]:
-    """One daemon for all traces; each has a topic of its own."""
-    with magnetar(tmp_path_factory.mktemp("conformance")) as running:
-        yield running
+def targets(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[str], Target]]:
+    """One daemon for all groups with the same settings; each trace has a topic of its own."""
+    running: dict[tuple[tuple[str, str], ...], Target] = {}
+    with ExitStack() as stack:
+
+        def target_of(group: str) -> Target:
+            own = settings_of(group)
+            settings = tuple(sorted(own.items()))
+            if settings not in running:
+                folder = tmp_path_factory.mktemp("conformance")
+                running[settings] = stack.enter_context(magnetar(folder, own))
+            return running[settings]
+
+        yield target_of
 
 
 def _recorded(trace: NamedTrace, side: str) -> str:
@@ -36,11 +47,11 @@ def _label(trace: NamedTrace) -> str:
 
 @pytest.mark.daemon
 @pytest.mark.parametrize("trace", TRACES, ids=_label)
-def test_magnetar_answers_as_recorded(trace: NamedTrace, target: Target) -> None:
+def test_magnetar_answers_as_recorded(trace: NamedTrace, targets: Callable[[str], Target]) -> None:
     if RunningBroker.workers > 1 and _label(trace) in OF_ONE_WORKER:
         pytest.skip("of a broker that has, and always had, one worker")
     side = ORIGINAL if trace.difference is None else MAGNETAR
-    assert play(trace, target).splitlines() == _recorded(trace, side).splitlines()
+    assert play(trace, targets(trace.group)).splitlines() == _recorded(trace, side).splitlines()
 
 
 @pytest.mark.parametrize("trace", DIFFERENT, ids=_label)

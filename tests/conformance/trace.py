@@ -123,6 +123,15 @@ class Peer:
             self._trace.read()
         self._record_waiting()
 
+    def is_accepted_or_closed(self) -> None:
+        """Wait for what answers a CONNECT; of CONNECTED only that it came is recorded."""
+        first = self._await(lambda frame: True)
+        if first.kind == Kind.CONNECTED:
+            self._note("<", "accepted")
+            return
+        self._record(first)
+        self.is_closed()
+
     def leaves(self) -> None:
         """Close the connection without closing what is open on it."""
         self._note(">", "leaves")

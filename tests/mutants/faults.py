@@ -5,6 +5,7 @@ model-based test finds them shows what it is worth.
 """
 
 from mutants.admin_faults import ADMIN_FAULTS
+from mutants.authentication_faults import AUTHENTICATION_FAULTS
 from mutants.balance_faults import BALANCE_FAULTS
 from mutants.command_line_faults import COMMAND_LINE_FAULTS
 from mutants.directory_faults import DIRECTORY_FAULTS
@@ -358,4 +359,5 @@ FAULTS: tuple[Fault, ...] = (
     *SNAPSHOT_FAULTS,
     *MEMORY_FAULTS,
     *STATISTICS_FAULTS,
+    *AUTHENTICATION_FAULTS,
 )

@@ -100,6 +100,20 @@ def test_a_changed_file_is_in_force_at_once_and_a_broken_one_never(
     assert files.reads == reads
 
 
+def test_a_user_that_does_not_exist_costs_a_comparison(monkeypatch: pytest.MonkeyPatch) -> None:
+    compared = []
+
+    def compare(password: bytes, hashed: str) -> bool:
+        compared.append(hashed)
+        return False
+
+    monkeypatch.setattr("magnetar_broker.authentication.passwords.matches", compare)
+    for user in ("alice", "nobody"):
+        with pytest.raises(Unproven):
+            role_of(of({"alice": ALICE}), f"{user}:x")
+    assert [hashed[:6] for hashed in compared] == ["$apr1$", "$apr1$"]
+
+
 def test_a_removed_user_is_refused_though_its_password_was_right() -> None:
     files = MemoryFiles(f"alice:{ALICE}\nbob:{BOB}".encode())
     provider = Passwords(UserFile("htpasswd", files))
@@ -107,6 +121,15 @@ def test_a_removed_user_is_refused_though_its_password_was_right() -> None:
     files.content = f"bob:{BOB}".encode()
     with pytest.raises(Unproven):
         role_of(provider, "alice:password")
+
+
+def test_a_user_that_does_not_exist_has_no_password() -> None:
+    """It costs a comparison with a hash of a password that nobody knows; this test does."""
+    provider = of({"alice": ALICE})
+    provider._nobody = ALICE
+    assert role_of(provider, "alice:password") == "alice"
+    with pytest.raises(Unproven):
+        role_of(provider, "nobody:password")
 
 
 def test_what_is_known_to_be_right_is_bounded() -> None:

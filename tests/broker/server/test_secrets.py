@@ -67,9 +67,9 @@ def ask(broker: RunningBroker, method: str, path: str, **headers: str) -> str:
     request = urllib.request.Request(f"{broker.http_url}{path}", method=method, headers=named)
     try:
         with urllib.request.urlopen(request) as response:
-            return str(response.headers) + response.read().decode()
+            return f"{response.headers}{response.read().decode()}"
     except urllib.error.HTTPError as error:
-        return str(error.headers) + error.read().decode()
+        return f"{error.headers}{error.read().decode()}"
 
 
 def connect(broker: RunningBroker, **fields: Any) -> str:

@@ -198,6 +198,9 @@ class RunningPulsar:
         try:
             with urllib.request.urlopen(url, timeout=5) as answer:
                 return bool(answer.read() == b"ok")
+        except urllib.error.HTTPError as error:
+            # Requests are authenticated: the port opens when everything else has started.
+            return error.code == 401 and self.settings.get("authenticationEnabled") == "true"
         except (urllib.error.URLError, ConnectionError, TimeoutError):
             return False  # not yet
 

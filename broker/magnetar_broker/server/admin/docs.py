@@ -68,8 +68,8 @@ again.
 **The audit log** has a line for every request that changes something, whether it was carried out or
 refused, and for every request that was refused for lack of a permission. Other reads are not in it.
 A line is one JSON object: `time` (UTC), `method`, `path` and `query` as sent, `address` of the
-client, `role` (null until the broker authenticates requests), `status`, and the `reason` of a
-refusal. The `status` is null if the broker stopped before the request was answered. Bodies are not
+client, its `role` (null while authentication is off, and of a client that proved none), with
+`original_role` that of the client of a proxy, `status`, and the `reason` of a refusal. The `status` is null if the broker stopped before the request was answered. Bodies are not
 in it: they can contain credentials. Refused requests are limited to
 `magnetarAuditRefusalsPerSecond`; a line with `refusals_left_out` counts the others.
 
