@@ -16,7 +16,7 @@ AUTHENTICATION_FAULTS: tuple[Fault, ...] = (
         "a token without a signature proves a role",
         "algorithms=list(key.algorithms)",
         'algorithms=[*key.algorithms, "none"]',
-        ("tests/broker/authentication/test_tokens.py", *ROLES),
+        TOKENS,
     ),
     Fault(
         f"{ROOM}/token_keys.py",
@@ -81,10 +81,7 @@ AUTHENTICATION_FAULTS: tuple[Fault, ...] = (
         "the password of nobody is that of every user that does not exist",
         " or role not in users:\n",
         ":\n",
-        (
-            "tests/broker/authentication/test_passwords.py::"
-            "test_a_user_that_does_not_exist_has_no_password",
-        ),
+        PASSWORDS,
     ),
     Fault(
         f"{ROOM}/passwords.py",
