@@ -69,8 +69,9 @@ again.
 refused, and for every request that was refused for lack of a permission. Other reads are not in it.
 A line is one JSON object: `time` (UTC), `method`, `path` and `query` as sent, `address` of the
 client, its `role` (null while authentication is off, and of a client that proved none), with
-`original_role` that of the client of a proxy, `status`, and the `reason` of a refusal. The `status` is null if the broker stopped before the request was answered. Bodies are not
-in it: they can contain credentials. Refused requests are limited to
+`original_role` that of the client of a proxy, `status`, and the `reason` of a refusal. The
+`status` is null if the broker stopped before the request was answered. Bodies are not in it: they
+can contain credentials. Refused requests are limited to
 `magnetarAuditRefusalsPerSecond`; a line with `refusals_left_out` counts the others.
 
 ```
