@@ -90,4 +90,32 @@ COMMAND_LINE_FAULTS: tuple[Fault, ...] = (
         "        or True\n",
         ("tests/broker/server/test_exposure.py",),
     ),
+    Fault(
+        "client/magnetar/tls.py",
+        "the client accepts a certificate of another host",
+        "    if tls.allow_insecure or not tls.verify_hostname:\n",
+        "    if True:\n",
+        ("tests/client/test_client_tls.py",),
+    ),
+    Fault(
+        "client/magnetar/tls.py",
+        "the client accepts a certificate of any authority",
+        "    if tls.allow_insecure:\n        context.verify_mode",
+        "    if True:\n        context.check_hostname = False\n        context.verify_mode",
+        ("tests/client/test_client_tls.py",),
+    ),
+    Fault(
+        "client/magnetar/pool.py",
+        "a lookup leads a client with TLS to an address without",
+        "if self._is_tls and not address.is_tls:",
+        "if False:",
+        ("tests/client/test_client_tls.py",),
+    ),
+    Fault(
+        "client/magnetar/pool.py",
+        "a client with TLS follows the address without it",
+        "(tls_url or plain_url) if self._is_tls else",
+        "(plain_url or tls_url) if self._is_tls else",
+        ("tests/client/test_client_tls.py",),
+    ),
 )

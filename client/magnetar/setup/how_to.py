@@ -7,12 +7,12 @@ from magnetar.setup.secure_directory import ADMIN, EXAMPLE, SecureDirectory
 
 CLIENTS: Final = {
     "Python, official (pulsar-client)": """\
-import pulsar
+import pathlib, pulsar
 client = pulsar.Client(
     "{url}",
     tls_trust_certs_file_path="{trust}",
     tls_validate_hostname=True,
-    authentication=pulsar.AuthenticationToken(lambda: open("{token}").read()),
+    authentication=pulsar.AuthenticationToken(pathlib.Path("{token}").read_text),
 )""",
     "Python, asyncio (magnetar)": """\
 import magnetar
