@@ -105,6 +105,7 @@ def test_a_public_key_is_never_taken_for_a_secret() -> None:
     import hashlib
     import hmac
 
+    assert {name[:2] for name in public_key(der(RSA), "RS256").algorithms} == {"RS", "PS"}
     for public in (der(RSA), pem(RSA)):
         head, body = part({"alg": "HS256", "typ": "JWT"}), part({"sub": "admin"})
         mac = hmac.new(public, f"{head}.{body}".encode(), hashlib.sha256).digest()
