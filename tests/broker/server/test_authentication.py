@@ -1,6 +1,8 @@
 """Authentication on both ports, with the official client."""
 
+import http.client
 import json
+import re
 import time
 import urllib.error
 import urllib.request
@@ -188,3 +190,58 @@ def test_a_refused_client_gets_one_error_and_nothing_behind_it_is_handled(
     assert only.kind == Kind.ERROR
     assert only.command.error == pb.AuthenticationError
     assert only.command.message == "Failed to authenticate"
+
+
+@WORKERS
+def test_outcomes_are_counted_and_metrics_are_open_unless_they_must_not_be(
+    make_broker: MakeBroker, tmp_path: Path, workers: str
+) -> None:
+    broker = make_broker(**credentials.settings(tmp_path), magnetarWorkers=workers)
+    bearer = f"Bearer {token('alice')}"
+    assert ask(broker, Authorization=bearer)[0] == 200
+    assert ask(broker, Authorization="Bearer x", X_Pulsar_Auth_Method_Name="token")[0] == 401
+    with urllib.request.urlopen(f"{broker.http_url}/metrics") as response:
+        page = response.read().decode()
+    provider = 'provider_name="AuthenticationProviderToken",auth_method="token"'
+    (accepted,) = re.findall(
+        rf"^pulsar_authentication_success_total.*{provider}.* (\S+)$", page, re.M
+    )
+    (refused,) = re.findall(
+        rf'^pulsar_authentication_failures_total.*{provider},reason="INVALID_TOKEN".* (\S+)$',
+        page,
+        re.M,
+    )
+    assert (float(accepted), float(refused)) == (1, 1)
+
+
+@WORKERS
+def test_metrics_require_a_role_where_they_must(
+    make_broker: MakeBroker, tmp_path: Path, workers: str
+) -> None:
+    broker = make_broker(
+        **credentials.settings(tmp_path, authenticateMetricsEndpoint="true"),
+        magnetarWorkers=workers,
+    )
+    for path in ("/metrics", "/metrics/"):
+        assert ask(broker, path)[0] == 401
+        request = urllib.request.Request(
+            f"{broker.http_url}{path}", headers={"Authorization": f"Bearer {token('alice')}"}
+        )
+        with urllib.request.urlopen(request) as response:
+            assert response.status == 200
+
+
+def test_every_request_of_a_connection_proves_its_role(
+    make_broker: MakeBroker, tmp_path: Path
+) -> None:
+    broker = make_broker(**credentials.settings(tmp_path))
+    connection = http.client.HTTPConnection("127.0.0.1", broker.http_port)
+    statuses = []
+    for header in (f"Bearer {token('alice')}", None, "Bearer x", f"Bearer {token('alice')}"):
+        headers = {} if header is None else {"Authorization": header}
+        connection.request("GET", "/admin/v2/clusters", headers=headers)
+        response = connection.getresponse()
+        response.read()
+        statuses.append(response.status)
+    connection.close()
+    assert statuses == [200, 401, 401, 200]
