@@ -83,6 +83,15 @@ def test_configuration(tmp_path: Path) -> None:
     assert code == 1 and "No such file" in texts(found, "error")
 
 
+def test_keys_of_authentication_that_cannot_be_used(tmp_path: Path) -> None:
+    on = ("authenticationEnabled=true", "authenticationProviders=token")
+    for key in ("planted", "file:///no/such/file", "data:;base64,cGxhbnRlZA=="):
+        code, found = doctor("--conf", configured(tmp_path, *on, f"tokenSecretKey={key}"))
+        assert code == 1
+        assert "tokenSecretKey: " in texts(found, "error")
+        assert "planted" not in texts(found, "error")
+
+
 def test_who_has_the_port(tmp_path: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as server:
         port = server.getsockname()[1]

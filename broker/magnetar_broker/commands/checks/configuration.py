@@ -7,25 +7,38 @@ from magnetar_broker.commands.checks.finding import Finding
 from magnetar_broker.config import Settings
 from magnetar_broker.config.exposure import refused_exposure
 from magnetar_broker.config.load import ConfigError, load
+from magnetar_broker.server.authentication import authenticator_of
 
 SUBJECT = "configuration"
+CORRECT = "correct this: a broker does not start; docs/configuration.md has every setting"
 
 
 def check(
     conf: str | None, environ: Mapping[str, str], overrides: Mapping[str, str]
 ) -> tuple[list[Finding], Settings | None]:
-    """The findings, and the settings; None if a broker would not start with them."""
+    """The findings, and the settings; None if they cannot be read."""
     try:
         settings, warnings = load(conf, environ, overrides)
     except ConfigError as error:
-        remedy = "correct this: a broker does not start; docs/configuration.md has every setting"
-        return [Finding("error", SUBJECT, problem, remedy) for problem in error.problems], None
+        return [Finding("error", SUBJECT, problem, CORRECT) for problem in error.problems], None
     if (why := refused_exposure(settings, os.uname().nodename)) is not None:
         return [
             Finding("error", SUBJECT, why, "a broker does not start: choose one of these")
         ], None
+    unusable = _unusable(settings)
+    if unusable:
+        return unusable, settings
     if not warnings:
         source = conf or "no file: defaults, and the environment"
         return [Finding("ok", SUBJECT, f"every setting is known ({source})")], settings
     remedy = "change or remove it, unless it is intended"
     return [Finding("warning", SUBJECT, warning, remedy) for warning in warnings], settings
+
+
+def _unusable(settings: Settings) -> list[Finding]:
+    """The keys and files of authentication that cannot be used."""
+    try:
+        authenticator_of(settings)
+    except ConfigError as error:
+        return [Finding("error", SUBJECT, problem, CORRECT) for problem in error.problems]
+    return []
