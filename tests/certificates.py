@@ -22,8 +22,14 @@ class Files(NamedTuple):
 
     @property
     def serial(self) -> int:
-        pem = Path(self.certificate).read_bytes()
-        return x509.load_pem_x509_certificate(pem).serial_number
+        return self._read().serial_number
+
+    @property
+    def not_after(self) -> datetime:
+        return self._read().not_valid_after_utc
+
+    def _read(self) -> x509.Certificate:
+        return x509.load_pem_x509_certificate(Path(self.certificate).read_bytes())
 
 
 class Authority:

@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 
+from certificates import Authority, Files
 from magnetar_broker.commands.checks.disk import kind_of
 from official import connect
 from running_broker import RunningBroker
@@ -52,6 +53,26 @@ def texts(findings: list[dict[str, Any]], *levels: str) -> str:
     return "\n".join(
         f"{one['subject']}: {one['text']}" for one in findings if one["level"] in levels
     )
+
+
+def test_files_of_tls_are_checked(tmp_path: Path) -> None:
+    authority = Authority(tmp_path)
+
+    def found(files: Files) -> str:
+        lines = (
+            "brokerServicePortTls=0",
+            f"tlsCertificateFilePath={files.certificate}",
+            f"tlsKeyFilePath={files.key}",
+        )
+        return texts(doctor("--conf", configured(tmp_path, *lines))[1], "ok", "warning", "error")
+
+    good, other = authority.server("localhost"), authority.server("localhost")
+    assert "fits its key, and is valid for 89 days" in found(good)
+    assert "expires in 9 days" in found(authority.server("localhost", days=10))
+    assert "has expired" in found(authority.server("localhost", days=-1))
+    assert "it is not the key of the certificate" in found(Files(good.certificate, other.key))
+    os.chmod(good.key, 0o644)
+    assert "can be used by others than its owner (mode 644)" in found(good)
 
 
 def test_nothing_is_wrong_with_a_new_directory(tmp_path: Path) -> None:

@@ -24,6 +24,7 @@ from mutants.relay_faults import RELAY_FAULTS
 from mutants.rest_faults import REST_FAULTS
 from mutants.snapshot_faults import SNAPSHOT_FAULTS
 from mutants.statistics_faults import STATISTICS_FAULTS
+from mutants.tls_faults import TLS_FAULTS
 
 CHUNKED = ("tests/broker/dispatch/test_chunked.py",)
 DEDUPLICATION = ("tests/broker/publishing/test_deduplication.py",)
@@ -354,6 +355,7 @@ FAULTS: tuple[Fault, ...] = (
     *MOVED_FAULTS,
     *READING_FAULTS,
     *LIMIT_FAULTS,
+    *TLS_FAULTS,
     *RELAY_FAULTS,
     *REST_FAULTS,
     *SNAPSHOT_FAULTS,

@@ -56,12 +56,14 @@ from magnetar_broker.metrics.rows import (
     STALL_ROWS,
     SUBSCRIPTION_ROWS,
     THROTTLED_ROWS,
+    TLS_ROWS,
     TOPICS_ROW,
     TOTAL_ROWS,
     VERSION_ROW,
     WORKERS_ROW,
 )
 from magnetar_broker.metrics.text import SLICE, Row, escaped, histograms, labels_of, table
+from magnetar_broker.metrics.tls import TlsFigures
 from magnetar_broker.metrics.writes import Window, of_broker, of_writes, summed
 from magnetar_broker.topic.measuring import Consuming
 
@@ -118,6 +120,13 @@ def parts(
         yield from _of_clients(figures)
     yield from _of_journal(journal, labels_of(cluster))
     yield of_loop(loop, figures.cluster)
+
+
+def of_tls(figures: TlsFigures | None, cluster: str) -> bytes:
+    """The metrics of TLS; none without a TLS port."""
+    if figures is None:
+        return b""
+    return b"".join(table("", TLS_ROWS, [(labels_of({"cluster": cluster}), figures)]))
 
 
 def of_limits(reached: Mapping[str, int], cluster: str) -> bytes:

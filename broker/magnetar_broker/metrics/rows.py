@@ -202,6 +202,14 @@ REFUSED_ROW = Row(
     "Credentials that proved none; by provider and reason",
     lambda number: number,
 )
+TLS_ROWS: tuple[Row, ...] = (
+    Row("magnetar_tls_handshake_failures_total",
+        "TLS connections of clients that could not be set up",
+        attrgetter("handshake_failures")),
+    Row("magnetar_tls_certificate_expiry_timestamp_seconds",
+        "When the certificate expires that new TLS connections get, in seconds since 1970",
+        attrgetter("expires_at")),
+)  # fmt: skip
 SHOWN_ROW = Row(
     "magnetar_topics_shown",
     "Topics in this page, one by one or, with the label `topic` other, only in sums",

@@ -1,7 +1,7 @@
 """The page for Prometheus of a process that serves topics."""
 
 import asyncio
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Protocol
 
 from magnetar_broker.broker import Broker
@@ -9,6 +9,7 @@ from magnetar_broker.metrics.figures import Figures
 from magnetar_broker.metrics.gathering import Gatherer
 from magnetar_broker.metrics.journal import JournalFigures, JournalStats
 from magnetar_broker.metrics.loop import LoopFigures, LoopStats
+from magnetar_broker.metrics.tls import TlsFigures
 from magnetar_broker.server.admin.metrics_page import Page, Wanted, gradually
 
 
@@ -30,8 +31,10 @@ class BrokerPage:
         journal: JournalStats,
         loop: LoopStats,
         is_joined: bool = False,
+        tls: Callable[[], TlsFigures | None] = lambda: None,
     ) -> None:
         """`is_joined` for a page that is joined with those of other processes."""
+        self._tls = tls
         self._broker = broker
         self._gatherer = Gatherer(broker)
         self._advertised = advertised
@@ -43,15 +46,25 @@ class BrokerPage:
         """A page; None once it is not wanted."""
         figures = await self._gatherer.gather(self._advertised.service_url, is_wanted)
         journal, loop = self._journal.figures(), self._loop.figures()
-        parts, process = await asyncio.to_thread(_begin, figures, journal, loop, self._is_joined)
-        page = [process, *await gradually(parts, self._broker.engine.clock, is_wanted)]
+        parts, process, tls = await asyncio.to_thread(
+            _begin, figures, journal, loop, self._is_joined, self._tls()
+        )
+        page = [process, tls, *await gradually(parts, self._broker.engine.clock, is_wanted)]
         return page if is_wanted() else None
 
 
 def _begin(
-    figures: Figures, journal: JournalFigures, loop: LoopFigures, is_joined: bool
-) -> tuple[Iterator[bytes], bytes]:
+    figures: Figures,
+    journal: JournalFigures,
+    loop: LoopFigures,
+    is_joined: bool,
+    tls: TlsFigures | None,
+) -> tuple[Iterator[bytes], bytes, bytes]:
     # In a thread: the library is imported with the first scrape, and /proc is read.
-    from magnetar_broker.metrics.prometheus import parts, process_part  # noqa: PLC0415
+    from magnetar_broker.metrics.prometheus import of_tls, parts, process_part  # noqa: PLC0415
 
-    return parts(figures, journal, loop, is_joined), process_part(figures.cluster)
+    return (
+        parts(figures, journal, loop, is_joined),
+        process_part(figures.cluster),
+        of_tls(tls, figures.cluster),
+    )

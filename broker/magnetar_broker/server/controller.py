@@ -125,6 +125,7 @@ class Controller:
             process.stretches.stats,
             process.clock,
             self._authenticator,
+            self._contexts.figures if self._contexts is not None else lambda: None,
         )
         parts = partial(_parts, links, process.clock)
         snapshots = Snapshots(metadata, parts, settings, process.clock)

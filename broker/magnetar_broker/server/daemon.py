@@ -99,7 +99,9 @@ class Daemon:
         listener = Listener(broker, self._stretches, descriptors)
         garbage = Garbage(broker.topics)
         broker.jobs.every(CHECK_SECONDS, CLOSED_TOPICS, garbage.collect_closed)
-        site = replace(sole_site(halves, self._journal_stats, self._stretches), snapshots=snapshots)
+        site = replace(
+            sole_site(halves, self._journal_stats, self._stretches, contexts), snapshots=snapshots
+        )
         http = HttpServer(
             site,
             self._stretches,

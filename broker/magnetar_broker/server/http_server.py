@@ -146,10 +146,16 @@ def _admin_routes() -> Table[Handler]:
     return ROUTES
 
 
-def sole_site(halves: Standalone, journal: JournalStats, stretches: Stretches) -> Site:
+def sole_site(
+    halves: Standalone,
+    journal: JournalStats,
+    stretches: Stretches,
+    contexts: Contexts | None = None,
+) -> Site:
     """The site of a broker that is one process."""
     directory, broker = halves
-    page = BrokerPage(broker, directory.ownership, journal, stretches.stats)
+    tls = contexts.figures if contexts is not None else lambda: None
+    page = BrokerPage(broker, directory.ownership, journal, stretches.stats, tls=tls)
     return Site(directory, SoleProcess(broker), MetricsPage(page.make), HealthCheck(broker), _stop)
 
 

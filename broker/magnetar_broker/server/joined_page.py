@@ -5,14 +5,21 @@ share it.
 """
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from itertools import count
 
 from magnetar_broker.authentication.authenticator import Authenticator
 from magnetar_broker.links.link import Link
 from magnetar_broker.metrics.joining import join
 from magnetar_broker.metrics.loop import LoopStats
-from magnetar_broker.metrics.prometheus import of_authentication, of_loop, of_workers, process_part
+from magnetar_broker.metrics.prometheus import (
+    of_authentication,
+    of_loop,
+    of_tls,
+    of_workers,
+    process_part,
+)
+from magnetar_broker.metrics.tls import TlsFigures
 from magnetar_broker.server.admin.metrics_page import Page, Wanted, gradually
 from magnetar_broker.server.children import name_of
 from magnetar_broker.server.linked_page import page_of
@@ -30,12 +37,14 @@ class JoinedPage:
         loop: LoopStats,
         clock: Clock,
         authenticator: Authenticator | None = None,
+        tls: Callable[[], TlsFigures | None] = lambda: None,
     ) -> None:
         """`links` are those to the present workers, by their numbers.
 
         `authenticator` is that of HTTP requests; None while authentication is off.
         """
         self._authenticator = authenticator
+        self._tls = tls
         self._cluster = cluster
         self._workers = workers
         self._links = links
@@ -61,6 +70,7 @@ class JoinedPage:
             process,
             of_loop(self._loop.figures(), self._cluster),
             of_authentication(outcomes, self._cluster),
+            of_tls(self._tls(), self._cluster),
         )
         joined = join({**answered, name_of(None): own})
         known = of_workers(self._cluster, len(answered), self._workers)

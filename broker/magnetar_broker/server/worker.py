@@ -108,7 +108,7 @@ class Worker:
             await store.close()
 
     async def _serve(self, store: JoinedStore) -> None:
-        process, controller = self._process, self._controller
+        process, controller, contexts = self._process, self._controller, self._contexts
         metadata = RemoteMetadata(controller, process.clock)
         engine = engine_of(
             self._settings,
@@ -140,7 +140,12 @@ class Worker:
         part = LocalPart(store, self._settings.data_dir)
         serve_snapshots(part, controller)
         page = BrokerPage(
-            broker, self._owners, self._journal_stats, process.stretches.stats, is_joined=True
+            broker,
+            self._owners,
+            self._journal_stats,
+            process.stretches.stats,
+            is_joined=True,
+            tls=contexts.figures if contexts is not None else lambda: None,
         )
         LinkedPage(page.make, controller, process.stretches)
         controller.serve(learning(policies))

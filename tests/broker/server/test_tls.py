@@ -15,6 +15,7 @@ from typing import Any
 
 import pulsar
 import pytest
+from prometheus_client.parser import text_string_to_metric_families
 
 import official
 from certificates import Authority, Files
@@ -393,6 +394,28 @@ def test_files_that_cannot_be_used_prevent_the_start(
         broker.wait()
         assert re.search(text, broker.log), broker.log
         broker.log_path.unlink()
+
+
+# Metrics ---------------------------------------------------------------------------------------
+
+
+@WORKERS
+def test_failed_handshakes_and_the_expiry_are_in_the_metrics(
+    make: Make, server: Files, workers: str
+) -> None:
+    broker = make(magnetarWorkers=workers)
+    for url in (broker.tls_url, broker.https_url):
+        with socket.create_connection(("127.0.0.1", int(url.rpartition(":")[2]))) as connection:
+            connection.sendall(b"no TLS, whatever it is")
+            assert ends(connection)
+    await_log(broker, "it speaks no TLS")
+    with urllib.request.urlopen(f"{broker.http_url}/metrics") as answer:
+        families = {one.name: one for one in text_string_to_metric_families(answer.read().decode())}
+    failures = families["magnetar_tls_handshake_failures"].samples
+    assert sum(sample.value for sample in failures) == 2
+    expiry = families["magnetar_tls_certificate_expiry_timestamp_seconds"].samples
+    assert {sample.value for sample in expiry} == {server.not_after.timestamp()}
+    assert len(failures) == len(expiry) == int(workers) + (workers != "1")
 
 
 # Clients that break the rules --------------------------------------------------------------

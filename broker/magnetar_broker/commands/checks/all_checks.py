@@ -10,6 +10,7 @@ from magnetar_broker.commands.checks import (
     limits,
     ports,
     running,
+    tls,
 )
 from magnetar_broker.commands.checks.finding import Finding
 
@@ -38,6 +39,7 @@ def _examine(
         return
     holder = data.holder_of(settings.data_dir)
     yield from ports.check(settings, holder)
+    yield from tls.check(settings)
     yield from limits.check()
     yield from clock.check(settings.data_dir)
     yield from disk.check(settings)

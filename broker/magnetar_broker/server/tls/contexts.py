@@ -6,6 +6,7 @@ from typing import Final
 
 from magnetar_broker.config import Settings
 from magnetar_broker.config.load import ConfigError
+from magnetar_broker.metrics.tls import TlsFigures
 from magnetar_broker.server.tls.files import Loaded, load, state_of
 from magnetar_storage.world.runtime import Clock, Timer
 
@@ -14,6 +15,7 @@ logger = logging.getLogger(__name__)
 WARNING_SECONDS: Final = 30 * 86_400
 """The log warns when the certificate is valid for less than this."""
 WARNING_INTERVAL_SECONDS: Final = 86_400
+LOG_SECONDS: Final = 60.0
 
 
 class Contexts:
@@ -32,8 +34,9 @@ class Contexts:
         self._seconds = settings.tls_cert_refresh_check_duration_sec
         self._timer: Timer | None = None
         self._warned_at: float | None = None
-        self.handshake_failures = 0
-        """Of connections that were not ended by the stop of the broker."""
+        self._failures = 0
+        self._unlogged: dict[str, int] = {}
+        """By reason: the failures since its line in the log."""
 
     def start(self) -> None:
         """Look at the files from time to time."""
@@ -68,6 +71,30 @@ class Contexts:
             self._state = state  # of before the reading: a later change is noticed
             self._renew()
         self._warn_of_expiry()
+
+    def figures(self) -> TlsFigures:
+        """For metrics."""
+        return TlsFigures(self._failures, self.expires_at)
+
+    def failed(self, address: str, reason: str) -> None:
+        """Count a handshake that failed; of each reason the log has one line in a while."""
+        self._failures += 1
+        if reason in self._unlogged:
+            self._unlogged[reason] += 1
+            return
+        logger.info("closing a connection: TLS with %s cannot be set up: %s", address, reason)
+        self._unlogged[reason] = 0
+        self._clock.later(LOG_SECONDS, lambda: self._summarize(reason))
+
+    def _summarize(self, reason: str) -> None:
+        number = self._unlogged.pop(reason)
+        if number:
+            logger.info(
+                "%d more connections in the last %.0f s: TLS cannot be set up: %s",
+                number,
+                LOG_SECONDS,
+                reason,
+            )
 
     def _current(self) -> Loaded:
         if not self._seconds:

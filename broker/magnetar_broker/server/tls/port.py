@@ -1,7 +1,6 @@
 """A TLS port: accepts connections, and gives each to a protocol when its handshake is complete."""
 
 import asyncio
-import logging
 import socket
 import ssl
 from collections.abc import Callable
@@ -13,8 +12,6 @@ from magnetar_broker.server.accepting import Accepting
 from magnetar_broker.server.descriptors import Descriptors
 from magnetar_broker.server.stretches import Stretches
 from magnetar_broker.server.tls.contexts import Contexts
-
-logger = logging.getLogger(__name__)
 
 HANDSHAKE_SECONDS = 10.0
 """How long a client may take for its handshake where there is no `Admission`."""
@@ -98,10 +95,7 @@ class TlsPort:
             )
         except OSError as error:
             client.close()
-            self._contexts.handshake_failures += 1
-            logger.info(
-                "closing a connection: TLS with %s cannot be set up: %s", address, reason_of(error)
-            )
+            self._contexts.failed(address, reason_of(error))
         except asyncio.CancelledError:
             client.close()
             raise

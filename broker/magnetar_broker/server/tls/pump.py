@@ -62,8 +62,10 @@ class Side(asyncio.Protocol):
         self._transport: asyncio.Transport | None = None
         self._early: list[bytes] = []
         """What is written before there is a transport."""
-        self._reading = True
-        self._finishing = False
+        self.reads = True
+        """Whether it is read from."""
+        self.is_finishing = False
+        """Whether it closes when all is written."""
         self._over = False
         self._abort_timer: asyncio.TimerHandle | None = None
 
@@ -72,11 +74,11 @@ class Side(asyncio.Protocol):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast(asyncio.Transport, transport)
         self._transport.set_write_buffer_limits(high=WRITE_BUFFER)
-        if not self._reading:
+        if not self.reads:
             self._transport.pause_reading()
         write_pieces(self._transport, self._early)
         self._early = []
-        if self._finishing:
+        if self.is_finishing:
             self._finish(self._transport)
 
     def data_received(self, data: bytes) -> None:
@@ -88,7 +90,7 @@ class Side(asyncio.Protocol):
             self.other.pause_reading()
 
     def resume_writing(self) -> None:
-        if self.other is not None and not self._finishing:
+        if self.other is not None and not self.is_finishing:
             self.other.resume_reading()
 
     def connection_lost(self, error: Exception | None) -> None:
@@ -104,7 +106,7 @@ class Side(asyncio.Protocol):
 
     def write(self, data: bytes) -> None:
         """Send this."""
-        if self._over or self._finishing:
+        if self._over or self.is_finishing:
             return
         if self._transport is None:
             self._early.append(data)
@@ -113,21 +115,21 @@ class Side(asyncio.Protocol):
 
     def pause_reading(self) -> None:
         """The other side has no room."""
-        self._reading = False
+        self.reads = False
         if self._transport is not None and not self._transport.is_closing():
             self._transport.pause_reading()
 
     def resume_reading(self) -> None:
         """The other side has room again."""
-        self._reading = True
+        self.reads = True
         if self._transport is not None and not self._transport.is_closing():
             self._transport.resume_reading()
 
     def finish(self) -> None:
         """The other side has ended: close when all is written, or after some time."""
-        if self._over or self._finishing:
+        if self._over or self.is_finishing:
             return
-        self._finishing = True
+        self.is_finishing = True
         if self._transport is not None:
             self._finish(self._transport)
 
@@ -153,5 +155,5 @@ class WorkerSide(Side):
         if transport.is_closing():
             return
         transport.write_eof()
-        if not self._reading:
+        if not self.reads:
             self.resume_reading()
