@@ -2,6 +2,7 @@
 
 import asyncio
 import socket
+from functools import partial
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -9,7 +10,7 @@ from hypothesis import strategies as st
 from fakes.loops import on_both_loops
 from fakes.waiting import HANGS_SECONDS, until
 from magnetar_broker.server.stretches import Stretches
-from magnetar_broker.server.tls.pump import Pump
+from magnetar_broker.server.tls.pump import Pump, Side
 
 PIECES = st.lists(st.binary(min_size=1, max_size=200), max_size=20)
 
@@ -64,6 +65,10 @@ async def at_end(end: socket.socket) -> bool:
     return await asyncio.wait_for(recv, HANGS_SECONDS) == b""
 
 
+def _is_stopped(side: Side) -> bool:
+    return not side.reads
+
+
 @given(PIECES, PIECES, st.binary(max_size=50))
 def test_every_byte_arrives_in_order(out: list[bytes], back: list[bytes], early: bytes) -> None:
     async def main() -> None:
@@ -86,7 +91,7 @@ async def test_a_side_that_does_not_read_stops_the_other_and_loses_nothing() -> 
         data = bytes(range(256)) * (40 << 10)  # 10 MB: more than all buffers take
         sending = asyncio.create_task(send(getattr(ends, fast), [data]))
         side = getattr(ends.pump, fast)
-        await until(lambda side=side: not side.reads, f"{fast} is not read from")
+        await until(partial(_is_stopped, side), f"{fast} is not read from")
         assert not sending.done()
         assert await receive(getattr(ends, slow), len(data)) == data
         await sending

@@ -48,6 +48,6 @@ def _permissions(key: str, path: str | None) -> Iterator[Finding]:
         return  # that is reported with what cannot be used
     if mode & 0o077:
         yield Finding(
-            "warning", SUBJECT, f"{key}={path} can be used by others than its owner (mode {mode:o})",
+            "warning", SUBJECT, f"{key}={path} is open to others than its owner (mode {mode:o})",
             f"chmod 600 {path}, and have it belong to the user of the broker",
         )  # fmt: skip
