@@ -33,10 +33,12 @@ from magnetar.errors import (
 from magnetar.messages import Entry, Message, Outgoing
 from magnetar.partition_producer import Receipt
 from magnetar.producer import Producer
+from magnetar.producer_options import ProducerOptions
 from magnetar.reader import EntryReader, Reader
 from magnetar.redelivery import RedeliveryBackoff
 from magnetar.settings import Settings
 from magnetar.subscription import DeadLetterPolicy, KeyShared, Subscription
+from magnetar.table_view import TableView
 from magnetar.tls import Tls
 from magnetar_proto.ids import EARLIEST, LATEST, MessageId
 
@@ -73,6 +75,7 @@ __all__ = [
     "Outgoing",
     "Producer",
     "ProducerFenced",
+    "ProducerOptions",
     "QueueFull",
     "QuotaExceeded",
     "Reader",
@@ -80,6 +83,7 @@ __all__ = [
     "RedeliveryBackoff",
     "Settings",
     "Subscription",
+    "TableView",
     "Tls",
     "TlsFailed",
     "TopicTerminated",

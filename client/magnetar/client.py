@@ -31,7 +31,8 @@ from magnetar.retry import Retry
 from magnetar.routing import Routing
 from magnetar.security import OPEN, Security, security_of
 from magnetar.settings import Settings
-from magnetar.subscription import FAIL, DeadLetterPolicy, Subscription
+from magnetar.subscription import FAIL, SKIP, DeadLetterPolicy, Subscription
+from magnetar.table_view import TableView
 from magnetar.tls import Tls
 from magnetar_proto import PulsarApi_pb2 as pb
 from magnetar_proto.ids import EARLIEST, MessageId
@@ -51,9 +52,12 @@ INITIAL_POSITIONS: dict[str, int] = {
 T = TypeVar("T", bound=Message | Entry)
 
 
-class _Part(Protocol):
-    async def open(self) -> None: ...
+class _Closable(Protocol):
     async def close(self) -> None: ...
+
+
+class _Part(_Closable, Protocol):
+    async def open(self) -> None: ...
 
 
 P = TypeVar("P", bound=_Part)
@@ -68,7 +72,7 @@ class Client(Closing):
         self._pool = Pool(service_url, settings, security)
         self._ids = itertools.count()
         # Weak: what was closed and dropped needs no second closing.
-        self._parts: WeakSet[_Part] = WeakSet()
+        self._parts: WeakSet[_Closable] = WeakSet()
 
     async def partitions(self, topic: str) -> list[str]:
         """The full names of the topic's partitions: the topic itself when it has none."""
@@ -334,6 +338,20 @@ class Client(Closing):
             await asyncio.gather(*(part.close() for part in parts), return_exceptions=True)
             raise
         return Reader(", ".join(topics), parts, inbox)
+
+    async def table_view(self, topic: str) -> TableView:
+        """The latest value of each key of a topic, complete as of now, and kept up to date."""
+        is_compacted = TopicName.parse(topic).is_persistent
+        reader = await self.reader(topic, on_unreadable=SKIP, read_compacted=is_compacted)
+        view = TableView(reader)
+        self._parts.add(view)
+        try:
+            if is_compacted:
+                await view.refresh()
+        except BaseException:
+            await view.close()
+            raise
+        return view
 
     async def entry_reader(
         self,

@@ -58,6 +58,10 @@ class Inbox(Generic[T]):
         """Call `ask` whenever the application waits for an item: at first, and after each wake."""
         self._on_demand.append(ask)
 
+    def __len__(self) -> int:
+        """How many items, failures included, can be taken at once."""
+        return len(self._items)
+
     def forget(self, source: Source, on_demand: Callable[[], None] | None) -> None:
         """Ask and tell a source nothing any more; what it has put stays."""
         self._on_taken.pop(source, None)

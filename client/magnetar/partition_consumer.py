@@ -74,6 +74,7 @@ class PartitionConsumer(Generic[T]):
         if subscription.queue_size == 0:
             inbox.on_demand(self._demand)
         self._registrations = 0
+        self._has_left = False
         self._seeking = False
         self._joiner = (
             ChunkJoiner(subscription.max_pending_chunked, subscription.chunk_expiry_s)
@@ -111,6 +112,10 @@ class PartitionConsumer(Generic[T]):
         reply = await connection.request(pb.CommandGetLastMessageId(consumer_id=self._id))
         found = MessageId.from_pb(reply.last_message_id)
         return MessageId(found.ledger, found.entry, found.batch_index, self.partition)
+
+    def is_behind(self, last: MessageId) -> bool:
+        """Whether a consumer without durable subscription has not received this message yet."""
+        return last.entry >= 0 and self._resuming.is_before(last)
 
     def ack(self, messages: Iterable[Message]) -> None:
         """Acknowledge messages of this partition; `flush_acks` waits until the broker has it."""
@@ -196,6 +201,8 @@ class PartitionConsumer(Generic[T]):
 
     async def close(self) -> None:
         """Flush acknowledgements and deregister."""
+        if self._has_left:
+            return
         try:
             await self.flush_acks()
         finally:
@@ -206,7 +213,8 @@ class PartitionConsumer(Generic[T]):
         await self.leave()
 
     async def leave(self) -> None:
-        """Deregister and forget what is queued, while others fill the same inbox."""
+        """Deregister, while others fill the same inbox; what has arrived stays there."""
+        self._has_left = True
         self.acking.stop()
         self.redelivering.stop()
         if self._chunk_timer is not None:

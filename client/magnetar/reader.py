@@ -1,6 +1,6 @@
 """Readers: they follow a topic from a position and leave nothing behind at the broker."""
 
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Sequence
 
 from magnetar.closing import Closing
 from magnetar.concurrency import gather_all
@@ -11,7 +11,10 @@ from magnetar_proto.ids import MessageId
 
 
 class Reader(Closing):
-    """Reads messages in order, by partition; created by `Client.reader`, closed by `close`."""
+    """Reads messages in order, by partition; created by `Client.reader`, closed by `close`.
+
+    `async for message in reader` reads without end, until the reader is closed.
+    """
 
     def __init__(
         self, topic: str, partitions: Sequence[PartitionConsumer[Message]], inbox: Inbox[Message]
@@ -42,6 +45,36 @@ class Reader(Closing):
         for last in {message.topic: message for message in messages}.values():
             last.source.ack_up_to(last)
         return messages
+
+    async def __aiter__(self) -> AsyncIterator[Message]:
+        while True:
+            yield await self.read()
+
+    async def has_message_available(self) -> bool:
+        """Whether the broker has, or had just now, a message that was not read."""
+        if self._inbox:
+            return True
+        lasts = await self.last_message_ids()
+        return bool(self._inbox) or any(
+            partition.is_behind(last)
+            for partition, last in zip(self._partitions, lasts, strict=True)
+        )
+
+    async def seek(self, target: MessageId | int) -> None:
+        """Continue with the message of this id, or with the first published at this time (ms).
+
+        EARLIEST, LATEST and a time apply to all partitions, another id to its own: ValueError if
+        there is none.
+        """
+        partitions = list(self._partitions)
+        if not (isinstance(target, int) or target.is_earliest or target.is_latest):
+            if len(partitions) > 1:
+                partitions = [one for one in partitions if one.partition == target.partition]
+            if len(partitions) != 1:
+                raise ValueError(
+                    f"{target} is in {len(partitions)} of the partitions of {self.topic}"
+                )
+        await gather_all(partition.seek(target) for partition in partitions)
 
     async def last_message_ids(self) -> list[MessageId]:
         """The last message's id of each partition; (-1, -1) where there is none."""

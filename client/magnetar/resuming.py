@@ -70,8 +70,13 @@ class Resuming:
     def is_seen(self, entry: Entry) -> bool:
         """Whether nothing of the entry is wanted any more, or yet."""
         if self._from_ms is not None and entry.metadata.publish_time < self._from_ms:
+            self._seen = (*entry.position, WHOLE_ENTRY)
             return True
         return (*entry.position, LAST_BATCH_INDEX) <= self._seen
+
+    def is_before(self, message_id: MessageId) -> bool:
+        """Whether this message is behind all that was seen."""
+        return message_id[:3] > self._seen
 
     def first_index(self, position: tuple[int, int]) -> int | None:
         """The first message that is wanted, if not the entry's first."""

@@ -42,8 +42,8 @@ MAX_REQUESTS = 100
 """Requests of one client that are worked on at a time; later commands wait, in order."""
 RECENTLY_CLOSED_SECONDS = 30
 """How long SENDs of a producer are ignored after the broker closed it."""
-KNOWS_END_OF_TOPIC = "Pulsar-Java"
-"""The `client_version` of clients that know REACHED_END_OF_TOPIC begins with this."""
+KNOWS_END_OF_TOPIC = ("Pulsar-Java", "Magnetar-Python")
+"""The `client_version` of clients that know REACHED_END_OF_TOPIC begins with one of these."""
 
 
 class Outbox(Reading, Protocol):

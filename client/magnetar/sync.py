@@ -1,0 +1,293 @@
+"""The client for programs without asyncio: every call waits for its result.
+
+with magnetar.sync.connect("pulsar://localhost:6650") as client:
+    producer = client.producer("orders")
+    producer.send(b"one")
+
+One loop in one background thread serves all clients of the process.  Objects may be used from any
+thread.  A forked child has no such thread: what the parent opened raises Closed there, and the
+child opens its own.
+"""
+
+import asyncio
+import os
+import threading
+from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping
+from typing import Any, Generic, Self, TypeVar
+
+import magnetar
+from magnetar.closing import Closing
+from magnetar.errors import Closed
+
+T = TypeVar("T")
+W = TypeVar("W", bound=Closing)
+
+
+class _Background:
+    """The loop and its thread, made when they are first needed."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self.generation = 0
+        """Changes in a forked child: what was opened before cannot be used."""
+
+    def forked(self) -> None:
+        """The thread is not there in a child; its loop must not be touched."""
+        self._lock = threading.Lock()
+        self._loop = None
+        self.generation += 1
+
+    def run(self, work: Coroutine[Any, Any, T]) -> T:
+        """The result of a coroutine; an interrupt cancels it."""
+        future = asyncio.run_coroutine_threadsafe(work, self._running())
+        try:
+            return future.result()
+        except BaseException:
+            future.cancel()
+            raise
+
+    def _running(self) -> asyncio.AbstractEventLoop:
+        with self._lock:
+            if self._loop is None:
+                self._loop = asyncio.new_event_loop()
+                threading.Thread(
+                    target=self._loop.run_forever, name="magnetar-sync", daemon=True
+                ).start()
+            return self._loop
+
+
+_background = _Background()
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_background.forked)
+
+
+class _Facade(Generic[W]):
+    """Runs what `_wrapped` does in the background loop, and waits for it."""
+
+    def __init__(self, wrapped: W) -> None:
+        self._wrapped = wrapped
+        self._generation = _background.generation
+
+    def _run(self, work: Callable[..., Coroutine[Any, Any, T]], *args: Any, **options: Any) -> T:
+        if self._generation != _background.generation:
+            raise Closed(
+                f"this {type(self).__name__} was opened before the process was forked: a child "
+                "opens its own with magnetar.sync.connect"
+            )
+        return _background.run(work(*args, **options))
+
+    def _do(self, function: Callable[..., T], *args: Any, **options: Any) -> T:
+        async def call() -> T:
+            return function(*args, **options)
+
+        return self._run(call)
+
+    def close(self) -> None:
+        """Finish what is pending and release every resource."""
+        self._run(self._wrapped.close)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *about: object) -> None:
+        self.close()
+
+
+class Producer(_Facade[magnetar.Producer]):
+    """As `magnetar.Producer`."""
+
+    @property
+    def topic(self) -> str:
+        return self._wrapped.topic
+
+    @property
+    def last_sequence_id(self) -> int:
+        return self._wrapped.last_sequence_id
+
+    def send(self, value: bytes, **options: Any) -> magnetar.MessageId:
+        """Send one message and wait until it is stored."""
+        return self._run(self._wrapped.send, value, **options)
+
+    def send_batch(self, messages: Iterable[bytes | magnetar.Outgoing]) -> list[magnetar.MessageId]:
+        """Send many in order and wait until all are stored: the fast path."""
+        return self._run(self._wrapped.send_batch, messages)
+
+    def send_nowait(self, value: bytes, **options: Any) -> None:
+        """Send one message without waiting; `flush` raises what failed.  QueueFull: no room."""
+        self._do(self._wrapped.send_nowait, value, **options)
+
+    def flush(self) -> None:
+        """Wait until all is stored; raises the first failure that was not seen."""
+        self._run(self._wrapped.flush)
+
+
+class Consumer(_Facade[magnetar.Consumer]):
+    """As `magnetar.Consumer`; a loop over it receives without end."""
+
+    @property
+    def topic(self) -> str:
+        return self._wrapped.topic
+
+    @property
+    def subscription(self) -> str:
+        return self._wrapped.subscription
+
+    def receive(self, timeout_s: float | None = None) -> magnetar.Message:
+        """The next message; OperationTimeout when none came in time."""
+        return self._run(self._wrapped.receive, timeout_s)
+
+    def receive_batch(
+        self, max_messages: int = 1000, timeout_s: float | None = None
+    ) -> list[magnetar.Message]:
+        """All that have arrived, at least one: the fast path."""
+        return self._run(self._wrapped.receive_batch, max_messages, timeout_s)
+
+    def __iter__(self) -> Iterator[magnetar.Message]:
+        while True:
+            yield self.receive()
+
+    def ack(self, messages: magnetar.Message | Iterable[magnetar.Message]) -> None:
+        """Acknowledge one or many; `flush` waits until the broker has stored it."""
+        self._do(self._wrapped.ack, messages)
+
+    def ack_up_to(self, message: magnetar.Message) -> None:
+        """Acknowledge all of the message's partition up to it."""
+        self._do(self._wrapped.ack_up_to, message)
+
+    def ack_id(self, message_id: magnetar.MessageId, topic: str | None = None) -> None:
+        """Acknowledge a message by its id."""
+        self._do(self._wrapped.ack_id, message_id, topic)
+
+    def nack(self, messages: magnetar.Message | Iterable[magnetar.Message]) -> None:
+        """Have messages delivered again, later."""
+        self._do(self._wrapped.nack, messages)
+
+    def reconsume_later(
+        self,
+        message: magnetar.Message,
+        delay_s: float,
+        properties: Mapping[str, str] | None = None,
+    ) -> None:
+        """Move a message to the retry topic."""
+        self._run(self._wrapped.reconsume_later, message, delay_s, properties)
+
+    def redeliver_all(self) -> None:
+        """Have everything delivered again that is not acknowledged."""
+        self._do(self._wrapped.redeliver_all)
+
+    def seek(self, target: magnetar.MessageId | int, topic: str | None = None) -> None:
+        """Continue with a message, or with what was published since a time (ms)."""
+        self._run(self._wrapped.seek, target, topic)
+
+    def last_message_ids(self) -> dict[str, magnetar.MessageId]:
+        """By topic or partition the id of its last message."""
+        return self._run(self._wrapped.last_message_ids)
+
+    def pause(self) -> None:
+        """Ask the broker for nothing more."""
+        self._do(self._wrapped.pause)
+
+    def resume(self) -> None:
+        """Continue after `pause`."""
+        self._do(self._wrapped.resume)
+
+    def flush(self) -> None:
+        """Wait until the broker confirmed every acknowledgement."""
+        self._run(self._wrapped.flush)
+
+    def unsubscribe(self, force: bool = False) -> None:
+        """Delete the subscription, and close."""
+        self._run(self._wrapped.unsubscribe, force)
+
+
+class Reader(_Facade[magnetar.Reader]):
+    """As `magnetar.Reader`; a loop over it reads without end."""
+
+    @property
+    def topic(self) -> str:
+        return self._wrapped.topic
+
+    def read(self, timeout_s: float | None = None) -> magnetar.Message:
+        """The next message; OperationTimeout when none came in time."""
+        return self._run(self._wrapped.read, timeout_s)
+
+    def read_batch(
+        self, max_messages: int = 1000, timeout_s: float | None = None
+    ) -> list[magnetar.Message]:
+        """All that have arrived, at least one."""
+        return self._run(self._wrapped.read_batch, max_messages, timeout_s)
+
+    def __iter__(self) -> Iterator[magnetar.Message]:
+        while True:
+            yield self.read()
+
+    def has_message_available(self) -> bool:
+        """Whether there is a message that was not read."""
+        return self._run(self._wrapped.has_message_available)
+
+    def seek(self, target: magnetar.MessageId | int) -> None:
+        """Continue with a message, or with what was published since a time (ms)."""
+        self._run(self._wrapped.seek, target)
+
+
+class TableView(_Facade[magnetar.TableView]):
+    """As `magnetar.TableView`."""
+
+    def get(self, key: str | bytes, default: bytes | None = None) -> bytes | None:
+        """The value of a key."""
+        return self._do(self._wrapped.get, key, default)
+
+    def snapshot(self) -> dict[str | bytes, bytes]:
+        """All keys with their values, as they are now."""
+        return self._do(dict, self._wrapped)
+
+    def __len__(self) -> int:
+        return len(self._wrapped)
+
+    def refresh(self) -> None:
+        """Wait until everything that is in the topic now can be seen."""
+        self._run(self._wrapped.refresh)
+
+
+class Client(_Facade[magnetar.Client]):
+    """As `magnetar.Client`; created by `connect`."""
+
+    def producer(self, topic: str, **options: Any) -> Producer:
+        """A producer; the options are those of `magnetar.Client.producer`."""
+        return Producer(self._run(self._wrapped.producer, topic, **options))
+
+    def subscribe(self, topic: str, subscription: str, **options: Any) -> Consumer:
+        """A consumer; the options are those of `magnetar.Client.subscribe`."""
+        return Consumer(self._run(self._wrapped.subscribe, topic, subscription, **options))
+
+    def subscribe_all(self, topics: Iterable[str], subscription: str, **options: Any) -> Consumer:
+        """A consumer of several topics."""
+        work = self._wrapped.subscribe_all
+        return Consumer(self._run(work, list(topics), subscription, **options))
+
+    def subscribe_matching(self, pattern: str, subscription: str, **options: Any) -> Consumer:
+        """A consumer of all topics that match a pattern, now or later."""
+        work = self._wrapped.subscribe_matching
+        return Consumer(self._run(work, pattern, subscription, **options))
+
+    def reader(self, topic: str | list[str], *start: Any, **options: Any) -> Reader:
+        """A reader; the arguments are those of `magnetar.Client.reader`."""
+        return Reader(self._run(self._wrapped.reader, topic, *start, **options))
+
+    def table_view(self, topic: str, **options: Any) -> TableView:
+        """A table view; the options are those of `magnetar.Client.table_view`."""
+        return TableView(self._run(self._wrapped.table_view, topic, **options))
+
+    def partitions(self, topic: str) -> list[str]:
+        """The full names of the topic's partitions: the topic itself when it has none."""
+        return self._run(self._wrapped.partitions, topic)
+
+
+def connect(service_url: str, **options: Any) -> Client:
+    """A client; the options are those of `magnetar.connect`.  Use it as `with connect(...)`."""
+
+    async def make() -> magnetar.Client:
+        return magnetar.connect(service_url, **options)
+
+    return Client(_background.run(make()))

@@ -1,0 +1,100 @@
+"""The latest value of each key of a topic, in memory."""
+
+import asyncio
+import logging
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+from magnetar.closing import Closing
+from magnetar.errors import MagnetarError
+from magnetar.messages import Message
+from magnetar.reader import Reader
+
+logger = logging.getLogger(__name__)
+
+LOOK_S = 0.01
+Listener = Callable[[str | bytes, bytes | None], None]
+"""Is told a key and its new value; None: the key is gone."""
+
+
+class TableView(Closing, Mapping[str | bytes, bytes]):
+    """A mapping that follows a topic; created by `Client.table_view`, closed by `close`.
+
+    A message with an empty value, or none, removes its key; one without key is ignored.
+    """
+
+    def __init__(self, reader: Reader) -> None:
+        self.topic = reader.topic
+        self._reader = reader
+        self._values: dict[str | bytes, bytes] = {}
+        self._listeners: list[Listener] = []
+        self._error: MagnetarError | None = None
+        self._following = asyncio.create_task(self._follow())
+
+    # By identity: two views of a topic are two objects, as two connections are.
+    __hash__ = object.__hash__
+
+    def __eq__(self, other: object) -> bool:
+        return self is other
+
+    def __getitem__(self, key: str | bytes) -> bytes:
+        return self._values[key]
+
+    def __len__(self) -> int:
+        return len(self._values)
+
+    def __iter__(self) -> Iterator[str | bytes]:
+        return iter(self._values)
+
+    def listen(self, listener: Listener) -> None:
+        """Call `listener(key, value)` for every change from now on; None: the key is gone."""
+        self._listeners.append(listener)
+
+    def for_each_and_listen(self, listener: Listener) -> None:
+        """Call `listener` for what is there, and for every change from now on."""
+        for key, value in self._values.items():
+            listener(key, value)
+        self.listen(listener)
+
+    async def refresh(self) -> None:
+        """Wait until everything that is in the topic now can be seen; raises why it cannot."""
+        while await self._reader.has_message_available():
+            if self._error is not None:
+                raise self._error
+            await asyncio.sleep(LOOK_S)
+
+    async def close(self) -> None:
+        """Follow the topic no more; what is there stays readable."""
+        self._following.cancel()
+        await asyncio.gather(self._following, return_exceptions=True)
+        await self._reader.close()
+
+    async def _follow(self) -> None:
+        try:
+            while True:
+                for message in await self._reader.read_batch():
+                    self._apply(message)
+        except MagnetarError as error:
+            self._error = error
+
+    def _apply(self, message: Message) -> None:
+        key = message.key
+        if key is None:
+            return
+        value: bytes | None = message.value
+        if message.is_null or not value:
+            value = None
+            if self._values.pop(key, None) is None:
+                return
+        else:
+            assert value is not None
+            self._values[key] = value
+        for listener in self._listeners:
+            _tell(listener, key, value)
+
+
+def _tell(listener: Callable[..., Any], key: str | bytes, value: bytes | None) -> None:
+    try:
+        listener(key, value)
+    except Exception:  # one listener must not keep others, or the table, from the change
+        logger.exception("a listener of a table view failed")

@@ -1,0 +1,183 @@
+"""A real broker for tests: a process of its own, on free ports, with data that is thrown away.
+
+async with Broker() as broker:
+    async with magnetar.connect(broker.service_url) as client:
+        ...
+
+With pytest the fixtures `pulsar_broker` and `pulsar_url` are there without further ado.
+"""
+
+import asyncio
+import os
+import re
+import subprocess
+import sys
+import tempfile
+import threading
+from collections.abc import Mapping
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+STOP_S = 30.0
+COMMAND = (sys.executable, "-c", "from magnetar.cli import main; main()")
+LAST_LINE = "  durability"
+"""The banner of a broker that is ready ends with a line that begins so."""
+ADDRESS = re.compile(r"^  (clients|HTTP) +\S+?:(?://)?\S*?(\d+)$", re.MULTILINE)
+
+
+class BrokerNotStarted(Exception):
+    """The broker ended, or was not ready in time; the text has what it wrote."""
+
+
+class Broker:
+    """Starts with `with`, `async with` or `start`; ready means that clients can connect.
+
+    `data_dir` is kept if it is given, so that another Broker finds its data; else it is a folder
+    that is deleted at the end.  `settings` are keys of the broker's configuration.
+    """
+
+    def __init__(
+        self,
+        data_dir: str | Path | None = None,
+        *,
+        settings: Mapping[str, str] | None = None,
+        start_timeout_s: float = 60.0,
+    ) -> None:
+        self._data_dir = Path(data_dir) if data_dir is not None else None
+        self._settings = dict(settings or {})
+        self._start_timeout_s = start_timeout_s
+        self._temporary: tempfile.TemporaryDirectory[str] | None = None
+        self._process: subprocess.Popen[str] | None = None
+        self._log_path: Path | None = None
+        self.port = 0
+        """Of the binary protocol; chosen at the first start, and kept."""
+        self.http_port = 0
+
+    @property
+    def service_url(self) -> str:
+        """For clients."""
+        return f"pulsar://127.0.0.1:{self.port}"
+
+    @property
+    def http_url(self) -> str:
+        """For the admin API."""
+        return f"http://127.0.0.1:{self.http_port}"
+
+    @property
+    def pid(self) -> int:
+        """Of the broker's process; ValueError if it does not run."""
+        if self._process is None:
+            raise ValueError("the broker does not run: start it first")
+        return self._process.pid
+
+    @property
+    def log(self) -> str:
+        """What it wrote to its log so far."""
+        if self._log_path is None or not self._log_path.exists():
+            return ""
+        return self._log_path.read_text(errors="replace")
+
+    def start(self) -> Self:
+        """Start and wait until it is ready; BrokerNotStarted says why it is not."""
+        if self._process is not None:
+            return self
+        if self._temporary is None:
+            self._temporary = tempfile.TemporaryDirectory(prefix="magnetar-test-")
+        folder = Path(self._temporary.name)
+        self._log_path = folder / "broker.log"
+        arguments = [
+            *COMMAND, "standalone",
+            "--data-dir", str(self._data_dir or folder / "data"),
+            "--port", str(self.port), "--http-port", str(self.http_port),
+        ]  # fmt: skip
+        prefixed = {f"PULSAR_PREFIX_{key}": value for key, value in self._settings.items()}
+        with self._log_path.open("a") as log:
+            self._process = subprocess.Popen(
+                arguments,
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=log,
+                text=True,
+                env=os.environ | prefixed,
+            )
+        banner = self._banner(self._process)
+        ports = {name: int(port) for name, port in ADDRESS.findall(banner)}
+        if LAST_LINE not in banner or len(ports) != 2:
+            self.kill()
+            raise BrokerNotStarted(
+                f"the broker was not ready within {self._start_timeout_s:g} s, or ended:\n"
+                f"{banner}{self.log}"
+            )
+        self.port, self.http_port = ports["clients"], ports["HTTP"]
+        return self
+
+    def _banner(self, process: "subprocess.Popen[str]") -> str:
+        # A broker that hangs is killed, which ends the reading.
+        watchdog = threading.Timer(self._start_timeout_s, process.kill)
+        watchdog.start()
+        lines: list[str] = []
+        try:
+            assert process.stdout is not None
+            for line in process.stdout:
+                lines.append(line)
+                if line.startswith(LAST_LINE):
+                    break
+        finally:
+            watchdog.cancel()
+        return "".join(lines)
+
+    def stop(self) -> None:
+        """End it as an operator would; `start` begins again with the same data and ports."""
+        self._end(kill=False)
+
+    def kill(self) -> None:
+        """End it at once, as a crash would; `start` begins again with the same data and ports."""
+        self._end(kill=True)
+
+    def _end(self, *, kill: bool) -> None:
+        process, self._process = self._process, None
+        if process is None:
+            return
+        if kill:
+            process.kill()
+        else:
+            process.terminate()
+        try:
+            process.communicate(timeout=STOP_S)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.communicate()
+
+    def close(self) -> None:
+        """Stop it and delete what is temporary."""
+        self.stop()
+        if self._temporary is not None:
+            self._temporary.cleanup()
+            self._temporary = None
+
+    def __enter__(self) -> Self:
+        try:
+            return self.start()
+        except BaseException:
+            self.close()
+            raise
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    async def __aenter__(self) -> Self:
+        return await asyncio.to_thread(self.__enter__)
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        await asyncio.to_thread(self.close)

@@ -1,0 +1,107 @@
+"""Readers that seek and know whether there is more; table views."""
+
+import asyncio
+import time
+import uuid
+
+import pytest
+
+import magnetar
+from admin_http import Admin
+from running_broker import RunningBroker
+
+TIMEOUT_S = 60.0
+
+
+def new_topic() -> str:
+    return f"persistent://public/default/read-{uuid.uuid4().hex[:10]}"
+
+
+async def rest(reader: magnetar.Reader) -> list[bytes]:
+    """What is there to be read, and not more."""
+    values = []
+    while await reader.has_message_available():
+        values.append((await reader.read(TIMEOUT_S)).value)
+    return values
+
+
+@pytest.mark.parametrize("batched", [True, False])
+async def test_reading_ends_at_the_last_message(broker: RunningBroker, batched: bool) -> None:
+    topic = new_topic()
+    async with magnetar.connect(broker.service_url) as client:
+        reader = await client.reader(topic)
+        assert await rest(reader) == []
+        producer = await client.producer(
+            topic, batching=magnetar.BatchLimits() if batched else None
+        )
+        ids = await producer.send_batch([b"0", b"1", b"2", b"3"])
+        assert await rest(reader) == [b"0", b"1", b"2", b"3"]
+        await reader.seek(ids[2])
+        assert await rest(reader) == [b"2", b"3"]
+        await reader.seek(magnetar.EARLIEST)
+        assert len(await rest(reader)) == 4
+        await reader.seek(magnetar.LATEST)
+        assert await rest(reader) == []
+        await producer.send(b"4")
+        assert await rest(reader) == [b"4"]
+        later = await client.reader(topic, ids[1])
+        assert await rest(later) == [b"2", b"3", b"4"]
+
+
+async def test_reading_from_a_time(broker: RunningBroker) -> None:
+    topic = new_topic()
+    async with magnetar.connect(broker.service_url) as client:
+        producer = await client.producer(topic, batching=None)
+        await producer.send_batch([b"0", b"1"])
+        await asyncio.sleep(0.005)
+        between = time.time_ns() // 1_000_000
+        await producer.send_batch([b"2", b"3"])
+        reader = await client.reader(topic, between)
+        assert await rest(reader) == [b"2", b"3"]
+        await reader.seek(between)
+        assert await rest(reader) == [b"2", b"3"]
+        await reader.seek(0)
+        assert len(await rest(reader)) == 4
+        future = await client.reader(topic, between + 3_600_000)
+        assert await rest(future) == []
+
+
+async def test_reading_several_topics(broker: RunningBroker) -> None:
+    topics = [new_topic(), new_topic()]
+    async with magnetar.connect(broker.service_url) as client:
+        for index, topic in enumerate(topics):
+            await (await client.producer(topic)).send(b"%d" % index)
+        reader = await client.reader(topics)
+        assert sorted(await rest(reader)) == [b"0", b"1"]
+        values = []
+        await reader.seek(magnetar.EARLIEST)
+        async for message in reader:
+            values.append(message.value)
+            if len(values) == 2:
+                break
+        assert sorted(values) == [b"0", b"1"]
+        with pytest.raises(ValueError, match="is in 2 of"):
+            await reader.seek(magnetar.MessageId(1, 1))
+
+
+async def test_a_table_view_has_the_latest_values(broker: RunningBroker) -> None:
+    topic = new_topic()
+    Admin(broker).put(f"{topic.replace('://', '/')}/partitions", 2)
+    async with magnetar.connect(broker.service_url) as client:
+        producer = await client.producer(topic)
+        await producer.send_batch(
+            [magnetar.Outgoing(b"%d" % n, key=f"k{n % 5}") for n in range(50)]
+        )
+        view = await client.table_view(topic)
+        assert dict(view) == {f"k{n % 5}": b"%d" % n for n in range(45, 50)}
+        changes: list[tuple[str | bytes, bytes | None]] = []
+        seen: list[str | bytes] = []
+        view.listen(lambda key, value: changes.append((key, value)))
+        view.for_each_and_listen(lambda key, value: seen.append(key))
+        await producer.send(b"new", key="k1")
+        await producer.send(b"", key="k2", is_null=True)
+        await producer.send(b"no key")
+        await view.refresh()
+        assert (view["k1"], view.get("k2"), len(view), "k3" in view) == (b"new", None, 4, True)
+        assert sorted(changes) == [("k1", b"new"), ("k2", None)]
+        assert len(seen) == 7
