@@ -1,13 +1,16 @@
 """The broker: serves topics to sessions, and asks the directory of names which there are."""
 
 from itertools import count
+from typing import Literal
 
 from magnetar_broker.authentication.authenticator import Authenticator
 from magnetar_broker.base.periodic_jobs import PeriodicJobs
 from magnetar_broker.config import Settings
 from magnetar_broker.lifetime.orphans import present_segments, sweep_and_log
 from magnetar_broker.limits.admission import Admission
-from magnetar_broker.limits.reached import ReachedLimits
+from magnetar_broker.limits.held_bytes import HeldBytes
+from magnetar_broker.limits.reached import ClientLimit, ReachedLimits
+from magnetar_broker.limits.slow_readers import SlowReaders
 from magnetar_broker.maintenance import Maintenance
 from magnetar_broker.names.interface import Names
 from magnetar_broker.publishing.publish_budget import PublishBudget
@@ -17,6 +20,9 @@ from magnetar_broker.topic.residence import LocalResidence
 from magnetar_broker.watchdog import Watchdog
 from magnetar_proto.names import TopicName
 from magnetar_storage.log.engine import Engine
+
+AUTO_BUFFER_MB = 256
+"""Of what clients make the process hold, where the memory of the machine is not known."""
 
 
 class Broker:
@@ -45,6 +51,21 @@ class Broker:
         self.ready = False
         self.connections = self.connections_total = 0
         self.reached = ReachedLimits(engine.clock)
+        self.receiving = HeldBytes(
+            _bytes_of(settings.magnetar_receive_buffer_size_in_mb),
+            self.reached,
+            ClientLimit.RECEIVE_BUFFER,
+            "magnetarReceiveBufferSizeInMB",
+        )
+        sending = HeldBytes(
+            _bytes_of(settings.magnetar_send_buffer_size_in_mb),
+            self.reached,
+            ClientLimit.SEND_BUFFER,
+            "magnetarSendBufferSizeInMB",
+        )
+        self.slow_readers = SlowReaders(
+            engine.clock, settings.magnetar_slow_reader_timeout_seconds, sending, self.reached
+        )
         self.admission = Admission(lambda: self.settings, engine.clock, self.reached)
         self.started_ms = engine.clock.now_ms()
         started = f"{settings.cluster_name}-{self.started_ms}"
@@ -105,3 +126,7 @@ class Broker:
     def disconnected(self) -> None:
         """A client's connection ended."""
         self.connections -= 1
+
+
+def _bytes_of(size_mb: int | Literal["auto"]) -> int:
+    return (AUTO_BUFFER_MB if size_mb == "auto" else size_mb) << 20

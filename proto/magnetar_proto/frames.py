@@ -8,7 +8,7 @@ see `entries`.
 
 from collections.abc import Sequence
 from struct import Struct
-from typing import Final
+from typing import Final, cast
 
 from google.protobuf.message import DecodeError
 
@@ -103,6 +103,16 @@ class FrameDecoder:
         except RemoteError as error:
             self.error = error
         return frames
+
+    @property
+    def held(self) -> int:
+        """The bytes of memory that the frame takes that is not complete."""
+        if not self._pieces:
+            return 0
+        first = self._pieces[0]
+        if isinstance(first, memoryview):  # of a whole read
+            return self._have - len(first) + len(cast(bytes, first.obj))
+        return self._have
 
     def drop(self) -> None:
         """Forget the frame that has begun, and the error: feed nothing any more."""

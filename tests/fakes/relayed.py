@@ -124,6 +124,9 @@ class _FarEnd:
     def accepted(self) -> None:
         pass
 
+    def abort(self) -> None:
+        self.close()
+
     def close(self) -> None:
         self._pipe.down += self._pipe.far.take_output()
         self._world.clock.soon(self._pipe.end)

@@ -47,6 +47,9 @@ class Client:
     def accepted(self) -> None:
         pass
 
+    def abort(self) -> None:
+        self.close()
+
     def close(self) -> None:
         self.closed = True
 

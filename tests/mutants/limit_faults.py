@@ -5,6 +5,11 @@ from mutants.fault import Fault
 ADMISSION = "broker/magnetar_broker/limits/admission.py"
 LISTENER = "broker/magnetar_broker/server/listener.py"
 RECEPTION = "broker/magnetar_broker/server/reception.py"
+HELD = "broker/magnetar_broker/limits/held_bytes.py"
+SLOW = "broker/magnetar_broker/limits/slow_readers.py"
+SESSION = "broker/magnetar_broker/session/session.py"
+SLOTS = "broker/magnetar_broker/session/slots.py"
+HOLDING = ("tests/broker/limits/test_held_bytes.py",)
 PURE = ("tests/broker/limits/test_admission.py",)
 HALF_OPEN = ("tests/broker/server/test_half_open.py",)
 
@@ -50,5 +55,40 @@ LIMIT_FAULTS: tuple[Fault, ...] = (
         "        self._place = admission.enter(host, self.close)\n",
         "        self._place = admission.enter(host, lambda: None)\n",
         HALF_OPEN,
+    ),
+    Fault(
+        HELD,
+        "who goes on is disconnected instead of who has waited for longest",
+        "        if before is not None and (begins or not size):",
+        "        if before is not None and not size:",
+        HOLDING,
+    ),
+    Fault(
+        HELD,
+        "any number of bytes",
+        "        if 0 < self.limit < self.used:",
+        "        if False:",
+        HOLDING,
+    ),
+    Fault(
+        SLOW,
+        "a client that reads is disconnected",
+        "        if taken > before:",
+        "        if False:",
+        HOLDING,
+    ),
+    Fault(
+        SESSION,
+        "what is received of a frame counts for nothing",
+        "            self.broker.receiving.hold(self, size, begins)",
+        "            pass",
+        ("tests/broker/session/test_held_input.py",),
+    ),
+    Fault(
+        SLOTS,
+        "any number of producers on one connection",
+        "        if 0 < limit <= len(self) + len(self._creating):",
+        "        if False:",
+        ("tests/broker/session/test_slots.py",),
     ),
 )

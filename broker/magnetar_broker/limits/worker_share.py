@@ -1,6 +1,7 @@
 """The part of the broker's limits that each of its workers has."""
 
 from dataclasses import replace
+from typing import Literal
 
 from magnetar_broker.config import Settings
 from magnetar_storage.log.read_budget import DEFAULT_LIMIT
@@ -13,6 +14,9 @@ def settings_of_worker(settings: Settings, workers: int) -> Settings:
     the others.  Every worker has something of it, even if that is more than its part.
     """
 
+    def part_or_auto(limit: int | Literal["auto"]) -> int | Literal["auto"]:
+        return limit if limit == "auto" else part(limit)
+
     def part(limit: int) -> int:
         return (
             max(1, limit // workers) if limit > 0 else limit
@@ -24,6 +28,10 @@ def settings_of_worker(settings: Settings, workers: int) -> Settings:
         managed_ledger_cache_size_mb=part(settings.managed_ledger_cache_size_mb),
         managed_ledger_max_reads_in_flight_size_in_mb=part(reads),
         max_message_publish_buffer_size_in_mb=part(settings.max_message_publish_buffer_size_in_mb),
+        magnetar_receive_buffer_size_in_mb=part_or_auto(
+            settings.magnetar_receive_buffer_size_in_mb
+        ),
+        magnetar_send_buffer_size_in_mb=part_or_auto(settings.magnetar_send_buffer_size_in_mb),
         max_unacked_messages_per_broker=part(settings.max_unacked_messages_per_broker),
         broker_publisher_throttling_max_message_rate=part(
             settings.broker_publisher_throttling_max_message_rate

@@ -62,6 +62,9 @@ class InProcessClient:
     def accepted(self) -> None:
         pass
 
+    def abort(self) -> None:
+        pass
+
     def close(self) -> None:
         self._flush()
 

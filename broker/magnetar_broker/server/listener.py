@@ -61,7 +61,9 @@ class ClientConnection(asyncio.BufferedProtocol):
         self._upstreams = upstreams
         self._loop = asyncio.get_running_loop()
         self._transport: asyncio.Transport | None = None
-        self._full = False
+        self._full = self._is_slow = False
+        self._queued = 0
+        """Of a slow client: bytes that waited when it became slow, and those added since."""
         self._closing = False
         self._early = early
         self._origin = origin
@@ -126,15 +128,30 @@ class ClientConnection(asyncio.BufferedProtocol):
 
     def pause_writing(self) -> None:
         self._full = True
+        self._loop.call_soon(self._watch)  # after all that this turn writes
         self.session.wrote(peer_full=True)
+
+    def _watch(self) -> None:
+        if self._full and self._transport is not None and not self._is_slow:
+            self._is_slow = True
+            self._queued = self._transport.get_write_buffer_size()
+            # An upstream's other end is read as fast as its client reads, which is watched there.
+            self._broker.slow_readers.full(self, may_wait=self._place is None)
+
+    def _end_watch(self) -> None:
+        if self._is_slow:
+            self._is_slow = False
+            self._broker.slow_readers.drained(self)
 
     def resume_writing(self) -> None:
         self._full = False
+        self._end_watch()
         self.session.wrote(peer_full=False)
 
     def connection_lost(self, error: Exception | None) -> None:
         self._closing = True
         self._connections.discard(self)
+        self._end_watch()
         if self._place is not None:
             self._place.leave()
             self._broker.disconnected()
@@ -179,6 +196,21 @@ class ClientConnection(asyncio.BufferedProtocol):
         if self._place is not None:
             self._place.accept()
 
+    def abort(self) -> None:
+        """Close at once, whatever is queued."""
+        self._closing = True
+        if self._transport is not None:
+            self._transport.abort()
+
+    def give_up(self) -> None:
+        """The same, for a client that does not read."""
+        self.abort()
+
+    def unread(self) -> tuple[int, int]:
+        """What the socket has taken of all that waited since it was full last, and what waits."""
+        waiting = 0 if self._transport is None else self._transport.get_write_buffer_size()
+        return self._queued - waiting, waiting
+
     def close(self) -> None:
         """Write the queued output, then close; abort if the client does not read it in time."""
         self._closing = True
@@ -199,6 +231,9 @@ class ClientConnection(asyncio.BufferedProtocol):
             self._transport.write(b"".join(queue))
         else:
             write_pieces(self._transport, queue)
+        if self._is_slow:
+            self._queued += sum(map(len, queue))
+            self._broker.slow_readers.grew(self)
         self.session.wrote(self._full)
 
     def _schedule_tick(self) -> None:

@@ -7,10 +7,12 @@ from functools import partial
 
 from magnetar_broker.config import Settings
 from magnetar_broker.config.domains import MAX_WORKERS
+from magnetar_broker.config.load import Loaded
 from magnetar_broker.server.allocator import share_one_heap
 from magnetar_broker.server.descriptors import raise_limit
 from magnetar_broker.server.event_loop import loop_factory
 from magnetar_broker.server.logs import log_to_stderr
+from magnetar_broker.server.memory import with_buffer_sizes
 from magnetar_broker.server.reload import Read
 
 logger = logging.getLogger(__name__)
@@ -25,7 +27,7 @@ def start(read: Read) -> int:
 
     `read` reads its settings.  Raises the error that prevents the start.
     """
-    settings, warnings = read()
+    settings, warnings = (read := partial(_with_buffer_sizes, read))()
     workers = worker_count(settings)
     log_to_stderr("supervisor" if workers > 1 else None)
     sys.setswitchinterval(SWITCH_INTERVAL_SECONDS)
@@ -52,6 +54,11 @@ def start(read: Read) -> int:
 
     serve_alone(settings, factory)
     return 0
+
+
+def _with_buffer_sizes(read: Read) -> Loaded:
+    loaded = read()
+    return loaded._replace(settings=with_buffer_sizes(loaded.settings))
 
 
 def warning_of_few_bundles(settings: Settings, workers: int) -> str | None:

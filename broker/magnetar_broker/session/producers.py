@@ -21,6 +21,7 @@ async def on_producer(session: Session, command: pb.CommandProducer) -> None:
     another one when it becomes ready.
     """
     topic_name = TopicName.parse(command.topic)
+    _check_metadata(session, command)
     producers = session.publishing.producers
     producer = producers.get(command.producer_id)
     # A higher epoch: the client reopens a producer that is still open here.
@@ -42,6 +43,17 @@ async def on_producer(session: Session, command: pb.CommandProducer) -> None:
     else:
         raise NotReady(
             f"producer {command.producer_id} is waiting for its turn: wait for that answer"
+        )
+
+
+def _check_metadata(session: Session, command: pb.CommandProducer) -> None:
+    """Refuse large properties: the broker keeps them as long as the producer."""
+    limit = session.broker.settings.magnetar_max_producer_metadata_size
+    size = sum(len(pair.key) + len(pair.value) for pair in command.metadata)
+    if 0 < limit < size:
+        raise MetadataTrouble(
+            f"the producer's properties have {size} characters, the limit is {limit} "
+            "(magnetarMaxProducerMetadataSize): send fewer, or raise the limit"
         )
 
 

@@ -45,9 +45,12 @@ class Publishing:
         reading: Reading,
         budget: PublishBudget,
         max_pending: int,
+        max_producers: Callable[[], int] = lambda: 0,
     ) -> None:
         """`send` queues whole frames for the client."""
-        self.producers: Slots[Producer] = Slots("producer")
+        self.producers: Slots[Producer] = Slots(
+            "producer", max_producers, "magnetarMaxProducersPerConnection"
+        )
         self.recently_closed: set[int] = set()
         """Producers that the broker closed: SENDs from before the client learned it are ignored."""
         self.pending_entries = 0

@@ -62,6 +62,9 @@ class Outbox(Reading, Protocol):
     def accepted(self) -> None:
         """The client has completed its handshake."""
 
+    def abort(self) -> None:
+        """Close at once, whatever is queued."""
+
     def close(self) -> None:
         """Write what is queued, then close; no more input will be handled."""
 
@@ -93,11 +96,14 @@ class Session:
         self._requests = self._gate.reason()
         self._working = 0
         self._held: list[Frame] = []  # until fewer requests are under way
+        self._holds = False
+        """Whether the budget of what is received has something of this session."""
         self.publishing = Publishing(
             self._output.send,
             self._gate.reason(),
             broker.publishes,
             broker.settings.max_pending_publish_requests_per_connection,
+            lambda: broker.settings.magnetar_max_producers_per_connection,
         )
         # Attributes instead of methods that forward: one call less for every run.
         self.published = self.publishing.published
@@ -106,7 +112,11 @@ class Session:
         self.send_all = self._output.send_all
         self.has_room = self._output.has_room
         self.take_output = self._output.take
-        self.consumers: Slots[Consumer] = Slots("consumer")
+        self.consumers: Slots[Consumer] = Slots(
+            "consumer",
+            lambda: broker.settings.magnetar_max_consumers_per_connection,
+            "magnetarMaxConsumersPerConnection",
+        )
         self._acks = Acks(outbox.address, self.consumers, self.reply)
         self.watchers: dict[int, TopicWatcher] = {}
         """By ids of the client's choice; see `session.topic_lists`."""
@@ -167,6 +177,23 @@ class Session:
             self._held += frames
         else:
             self._handle(frames)
+        held = self._decoder.held
+        if self._held:  # their memory is that of whole reads
+            held += len(data)
+        if held or self._holds:
+            self._hold(held, begins=bool(frames))
+
+    def _hold(self, size: int, begins: bool) -> None:
+        """So much of what was received is kept."""
+        if not self._closed:
+            self._holds = bool(size)
+            self.broker.receiving.hold(self, size, begins)
+
+    def give_up(self) -> None:
+        """Disconnect the client at once: it holds memory that others need."""
+        self._holds = False
+        self._outbox.abort()
+        self.lost()
 
     def _handle(self, frames: list[Frame]) -> None:
         """Handle frames in order.
@@ -205,6 +232,8 @@ class Session:
             frames, self._held = self._held, []
             self._handle(frames)
             if not self._held:
+                if self._holds:
+                    self._hold(self._decoder.held, begins=True)
                 self._requests.resume_reading()
 
     def _command(self, frame: Frame) -> None:
@@ -408,6 +437,8 @@ class Session:
         """The connection is closed: close its producers and consumers."""
         if self._closed:
             return
+        if self._holds:
+            self._hold(0, begins=False)
         self._closed = self._output.closed = True
         # Free memory now: what is still under way for the client may keep the session for a while.
         self._decoder.drop()

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Coroutine
 from typing import Any, Protocol, TypeVar
 
-from magnetar_broker.base.errors import NotReady
+from magnetar_broker.base.errors import NotAllowed, NotReady
 
 
 class Closable(Protocol):
@@ -24,9 +24,12 @@ class Slots(dict[int, T]):
     if that token is still there.
     """
 
-    def __init__(self, kind: str) -> None:
+    def __init__(self, kind: str, limit: Callable[[], int] = lambda: 0, setting: str = "") -> None:
+        """There are no more than `limit` at present, which `setting` sets; 0: any number."""
         super().__init__()
         self._kind = kind
+        self._limit = limit
+        self._setting = setting
         self._creating: dict[int, object] = {}
         self._over = False
 
@@ -37,14 +40,20 @@ class Slots(dict[int, T]):
     async def fill(self, number: int, make: Callable[[], Coroutine[Any, Any, T]]) -> T:
         """Keep what `make` creates under an id; what was open there is closed before.
 
-        `NotReady` if another request is creating it, if the id was freed meanwhile, or if the
-        connection is closed.
+        `NotAllowed` above the limit; `NotReady` if another request is creating it, if the id was
+        freed meanwhile, or if the connection is closed.
         """
         if self._over:
             raise NotReady(f"the connection of {self._kind} {number} is closed")
         if number in self._creating:
             raise NotReady(f"{self._kind} {number} is being created; wait for that answer")
         self.close(number)
+        limit = self._limit()
+        if 0 < limit <= len(self) + len(self._creating):
+            raise NotAllowed(
+                f"this connection has {limit} {self._kind}s, which is the limit ({self._setting}): "
+                "close some, use another connection, or raise the limit"
+            )
         token = self._creating[number] = object()
         try:
             made = await make()

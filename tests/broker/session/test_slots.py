@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from fakes.world import ManualPromise, start
-from magnetar_broker.base.errors import NotReady
+from magnetar_broker.base.errors import NotAllowed, NotReady
 from magnetar_broker.session.slots import Slots
 
 
@@ -109,3 +109,17 @@ def test_nothing_is_opened_behind_the_end() -> None:
     with pytest.raises(NotReady, match="is closed"):
         fill(slots, late.make).result()
     assert slots == {}
+
+
+def test_a_limit_counts_what_is_being_created_and_frees_what_is_closed() -> None:
+    slots: Slots[Thing] = Slots("thing", lambda: 1, "maxThings")
+    thing = Thing()
+    filling = fill(slots, thing.make)
+    with pytest.raises(NotAllowed, match="maxThings"):
+        start(slots.fill(2, Thing().make)).result()
+    thing.ready.set_result(None)
+    filling.result()
+    with pytest.raises(NotAllowed):
+        start(slots.fill(2, Thing().make)).result()
+    slots.close(1)
+    assert not start(slots.fill(2, Thing().make)).done()

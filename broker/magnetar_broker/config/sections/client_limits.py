@@ -1,10 +1,10 @@
 """Limits that protect the broker from its clients."""
 
-from typing import Annotated
+from typing import Annotated, Literal
 
 from magnetar_broker.config.domains import COUNT
 from magnetar_broker.config.sections.section import section
-from magnetar_broker.config.values import Key
+from magnetar_broker.config.values import IntegerOrAuto, Key
 
 
 @section
@@ -42,3 +42,63 @@ class ClientLimits:
             dynamic=True,
         ),
     ] = 200
+    magnetar_receive_buffer_size_in_mb: Annotated[
+        int | Literal["auto"],
+        Key(
+            "magnetarReceiveBufferSizeInMB",
+            IntegerOrAuto(COUNT),
+            "Size of all frames that are not complete, and of commands that wait; above it the "
+            "client is disconnected whose frame began first. Divided among several workers; auto "
+            "is a sixteenth of the memory, from 64 to 1024. 0 is no limit.",
+            unit="MB",
+        ),
+    ] = "auto"
+    magnetar_send_buffer_size_in_mb: Annotated[
+        int | Literal["auto"],
+        Key(
+            "magnetarSendBufferSizeInMB",
+            IntegerOrAuto(COUNT),
+            "Size of all that waits for clients whose sockets take no more; above it the client is "
+            "disconnected that has not read for the longest. Divided among several workers; auto "
+            "is a sixteenth of the memory, from 64 to 1024. 0 is no limit.",
+            unit="MB",
+        ),
+    ] = "auto"
+    magnetar_slow_reader_timeout_seconds: Annotated[
+        int,
+        Key(
+            "magnetarSlowReaderTimeoutSeconds",
+            COUNT,
+            "Time after which a client is disconnected for which something waits and whose socket "
+            "has not taken a byte, at most twice this; 0 is no limit.",
+            unit="s",
+            of_workers=True,
+        ),
+    ] = 60
+    magnetar_max_producers_per_connection: Annotated[
+        int,
+        Key(
+            "magnetarMaxProducersPerConnection",
+            COUNT,
+            "Most producers of one connection; 0 is no limit.",
+            dynamic=True,
+        ),
+    ] = 100_000
+    magnetar_max_consumers_per_connection: Annotated[
+        int,
+        Key(
+            "magnetarMaxConsumersPerConnection",
+            COUNT,
+            "Most consumers of one connection; 0 is no limit.",
+            dynamic=True,
+        ),
+    ] = 100_000
+    magnetar_max_producer_metadata_size: Annotated[
+        int,
+        Key(
+            "magnetarMaxProducerMetadataSize",
+            COUNT,
+            "Most characters of a producer's properties; 0 is no limit.",
+            dynamic=True,
+        ),
+    ] = 65536

@@ -1,0 +1,54 @@
+"""What clients make this process hold: of frames that are not complete, of output that is not read.
+
+A client may hold much for a moment.  When all together exceed the limit, those who have held
+something for the longest are disconnected until the rest is within it: a client that goes on is
+never the one that has waited for long.
+"""
+
+from typing import Protocol
+
+from magnetar_broker.limits.reached import ClientLimit, ReachedLimits
+
+
+class Holder(Protocol):
+    """A connection."""
+
+    @property
+    def address(self) -> str:
+        """The client's, for people."""
+
+    def give_up(self) -> None:
+        """Close the connection at once, and free what it holds."""
+
+
+class HeldBytes:
+    """The sum over all connections of a process; `limit` in bytes, 0 for none."""
+
+    def __init__(
+        self, limit: int, reached: ReachedLimits, counted: ClientLimit, setting: str
+    ) -> None:
+        self.limit = limit
+        self.used = 0
+        self._reached = reached
+        self._counted = counted
+        self._setting = setting
+        self._holders: dict[Holder, int] = {}
+        """In the order in which they began to hold something."""
+
+    def hold(self, holder: Holder, size: int, begins: bool = False) -> None:
+        """A connection holds so many bytes now; `begins` if none of them is from before."""
+        before = self._holders.get(holder)
+        if before is not None and (begins or not size):
+            del self._holders[holder]
+        if size:
+            self._holders[holder] = size
+        self.used += size - (before or 0)
+        if 0 < self.limit < self.used:
+            self._make_room()
+
+    def _make_room(self) -> None:
+        while self._holders and self.used > self.limit:
+            oldest = next(iter(self._holders))
+            self._reached.count(self._counted, self._setting, oldest.address)
+            self.used -= self._holders.pop(oldest)
+            oldest.give_up()

@@ -1,0 +1,59 @@
+"""Clients that do not read what they are sent: none may do so for long, nor all make it much."""
+
+from typing import Protocol
+
+from magnetar_broker.limits.held_bytes import HeldBytes, Holder
+from magnetar_broker.limits.reached import ClientLimit, ReachedLimits
+from magnetar_storage.world.runtime import Clock, Timer
+
+
+class Reader(Holder, Protocol):
+    """A connection to a client."""
+
+    def unread(self) -> tuple[int, int]:
+        """The bytes that it has taken since it connected, and those that wait for it."""
+
+
+class SlowReaders:
+    """The clients of a process whose sockets take no more for now."""
+
+    def __init__(self, clock: Clock, seconds: int, held: HeldBytes, reached: ReachedLimits) -> None:
+        """A client that takes no byte for `seconds`, at most twice that, is disconnected; 0: none
+        is."""
+        self.held = held
+        self._clock = clock
+        self._seconds = seconds
+        self._reached = reached
+        self._timers: dict[Reader, Timer] = {}
+
+    def full(self, reader: Reader, may_wait: bool = False) -> None:
+        """The client's socket takes no more; one that `may_wait` has any time."""
+        taken, waiting = reader.unread()
+        if self._seconds > 0 and not may_wait:
+            self._watch(reader, taken)
+        self.held.hold(reader, waiting)
+
+    def grew(self, reader: Reader) -> None:
+        """More waits for a client whose socket takes no more."""
+        self.held.hold(reader, reader.unread()[1])
+
+    def drained(self, reader: Reader) -> None:
+        """The client has read on, or has left."""
+        timer = self._timers.pop(reader, None)
+        if timer is not None:
+            timer.cancel()
+        self.held.hold(reader, 0)
+
+    def _watch(self, reader: Reader, taken: int) -> None:
+        self._timers[reader] = self._clock.later(self._seconds, lambda: self._look(reader, taken))
+
+    def _look(self, reader: Reader, before: int) -> None:
+        taken, waiting = reader.unread()
+        if taken > before:
+            self._watch(reader, taken)
+            self.held.hold(reader, waiting)
+            return
+        name = "magnetarSlowReaderTimeoutSeconds"
+        self._reached.count(ClientLimit.SLOW_READER, name, reader.address)
+        self.drained(reader)
+        reader.give_up()
