@@ -211,7 +211,7 @@ def start(data_dir: Path, **keys: Any) -> subprocess.CompletedProcess[str]:
 
 def test_what_cannot_be_honoured_stops_the_start(tmp_path: Path) -> None:
     ended = start(tmp_path / "data", authenticationEnabled="true")
-    assert ended.returncode != 0 and "authenticationEnabled" in ended.stderr
+    assert ended.returncode != 0 and "authenticationProviders" in ended.stderr
     assert "Traceback" not in ended.stderr and ended.stdout == ""
 
 
