@@ -69,8 +69,6 @@ NOT_BUILT = _table(
     {
         "not built yet: HTTP requests will not be throttled": """
             httpRequestsLimitEnabled=false""",
-        "not built yet: HTTP bodies have a fixed limit instead": """
-            httpMaxRequestSize=-1""",
         "not built yet: there will be no transactions": """
             transactionCoordinatorEnabled=false""",
         "not built yet: there will be no WebSocket service": """
@@ -148,10 +146,10 @@ COMPATIBLE = _table(
             brokerInterceptorsDirectory=./interceptors disableBrokerInterceptors=true|false
             isRunningStandalone=true|false""",
         "tunes the HTTP server of the original": """
-            httpMaxRequestHeaderSize=8192 disableHttpDebugMethods=false|true
+            disableHttpDebugMethods=false|true
             httpRequestsMaxPerSecond=100.0 httpServerThreadPoolQueueSize=8192
-            httpServerAcceptQueueSize=8192 httpServerIdleTimeout=30000
-            maxHttpServerConnections=2048 maxConcurrentHttpRequests=1024
+            httpServerAcceptQueueSize=8192
+            maxConcurrentHttpRequests=1024
             httpRequestsFailOnUnknownPropertiesEnabled=false webServiceTrustXForwardedFor=false
             webServiceLogDetailedAddresses= statusFilePath=/usr/local/apache/htdocs
             webSocketNumIoThreads=8 webSocketNumServiceThreads= webSocketConnectionsPerBroker=8

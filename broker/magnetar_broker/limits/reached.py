@@ -34,7 +34,6 @@ class ClientLimit(StrEnum):
     HTTP_TIME = "http_request_time", "an HTTP request was not complete in time"
     HTTP_SIZE = "http_request_size", "an HTTP request was refused"
     HTTP_BUFFER = "http_receive_buffer", "an HTTP connection was closed whose body was not complete"
-    HTTP_SLOW_READER = "http_slow_reader", "an HTTP client did not read its answer"
 
     text: str
 

@@ -11,6 +11,7 @@ from magnetar_broker.base.errors import BrokerError, NotReady
 from magnetar_broker.base.metadata_keys import TOPICS, topic_of_names
 from magnetar_broker.base.runtime import NamesRuntime
 from magnetar_broker.config.changes import Given
+from magnetar_broker.limits.reached import ReachedLimits
 from magnetar_broker.links.link import Link
 from magnetar_broker.links.metadata_server import MetadataServer, settled
 from magnetar_broker.names.balancing import Balancing
@@ -43,6 +44,7 @@ from magnetar_broker.server.descriptors import Descriptors
 from magnetar_broker.server.engine import data_disk
 from magnetar_broker.server.event_loop import LoopFactory
 from magnetar_broker.server.garbage import THRESHOLD
+from magnetar_broker.server.http.guard import HttpGuard, HttpLimits
 from magnetar_broker.server.http_authentication import http_authentication_of
 from magnetar_broker.server.http_server import HttpServer
 from magnetar_broker.server.joined_page import JoinedPage
@@ -118,12 +120,14 @@ class Controller:
         obey = partial(self._obey, Draining(directory.bundles, placement), directory.dynamic)
         process.obey(lambda message: process.tasks.spawn(obey(message)))
         process.meet(partial(self._meet, metadata, requests))
+        reached = ReachedLimits(process.clock)
         page = JoinedPage(
             settings.cluster_name,
             process.context.workers,
             self._links,
             process.stretches.stats,
             process.clock,
+            reached,
             self._authenticator,
             self._contexts.figures if self._contexts is not None else lambda: None,
         )
@@ -144,6 +148,7 @@ class Controller:
             audit_log(process.clock, settings),
             ROUTES,
             http_authentication_of(settings, self._authenticator),
+            guard=HttpGuard(HttpLimits.of(settings), process.clock, reached),
         )
         try:
             await snapshots.clear()

@@ -18,6 +18,7 @@ from magnetar_broker.server.descriptors import Descriptors
 from magnetar_broker.server.engine import data_disk, engine_of, store_of
 from magnetar_broker.server.event_loop import LoopFactory
 from magnetar_broker.server.garbage import CHECK_SECONDS, CLOSED_TOPICS, Garbage
+from magnetar_broker.server.http.guard import HttpGuard, HttpLimits
 from magnetar_broker.server.http_authentication import http_authentication_of
 from magnetar_broker.server.http_server import HttpServer, sole_site
 from magnetar_broker.server.listener import Listener
@@ -108,6 +109,7 @@ class Daemon:
             descriptors,
             audit_log(engine.clock, settings),
             authentication=http_authentication_of(settings, self._authenticator),
+            guard=HttpGuard(HttpLimits.of(settings), engine.clock, broker.reached),
         )
         ports = open_ports(settings)
         await listener.bind(ports.clients)

@@ -18,6 +18,7 @@ from magnetar_broker.server.descriptors import Descriptors
 from magnetar_broker.server.health import HealthCheck
 from magnetar_broker.server.http.connection import HttpConnection
 from magnetar_broker.server.http.errors import refusal_of
+from magnetar_broker.server.http.guard import HttpGuard
 from magnetar_broker.server.http.messages import Request, Response
 from magnetar_broker.server.http.table import NoRoute, Route, Table
 from magnetar_broker.server.http_authentication import HttpAuthentication
@@ -26,16 +27,8 @@ from magnetar_broker.server.tls.contexts import Contexts
 from magnetar_broker.server.tls.port import TlsPort
 from magnetar_broker.standalone import Standalone
 
-MAX_CONNECTIONS = 1024
 STOP_SECONDS = 1.0
 """How long requests in progress may still take when the broker stops."""
-
-
-class Reject(asyncio.Protocol):
-    """Closes a connection above the limit."""
-
-    def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        transport.close()
 
 
 class HttpServer:
@@ -49,6 +42,8 @@ class HttpServer:
         audit: AuditLog,
         routes: Table[Handler] | None = None,
         authentication: HttpAuthentication | None = None,
+        *,
+        guard: HttpGuard,
     ) -> None:
         """Without `routes`, those of the admin API are loaded with the first request.
 
@@ -56,6 +51,7 @@ class HttpServer:
         """
         self._authentication = authentication
         self._site = site
+        self._guard = guard
         self._audit = audit
         self._routes = routes
         self._stretches = stretches
@@ -124,9 +120,7 @@ class HttpServer:
         return response
 
     def _accept(self) -> asyncio.BaseProtocol:
-        if len(self._connections) >= MAX_CONNECTIONS:
-            return Reject()
-        return HttpConnection(self.answer, self._stretches, self._connections)
+        return HttpConnection(self.answer, self._stretches, self._connections, self._guard)
 
 
 def _found(

@@ -9,11 +9,13 @@ from collections.abc import Callable, Mapping
 from itertools import count
 
 from magnetar_broker.authentication.authenticator import Authenticator
+from magnetar_broker.limits.reached import ReachedLimits
 from magnetar_broker.links.link import Link
 from magnetar_broker.metrics.joining import join
 from magnetar_broker.metrics.loop import LoopStats
 from magnetar_broker.metrics.prometheus import (
     of_authentication,
+    of_limits,
     of_loop,
     of_tls,
     of_workers,
@@ -36,6 +38,7 @@ class JoinedPage:
         links: Mapping[int, Link],
         loop: LoopStats,
         clock: Clock,
+        reached: ReachedLimits,
         authenticator: Authenticator | None = None,
         tls: Callable[[], TlsFigures | None] = lambda: None,
     ) -> None:
@@ -50,6 +53,7 @@ class JoinedPage:
         self._links = links
         self._loop = loop
         self._clock = clock
+        self._reached = reached
         self._numbers = count(1)
 
     async def make(self, is_wanted: Wanted) -> Page | None:
@@ -71,6 +75,7 @@ class JoinedPage:
             of_loop(self._loop.figures(), self._cluster),
             of_authentication(outcomes, self._cluster),
             of_tls(self._tls(), self._cluster),
+            of_limits(self._reached.counts, self._cluster),
         )
         joined = join({**answered, name_of(None): own})
         known = of_workers(self._cluster, len(answered), self._workers)

@@ -11,12 +11,14 @@ from typing import Any
 import pytest
 
 from magnetar_broker.config import Settings, SubscriptionType
+from magnetar_broker.limits.reached import ReachedLimits
 from magnetar_broker.metrics.journal import JournalStats
 from magnetar_broker.names.ownership import SoleOwner
 from magnetar_broker.server import health
 from magnetar_broker.server import http_server as http_port
 from magnetar_broker.server.audit import AuditLog
 from magnetar_broker.server.descriptors import Descriptors
+from magnetar_broker.server.http.guard import HttpGuard, HttpLimits
 from magnetar_broker.server.http_server import HttpServer, sole_site
 from magnetar_broker.server.in_process_client import InProcessClient, Left
 from magnetar_broker.server.ports import bound, open_ports, port_of
@@ -65,7 +67,10 @@ class Port:
             Settings(**settings), engine, SoleOwner("pulsar://127.0.0.1:6650")
         )
         site = sole_site(Standalone(self.directory, self.broker), JournalStats(), Stretches())
-        self.server = HttpServer(site, Stretches(), Descriptors(), AuditLog(clock, 1))
+        self.guard = HttpGuard(HttpLimits.of(self.broker.settings), clock, ReachedLimits(clock))
+        self.server = HttpServer(
+            site, Stretches(), Descriptors(), AuditLog(clock, 1), guard=self.guard
+        )
         self.port = 0
 
     async def open(self, port: int = 0) -> None:
@@ -302,17 +307,21 @@ async def test_too_many_lookups_are_refused() -> None:
         assert (await port.get(LOOKUP))[0] == 200
 
 
-async def test_connections_beyond_the_limit_are_closed(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(http_port, "MAX_CONNECTIONS", 1)
-    async with open_port() as port:
+async def test_a_connection_beyond_the_limit_takes_the_place_of_one_that_waits() -> None:
+    async with open_port(max_http_server_connections=1) as port:
         first = await asyncio.open_connection("127.0.0.1", port.port)
         first[1].write(b"GET /metrics HTTP/1.1\r\nHost: h\r\n\r\n")
         assert (await first[0].readline()).startswith(b"HTTP/1.1 200")
         second = await asyncio.open_connection("127.0.0.1", port.port)
-        assert await second[0].read() == b""
+        second[1].write(b"GET /metrics HTTP/1.1\r\nHost: h\r\nConnection: close\r\n\r\n")
+        assert (await second[0].readline()).startswith(b"HTTP/1.1 200")
+        with contextlib.suppress(ConnectionResetError):
+            await first[0].read()
+        await second[0].read()
         for _, writer in (first, second):
             writer.close()
-            await writer.wait_closed()
+            with contextlib.suppress(ConnectionResetError):
+                await writer.wait_closed()
 
 
 async def test_no_port_when_switched_off() -> None:

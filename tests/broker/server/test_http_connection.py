@@ -1,22 +1,27 @@
 """HTTP as it comes over a socket: whole, in pieces, too much, half, and without an end."""
 
 import asyncio
+import contextlib
 import http.client
 import json
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from io import BytesIO
+from typing import Any
 
 import pytest
 
+from fakes.loop_world import LoopClock
 from fakes.loops import on_both_loops
 from fakes.waiting import until
-from magnetar_broker.server.http import connection as http_connection
-from magnetar_broker.server.http.connection import MAX_BODY, MAX_HEAD, HttpConnection
+from magnetar_broker.limits.reached import ReachedLimits
+from magnetar_broker.server.http.connection import HttpConnection
+from magnetar_broker.server.http.guard import HttpGuard, HttpLimits
 from magnetar_broker.server.http.messages import Request, Response
 from magnetar_broker.server.stretches import Stretches
 
+LIMITS = HttpLimits()
 GET = b"GET /a HTTP/1.1\r\nHost: h\r\n\r\n"
 PUT = b"PUT /a HTTP/1.1\r\nHost: h\r\nContent-Length: 4\r\n\r\nbody"
 
@@ -25,6 +30,7 @@ PUT = b"PUT /a HTTP/1.1\r\nHost: h\r\nContent-Length: 4\r\n\r\nbody"
 class Site:
     """A port whose answers contain the path, unless `respond` is set."""
 
+    guard: HttpGuard
     requests: list[Request] = field(default_factory=list)
     connections: set[HttpConnection] = field(default_factory=set)
     respond: Callable[[Request], Awaitable[Response]] | None = None
@@ -51,12 +57,16 @@ class Site:
 
 
 @asynccontextmanager
-async def served() -> AsyncIterator[Site]:
+async def served(**changed: Any) -> AsyncIterator[Site]:
     """A site that is served until the end."""
-    made = Site()
+    limits = replace(HttpLimits(), **changed)
+    clock = LoopClock()
+    made = Site(HttpGuard(limits, clock, ReachedLimits(clock)))
     loop = asyncio.get_running_loop()
     server = await loop.create_server(
-        lambda: HttpConnection(made.answer, Stretches(), made.connections), "127.0.0.1", 0
+        lambda: HttpConnection(made.answer, Stretches(), made.connections, made.guard),
+        "127.0.0.1",
+        0,
     )
     made.port = server.sockets[0].getsockname()[1]
     yield made
@@ -180,8 +190,8 @@ async def test_a_client_that_asks_before_it_sends_its_body(site: Site) -> None:
         (b"GET /a HTTP/1.1\r\n\r\n", 400),
         (PUT.replace(b"4", b"x"), 400),
         (PUT.replace(b"body", b"b"), 400),
-        (GET[:-2].replace(b"/a", b"/" + b"a" * MAX_HEAD), 431),
-        (PUT.replace(b"4", b"%d" % (MAX_BODY + 1)) + b"x" * (MAX_BODY + 1), 413),
+        (GET[:-2].replace(b"/a", b"/" + b"a" * LIMITS.head_bytes), 431),
+        (PUT.replace(b"4", b"%d" % (LIMITS.body_bytes + 1)) + b"x" * (LIMITS.body_bytes + 1), 413),
         (PUT.replace(b"PUT", b"HEAD").replace(b"4", b"x"), 400),
     ],
 )
@@ -203,20 +213,153 @@ async def test_what_follows_an_answer_is_refused_by_itself(site: Site) -> None:
 
 async def test_a_client_that_was_refused_may_finish_sending(site: Site) -> None:
     reader, writer = await asyncio.open_connection("127.0.0.1", site.port)
-    writer.write(PUT.replace(b"4", b"%d" % (2 * MAX_BODY)) + b"x" * (MAX_BODY + 1))
+    writer.write(
+        PUT.replace(b"4", b"%d" % (2 * LIMITS.body_bytes)) + b"x" * (LIMITS.body_bytes + 1)
+    )
     received = await reader.read()
     assert answers(received, "PUT")[0][0] == 413
-    writer.write(b"x" * (MAX_BODY - 1))
+    writer.write(b"x" * (LIMITS.body_bytes - 1))
     await writer.drain()
     writer.close()
     await writer.wait_closed()
 
 
-@pytest.mark.parametrize("sent", [b"", GET[:10], GET, PUT[:-1]])
-async def test_patience_ends(site: Site, monkeypatch: pytest.MonkeyPatch, sent: bytes) -> None:
-    monkeypatch.setattr(http_connection, "IDLE_SECONDS", 0.05)
-    received = await site.ask(sent)
-    assert answers(received, *["GET"] * (sent == GET)) == [(200, b"/a")] * (sent == GET)
+@pytest.mark.parametrize(
+    ("sent", "limit"),
+    [(b"", "idle"), (GET, "idle"), (GET[:10], "head"), (PUT[:-6], "head"), (PUT[:-1], "body")],
+)
+async def test_patience_ends(sent: bytes, limit: str) -> None:
+    async with served(**{f"{limit}_seconds": 0.05}) as site:
+        received = await site.ask(sent)
+        if limit == "idle":
+            assert answers(received, *["GET"] * bool(sent)) == [(200, b"/a")] * bool(sent)
+        else:
+            ((status, _),) = answers(received, "GET")
+            assert status == 408
+
+
+@pytest.mark.parametrize("sent", [GET, PUT], ids=["headers", "body"])
+async def test_bytes_that_trickle_in_do_not_extend_the_time(sent: bytes) -> None:
+    async with served(head_seconds=0.2, body_seconds=0.2) as site:
+        reader, writer = await asyncio.open_connection("127.0.0.1", site.port)
+        begin = sent.partition(b"\r\n\r\n")[0] + b"\r\nX: " if sent is GET else sent[:-4]
+        writer.write(begin.replace(b"4", b"1000000"))
+        answer = asyncio.create_task(reader.readline())
+        while not answer.done():
+            writer.write(b"x")
+            await asyncio.wait((answer,), timeout=0.01)
+        assert b" 408 " in await answer
+        assert site.requests == []
+        writer.close()
+        with contextlib.suppress(ConnectionError):
+            await writer.wait_closed()
+
+
+async def test_who_does_not_read_an_answer_is_disconnected() -> None:
+    async def respond(request: Request) -> Response:
+        return Response(bytes(32 << 20))
+
+    async with served(slow_reader_seconds=0.2) as site:
+        site.respond = respond
+        _, writer = await asyncio.open_connection("127.0.0.1", site.port)
+        writer.write(GET)
+        await until(lambda: site.guard.reached.counts["slow_reader"], "it is disconnected")
+        await until(lambda: not site.connections, "nothing is left of it")
+        writer.close()
+        with contextlib.suppress(ConnectionError):
+            await writer.wait_closed()
+
+
+async def test_bodies_that_are_never_complete_have_a_limit_together() -> None:
+    async with served(receive_mb=1) as site:
+        clients = []
+        for _ in range(4):
+            reader, writer = await asyncio.open_connection("127.0.0.1", site.port)
+            writer.write(PUT.replace(b"4", b"1000000") + bytes(400_000))
+            clients.append((reader, writer))
+            await until(
+                lambda: site.guard.bodies.used >= 400_000 * min(2, len(clients)), "it was received"
+            )
+        with contextlib.suppress(ConnectionError):
+            assert await clients[0][0].read() == b""
+        await site.ask(PUT.replace(b"Host", b"Connection: close\r\nHost"))
+        for _, writer in clients:
+            writer.close()
+            with contextlib.suppress(ConnectionError):
+                await writer.wait_closed()
+
+
+async def test_too_many_connections_of_an_address_take_the_place_of_its_oldest() -> None:
+    async with served(connections_of_address=2) as site:
+        clients = [await asyncio.open_connection("127.0.0.1", site.port) for _ in range(3)]
+        with contextlib.suppress(ConnectionError):
+            assert await clients[0][0].read() == b""
+        for reader, writer in clients[1:]:
+            writer.write(GET)
+            assert b" 200 " in await reader.readline()
+        for _, writer in clients:
+            writer.close()
+            with contextlib.suppress(ConnectionError):
+                await writer.wait_closed()
+
+
+HEAD = b"Host: h\r\n"
+CHUNKED = HEAD + b"Transfer-Encoding: chunked\r\n"
+HIDDEN = b"GET /hidden HTTP/1.1\r\nHost: h\r\n\r\n"
+
+
+@pytest.mark.parametrize(
+    "sent",
+    [
+        b"POST /a HTTP/1.1\r\n" + CHUNKED + b"Content-Length: 4\r\n\r\n0\r\n\r\n" + HIDDEN,
+        b"POST /a HTTP/1.1\r\n" + HEAD + b"Content-Length: 4\r\nContent-Length: 50\r\n\r\nbody",
+        b"POST /a HTTP/1.1\r\n" + HEAD + b"Content-Length: +4\r\n\r\nbody" + HIDDEN,
+        b"POST /a HTTP/1.1\r\n" + HEAD + b"Content-Length: -1\r\n\r\n" + HIDDEN,
+        b"POST /a HTTP/1.1\r\n" + HEAD + b"Content-Length: 0x4\r\n\r\nbody" + HIDDEN,
+        b"POST /a HTTP/1.1\r\n" + HEAD + b"Content-Length : 4\r\n\r\nbody" + HIDDEN,
+        b"POST /a HTTP/1.1\r\n" + HEAD + b"Content-Length:\r\n 4\r\n\r\nbody" + HIDDEN,
+        b"POST /a HTTP/1.1\r\n" + HEAD + b"Transfer-Encoding: xchunked\r\n\r\n" + HIDDEN,
+        b"POST /a HTTP/1.1\r\n" + CHUNKED + b"Transfer-Encoding: identity\r\n\r\n" + HIDDEN,
+        b"POST /a HTTP/1.0\r\n" + CHUNKED + b"\r\n0\r\n\r\n" + HIDDEN,
+        b"POST /a HTTP/1.1\r\n" + CHUNKED + b"\r\n-1\r\n" + HIDDEN,
+        b"POST /a HTTP/1.1\r\n" + CHUNKED + b"\r\n0x4\r\nbody\r\n0\r\n\r\n" + HIDDEN,
+        b"POST /a HTTP/1.1\r\n" + CHUNKED + b"\r\n" + b"f" * 21 + b"\r\n" + HIDDEN,
+        b"POST /a HTTP/1.1\r\n" + CHUNKED + b"\r\n4\r\nbodyXX0\r\n\r\n" + HIDDEN,
+        b"POST /a HTTP/1.1\r\n" + CHUNKED + b"\r\n4;a\nb\r\nbody\r\n0\r\n\r\n" + HIDDEN,
+        b"POST /a HTTP/1.1\r\n" + CHUNKED + b"\r\n4;" + b"a" * 20_000,
+        b"GET /a HTTP/1.1\nHost: h\n\n" + HIDDEN,
+        b"GET /a HTTP/1.1\r\nHost: h\nX: y\r\n\r\n" + HIDDEN,
+        b"GET /a HTTP/1.1\r\n" + HEAD + b"X: a\r\n b\r\n\r\n" + HIDDEN,
+        b"GET /a HTTP/1.1\r\n" + HEAD + b"X: a\rb\r\n\r\n" + HIDDEN,
+        b"GET /a HTTP/1.1\r\n" + HEAD + b"X: a\0b\r\n\r\n" + HIDDEN,
+        b"GET /a\0b HTTP/1.1\r\n" + HEAD + b"\r\n" + HIDDEN,
+        b"GET /a\rb HTTP/1.1\r\n" + HEAD + b"\r\n" + HIDDEN,
+        b"GET /a\xff HTTP/1.1\r\n" + HEAD + b"\r\n" + HIDDEN,
+        b"GET a HTTP/1.1\r\n" + HEAD + b"\r\n" + HIDDEN,
+        b"GET ftp://h/a HTTP/1.1\r\n" + HEAD + b"\r\n" + HIDDEN,
+        b"CONNECT h:80 HTTP/1.1\r\n" + HEAD + b"\r\n" + HIDDEN,
+        b"GET /a HTTP/1.1\r\n" + HEAD + HEAD + b"\r\n" + HIDDEN,
+        b"GET /a HTTP/2.0\r\n" + HEAD + b"\r\n" + HIDDEN,
+        b"GET /a HTTP/1.1\r\n" + HEAD + b"a:\r\n" * 200 + b"\r\n" + HIDDEN,
+        b"PUT /a HTTP/1.1\r\n" + HEAD + b"Content-Length: 99999999999\r\n\r\n" + HIDDEN,
+    ],
+)
+async def test_what_programs_could_take_for_two_requests_is_refused(
+    site: Site, sent: bytes
+) -> None:
+    received = await site.ask(sent, eof=True)
+    ((status, _),) = answers(received, "GET")
+    assert status in (400, 413, 431, 501, 505), received
+    assert site.requests == []
+
+
+async def test_what_is_a_body_is_no_request(site: Site) -> None:
+    sent = PUT.replace(b"4", b"%d" % len(HIDDEN)).replace(b"body", HIDDEN)
+    extended = b"PUT /b HTTP/1.1\r\n" + CHUNKED + b"\r\n4;a=b\r\nbody\r\n0\r\nX: y\r\n\r\n"
+    last = GET.replace(b"/a", b"http://other/c").replace(b"Host", b"Connection: close\r\nHost")
+    received = await site.ask(sent + extended + last)
+    assert [body for _, body in answers(received, "PUT", "PUT", "GET")] == [b"/a", b"/b", b"/c"]
+    assert [request.body for request in site.requests] == [HIDDEN, b"body", b""]
 
 
 async def test_a_client_that_leaves_does_not_stop_its_request(site: Site) -> None:

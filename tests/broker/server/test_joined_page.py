@@ -10,6 +10,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from fakes.loop_world import LoopClock, LoopTasks, turns
 from fakes.waiting import HANGS_SECONDS, until
+from magnetar_broker.limits.reached import ReachedLimits
 from magnetar_broker.links.link import Link
 from magnetar_broker.metrics.loop import LoopStats
 from magnetar_broker.server import linked_page, links
@@ -173,7 +174,7 @@ async def test_workers_without_a_page_are_left_out_and_counted(
         3: await workers.new(failing, "worker-3"),
         5: await workers.new(serving(rows(2)), "worker-5"),
     }
-    joined = JoinedPage("c", 6, by_number, LoopStats(), LoopClock())
+    joined = JoinedPage("c", 6, by_number, LoopStats(), LoopClock(), ReachedLimits(LoopClock()))
     with caplog.at_level(logging.ERROR):
         page = await joined.make(always)
     assert page is not None
@@ -192,5 +193,5 @@ async def test_workers_without_a_page_are_left_out_and_counted(
 
 async def test_no_page_for_clients_that_have_left(workers: Workers) -> None:
     link = await workers.new(serving(rows(1)))
-    joined = JoinedPage("c", 1, {0: link}, LoopStats(), LoopClock())
+    joined = JoinedPage("c", 1, {0: link}, LoopStats(), LoopClock(), ReachedLimits(LoopClock()))
     assert await joined.make(lambda: False) is None

@@ -15,11 +15,13 @@ import h11
 from fakes.sessions import SessionWorld
 from fuzz.choices import Choices
 from fuzz.defects import DEFECTS
+from magnetar_broker.limits.reached import ReachedLimits
 from magnetar_broker.metrics.journal import JournalStats
 from magnetar_broker.server.admin.routes import ROUTES
 from magnetar_broker.server.audit import AuditLog
 from magnetar_broker.server.descriptors import Descriptors
 from magnetar_broker.server.http.connection import HttpConnection
+from magnetar_broker.server.http.guard import HttpGuard, HttpLimits
 from magnetar_broker.server.http.messages import Request, Response, text_response
 from magnetar_broker.server.http_server import HttpServer, sole_site
 from magnetar_broker.server.stretches import Stretches
@@ -50,6 +52,9 @@ class Wire(asyncio.Transport):
 
     def is_closing(self) -> bool:
         return self.closed
+
+    def get_write_buffer_size(self) -> int:
+        return 0
 
     def close(self) -> None:
         self.closed = True
@@ -92,7 +97,8 @@ async def talk(stream: bytes, splits: list[int]) -> tuple[bytes, list[str]]:
     halves = Standalone(world.directory, world.broker)
     site = sole_site(halves, JournalStats(), Stretches())
     audit = AuditLog(world.clock, 1)
-    server = HttpServer(site, Stretches(), Descriptors(), audit, ROUTES)
+    guard = HttpGuard(HttpLimits(), world.clock, ReachedLimits(world.clock))
+    server = HttpServer(site, Stretches(), Descriptors(), audit, ROUTES, guard=guard)
 
     async def answer(request: Request) -> Response:
         methods.append(request.method)
@@ -101,7 +107,7 @@ async def talk(stream: bytes, splits: list[int]) -> tuple[bytes, list[str]]:
         return world.do(server.answer(request))
 
     connections: set[HttpConnection] = set()
-    connection, wire = HttpConnection(answer, Stretches(), connections), Wire()
+    connection, wire = HttpConnection(answer, Stretches(), connections, guard), Wire()
     connection.connection_made(wire)
     at = turn = 0
     while at < len(stream) and not wire.closed:

@@ -4,7 +4,7 @@ from typing import Annotated, Literal
 
 from magnetar_broker.config.domains import COUNT
 from magnetar_broker.config.sections.section import section
-from magnetar_broker.config.values import IntegerOrAuto, Key
+from magnetar_broker.config.values import Integer, IntegerOrAuto, Key
 
 
 @section
@@ -72,7 +72,6 @@ class ClientLimits:
             "Time after which a client is disconnected for which something waits and whose socket "
             "has not taken a byte, at most twice this; 0 is no limit.",
             unit="s",
-            of_workers=True,
         ),
     ] = 60
     magnetar_max_producers_per_connection: Annotated[
@@ -102,3 +101,66 @@ class ClientLimits:
             dynamic=True,
         ),
     ] = 65536
+    max_http_server_connections: Annotated[
+        int,
+        Key(
+            "maxHttpServerConnections",
+            COUNT,
+            "Most connections to the HTTP ports; above it the one of the address that has most is "
+            "closed that has waited longest for a request. 0 is no limit.",
+        ),
+    ] = 2048
+    magnetar_http_max_connections_per_ip: Annotated[
+        int,
+        Key(
+            "magnetarHttpMaxConnectionsPerIp",
+            COUNT,
+            "Most connections to the HTTP ports from one address; above it its one is closed that "
+            "has waited longest for a request. 0 is no limit.",
+        ),
+    ] = 0
+    http_max_request_header_size: Annotated[
+        int,
+        Key(
+            "httpMaxRequestHeaderSize",
+            Integer(1024, 1 << 20),
+            "Largest request line with all headers.",
+            unit="bytes",
+        ),
+    ] = 8192
+    http_max_request_size: Annotated[
+        int,
+        Key(
+            "httpMaxRequestSize",
+            Integer(-1),
+            "Largest body of a request; -1 is 2 MB.",
+            unit="bytes",
+        ),
+    ] = -1
+    magnetar_http_header_timeout_seconds: Annotated[
+        int,
+        Key(
+            "magnetarHttpHeaderTimeoutSeconds",
+            COUNT,
+            "Time from the first byte of a request to the end of its headers; 0 is no limit.",
+            unit="s",
+        ),
+    ] = 10
+    magnetar_http_body_timeout_seconds: Annotated[
+        int,
+        Key(
+            "magnetarHttpBodyTimeoutSeconds",
+            COUNT,
+            "Time from the end of a request's headers to the end of its body; 0 is no limit.",
+            unit="s",
+        ),
+    ] = 30
+    http_server_idle_timeout: Annotated[
+        int,
+        Key(
+            "httpServerIdleTimeout",
+            COUNT,
+            "Time that a connection waits for its first or next request; 0 is no limit.",
+            unit="ms",
+        ),
+    ] = 30000

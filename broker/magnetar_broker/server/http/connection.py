@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+import re
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from email.utils import formatdate
 from http import HTTPStatus
@@ -10,6 +11,9 @@ from urllib.parse import parse_qsl
 
 import h11
 
+from magnetar_broker.base.connection import host_of
+from magnetar_broker.limits.reached import ClientLimit
+from magnetar_broker.server.http.guard import HttpGuard
 from magnetar_broker.server.http.messages import Request, Response, json_response
 from magnetar_broker.server.pieces import write_pieces
 from magnetar_broker.server.stretches import Stretches
@@ -22,10 +26,12 @@ logger = logging.getLogger(__name__)
 
 TLS_HANDSHAKE = b"\x16\x03"
 """What a client with TLS sends begins so."""
-MAX_HEAD = 16 * 1024
-MAX_BODY = 2 << 20
-IDLE_SECONDS = 75.0
-"""Limit from the connection, or the last response, to the end of the next request."""
+MAX_HEADERS = 100
+"""Of one request."""
+NOT_OURS = re.compile(rb"(?<!\r)\n|\r\n[ \t]")
+"""In the head of a request: a line that ends without CR, or goes on in the next.  Old rules allow
+both, and programs that disagree about them take one request for two."""
+ORIGIN_FORM = re.compile(r"/[\x21-\x7e]*|https?://[\x21-\x7e]*", re.IGNORECASE)
 LINGER_SECONDS = 2.0
 """How long input of a refused client is discarded before the connection is aborted: closing at once
 would reset it, and the client would lose the refusal."""
@@ -41,23 +47,42 @@ class _Counted:
         return self._size
 
 
+class _Refused(Exception):
+    """The request is refused before it is complete."""
+
+    def __init__(self, status: int, reason: str) -> None:
+        super().__init__(reason)
+        self.status = status
+
+
 class HttpConnection(asyncio.Protocol):
     """Adds itself to `connections`, and removes itself when it is closed and answers nothing."""
 
     def __init__(
-        self, answer: Answer, stretches: Stretches, connections: set["HttpConnection"]
+        self,
+        answer: Answer,
+        stretches: Stretches,
+        connections: set["HttpConnection"],
+        guard: HttpGuard,
     ) -> None:
         self.task: asyncio.Task[None] | None = None
         """The task that answers the current request; None between requests."""
         self._answer = answer
         self._stretches = stretches
         self._connections = connections
+        self._guard = guard
+        self._limits = guard.limits
+        self.address = ""
         self._loop = asyncio.get_running_loop()
-        self._http = h11.Connection(h11.SERVER, max_incomplete_event_size=MAX_HEAD)
+        self._http = h11.Connection(h11.SERVER, max_incomplete_event_size=self._limits.head_bytes)
         self._head: h11.Request | None = None
         self._body = bytearray()
         self._transport: asyncio.Transport
-        self._timer: asyncio.TimerHandle
+        self._timer: asyncio.TimerHandle | None = None
+        self._is_begun = False
+        """Whether something of the next request has come."""
+        self._waiting_bytes = 0
+        """Of an answer, when the socket was full last."""
         self._certificate = b""
         self._is_tls = self._full = self._refused = self._stopping = self._ended = False
 
@@ -67,11 +92,18 @@ class HttpConnection(asyncio.Protocol):
         self._transport = cast(asyncio.Transport, transport)
         self._is_tls = transport.get_extra_info("ssl_object") is not None
         self._certificate = certificate_of(transport)
+        self.address = _address(transport.get_extra_info("peername"))
+        if not self._guard.enter(self, host_of(self.address)):
+            self._refused = True
+            self._transport.abort()
+            return
         self._connections.add(self)
-        self._timer = self._loop.call_later(IDLE_SECONDS, self._transport.abort)
+        self._wait()
 
     def data_received(self, data: bytes) -> None:
         if not self._refused:
+            if self.task is None and not self._is_begun:
+                self._begin()
             self._http.receive_data(data)
             self._stretches.run("http", self._proceed)
 
@@ -86,15 +118,66 @@ class HttpConnection(asyncio.Protocol):
 
     def pause_writing(self) -> None:
         self._full = True
+        self._loop.call_soon(self._watch)  # after all that this turn writes
 
     def resume_writing(self) -> None:
         self._full = False
+        self._guard.readers.drained(self)
+        if self.task is None and not (self._refused or self._is_begun):
+            self._wait()
         self._proceed()
 
     def connection_lost(self, error: Exception | None) -> None:
-        self._timer.cancel()
+        self._cancel_timer()
+        self._guard.readers.drained(self)
+        self._guard.leave(self)
         if self.task is None:
             self._connections.discard(self)
+
+    # Limits -----------------------------------------------------------------------------
+
+    def give_up(self) -> None:
+        """Close at once, for the sake of others."""
+        self._transport.abort()
+
+    def unread(self) -> tuple[int, int]:
+        """What the socket has taken of the answer since it was full, and what waits."""
+        waiting = self._transport.get_write_buffer_size()
+        return self._waiting_bytes - waiting, waiting
+
+    def _watch(self) -> None:
+        if self._full and not self._transport.is_closing():
+            self._waiting_bytes = self._transport.get_write_buffer_size()
+            self._guard.readers.full(self)
+
+    def _wait(self) -> None:
+        """Until the first byte of a request."""
+        self._is_begun = False
+        self._guard.waits(self)
+        self._limit_time(self._limits.idle_seconds, self._transport.abort)
+
+    def _begin(self) -> None:
+        """The first byte of a request has come."""
+        self._is_begun = True
+        self._limit_time(self._limits.head_seconds, self._too_slow)
+
+    def _limit_time(self, seconds: float, end: Callable[[], None]) -> None:
+        self._cancel_timer()
+        if seconds > 0:
+            self._timer = self._loop.call_later(seconds, end)
+
+    def _cancel_timer(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
+    def _too_slow(self) -> None:
+        """The request is not complete in time, however much of it still comes."""
+        name = "magnetarHttpHeaderTimeoutSeconds"
+        if self._head is not None:
+            name = "magnetarHttpBodyTimeoutSeconds"
+        self._guard.reached.count(ClientLimit.HTTP_TIME, name, self.address)
+        self._refuse(408, f"the request was not complete in time ({name})")
 
     # Called by the server --------------------------------------------------------------
 
@@ -116,19 +199,18 @@ class HttpConnection(asyncio.Protocol):
         """Handle received data up to the end of one request; the next waits for its response."""
         try:
             while not (self.task or self._full or self._refused or self._transport.is_closing()):
+                self._check_lines()
                 event = self._http.next_event()
                 if event is h11.NEED_DATA:
                     self._send_continue()
                     break
                 self._take(event)
         except h11.RemoteProtocolError as error:
-            if self._http.trailing_data[0].startswith(TLS_HANDSHAKE):
-                logger.info(
-                    "closing a connection: %s begins TLS at a port without it: TLS has "
-                    "webServicePortTls",
-                    _address(self._transport.get_extra_info("peername")),
-                )
+            self._note_tls()
             self._refuse(error.error_status_hint, str(error))
+        except _Refused as error:
+            self._note_tls()
+            self._refuse(error.status, str(error))
         # A client's end is noticed only while it is read from: while its request is answered it
         # is, up to the first bytes of the next one.
         if self._full or (self.task and self._http.trailing_data[0]):
@@ -136,21 +218,61 @@ class HttpConnection(asyncio.Protocol):
         elif not self._transport.is_closing():
             self._transport.resume_reading()
 
+    def _note_tls(self) -> None:
+        if self._http.trailing_data[0].startswith(TLS_HANDSHAKE):
+            logger.info(
+                "closing a connection: %s begins TLS at a port without it: TLS has "
+                "webServicePortTls",
+                self.address,
+            )
+
     def _take(self, event: object) -> None:
         if isinstance(event, h11.Request):
             self._head = event
+            self._check_head(event)
             self._body.clear()
+            self._limit_time(self._limits.body_seconds, self._too_slow)
         elif isinstance(event, h11.Data):
             self._body += event.data
-            if len(self._body) > MAX_BODY:
-                self._refuse(413, f"the body exceeds the limit of {MAX_BODY} bytes")
+            self._check_size(len(self._body))
+            self._guard.bodies.hold(self, len(self._body))
         elif isinstance(event, h11.EndOfMessage):
-            self._timer.cancel()
+            self._cancel_timer()
+            self._guard.works(self)
             assert self._head is not None
             responding = self._respond(self._request(self._head))
             self.task = self._loop.create_task(self._stretches.measured("http", responding))
         else:  # the client closed, or asked for another protocol
             self._transport.close()
+
+    def _check_lines(self) -> None:
+        """Refuse line ends in the head that not every program takes for one."""
+        if self._http.their_state is h11.IDLE:
+            head = self._http.trailing_data[0].partition(b"\r\n\r\n")[0]
+            if NOT_OURS.search(head):
+                raise _Refused(400, "a line of the headers does not end with CR LF, or is folded")
+
+    def _check_head(self, head: h11.Request) -> None:
+        """Refuse what programs before this one may have understood otherwise."""
+        names = [name for name, _ in head.headers]
+        if len(names) > MAX_HEADERS:
+            raise _Refused(431, f"the request has {len(names)} headers, the limit is {MAX_HEADERS}")
+        if head.http_version not in (b"1.0", b"1.1"):
+            raise _Refused(505, "the version of HTTP is neither 1.0 nor 1.1")
+        if b"transfer-encoding" in names:
+            if b"content-length" in names:
+                raise _Refused(400, "the request has both Content-Length and Transfer-Encoding")
+            if head.http_version == b"1.0":
+                raise _Refused(400, "HTTP/1.0 has no Transfer-Encoding")
+        if not ORIGIN_FORM.fullmatch(head.target.decode("latin-1")):
+            raise _Refused(400, "the target is neither a path nor an http URL")
+        length = next((value for name, value in head.headers if name == b"content-length"), b"0")
+        self._check_size(int(length))
+
+    def _check_size(self, size: int) -> None:
+        limit = self._limits.body_bytes
+        if size > limit:
+            raise _Refused(413, f"the body exceeds the limit of {limit} bytes (httpMaxRequestSize)")
 
     def _send_continue(self) -> None:
         """Let a client that sent `Expect: 100-continue` send its body."""
@@ -189,17 +311,23 @@ class HttpConnection(asyncio.Protocol):
             response = await self._answer(request)
             if not self._transport.is_closing():
                 self._send(response)
-                self._timer = self._loop.call_later(IDLE_SECONDS, self._transport.abort)
         except BaseException:
             self._transport.abort()  # a half-written response would be read as a whole one
             raise
         finally:
             self.task = None
+            self._body = bytearray()
+            self._guard.bodies.hold(self, 0)
             if self._transport.is_closing():
                 self._connections.discard(self)
         if self._http.our_state is h11.DONE:
             self._http.start_next_cycle()
             self._head = None
+            self._wait()
+            if self._full:  # then the time begins when the answer was read
+                self._cancel_timer()
+            elif self._http.trailing_data[0]:
+                self._begin()
             self._proceed()
         else:
             self._transport.close()
@@ -230,12 +358,15 @@ class HttpConnection(asyncio.Protocol):
     def _refuse(self, status: int, reason: str) -> None:
         """Answer an incomplete or malformed request with an error, and read no further ones."""
         self._refused = True
-        self._timer.cancel()
+        self._guard.bodies.hold(self, 0)
+        if status in (413, 431):
+            name = "httpMaxRequestSize" if status == 413 else "httpMaxRequestHeaderSize"
+            self._guard.reached.count(ClientLimit.HTTP_SIZE, name, self.address)
         if self._http.our_state in (h11.IDLE, h11.SEND_RESPONSE):
             self._send(json_response({"reason": reason}, status))
         if self._transport.can_write_eof():
             self._transport.write_eof()
-        self._timer = self._loop.call_later(LINGER_SECONDS, self._transport.abort)
+        self._limit_time(LINGER_SECONDS, self._transport.abort)
 
 
 def _as_bytes(lines: Sequence[tuple[str, str]]) -> Iterator[tuple[bytes, bytes]]:
