@@ -8,7 +8,7 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 PYTEST := $(BIN)/pytest -n $(WORKERS)
 
-.PHONY: help setup java run test test-fast test-workers test-all coverage check compiled test-compiled test-package test-portable package pure torture-disk bench record-conformance fuzz fuzz-rest torture torture-admin soak proto docs clean model mutants
+.PHONY: help setup java run test test-fast test-workers test-all coverage check compiled test-compiled test-package test-portable package pure torture-disk bench record-conformance audit sbom lock fuzz fuzz-rest torture torture-admin soak proto docs clean model mutants
 
 help: ## List the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-18s %s\n", $$1, $$2}'
@@ -30,11 +30,14 @@ java: ## Install Java for Spark from the system's packages where it is missing
 run: setup ## Start a broker on pulsar://localhost:6650 and http://localhost:8080, data in ./data
 	$(BIN)/magnetar standalone --conf conf/standalone.conf
 
-check: setup ## Style, types and layers
+SHIPPED := proto storage broker client spark_connector scripts
+
+check: setup ## Style, types, layers, and patterns that are unsafe
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+	$(BIN)/bandit --quiet --recursive --configfile pyproject.toml $(SHIPPED)
 
 # Workers of the broker that the tests drive.
 test test-workers: BROKER_WORKERS ?= 3
@@ -134,6 +137,27 @@ docs: setup ## Regenerate configuration.md, policies.md, rest.md and command-lin
 	$(BIN)/python -m magnetar_broker.server.admin.docs > docs/rest.md
 	$(BIN)/python -m magnetar.admin.docs > docs/command-line.md
 	PYTHONPATH=tests $(BIN)/python -m conformance.docs
+
+# What is needed for these alone is installed with the first of them.
+SUPPLY := $(VENV)/.supply-installed
+$(SUPPLY): $(STAMP)
+	$(BIN)/pip install --quiet -e '.[supply]'
+	@touch $@
+
+audit: $(SUPPLY) ## Compare the locked dependencies with published advisories (needs the network)
+	@$(BIN)/python scripts/audit.py
+
+sbom: $(SUPPLY) ## Write dist/sbom.json: what the image contains, as CycloneDX
+	@mkdir -p dist
+	$(BIN)/cyclonedx-py requirements docker/requirements.txt --pyproject pyproject.toml \
+	  --output-reproducible --output-format JSON --output-file dist/sbom.json
+
+# For the Python of the image, on both processors that it is built for.
+LOCK := $(BIN)/uv pip compile --quiet --no-header --no-annotate --generate-hashes --upgrade \
+  --python-version 3.12 --universal
+lock: $(SUPPLY) ## Choose the newest versions of all that the image contains, and write their hashes
+	$(LOCK) pyproject.toml --output-file docker/requirements.txt
+	$(LOCK) docker/build.in --output-file docker/build-requirements.txt
 
 clean: pure ## Remove everything that was built (not ./data)
 	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache .coverage dist build

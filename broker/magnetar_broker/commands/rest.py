@@ -22,8 +22,10 @@ class RestError(Exception):
 def ask(url: str, path: str, method: str = "GET", timeout_s: float = 10.0) -> Any:
     """The JSON that the broker answers, or its text if that is no JSON; `RestError` otherwise."""
     try:
+        if not url.startswith(("http://", "https://")):
+            raise ValueError("its URL begins neither with http:// nor with https://")
         request = Request(url.rstrip("/") + path, method=method)
-        with urlopen(request, timeout=timeout_s) as response:
+        with urlopen(request, timeout=timeout_s) as response:  # nosec B310: see above
             body = response.read()
     except HTTPError as error:
         raise RestError(f"{url}: {_reason(error)}") from error

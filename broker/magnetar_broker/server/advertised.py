@@ -6,7 +6,7 @@ from magnetar_broker.config import Settings
 from magnetar_broker.config.listeners import ListenerUrls, default_listener, urls_by_name
 from magnetar_broker.server.ports import PortNumbers
 
-WILDCARDS = ("0.0.0.0", "::")
+WILDCARDS = ("0.0.0.0", "::")  # nosec B104: nothing listens on these here
 
 
 def advertised_host(settings: Settings) -> str:

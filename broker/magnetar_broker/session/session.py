@@ -15,6 +15,7 @@ from magnetar_broker.base.errors import BrokerError, NotReady, as_refusal
 from magnetar_broker.broker import Broker
 from magnetar_broker.config.listeners import over_tls
 from magnetar_broker.dispatch.consumer import Consumer
+from magnetar_broker.limits.reached import ClientLimit
 from magnetar_broker.session.acks import Acks
 from magnetar_broker.session.liveness import Liveness
 from magnetar_broker.session.output import Output
@@ -28,7 +29,7 @@ from magnetar_broker.session.topic_watcher import TopicWatcher
 from magnetar_proto import PulsarApi_pb2 as pb
 from magnetar_proto.commands import FIELDS, MAX31, NO_REQUEST, decode
 from magnetar_proto.deliveries import decode_flow
-from magnetar_proto.errors import BadCommand, RemoteError
+from magnetar_proto.errors import BadCommand, FrameTooLarge, RemoteError
 from magnetar_proto.frames import FRAME_PADDING, Frame, FrameDecoder
 from magnetar_storage.world.runtime import Timer
 
@@ -218,6 +219,8 @@ class Session:
             if self._decoder.error is not None:
                 raise self._decoder.error
         except RemoteError as error:
+            if isinstance(error, FrameTooLarge):
+                self.broker.reached.count(ClientLimit.FRAME, "maxMessageSize", self.address)
             self.disconnect(f"{self.address} broke the protocol: {error}")
 
     def _publish(self, frames: list[Frame], at: int) -> int:

@@ -51,8 +51,9 @@ DAMAGED_ROWS = """SELECT CAST(key AS BLOB) FROM entries
     WHERE typeof(key) != 'text' OR crc IS NOT checksum(CAST(key AS BLOB), value, version, lease)
     LIMIT 1"""
 INSERT = "INSERT INTO entries (value, version, lease, crc, key) VALUES (?, ?, ?, ?, ?)"
+# Joined of constants: every value is a parameter.
 REPLACE = f"""{INSERT} ON CONFLICT (key) DO UPDATE SET value = excluded.value,
-    version = excluded.version, lease = excluded.lease, crc = excluded.crc"""
+    version = excluded.version, lease = excluded.lease, crc = excluded.crc"""  # nosec B608
 ADD = f"{INSERT} ON CONFLICT (key) DO NOTHING"
 UPDATE = """UPDATE entries SET value = ?, version = ?, lease = ?, crc = ?
     WHERE key = ? AND version = ?"""

@@ -11,7 +11,8 @@ from magnetar_broker.config import Settings
 SUBJECT = "broker"
 HEALTH_SECONDS = 60.0
 PATH = "/admin/v2/brokers"
-ANY = {"0.0.0.0": "127.0.0.1", "::": "[::1]"}
+# An address to compare with, which nothing listens on here.
+ANY = {"0.0.0.0": "127.0.0.1", "::": "[::1]"}  # nosec B104
 
 
 def check(settings: Settings, holder: int | None, admin_url: str | None) -> Iterator[Finding]:
