@@ -3,21 +3,26 @@
 import asyncio
 import http.client
 import ssl
+import time
 import urllib.error
 import urllib.request
-from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from email.message import Message
+from threading import Thread
 from typing import IO, Final
 from urllib.parse import urlsplit
 
 LARGEST: Final = 1 << 20
 """Bytes of a document."""
-THREADS: Final = 4
+AT_ONCE: Final = 64 << 10
 REDIRECTIONS: Final = 3
 
 
 class Fetcher:
-    """Fetches in threads of its own; those who ask for one document at one time wait together."""
+    """Fetches in threads; those who ask for one document at one time wait for one fetch together.
+
+    A thread that hangs does not hold up the end of the process, or fetches from other addresses.
+    """
 
     def __init__(
         self, connect_seconds: float, read_seconds: float, authorities: str | None = None
@@ -26,7 +31,6 @@ class Fetcher:
         self._seconds = connect_seconds + read_seconds
         self._opener = _opener(ssl.create_default_context(cafile=authorities))
         self._timeout = max(connect_seconds, read_seconds)
-        self._threads = ThreadPoolExecutor(THREADS, "magnetar-issuers")
         self._running: dict[str, asyncio.Future[bytes]] = {}
 
     async def fetch(self, url: str) -> bytes:
@@ -34,31 +38,50 @@ class Fetcher:
         running = self._running.get(url)
         if running is None:
             loop = asyncio.get_running_loop()
-            running = loop.run_in_executor(self._threads, self._fetch, url)
-            self._running[url] = running
-            running.add_done_callback(lambda done: self._ended(url, done))
+            running = self._running[url] = loop.create_future()
+            Thread(target=self._work, args=(loop, url), name="magnetar-issuer", daemon=True).start()
         try:
             return await asyncio.wait_for(asyncio.shield(running), self._seconds)
         except TimeoutError as error:
             raise OSError(f"{url} did not answer in {self._seconds:g} s") from error
 
-    def _ended(self, url: str, done: "asyncio.Future[bytes]") -> None:
-        del self._running[url]
-        if not done.cancelled():
-            done.exception()  # nobody may wait for it any more
+    def _work(self, loop: asyncio.AbstractEventLoop, url: str) -> None:
+        """Fetch in this thread, and report in the loop's."""
+        found: bytes | OSError
+        try:
+            found = self._read(url)
+        except OSError as error:
+            found = error
+        except Exception as error:  # whatever an answer makes the library raise
+            found = OSError(f"{url}: {type(error).__name__}")
+        with suppress(RuntimeError):  # the loop is closed: the process ends
+            loop.call_soon_threadsafe(self._ended, url, found)
 
-    def _fetch(self, url: str) -> bytes:
+    def _ended(self, url: str, found: bytes | OSError) -> None:
+        running = self._running.pop(url)
+        if isinstance(found, bytes):
+            running.set_result(found)
+        else:
+            running.set_exception(found)
+            running.exception()  # nobody may wait for it any more
+
+    def _read(self, url: str) -> bytes:
+        deadline = time.monotonic() + self._seconds
+        content = bytearray()
         try:
             with self._opener.open(url, timeout=self._timeout) as response:
-                content: bytes = response.read(LARGEST + 1)
+                while part := response.read1(AT_ONCE):
+                    content += part
+                    if len(content) > LARGEST:
+                        raise OSError(f"{url} has more than {LARGEST} bytes")
+                    if time.monotonic() > deadline:
+                        raise OSError(f"{url} was not read in {self._seconds:g} s")
         except urllib.error.HTTPError as error:
             error.close()
             raise OSError(f"{url} answered {error.code}") from None
         except (urllib.error.URLError, http.client.HTTPException, ValueError) as error:
             raise OSError(f"{url}: {error}") from error
-        if len(content) > LARGEST:
-            raise OSError(f"{url} has more than {LARGEST} bytes")
-        return content
+        return bytes(content)
 
 
 class _SameScheme(urllib.request.HTTPRedirectHandler):
@@ -76,6 +99,7 @@ class _SameScheme(urllib.request.HTTPRedirectHandler):
         newurl: str,
     ) -> urllib.request.Request | None:
         if urlsplit(newurl).scheme != urlsplit(req.full_url).scheme:
+            fp.close()
             raise urllib.error.URLError("it redirects to another scheme")
         return super().redirect_request(req, fp, code, msg, headers, newurl)  # type: ignore[arg-type]
 

@@ -33,7 +33,7 @@ class Renewal:
         self._is_supported = is_supported
         self._ask = ask
         self._disconnect = disconnect
-        self._is_asked = False
+        self._is_asked = self._is_over = False
         self._timer: Timer | None = None
         self._watch()
 
@@ -49,11 +49,12 @@ class Renewal:
 
     def end(self) -> None:
         """The connection is closed."""
+        self._is_over = True
         if self._timer is not None:
             self._timer.cancel()
 
     def _watch(self) -> None:
-        if self.proof.expires_at is not None:
+        if self.proof.expires_at is not None and not self._is_over:
             self._timer = self._clock.later(self._seconds, self._look)
 
     def _look(self) -> None:
