@@ -5,6 +5,7 @@ measured too.
 """
 
 import asyncio
+import ssl
 from abc import ABC, abstractmethod
 from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
@@ -209,10 +210,12 @@ def connected(port: int, owner: str | None = None) -> AbstractAsyncContextManage
 
 
 @asynccontextmanager
-async def connected_as(kind: type[C], port: int, owner: str | None) -> AsyncIterator[C]:
+async def connected_as(
+    kind: type[C], port: int, owner: str | None, tls: ssl.SSLContext | None = None
+) -> AsyncIterator[C]:
     """As `connected`, with a connection of this kind."""
     loop = asyncio.get_running_loop()
-    _, connection = await loop.create_connection(kind, "127.0.0.1", port)
+    _, connection = await loop.create_connection(kind, "127.0.0.1", port, ssl=tls)
     try:
         await connection.call(
             pb.CommandConnect(

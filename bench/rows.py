@@ -19,6 +19,7 @@ from bench.scenarios import Trial, catch_up, crash, fan_out, latency, publish, s
 from bench.scraping import scrapes
 from bench.several import Spread, deaths, publish_spread, several, share_spread
 from bench.sharing import share, share_by_key
+from bench.tls import publish_over_tls
 from bench.usage import Measures
 
 SMALL, KIB, LARGE = Shape(100), Shape(1 << 10), Shape(64 << 10)
@@ -118,6 +119,11 @@ def deduplicating(shape: Shape, entries: int) -> Row:
     measure = partial(deduplicate, shape=shape, entries=entries)
     marks = (Mark("of_plain", 0.85), PEAK)
     return Row(f"publish {shape.title} with deduplication", measure, marks, brokers=True)
+
+
+def securing(shape: Shape, entries: int) -> Row:
+    measure = partial(publish_over_tls, shape=shape, entries=entries)
+    return Row(f"publish {shape.title} over TLS", measure, (PEAK,), fresh=True, ours=True)
 
 
 def holing(shuffled: bool) -> Row:
@@ -242,6 +248,8 @@ ROWS: dict[str, Row] = {
         partial(share_by_key, shape=KEYED, entries=200_000, consumers=CONSUMERS),
         (Mark("of_shared", 0.7), PEAK),
     ),
+    "tls-100": securing(SMALL, 300_000),
+    "tls-1k": securing(KIB, 150_000),
     "dedup-100": deduplicating(SMALL, 300_000),
     "dedup-100x100": deduplicating(NUMBERED_BATCH, 20_000),
     "policy": Row(
