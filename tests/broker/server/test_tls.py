@@ -396,6 +396,36 @@ def test_files_that_cannot_be_used_prevent_the_start(
         broker.log_path.unlink()
 
 
+def test_clients_go_on_while_workers_are_restarted_one_after_another(
+    make_broker: Make, authority: Authority, server: Files, tmp_path: Path
+) -> None:
+    conf = tmp_path / "broker.conf"
+    conf.write_text("keepAliveIntervalSeconds=30\n")
+    broker = make_broker(conf=conf, **tls(server, authority, magnetarWorkers="3"))
+    client = client_of(broker, authority.trust, operation_timeout_seconds=int(HANGS_SECONDS))
+    consumers = [client.subscribe(topic, "s") for topic in TOPICS]
+    producers = [
+        client.create_producer(topic, send_timeout_millis=official.TIMEOUT_MS) for topic in TOPICS
+    ]
+    conf.write_text("keepAliveIntervalSeconds=31\n")
+    broker.reload()
+    sent = 0
+    while "all workers have the changed configuration" not in broker.log:
+        for producer in producers:
+            official.publish(producer, str(sent))
+        sent += 1
+    for consumer in consumers:
+        seen = -1
+        while seen < sent - 1:  # what was sent again may come twice, and nothing is skipped
+            message = consumer.receive(timeout_millis=official.TIMEOUT_MS)
+            number = int(message.data())
+            assert number <= seen + 1, (number, seen)
+            seen = max(seen, number)
+            consumer.acknowledge(message)
+    client.close()
+    assert "Traceback" not in broker.log, broker.log
+
+
 # Metrics ---------------------------------------------------------------------------------------
 
 
