@@ -298,6 +298,7 @@ ALSO = {
     "tail": {"published_per_s", "behind_messages", "behind_ms", "kept_up"},
     "latency": {"p50_ms", "p99_ms", "p999_ms"},
     "holes": {"holes_mib", "first_ms", "rest_per_s"},
+    "tls": {"of_plain", "cpu_of_plain"},
 }
 TINY = 0.003
 
@@ -314,6 +315,7 @@ TINY = 0.003
         ("latency", "magnetar"),
         ("holes-in-order", "magnetar"),
         ("holes-random", "magnetar"),
+        ("tls-100", "magnetar"),
         ("start", "magnetar"),
         ("start", "floor"),
     ],
