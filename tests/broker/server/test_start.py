@@ -52,3 +52,14 @@ def test_what_only_requests_need_is_loaded_before_a_fork_else_with_the_first_req
     )
     ran = subprocess.run([sys.executable, "-c", program], stdout=subprocess.PIPE, check=True)
     assert ran.stdout.decode().split() == [str(are_loaded)] * 2
+
+
+@pytest.mark.daemon
+@pytest.mark.parametrize("module", ["daemon", "controller", "worker", "authentication"])
+def test_libraries_of_authentication_are_loaded_where_it_is_on_only(module: str) -> None:
+    program = (
+        f"import sys, magnetar_broker.server.{module}; print(*("
+        "name for name in ('jwt', 'cryptography', 'passlib') if name in sys.modules))"
+    )
+    ran = subprocess.run([sys.executable, "-c", program], stdout=subprocess.PIPE, check=True)
+    assert not ran.stdout.split()

@@ -45,6 +45,7 @@ OPENED = (
 )
 """Packages of Java's own that it looks into."""
 METADATA = "org.apache.pulsar.metadata.bookkeeper.PulsarMetadata"
+OWN_CREDENTIALS = "brokerClientAuthenticationParameters"
 PROPERTIES = {
     "java.net.preferIPv4Stack": "true",
     "jute.maxbuffer": "10485760",
@@ -196,13 +197,19 @@ class RunningPulsar:
     def _is_healthy(self) -> bool:
         url = f"http://127.0.0.1:{self.http_port}/admin/v2/brokers/health"
         try:
-            with urllib.request.urlopen(url, timeout=5) as answer:
+            with urllib.request.urlopen(self._asking(url), timeout=5) as answer:
                 return bool(answer.read() == b"ok")
-        except urllib.error.HTTPError as error:
-            # Requests are authenticated: the port opens when everything else has started.
-            return error.code == 401 and self.settings.get("authenticationEnabled") == "true"
         except (urllib.error.URLError, ConnectionError, TimeoutError):
             return False  # not yet
+
+    def _asking(self, url: str) -> urllib.request.Request:
+        """A request with the token of the original's own client, if it has one."""
+        asking = urllib.request.Request(url)
+        kind, _, token = self.settings.get(OWN_CREDENTIALS, "").partition(":")
+        if kind == "token":
+            asking.add_header("Authorization", f"Bearer {token}")
+            asking.add_header("X-Pulsar-Auth-Method-Name", "token")
+        return asking
 
 
 def _end(pid: int, number: signal.Signals) -> None:
