@@ -18,6 +18,7 @@ class ChunkedEntry(Entry):
         self.ack_set = ()
         self.source = last.source
         self.metadata = last.metadata
+        self.is_chunk = False
         self.chunks = [chunk.position for chunk in chunks]
         self._payload = b"".join([chunk.payload() for chunk in chunks])
 

@@ -158,7 +158,7 @@ class Entry:
     """What the broker stores and delivers as one: a message, or a batch of them."""
 
     __slots__ = (
-        "_body_start", "_data", "ack_set", "entry", "ledger", "metadata", "partition",
+        "_body_start", "_data", "ack_set", "entry", "is_chunk", "ledger", "metadata", "partition",
         "redelivery_count", "source", "topic",
     )  # fmt: skip
 
@@ -192,6 +192,8 @@ class Entry:
         count = self.metadata.num_messages_in_batch
         if not 0 < count <= MAX_BATCH_MESSAGES:  # it would become a number of permits
             raise self.unreadable(f"has no readable metadata: a batch of {count} messages")
+        self.is_chunk = self.metadata.num_chunks_from_msg > 1
+        """Whether it is a part of a larger message."""
 
     @property
     def position(self) -> tuple[int, int]:
@@ -218,11 +220,6 @@ class Entry:
         """How many messages the broker counts for it."""
         return self.unacked.bit_count() if self.ack_set else self.metadata.num_messages_in_batch
 
-    @property
-    def is_chunk(self) -> bool:
-        """Whether it is a part of a larger message."""
-        return self.metadata.num_chunks_from_msg > 1
-
     def payload(self) -> bytes:
         """What is behind the metadata, as it is stored."""
         return self._data[self._body_start :]
@@ -232,7 +229,7 @@ class Entry:
         metadata = self.metadata
         if metadata.encryption_keys:
             raise self.unreadable("is encrypted, and this client has no keys")
-        if self.is_chunk and not self.chunks:
+        if self.is_chunk:
             raise self.unreadable("is part of a chunked message, which is not joined here")
         payload = self.payload()
         if metadata.compression == pb.NONE:

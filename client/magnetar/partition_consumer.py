@@ -91,6 +91,7 @@ class PartitionConsumer(Generic[T]):
             self._acks_confirmed,
         )
         self.redelivering = Redelivering(self)
+        self._may_give_up = subscription.dead_letter is not None
         if subscription.ack_timeout_s is not None and joins:
             inbox.on_taken(self, self.redelivering.taken)
 
@@ -294,7 +295,7 @@ class PartitionConsumer(Generic[T]):
         except Unreadable as error:
             self._unreadable_rcvd(error, position, entry_permits)
             return
-        if items and self.redelivering.gives_up(items):
+        if self._may_give_up and items and self.redelivering.gives_up(items):
             items = []
         permits = sum(item.permits for item in items)
         self._queued_permits += permits
@@ -318,9 +319,10 @@ class PartitionConsumer(Generic[T]):
     def _unseen(self, entry: Entry) -> list[T]:
         """What the entry holds, without what lies before the start or was received before."""
         if not self._resuming.is_on:
-            if entry.is_batch:
+            items = self._unpack(entry)
+            if self._joiner is not None and items and items[0].batch_index >= 0:
                 self._tracker.delivered(entry)
-            return self._unpack(entry)
+            return items
         if self._resuming.is_seen(entry):
             return []
         items = self._unpack(entry)

@@ -3,7 +3,7 @@
 import asyncio
 import time
 from collections import deque
-from collections.abc import Generator, Sequence
+from collections.abc import Generator
 from dataclasses import dataclass
 from typing import Any
 
@@ -109,6 +109,7 @@ class PartitionProducer:
         self._partition = partition
         self._options = options
         self._limits = options.batching
+        self._by_key = options.key_batching
         self._loop = asyncio.get_running_loop()
         self._attachment = Attachment(pool, settings, topic, self._register, self._end)
         self._sender: Sender | None = None
@@ -170,7 +171,7 @@ class PartitionProducer:
         if not self.has_room():
             raise QueueFull(f"{self._pending_messages} messages to {self.topic} have no receipt")
         alone = rides_alone(message)
-        if self._options.key_batching and not alone:
+        if self._by_key and not alone:
             return self._add_keyed(message)
         if alone or not self._batch.has_room(message, self._limits):
             self.send_batch_now()
@@ -297,7 +298,7 @@ class PartitionProducer:
         self._release(batch)
         self.last_sequence_id = pending.highest_sequence_id
         batch.done.set_result((ledger, entry))
-        if not self._pending and not self.is_between_batches():
+        if not self._pending and (self._batch.messages or self._keyed):
             self.send_batch_now()
 
     def send_error_rcvd(self, connection: Connection, refusal: pb.CommandSendError) -> None:
@@ -400,35 +401,37 @@ class PartitionProducer:
         ids = batch.ids(self._next_sequence_id) if batch.has_ids else ()
         first = ids[0] if ids else self._next_sequence_id
         highest = ids[-1] if ids else first + len(batch.messages) - 1
+        limit = self._max_message_size
         try:
-            frames = self._frames(sender, batch, first, now_ms, ids)
+            frame = sender.encode(batch.messages, first, now_ms, limit, ids)
         except MessageTooLarge as error:
-            self._reject(batch, error)
-            return
+            frames = self._chunks(sender, batch, first, now_ms)
+            if not frames:
+                self._reject(batch, error)
+                return
+        else:
+            frames = [frame]
         self._next_sequence_id = highest + 1
         deadline_s = self._loop.time() + self._options.send_timeout_s
         connection = registered_on or self._attachment.connection
-        last = frames[-1]
+        left = len(frames)
         for frame in frames:
-            self._pending.append(
-                _Pending(frame, first, highest, batch, deadline_s, is_last=frame is last)
-            )
+            left -= 1
+            self._pending.append(_Pending(frame, first, highest, batch, deadline_s, left == 0))
             if connection is not None:
                 connection.write(frame)
         if self._expiry is None:
             self._expiry = self._loop.call_at(deadline_s, self._expire)
 
-    def _frames(
-        self, sender: Sender, batch: Batch, first: int, now_ms: int, ids: Sequence[int]
-    ) -> list[bytes]:
-        limit = self._max_message_size
+    def _chunks(self, sender: Sender, batch: Batch, first: int, now_ms: int) -> list[bytes]:
+        """The frames of a message that is too large for one; none if it may not be sent so."""
+        if not self._options.chunking or len(batch.messages) > 1:
+            return []
+        limits = ChunkLimits(self._max_message_size, self._options.max_chunk_bytes)
         try:
-            return [sender.encode(batch.messages, first, now_ms, limit, ids)]
+            return sender.encode_chunks(batch.messages[0], first, now_ms, limits)
         except MessageTooLarge:
-            if not self._options.chunking or len(batch.messages) > 1:
-                raise
-        limits = ChunkLimits(limit, self._options.max_chunk_bytes)
-        return sender.encode_chunks(batch.messages[0], first, now_ms, limits)
+            return []
 
     def _is_first(self, sequence_id: int) -> bool:
         if not self._pending:

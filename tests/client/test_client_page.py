@@ -1,0 +1,63 @@
+"""The snippets of docs/client.md do what the page states."""
+
+import ast
+import asyncio
+import inspect
+import io
+import re
+from collections.abc import Callable
+from contextlib import redirect_stdout
+from pathlib import Path
+
+import magnetar
+from magnetar import api
+from running_broker import RunningBroker
+
+ROOT = Path(__file__).resolve().parents[2]
+PAGE = (ROOT / "docs" / "client.md").read_text()
+SERVICE_URL = "pulsar://localhost:6650"
+OUTPUT = re.compile(r"^# -> (.+)$", re.MULTILINE)
+TIMEOUT_S = 120.0
+
+
+async def test_the_snippets_run_and_print_the_documented_output(
+    make_broker: Callable[..., RunningBroker],
+) -> None:
+    broker = make_broker()
+    namespace: dict[str, object] = {}
+    snippets = re.findall(r"^```python\n(.*?)^```$", PAGE, re.DOTALL | re.MULTILINE)
+    assert len(snippets) > 8
+    try:
+        async with asyncio.timeout(TIMEOUT_S):
+            for snippet in snippets:
+                code = compile(
+                    snippet.replace(SERVICE_URL, broker.service_url),
+                    snippet, "exec", ast.PyCF_ALLOW_TOP_LEVEL_AWAIT,
+                )  # fmt: skip
+                with redirect_stdout(io.StringIO()) as printed:
+                    running = eval(code, namespace)
+                    if inspect.isawaitable(running):
+                        await running
+                assert printed.getvalue().splitlines() == OUTPUT.findall(snippet), snippet
+    finally:
+        client = namespace.get("client")
+        if isinstance(client, magnetar.Client):
+            await client.close()
+
+
+def test_what_is_public_is_documented() -> None:
+    for name in api.__all__:
+        public = getattr(api, name)
+        if not inspect.isclass(public):
+            continue
+        assert (public.__doc__ or "").strip(), name
+        for attribute, value in vars(public).items():
+            is_own = inspect.isfunction(value) or isinstance(value, property)
+            if is_own and not attribute.startswith("_") and public in OF_APPLICATIONS:
+                function = value.fget if isinstance(value, property) else value
+                assert function is not None and function.__doc__, f"{name}.{attribute}"
+
+
+OF_APPLICATIONS = (
+    magnetar.Client, magnetar.Consumer, magnetar.Producer, magnetar.Reader, magnetar.TableView,
+)  # fmt: skip
