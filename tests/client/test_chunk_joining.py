@@ -1,5 +1,6 @@
 """Chunks of messages, in every order in which they may come."""
 
+from magnetar.acks import AckTracker
 from magnetar.chunk_joining import ChunkJoiner
 from magnetar.messages import Entry
 from magnetar_proto import PulsarApi_pb2 as pb
@@ -27,6 +28,9 @@ def test_chunks_of_two_messages_may_alternate() -> None:
         (b"a0a1", (1, 2)), (b"b0b1", (1, 3)),
     ]  # fmt: skip
     assert first.chunks == [(1, 0), (1, 2)]
+    acks = AckTracker()
+    acks.ack(first.messages())
+    assert acks.take() == [(1, 0, ()), (1, 2, ())]
     assert not len(joiner)
 
 

@@ -7,6 +7,7 @@ model-based test finds them shows what it is worth.
 from mutants.admin_faults import ADMIN_FAULTS
 from mutants.authentication_faults import AUTHENTICATION_FAULTS
 from mutants.balance_faults import BALANCE_FAULTS
+from mutants.client_faults import CLIENT_FAULTS
 from mutants.command_line_faults import COMMAND_LINE_FAULTS
 from mutants.directory_faults import DIRECTORY_FAULTS
 from mutants.fault import Fault
@@ -350,6 +351,7 @@ FAULTS: tuple[Fault, ...] = (
     *NAMES_FAULTS,
     *HAND_OVER_FAULTS,
     *PAGE_FAULTS,
+    *CLIENT_FAULTS,
     *COMMAND_LINE_FAULTS,
     *BALANCE_FAULTS,
     *MOVED_FAULTS,

@@ -1,0 +1,47 @@
+"""Faults of the asyncio client: messages lost, mixed, or delivered again without need."""
+
+from mutants.fault import Fault
+
+JOINING = "client/magnetar/chunk_joining.py"
+REDELIVERY = "client/magnetar/redelivery.py"
+CHUNKS = ("tests/client/test_chunk_joining.py",)
+DUE = ("tests/client/test_redelivery.py",)
+AGAIN = ("tests/client/test_consumer_again.py",)
+
+CLIENT_FAULTS: tuple[Fault, ...] = (
+    Fault(
+        JOINING,
+        "a message with a gap counts as complete",
+        "about.chunk_id > len(pending.chunks) or ",
+        "",
+        CHUNKS,
+    ),
+    Fault(
+        JOINING,
+        "the chunks of two messages of one name are mixed",
+        "        if about.chunk_id == 0:\n",
+        "        if about.chunk_id == 0 and about.uuid not in self._pending:\n",
+        CHUNKS,
+    ),
+    Fault(
+        "client/magnetar/acks.py",
+        "of a chunked message only the last chunk is acknowledged",
+        "self._whole.update(entry.chunks)",
+        "self._whole.add(entry.position)",
+        CHUNKS,
+    ),
+    Fault(
+        REDELIVERY,
+        "a message is delivered again before its time",
+        "tick = ceil(due_s / self._tick_s)",
+        "tick = int(due_s / self._tick_s)",
+        DUE,
+    ),
+    Fault(
+        "client/magnetar/partition_consumer.py",
+        "an acknowledgement that waits for others is overtaken by the request to deliver again",
+        "        self.acking.send()\n        command = pb.CommandRedeliver",
+        "        command = pb.CommandRedeliver",
+        AGAIN,
+    ),
+)
