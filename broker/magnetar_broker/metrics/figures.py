@@ -132,8 +132,7 @@ class Times(NamedTuple):
 NOT_YET = Times()
 
 
-@dataclass(frozen=True, slots=True)
-class SubscriptionFigures:
+class SubscriptionFigures(NamedTuple):
     """One subscription; None where a figure is unknown or does not apply to its type."""
 
     name: str
@@ -174,8 +173,7 @@ class Quotas(NamedTuple):
 NO_QUOTAS = Quotas()
 
 
-@dataclass(frozen=True, slots=True)
-class TopicFigures:
+class TopicFigures(NamedTuple):
     """One loaded topic."""
 
     name: str

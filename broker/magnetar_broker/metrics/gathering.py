@@ -5,7 +5,8 @@ then is used again: see `base/traffic.py: Traffic.changed` and `_is_same`.
 """
 
 import logging
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
 from math import inf
 from operator import add
 from typing import NamedTuple
@@ -37,6 +38,7 @@ from magnetar_broker.topic.non_persistent_subscriptions import NonPersistentSubs
 from magnetar_broker.topic.topic import Topic
 from magnetar_proto.names import TopicName
 from magnetar_storage.errors import StorageError
+from magnetar_storage.log.log import Log
 from magnetar_storage.log.log_record import LogRecord
 
 logger = logging.getLogger(__name__)
@@ -51,7 +53,7 @@ QUIET = (
 """Reasons that end only with a change that the topic reports; others may end with time, or with
 what happens to a connection or another topic."""
 FULL = (Blocker.UNACKED_SUBSCRIPTION, Blocker.UNACKED_BROKER)
-SAME, COMPARED, GATHERED = 1, 10, 30
+SAME, COMPARED, GATHERED = 1, 10, 20
 """What looking at a topic costs, and for each subscription: in units of about a microsecond."""
 PAUSE_AFTER = 900
 """Such units after which the loop is left to others."""
@@ -59,7 +61,10 @@ SERIES_OF_TOPIC, SERIES_OF_SUBSCRIPTION, SERIES_OF_PRODUCER, SERIES_OF_CONSUMER 
 """How many series the page has for each, about."""
 NOTHING: Totals = (0, 0, 0, 0)
 
-Waiting = tuple[tuple[str, int, int], ...]
+Pause = Callable[[], Awaitable[None]]
+State = tuple[Blocker | None, int, int]
+States = tuple[State, ...]
+NO_STATE: State = (None, 0, 0)
 
 
 class Detail(NamedTuple):
@@ -87,25 +92,38 @@ class _Choice:
         )
         self._left: float = settings.magnetar_max_metric_series or inf
 
-    def next(self, topic: AnyTopic) -> Detail:
-        """What is shown of the next topic."""
-        if not self.by_topic:
-            return IN_SUMS
-        series = _series_of(topic, self._detail)
-        if series > self._left:
+    def next(self, series: int) -> Detail:
+        """What is shown of the next topic, which would have so many series."""
+        if series > self._left or not self.by_topic:
             return IN_SUMS
         self._left -= series
         return self._detail
 
+    def series_of(self, topic: AnyTopic) -> int:
+        """How many series would show the topic, about."""
+        series = SERIES_OF_TOPIC + SERIES_OF_SUBSCRIPTION * len(topic.subscriptions)
+        if self._detail.producers:
+            series += SERIES_OF_PRODUCER * len(topic.producers)
+        if self._detail.consumers:
+            consumers = sum(len(one.consumers) for one in topic.subscriptions.values())
+            series += SERIES_OF_CONSUMER * consumers
+        return series
 
-class _Seen(NamedTuple):
+
+@dataclass(slots=True)
+class _Seen:
     """A topic as it was at the last scrape."""
 
+    log: Log | None
+    """None of a non-persistent topic."""
     record: LogRecord | None
     waits: int
-    waiting: Waiting | None
+    waiting: States | None
     """Why its subscriptions deliver nothing, if that may change by itself; () if it cannot, None if
     the figures depend on even more."""
+    cost: int
+    """What comparing it costs."""
+    series: int
     detail: Detail
     figures: TopicFigures
 
@@ -113,8 +131,10 @@ class _Seen(NamedTuple):
 class Gatherer:
     """Gathers figures; one at a time."""
 
-    def __init__(self, broker: Broker) -> None:
+    def __init__(self, broker: Broker, pause: Pause | None = None) -> None:
+        """`pause` leaves the loop to others for a while; without it a timer does."""
         self._broker = broker
+        self._pause = pause or Pace(broker.engine.clock, 0).after
         self._other_totals: dict[str, Totals] = {}
 
     async def gather(
@@ -128,18 +148,25 @@ class Gatherer:
         """
         broker, settings = self._broker, self._broker.settings
         choice = _Choice(settings)
-        pace = Pace(broker.engine.clock, 0)
         shown: list[TopicFigures] = []
         others: list[TopicFigures] = []
         used = 0
-        for topic in list(broker.topics):
-            detail = choice.next(topic)
-            figures, cost = await self._of(topic, detail)
-            (shown if detail.alone or not choice.by_topic else others).append(figures)
-            used += cost * (1 + len(topic.subscriptions))
+        for topic in broker.topics:
+            traffic = topic.traffic
+            seen = traffic.seen if isinstance(traffic.seen, _Seen) else None
+            is_same = seen is not None and not traffic.changed and _is_same(topic, seen)
+            series = seen.series if seen is not None and is_same else choice.series_of(topic)
+            detail = choice.next(series)
+            if seen is not None and is_same and seen.detail == detail:
+                used += seen.cost
+            else:
+                before = NOTHING if seen is None else seen.figures.load.totals
+                seen = await self._look_at(topic, series, detail, before)
+                used += GATHERED * (1 + len(topic.subscriptions))
+            (shown if detail.alone or not choice.by_topic else others).append(seen.figures)
             if used >= PAUSE_AFTER:
                 used = 0
-                await pace.after()
+                await self._pause()
                 if not is_wanted():
                     break
         else:  # Before the end it is not known which namespaces have other topics.
@@ -172,23 +199,21 @@ class Gatherer:
             split_partitions=settings.split_topic_and_partition_label_in_prometheus,
         )
 
-    async def _of(self, topic: AnyTopic, detail: Detail) -> tuple[TopicFigures, int]:
-        """The figures of a topic, and what that cost."""
-        traffic = topic.traffic
-        seen, before = traffic.seen, NOTHING
-        if isinstance(seen, _Seen):
-            if not traffic.changed and seen.detail == detail and _is_same(topic, seen):
-                return seen.figures, COMPARED if seen.waiting else SAME
-            before = seen.figures.load.totals
+    async def _look_at(self, topic: AnyTopic, series: int, detail: Detail, before: Totals) -> _Seen:
+        """Gather the figures of a topic, which had these totals at the last scrape."""
         # First: what changes while this waits for something is looked at by the next scrape.
-        traffic.changed = False
-        waits, waiting = _waits_of(topic), _waiting_of(topic)
-        record = topic.log.record if isinstance(topic, Topic) else None
-        figures = await _topic(topic, detail)
+        topic.traffic.changed = False
+        log = topic.log if isinstance(topic, Topic) else None
+        record = None if log is None else log.record
+        waits, states = _waits_of(topic), _states_of(topic)
+        waiting = _waiting_of(topic, states)
+        figures = await _topic(topic, detail, states)
         if not detail.alone:
             self._count_other(figures, before)
-        traffic.seen = _Seen(record, waits, waiting, detail, figures)
-        return figures, GATHERED
+        cost = (COMPARED if waiting else SAME) * (1 + len(topic.subscriptions))
+        seen = _Seen(log, record, waits, waiting, cost, series, detail, figures)
+        topic.traffic.seen = seen
+        return seen
 
     def _count_other(self, figures: TopicFigures, before: Totals) -> None:
         """Add what a topic that is not shown has counted since the last scrape."""
@@ -212,10 +237,10 @@ class Gatherer:
 def _is_same(topic: AnyTopic, seen: _Seen) -> bool:
     """Whether the figures of a topic that reports no change are still the same."""
     return (
-        (not isinstance(topic, Topic) or topic.log.record is seen.record)
+        (seen.log is None or seen.log.record is seen.record)
         and (topic.rates is None or _waits_of(topic) == seen.waits)
         and seen.waiting is not None
-        and (not seen.waiting or _waiting_of(topic) == seen.waiting)
+        and (not seen.waiting or _waiting_of(topic, _states_of(topic)) == seen.waiting)
     )
 
 
@@ -223,48 +248,37 @@ def _waits_of(topic: AnyTopic) -> int:
     return 0 if topic.rates is None else topic.rates.publish_waits
 
 
-def _waiting_of(topic: AnyTopic) -> Waiting | None:
+def _states_of(topic: AnyTopic) -> States:
+    """Why each subscription delivers nothing, up to where it has read, and what is in replay."""
+    if not isinstance(topic, Topic):
+        return (NO_STATE,) * len(topic.subscriptions)
+    return tuple(
+        (dispatcher.blocker(), dispatcher.read_offset, dispatcher.in_replay)
+        for dispatcher in (one.dispatcher for one in topic.subscriptions.values())
+    )
+
+
+def _waiting_of(topic: AnyTopic, states: States) -> States | None:
     """See `_Seen.waiting`."""
     if not isinstance(topic, Topic):
         return ()
     if topic.delays.waiting or topic.compactions is not None:
         return None
-    waiting = tuple(
-        (dispatcher.blocker(), dispatcher.read_offset, dispatcher.in_replay)
-        for dispatcher in (one.dispatcher for one in topic.subscriptions.values())
-    )
-    return () if all(reason in QUIET for reason, _, _ in waiting) else waiting
+    return () if all(reason in QUIET for reason, _, _ in states) else states
 
 
-def _series_of(topic: AnyTopic, detail: Detail) -> int:
-    """How many series show the topic, about."""
-    series = SERIES_OF_TOPIC + SERIES_OF_SUBSCRIPTION * len(topic.subscriptions)
-    if detail.producers:
-        series += SERIES_OF_PRODUCER * len(topic.producers)
-    if detail.consumers:
-        consumers = sum(len(one.consumers) for one in topic.subscriptions.values())
-        series += SERIES_OF_CONSUMER * consumers
-    return series
-
-
-async def _topic(topic: AnyTopic, detail: Detail) -> TopicFigures:
+async def _topic(topic: AnyTopic, detail: Detail, states: States) -> TopicFigures:
     present: list[Subscription | NonPersistentSubscription] = [*topic.subscriptions.values()]
-    subscriptions = tuple([await _subscription(topic.name, one, detail) for one in present])
-    rate_in, throughput_in, rate_out, throughput_out = topic.meter.rates
-    load = _added(subscriptions)._replace(
-        topics=1,
-        producers=len(topic.producers),
-        rate_in=rate_in,
-        throughput_in=throughput_in,
-        rate_out=rate_out,
-        throughput_out=throughput_out,
-        storage_bytes=topic.log.size if isinstance(topic, Topic) else 0,
-        publish_waits=_waits_of(topic),
+    subscriptions = tuple(
+        [
+            await _subscription(topic.name, one, state, detail)
+            for one, state in zip(present, states, strict=True)
+        ]
     )
     return TopicFigures(
         str(topic.name),
         topic.name.namespace_name,
-        load.with_totals(topic.totals()),
+        _load_of(topic, subscriptions),
         subscriptions if detail.alone else (),
         topic.compactions if isinstance(topic, Topic) else None,
         _producers(topic) if detail.producers else (),
@@ -273,14 +287,15 @@ async def _topic(topic: AnyTopic, detail: Detail) -> TopicFigures:
     )
 
 
-def _added(subscriptions: tuple[SubscriptionFigures, ...]) -> Load:
-    """What the subscriptions of a topic have together."""
+def _load_of(topic: AnyTopic, subscriptions: tuple[SubscriptionFigures, ...]) -> Load:
+    """The figures of a topic, and what its subscriptions have together."""
     consumers = unacked = in_replay = 0
     redelivered = acked = expired = 0.0
     backlog: int | None = 0
     delayed: int | None = 0
     size: int | None = 0
     oldest_ms: float | None = inf
+    rate_in, throughput_in, rate_out, throughput_out = topic.meter.rates
     for one in subscriptions:
         consumers += one.consumers
         redelivered += one.rates.redelivered
@@ -297,33 +312,46 @@ def _added(subscriptions: tuple[SubscriptionFigures, ...]) -> Load:
             size = max(size, known.size)
         oldest_ms = None if ms is None or oldest_ms is None else min(oldest_ms, ms)
     return Load(
-        subscriptions=len(subscriptions),
-        consumers=consumers,
-        rate_redelivered=redelivered,
-        rate_acked=acked,
-        rate_expired=expired,
-        unacked=unacked,
-        in_replay=in_replay,
-        backlog=backlog,
-        delayed=delayed,
-        backlog_bytes=size,
-        oldest_ms=oldest_ms,
+        1,
+        len(subscriptions),
+        len(topic.producers),
+        consumers,
+        rate_in,
+        throughput_in,
+        rate_out,
+        throughput_out,
+        redelivered,
+        acked,
+        expired,
+        *topic.totals(),
+        topic.log.size if isinstance(topic, Topic) else 0,
+        _waits_of(topic),
+        unacked,
+        in_replay,
+        backlog,
+        delayed,
+        size,
+        oldest_ms,
     )
 
 
 async def _subscription(
-    topic: TopicName, subscription: Subscription | NonPersistentSubscription, detail: Detail
+    topic: TopicName,
+    subscription: Subscription | NonPersistentSubscription,
+    state: State,
+    detail: Detail,
 ) -> SubscriptionFigures:
     backlog = await _backlog(topic, subscription)
     consumers = list(subscription.consumers)
-    unacked = blocked = in_replay = messages_out = bytes_out = blocker = dropped = None
+    unacked = blocked = in_replay = messages_out = bytes_out = dropped = None
     expired = throttled = None
+    blocker, _, replayed = state
     times = NOT_YET
     oldest_ms: float | None = inf
     if isinstance(subscription, Subscription):
         dispatcher = subscription.dispatcher
         messages_out, bytes_out = subscription.sent()
-        in_replay, blocker = dispatcher.in_replay, dispatcher.blocker()
+        in_replay = replayed
         expired, throttled = subscription.messages_expired, subscription.throttled
         times = Times(
             subscription.last_expired_ms,

@@ -11,6 +11,7 @@ from magnetar_broker.metrics.journal import JournalFigures, JournalStats
 from magnetar_broker.metrics.loop import LoopFigures, LoopStats
 from magnetar_broker.metrics.tls import TlsFigures
 from magnetar_broker.server.admin.metrics_page import Page, Wanted, gradually
+from magnetar_broker.server.turns import Turns
 
 
 class Advertised(Protocol):
@@ -36,7 +37,8 @@ class BrokerPage:
         """`is_joined` for a page that is joined with those of other processes."""
         self._tls = tls
         self._broker = broker
-        self._gatherer = Gatherer(broker)
+        self._turns = Turns()
+        self._gatherer = Gatherer(broker, self._turns.pause)
         self._advertised = advertised
         self._journal = journal
         self._loop = loop
@@ -49,7 +51,8 @@ class BrokerPage:
         parts, process, tls = await asyncio.to_thread(
             _begin, figures, journal, loop, self._is_joined, self._tls()
         )
-        page = [process, tls, *await gradually(parts, self._broker.engine.clock, is_wanted)]
+        clock = self._broker.engine.clock
+        page = [process, tls, *await gradually(parts, clock, is_wanted, self._turns.pause)]
         return page if is_wanted() else None
 
 

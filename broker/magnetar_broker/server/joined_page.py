@@ -25,6 +25,7 @@ from magnetar_broker.metrics.tls import TlsFigures
 from magnetar_broker.server.admin.metrics_page import Page, Wanted, gradually
 from magnetar_broker.server.children import name_of
 from magnetar_broker.server.linked_page import page_of
+from magnetar_broker.server.turns import Turns
 from magnetar_storage.world.runtime import Clock
 
 
@@ -54,6 +55,7 @@ class JoinedPage:
         self._loop = loop
         self._clock = clock
         self._reached = reached
+        self._turns = Turns()
         self._numbers = count(1)
 
     async def make(self, is_wanted: Wanted) -> Page | None:
@@ -79,5 +81,5 @@ class JoinedPage:
         )
         joined = join({**answered, name_of(None): own})
         known = of_workers(self._cluster, len(answered), self._workers)
-        page = [known, *await gradually(joined, self._clock, is_wanted)]
+        page = [known, *await gradually(joined, self._clock, is_wanted, self._turns.pause)]
         return page if is_wanted() else None

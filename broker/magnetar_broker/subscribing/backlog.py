@@ -44,9 +44,11 @@ class BacklogCounter:
         first, end = self._bounds()
         if first >= end:
             return NOTHING
+        size = sum(share.size for share in self._shares(first, end))
+        if self._cursor.is_plain and not delayed:  # as most are
+            return Backlog(await self._backlog.sum([(first, end, 0)]), end - first, size)
         acked = self._cursor.acked
-        entries = self.entries()
-        size = self.size()
+        entries = end - first - acked.count(first, end)
         messages = await self._backlog.sum(list(_missing(acked, first, end)))
         messages -= await self._acked_in_part(first, end)
         late = 0
@@ -129,11 +131,11 @@ class BacklogCounter:
 
     def size(self) -> int:
         """Bytes of what is not acknowledged, by the mean entry size of each segment."""
-        return sum(share.size for share in self._shares())
+        return sum(share.size for share in self._shares(*self._bounds()))
 
     def offset_leaving(self, size: int) -> int:
         """The first offset from which on no more than `size` of these bytes are left."""
-        for share in reversed(list(self._shares())):
+        for share in reversed(list(self._shares(*self._bounds()))):
             if share.size > size:
                 return self._leaving(share, size * share.held // share.total)
             size -= share.size
@@ -150,9 +152,8 @@ class BacklogCounter:
                 low = middle + 1
         return low
 
-    def _shares(self) -> "Iterator[Share]":
-        """What is not acknowledged, segment by segment."""
-        first, end = self._bounds()
+    def _shares(self, first: int, end: int) -> "Iterator[Share]":
+        """What is not acknowledged between these bounds, segment by segment."""
         log, base = self._log, self._log.first_offset
         for segment in log.segments:
             stop = log.segment_end(base)

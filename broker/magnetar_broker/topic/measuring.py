@@ -74,7 +74,6 @@ class Consuming(NamedTuple):
 def consuming(subscription: AnySubscription) -> Consuming:
     """The rates of a subscription, those of consumers that have left included."""
     messages, size, redelivered, acked, chunks, last = subscription.meter.rates
-    rates = Consuming(messages, size, redelivered, acked, chunks)
     if isinstance(subscription, Subscription):
-        return rates._replace(expired=last)
-    return rates._replace(dropped=last)
+        return Consuming(messages, size, redelivered, acked, chunks, last)
+    return Consuming(messages, size, redelivered, acked, chunks, 0.0, last)

@@ -75,7 +75,7 @@ def topics(draw: st.DrawFn) -> TopicFigures:
     )
     name = f"persistent://{namespace}/{draw(LABELS)}{draw(NUMBERS)}"
     compacted = draw(st.none() | st.just(CompactionFigures(1, 2, 3, 4, 5)))
-    one = replace(SUBSCRIPTION, name=draw(LABELS), consumers=draw(NUMBERS))
+    one = SUBSCRIPTION._replace(name=draw(LABELS), consumers=draw(NUMBERS))
     return TopicFigures(name, namespace, load, (one,), compacted)
 
 
@@ -256,7 +256,7 @@ def test_rules(name: str, kind: str, rule: Rule) -> None:
 
 def test_topics_that_are_shown_in_sums_are_summed_over_the_processes() -> None:
     def of(number: int, messages: int) -> list[bytes]:
-        others = (replace(topic(number), load=Load(topics=1, backlog=number, rate_in=2.5)),)
+        others = (topic(number)._replace(load=Load(topics=1, backlog=number, rate_in=2.5)),)
         totals = {"t/n": (messages, 0, messages, 0)}
         return simple(number, topics=(), others=others, other_totals=totals)
 

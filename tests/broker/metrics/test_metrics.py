@@ -152,7 +152,7 @@ def test_a_subscription_has_its_own_series() -> None:
 def test_metrics_of_a_compacted_topic() -> None:
     assert "pulsar_compaction_succeed_count" not in samples(FIGURES)
     done = CompactionFigures(succeeded=2, failed=1, duration_ms=40, entries=5, size=500)
-    page = samples(replace(FIGURES, topics=(replace(FIGURES.topics[0], compactions=done),)))
+    page = samples(replace(FIGURES, topics=(FIGURES.topics[0]._replace(compactions=done),)))
     for name, value in {
         "succeed_count": 2,
         "failed_count": 1,
@@ -165,11 +165,11 @@ def test_metrics_of_a_compacted_topic() -> None:
 
 def test_metrics_of_backlog_quotas() -> None:
     assert "pulsar_storage_backlog_quota_limit" not in samples(FIGURES)
-    limited = replace(FIGURES.topics[0], quotas=Quotas(size=1000))
+    limited = FIGURES.topics[0]._replace(quotas=Quotas(size=1000))
     page = samples(replace(FIGURES, topics=(limited,)))
     assert page["pulsar_storage_backlog_quota_limit"] == [(BY_TOPIC, 1000)]
     assert "pulsar_storage_backlog_quota_limit_time" not in page
-    limited = replace(limited, quotas=Quotas(size=0, age=60))
+    limited = limited._replace(quotas=Quotas(size=0, age=60))
     page = samples(replace(FIGURES, topics=(limited,)))
     assert page["pulsar_storage_backlog_quota_limit"] == [(BY_TOPIC, 0)]
     assert page["pulsar_storage_backlog_quota_limit_time"] == [(BY_TOPIC, 60)]
@@ -226,8 +226,8 @@ def test_namespaces_add_their_topics_up() -> None:
 
 
 def test_what_is_not_known_is_not_there() -> None:
-    unknown = replace(
-        SUBSCRIPTION, backlog=None, unacked=None, in_replay=None, messages_out=None, bytes_out=None
+    unknown = SUBSCRIPTION._replace(
+        backlog=None, unacked=None, in_replay=None, messages_out=None, bytes_out=None
     )
     topics = (
         TopicFigures(TOPIC, "public/default", LOAD._replace(backlog=None), (unknown,)),
@@ -293,7 +293,7 @@ def test_each_name_is_declared_once() -> None:
 
 @given(st.text(st.characters(exclude_categories=["Cs"]), min_size=1))
 def test_any_name_survives_as_a_label(text: str) -> None:
-    subscription = replace(SUBSCRIPTION, name=text)
+    subscription = SUBSCRIPTION._replace(name=text)
     topic = TopicFigures(f"persistent://t/n/{text}", "t/n", LOAD, (subscription,))
     labels = {"cluster": "standalone", "namespace": "t/n", "topic": topic.name,
               "subscription": text}  # fmt: skip
@@ -304,7 +304,7 @@ def test_any_name_survives_as_a_label(text: str) -> None:
 def test_no_part_of_the_page_has_more_than_a_slice() -> None:
     topics = tuple(
         TopicFigures(f"persistent://t/n{number % 3}/{number}", f"t/n{number % 3}", LOAD,
-                     (SUBSCRIPTION, replace(SUBSCRIPTION, name="shipping")))
+                     (SUBSCRIPTION, SUBSCRIPTION._replace(name="shipping")))
         for number in range(2 * SLICE + 1)
     )  # fmt: skip
     figures = replace(FIGURES, topics=topics)
@@ -320,9 +320,9 @@ def test_no_part_of_the_page_has_more_than_a_slice() -> None:
 
 def test_consumers_and_producers() -> None:
     consumer = ConsumerFigures("c", 1, Consuming(2.0, 20.0, 0.5, 1.5), 3, True, 9)
-    subscription = replace(SUBSCRIPTION, members=(consumer,))
+    subscription = SUBSCRIPTION._replace(members=(consumer,))
     producer = ProducerFigures("p", 7, Publishing(4.0, 400.0))
-    topic = replace(FIGURES.topics[0], subscriptions=(subscription,), producers=(producer,))
+    topic = FIGURES.topics[0]._replace(subscriptions=(subscription,), producers=(producer,))
     page = samples(replace(FIGURES, topics=(topic,)))
     labels = {**BY_TOPIC, "subscription": "billing", "consumer_name": "c", "consumer_id": "1"}
     for name, value in {
@@ -344,9 +344,9 @@ def test_times_and_throttling_of_a_subscription() -> None:
     events = ThrottleEvents()
     events.messages["topic"] += 2
     times = Times(acked=1000, consumed=2000)
-    subscription = replace(SUBSCRIPTION, times=times, throttled=events, expired=6)
+    subscription = SUBSCRIPTION._replace(times=times, throttled=events, expired=6)
     page = samples(
-        replace(FIGURES, topics=(replace(FIGURES.topics[0], subscriptions=(subscription,)),))
+        replace(FIGURES, topics=(FIGURES.topics[0]._replace(subscriptions=(subscription,)),))
     )
     labels = {**BY_TOPIC, "subscription": "billing"}
     assert page["pulsar_subscription_last_acked_timestamp"] == [(labels, 1000)]
@@ -393,7 +393,7 @@ def test_writes_by_topic_in_sums_and_of_the_broker() -> None:
     counts.count(6, 600)
     counts.close_window()
     (topic,) = FIGURES.topics
-    wrote = replace(topic, writes=counts.window)
+    wrote = topic._replace(writes=counts.window)
     figures = replace(FIGURES, topics=(wrote,), others=(wrote, topic), window_seconds=3)
     page = samples(figures)
     found = {labels["topic"]: n for labels, n in page["pulsar_storage_write_latency_le_5"]}

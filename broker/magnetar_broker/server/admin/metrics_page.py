@@ -16,6 +16,7 @@ LEAST_PARTS, MOST_PARTS = 2, 6
 Page = Sequence[bytes]
 """In parts, which are never joined."""
 Wanted = Callable[[], bool]
+Pause = Callable[[], Awaitable[None]]
 Make = Callable[[Wanted], Awaitable[Page | None]]
 """Makes a page with figures from after the call; None once it is not wanted."""
 
@@ -52,12 +53,16 @@ class MetricsPage:
         return scrape.page
 
 
-async def gradually(parts: Iterator[bytes], clock: Clock, is_wanted: Wanted) -> list[bytes]:
+async def gradually(
+    parts: Iterator[bytes], clock: Clock, is_wanted: Wanted, pause: Pause | None = None
+) -> list[bytes]:
     """All parts, made with pauses in which the loop is left to others; fewer if not wanted.
 
+    `pause` makes one; without it a timer does.
     Where the loop is busy each pause is long; then there are fewer, so that a scrape ends in time.
     """
-    made, pace, left = list[bytes](), Pace(clock, 0), LEAST_PARTS
+    made, left = list[bytes](), LEAST_PARTS
+    pause = pause or Pace(clock, 0).after
     for part in parts:
         made.append(part)
         if len(part) >= LARGE_PART or not part:
@@ -66,6 +71,6 @@ async def gradually(parts: Iterator[bytes], clock: Clock, is_wanted: Wanted) -> 
             if not is_wanted():
                 break
             began_ms = clock.now_ms()
-            await pace.after()
+            await pause()
             left = max(LEAST_PARTS, min(clock.now_ms() - began_ms, MOST_PARTS))
     return made
