@@ -310,14 +310,15 @@ def test_topics_beyond_the_limit_are_added_up() -> None:
 
 def test_a_scrape_that_is_given_up_takes_nothing_from_the_totals_of_others() -> None:
     world = World(magnetar_max_metric_series=1, bootstrap_namespaces=("public/last",))
-    first = [world.topic(f"persistent://public/default/t{n}") for n in range(40)]
+    number = PAUSE_AFTER // GATHERED + 1  # so that there is a pause before the end
+    first = [world.topic(f"persistent://public/default/t{n}") for n in range(number)]
     last = world.topic("persistent://public/last/t")
     for topic in (*first, last):
         topic.appender.messages_in = 10
-    expected = {"public/default": (400, 0, 0, 0), "public/last": (10, 0, 0, 0)}
+    expected = {"public/default": (10 * number, 0, 0, 0), "public/last": (10, 0, 0, 0)}
     assert world.figures().other_totals == expected
     for topic in first:
-        topic.traffic.change()  # so that there is a pause before the end
+        topic.traffic.change()
     found = world.figures(lambda: False)
     assert "public/last" not in {topic.namespace for topic in found.others}
     assert world.figures().other_totals == expected
