@@ -4,6 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 
+from bench.attack import attacked
 from bench.cold import cold
 from bench.compacting import compact
 from bench.copies import deduplicate
@@ -209,6 +210,13 @@ ROWS: dict[str, Row] = {
     ),
     "scrapes": scraping("", workers=1),
     "scrapes-workers": scraping(" on 2 workers", workers=2),
+    "attack": Row(
+        f"publish to deliver at {PER_SECOND:,} msg/s under attack",
+        partial(attacked, shape=SMALL, entries=8 * PER_SECOND, per_second=PER_SECOND),
+        (Mark("of_quiet", 3, at_most=True),),
+        fresh=True,
+        ours=True,
+    ),
     "regex": Row(
         "subscribe to a pattern that 10,000 topics match",
         partial(patterns, topics=10_000),

@@ -10,6 +10,9 @@ SLOW = "broker/magnetar_broker/limits/slow_readers.py"
 SESSION = "broker/magnetar_broker/session/session.py"
 SLOTS = "broker/magnetar_broker/session/slots.py"
 HOLDING = ("tests/broker/limits/test_held_bytes.py",)
+CONNECTION = "broker/magnetar_broker/server/http/connection.py"
+GUARD = "broker/magnetar_broker/server/http/guard.py"
+HTTP = ("tests/broker/server/test_http_connection.py",)
 PURE = ("tests/broker/limits/test_admission.py",)
 HALF_OPEN = ("tests/broker/server/test_half_open.py",)
 
@@ -90,5 +93,47 @@ LIMIT_FAULTS: tuple[Fault, ...] = (
         "        if 0 < limit <= len(self) + len(self._creating):",
         "        if False:",
         ("tests/broker/session/test_slots.py",),
+    ),
+    Fault(
+        CONNECTION,
+        "bytes that trickle in extend the time of an HTTP request",
+        "            if self.task is None and not self._is_begun:",
+        "            if self.task is None:",
+        HTTP,
+    ),
+    Fault(
+        CONNECTION,
+        "a request with two lengths is taken",
+        '            if b"content-length" in names:',
+        "            if False:",
+        HTTP,
+    ),
+    Fault(
+        CONNECTION,
+        "lines that end without CR are taken",
+        "            if NOT_OURS.search(head):",
+        "            if False:",
+        HTTP,
+    ),
+    Fault(
+        CONNECTION,
+        "who does not read an answer stays connected",
+        "            self._guard.readers.full(self)\n",
+        "            pass\n",
+        HTTP,
+    ),
+    Fault(
+        GUARD,
+        "one HTTP connection too many is refused, though another one waits",
+        "            if not self._end_oldest(most):",
+        "            if True:",
+        ("tests/broker/server/test_health.py",),
+    ),
+    Fault(
+        "broker/magnetar_broker/server/permissions.py",
+        "other users of the machine can read what the broker writes",
+        "    os.umask(os.umask(PRIVATE_UMASK) | PRIVATE_UMASK)\n",
+        "",
+        ("tests/broker/server/test_file_permissions.py",),
     ),
 )

@@ -11,6 +11,7 @@ from magnetar_broker.base.errors import BrokerError, NotReady
 from magnetar_broker.base.metadata_keys import TOPICS, topic_of_names
 from magnetar_broker.base.runtime import NamesRuntime
 from magnetar_broker.config.changes import Given
+from magnetar_broker.limits.admission import Admission
 from magnetar_broker.limits.reached import ReachedLimits
 from magnetar_broker.links.link import Link
 from magnetar_broker.links.metadata_server import MetadataServer, settled
@@ -121,6 +122,7 @@ class Controller:
         process.obey(lambda message: process.tasks.spawn(obey(message)))
         process.meet(partial(self._meet, metadata, requests))
         reached = ReachedLimits(process.clock)
+        admission = Admission(lambda: settings, process.clock, reached)
         page = JoinedPage(
             settings.cluster_name,
             process.context.workers,
@@ -148,7 +150,7 @@ class Controller:
             audit_log(process.clock, settings),
             ROUTES,
             http_authentication_of(settings, self._authenticator),
-            guard=HttpGuard(HttpLimits.of(settings), process.clock, reached),
+            guard=HttpGuard(HttpLimits.of(settings), process.clock, reached, admission),
         )
         try:
             await snapshots.clear()

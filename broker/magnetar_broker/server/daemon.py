@@ -109,7 +109,9 @@ class Daemon:
             descriptors,
             audit_log(engine.clock, settings),
             authentication=http_authentication_of(settings, self._authenticator),
-            guard=HttpGuard(HttpLimits.of(settings), engine.clock, broker.reached),
+            guard=HttpGuard(
+                HttpLimits.of(settings), engine.clock, broker.reached, broker.admission
+            ),
         )
         ports = open_ports(settings)
         await listener.bind(ports.clients)

@@ -80,7 +80,7 @@ class HttpServer:
                 self._stretches,
             )
             self._tls_ports.append(port)
-            port.start()
+            port.start(self._guard.admission)
 
     async def stop(self) -> None:
         """Close the port; requests in progress may end within `STOP_SECONDS`."""

@@ -13,6 +13,7 @@ from magnetar_broker.server.descriptors import raise_limit
 from magnetar_broker.server.event_loop import loop_factory
 from magnetar_broker.server.logs import log_to_stderr
 from magnetar_broker.server.memory import with_buffer_sizes
+from magnetar_broker.server.permissions import protect_files
 from magnetar_broker.server.reload import Read
 
 logger = logging.getLogger(__name__)
@@ -34,6 +35,7 @@ def start(read: Read) -> int:
     raise_limit()
     share_one_heap()
     factory, slower = loop_factory()
+    warnings += protect_files(settings)
     for warning in filter(None, (*warnings, slower, warning_of_few_bundles(settings, workers))):
         logger.warning("%s", warning)
     if workers > 1:

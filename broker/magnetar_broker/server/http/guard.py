@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from magnetar_broker.config import Settings
+from magnetar_broker.limits.admission import Admission
 from magnetar_broker.limits.held_bytes import HeldBytes, Holder
 from magnetar_broker.limits.reached import ClientLimit, ReachedLimits
 from magnetar_broker.limits.slow_readers import SlowReaders
@@ -56,8 +57,16 @@ class HttpLimits:
 class HttpGuard:
     """Of one HTTP port.  Every connection enters once and leaves; between requests it waits."""
 
-    def __init__(self, limits: HttpLimits, clock: Clock, reached: ReachedLimits) -> None:
+    def __init__(
+        self,
+        limits: HttpLimits,
+        clock: Clock,
+        reached: ReachedLimits,
+        admission: Admission | None = None,
+    ) -> None:
+        """`admission` limits TLS handshakes."""
         self.limits = limits
+        self.admission = admission
         self.reached = reached
         self.bodies = HeldBytes(
             _bytes_of(limits.receive_mb),
