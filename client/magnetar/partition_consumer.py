@@ -140,13 +140,20 @@ class PartitionConsumer(Generic[T]):
 
     def nack(self, messages: Iterable[Message]) -> None:
         """Have the broker deliver messages again, after the delay of the subscription."""
-        self.check_open()
+        self._check_durable()
         self.redelivering.nack(messages)
 
     def redeliver_all(self) -> None:
         """Have the broker deliver again all that is not acknowledged, now."""
-        self.check_open()
+        self._check_durable()
         self.redelivering.all()
+
+    def _check_durable(self) -> None:
+        self.check_open()
+        if self.subscription.start is not None:
+            raise ValueError(
+                f"{self.topic}: without a durable subscription nothing is delivered again; use seek"
+            )
 
     def check_open(self) -> None:
         """Raise the error that has ended this consumer, if any."""

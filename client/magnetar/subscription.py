@@ -158,8 +158,11 @@ class Subscription:
                 "max_pending_chunked must be at least 1 and chunk_expiry_s above 0, but are "
                 f"{self.max_pending_chunked} and {self.chunk_expiry_s}"
             )
-        if self.start is not None and (self.dead_letter is not None or self.retry):
-            raise ValueError("dead_letter and retry need a durable subscription, without `start`")
+        comes_again = (self.dead_letter, self.ack_timeout_s)
+        if self.start is not None and (self.retry or comes_again != (None, None)):
+            raise ValueError(
+                "dead_letter, retry and ack_timeout_s need a durable subscription, without `start`"
+            )
 
     @property
     def is_shared(self) -> bool:

@@ -296,3 +296,17 @@ async def test_unsubscribing_deletes_the_subscription(broker: RunningBroker) -> 
         await two.close()
         fresh = await client.subscribe(topic, "other", initial_position="earliest")
         assert values(await take(fresh, 1)) == [b"before"]
+
+
+async def test_without_a_durable_subscription_nothing_comes_again(broker: RunningBroker) -> None:
+    topic = new_topic()
+    async with magnetar.connect(broker.service_url) as client:
+        consumer = await client.subscribe(topic, "s", start=magnetar.EARLIEST)
+        await (await client.producer(topic)).send(b"x")
+        [message] = await take(consumer, 1)
+        with pytest.raises(ValueError, match="use seek"):
+            consumer.nack(message)
+        with pytest.raises(ValueError, match="use seek"):
+            consumer.redeliver_all()
+        with pytest.raises(ValueError, match="durable"):
+            await client.subscribe(topic, "t", start=magnetar.EARLIEST, ack_timeout_s=1)
