@@ -6,14 +6,15 @@ from dataclasses import asdict
 
 import click
 
+from magnetar_broker.commands.rest import Login, login_options
+
 SIGNS = {"ok": "ok  ", "note": "note", "warning": "WARN", "error": "FAIL"}
 
 
 @click.command()
 @click.option("--conf", metavar="FILE", help="The broker's configuration file.")
 @click.option("--data-dir", metavar="DIR", help="The data directory. Default: as configured.")
-@click.option("--admin-url", envvar="MAGNETAR_ADMIN_URL", metavar="URL",
-              help="The broker's HTTP port. Default: as configured.")  # fmt: skip
+@login_options
 @click.option("--verify", is_flag=True, help="Check every record of the data, however much it is.")
 @click.option("--strict", is_flag=True, help="Exit with 1 for warnings, too.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
@@ -21,11 +22,14 @@ def doctor(
     conf: str | None,
     data_dir: str | None,
     admin_url: str | None,
+    login: Login,
     verify: bool,
     strict: bool,
     as_json: bool,
 ) -> None:
     """Check configuration, ports, disk, limits, clock, data directory, and a running broker.
+
+    The running broker is the one that is configured, unless --admin-url names another.
 
     Run it as the user of the broker, with its configuration.  Nothing is changed; for a moment a
     file of 16 MB is written to the data directory.  Exits with 0 if nothing is wrong, and with 1
@@ -34,7 +38,7 @@ def doctor(
     from magnetar_broker.commands.checks.all_checks import examine  # noqa: PLC0415 (heavy)
 
     overrides = {} if data_dir is None else {"magnetarDataDirectory": data_dir}
-    findings = examine(conf, os.environ, overrides, admin_url, verify)
+    findings = examine(conf, os.environ, overrides, admin_url, verify, login)
     worst = {finding.level for finding in findings}
     if as_json:
         click.echo(

@@ -1,49 +1,88 @@
-"""Requests to the REST API of a broker, for commands."""
+"""Requests to the REST API of a broker, for commands: `magnetar admin` sends the same."""
 
-import json
-from typing import Any
-from urllib.error import HTTPError, URLError
-from urllib.request import Request, urlopen
+from collections.abc import Callable, Mapping
+from functools import wraps
+from typing import Any, Final
 
 import click
 
-DEFAULT_ADMIN_URL = "http://localhost:8080"
+CONF_VARIABLE: Final = "PULSAR_CLIENT_CONF"
 
-admin_url_option = click.option(
-    "--admin-url", default=DEFAULT_ADMIN_URL, envvar="MAGNETAR_ADMIN_URL", show_default=True,
-    help="URL of the broker's HTTP port; also from the environment variable MAGNETAR_ADMIN_URL.",
-)  # fmt: skip
+Login = Mapping[str, str | None]
+"""The options of `login_options`, by name."""
+NO_LOGIN: Final[Login] = {}
 
 
 class RestError(Exception):
     """A request failed: the text says why, and what to do."""
 
 
-def ask(url: str, path: str, method: str = "GET", timeout_s: float = 10.0) -> Any:
-    """The JSON that the broker answers, or its text if that is no JSON; `RestError` otherwise."""
+def login_options(command: Callable[..., None]) -> Callable[..., None]:
+    """Give a command the options that say where the broker is, and how to log in there.
+
+    It gets them as `admin_url`, None if none is named, and `login`.
+    """
+
+    @wraps(command)
+    def with_login(**values: Any) -> None:
+        command(login={name: values.pop(name) for name in _NAMES}, **values)
+
+    for option in _OPTIONS:
+        with_login = option(with_login)
+    return with_login
+
+
+_OPTIONS: Final = (
+    click.option("--client-conf", "conf_path", envvar=CONF_VARIABLE, metavar="FILE",
+                 help="A client.conf: webServiceUrl, authPlugin, authParams, tls..."),
+    click.option("--tls-key-file", "tls_key_path", envvar="MAGNETAR_TLS_KEY_FILE", metavar="FILE",
+                 help="The key of that certificate, as PEM."),
+    click.option("--tls-cert-file", "tls_cert_path", envvar="MAGNETAR_TLS_CERT_FILE",
+                 metavar="FILE", help="The certificate to show to the broker, as PEM."),
+    click.option("--tls-trust-cert-path", envvar="MAGNETAR_TLS_TRUST_CERT_PATH", metavar="FILE",
+                 help="Certificates to trust, as PEM; default those of the system."),
+    click.option("--auth-params", envvar="MAGNETAR_AUTH_PARAMS", metavar="TEXT",
+                 help="What the plugin needs, such as token:TOKEN or file:///PATH."),
+    click.option("--auth-plugin", envvar="MAGNETAR_AUTH_PLUGIN", metavar="NAME",
+                 help="token, basic, tls, oauth2, or the class of Pulsar's."),
+    click.option("--admin-url", envvar="MAGNETAR_ADMIN_URL", metavar="URL",
+                 help="URL of the broker's HTTP port; also from the environment variable "
+                 "MAGNETAR_ADMIN_URL."),
+)  # fmt: skip
+_NAMES: Final = (
+    "conf_path", "tls_key_path", "tls_cert_path", "tls_trust_cert_path", "auth_params",
+    "auth_plugin",
+)  # fmt: skip
+
+
+def ask(
+    url: str | None,
+    path: str,
+    method: str = "GET",
+    timeout_s: float = 10.0,
+    login: Login = NO_LOGIN,
+) -> Any:
+    """The JSON that the broker answers, or its text if that is no JSON; `RestError` otherwise.
+
+    Without a URL, the broker of client.conf is asked, or the one of this machine.
+    """
+    # The client of `magnetar admin`: there is one way to log in, with its options.
+    from magnetar.admin.client import AdminClient, NoAnswer, Refused  # noqa: PLC0415 (heavy)
+    from magnetar.admin.settings import settings_from  # noqa: PLC0415
+    from magnetar.client_conf import SettingsError, read_conf  # noqa: PLC0415
+
+    flags: dict[str, Any] = dict(login)
     try:
-        if not url.startswith(("http://", "https://")):
-            raise ValueError("its URL begins neither with http:// nor with https://")
-        request = Request(url.rstrip("/") + path, method=method)
-        with urlopen(request, timeout=timeout_s) as response:  # nosec B310: see above
-            body = response.read()
-    except HTTPError as error:
-        raise RestError(f"{url}: {_reason(error)}") from error
-    except (URLError, OSError, ValueError) as error:
-        why = getattr(error, "reason", error)
+        conf = read_conf(flags.pop("conf_path", None))
+        settings = settings_from(conf, url=url, timeout_s=timeout_s, **flags)
+        with AdminClient(settings) as client:
+            return client.ask(method, path).value
+    except SettingsError as error:
+        raise RestError(str(error)) from error
+    except Refused as error:
+        raise RestError(f"{settings.url}: {error} (status {error.status})") from error
+    except NoAnswer as error:
         raise RestError(
-            f"cannot reach the broker at {url}: {why}; is it running, and is this its HTTP port "
-            "(webServicePort)? Name another one with --admin-url"
+            f"cannot reach the broker at {settings.url}: {error}; is it running, and is this its "
+            "HTTP port (webServicePort)? Name another one with --admin-url"
         ) from error
-    try:
-        return json.loads(body)
-    except ValueError:
-        return body.decode(errors="replace")
-
-
-def _reason(error: HTTPError) -> str:
-    body = error.read()
-    try:
-        return f"{json.loads(body)['reason']} (status {error.code})"
-    except (ValueError, KeyError, TypeError):
-        return f"status {error.code} {error.reason}"

@@ -7,7 +7,7 @@ from urllib.parse import quote
 
 import click
 
-from magnetar_broker.commands.rest import RestError, admin_url_option, ask
+from magnetar_broker.commands.rest import Login, RestError, ask, login_options
 from magnetar_storage.errors import StorageError
 
 PATH = "/admin/v2/brokers/snapshots"
@@ -16,11 +16,18 @@ POLL_SECONDS = 0.2
 
 @click.command()
 @click.argument("name", required=False)
-@admin_url_option
+@login_options
 @click.option("--list", "lists", is_flag=True, help="Show the complete snapshots instead.")
 @click.option("--verify", is_flag=True, help="Check every record of the snapshot at the end.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
-def snapshot(name: str | None, admin_url: str, lists: bool, verify: bool, as_json: bool) -> None:
+def snapshot(
+    name: str | None,
+    admin_url: str | None,
+    login: Login,
+    lists: bool,
+    verify: bool,
+    as_json: bool,
+) -> None:
     """Copy the data of a running broker, as it is at one moment, to a directory on its machine.
 
     Everything that was acknowledged before the request is in the snapshot NAME (default: the
@@ -29,9 +36,9 @@ def snapshot(name: str | None, admin_url: str, lists: bool, verify: bool, as_jso
     """
     try:
         if lists:
-            _show_all(ask(admin_url, PATH), as_json)
+            _show_all(ask(admin_url, PATH, login=login), as_json)
             return
-        made = _make(admin_url, name or time.strftime("%Y%m%d-%H%M%S"))
+        made = _make(admin_url, login, name or time.strftime("%Y%m%d-%H%M%S"))
     except RestError as error:
         raise click.ClickException(str(error)) from error
     if made["status"] != "SUCCESS":
@@ -53,12 +60,12 @@ def _verify(path: str, as_json: bool) -> None:
         raise SystemExit(1)
 
 
-def _make(admin_url: str, name: str) -> dict[str, Any]:
+def _make(admin_url: str | None, login: Login, name: str) -> dict[str, Any]:
     path = f"{PATH}/{quote(name, safe='')}"
-    state: dict[str, Any] = ask(admin_url, path, "POST")
+    state: dict[str, Any] = ask(admin_url, path, "POST", login=login)
     while state["status"] == "RUNNING":
         time.sleep(POLL_SECONDS)
-        state = ask(admin_url, path)
+        state = ask(admin_url, path, login=login)
     return state
 
 

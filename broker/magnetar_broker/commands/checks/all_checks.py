@@ -13,6 +13,7 @@ from magnetar_broker.commands.checks import (
     tls,
 )
 from magnetar_broker.commands.checks.finding import Finding
+from magnetar_broker.commands.rest import NO_LOGIN, Login
 
 
 def examine(
@@ -21,9 +22,10 @@ def examine(
     overrides: Mapping[str, str],
     admin_url: str | None,
     verifies: bool,
+    login: Login = NO_LOGIN,
 ) -> list[Finding]:
     """The findings of all checks, in order; `verifies`: check all data, however much it is."""
-    return list(_examine(conf, environ, overrides, admin_url, verifies))
+    return list(_examine(conf, environ, overrides, admin_url, verifies, login))
 
 
 def _examine(
@@ -32,6 +34,7 @@ def _examine(
     overrides: Mapping[str, str],
     admin_url: str | None,
     verifies: bool,
+    login: Login = NO_LOGIN,
 ) -> Iterator[Finding]:
     found, settings = configuration.check(conf, environ, overrides)
     yield from found
@@ -44,4 +47,4 @@ def _examine(
     yield from clock.check(settings.data_dir)
     yield from disk.check(settings)
     yield from data.check(settings.data_dir, holder, verifies)
-    yield from running.check(settings, holder, admin_url)
+    yield from running.check(settings, holder, admin_url, login)

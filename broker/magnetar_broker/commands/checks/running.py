@@ -5,7 +5,7 @@ from typing import Any
 
 from magnetar_broker.base.version import VERSION
 from magnetar_broker.commands.checks.finding import Finding
-from magnetar_broker.commands.rest import RestError, ask
+from magnetar_broker.commands.rest import Login, RestError, ask
 from magnetar_broker.config import Settings
 
 SUBJECT = "broker"
@@ -15,18 +15,19 @@ PATH = "/admin/v2/brokers"
 ANY = {"0.0.0.0": "127.0.0.1", "::": "[::1]"}  # nosec B104
 
 
-def check(settings: Settings, holder: int | None, admin_url: str | None) -> Iterator[Finding]:
+def check(
+    settings: Settings, holder: int | None, admin_url: str | None, login: Login
+) -> Iterator[Finding]:
     """`holder` is the process that has the data directory; `admin_url` names a broker elsewhere."""
     if admin_url is None:
-        if settings.web_service_port is None:
+        if settings.web_service_port is None and settings.web_service_port_tls is None:
             return
         if holder is None:
             yield Finding("note", SUBJECT, "none runs on the data directory")
             return
-        host = ANY.get(settings.bind_address, settings.bind_address)
-        admin_url = f"http://{host}:{settings.web_service_port}"
+        admin_url = _configured(settings)
     try:
-        version: Any = ask(admin_url, f"{PATH}/version")
+        version: Any = ask(admin_url, f"{PATH}/version", login=login)
     except RestError as error:
         yield Finding(
             "error" if holder is not None else "warning", SUBJECT, str(error),
@@ -39,7 +40,7 @@ def check(settings: Settings, holder: int | None, admin_url: str | None) -> Iter
             "restart it, to run what is installed",
         )  # fmt: skip
     try:
-        ask(admin_url, f"{PATH}/health", timeout_s=HEALTH_SECONDS)
+        ask(admin_url, f"{PATH}/health", timeout_s=HEALTH_SECONDS, login=login)
     except RestError as error:
         yield Finding(
             "error", SUBJECT, f"the health check fails: {error}",
@@ -47,3 +48,13 @@ def check(settings: Settings, holder: int | None, admin_url: str | None) -> Iter
         )  # fmt: skip
     else:
         yield Finding("ok", SUBJECT, f"version {version} at {admin_url} publishes and consumes")
+
+
+def _configured(settings: Settings) -> str:
+    """The address of the configured HTTP port, from this machine."""
+    host = ANY.get(settings.bind_address, settings.bind_address)
+    if settings.web_service_port is not None:
+        return f"http://{host}:{settings.web_service_port}"
+    # Certificates are issued for names.
+    name = settings.advertised_address or ("localhost" if settings.binds_to_loopback else host)
+    return f"https://{name}:{settings.web_service_port_tls}"
