@@ -43,6 +43,7 @@ class InProcessClient:
         self._decoder = FrameDecoder(broker.settings.max_message_size + FRAME_PADDING)
         self._session: Session | None = Session(broker, self, HANDLERS)
         """Until the client leaves: they refer to each other."""
+        self._session.is_internal = True
         self._name, self._sequence_id = "", 0
 
     # What the session needs: its outbox -------------------------------------------------

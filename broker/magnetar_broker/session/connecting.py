@@ -22,7 +22,7 @@ def on_connect(session: Session, command: pb.CommandConnect) -> Coroutine[Any, A
         _refuse(session, refusal)
         return None
     authenticator = session.broker.authenticator
-    if authenticator is None or session.roles is not None:
+    if authenticator is None or session.roles is not None or session.is_internal:
         _accept(session, command)
         return None
     session.authenticating = True

@@ -126,6 +126,8 @@ class Session:
         self._connect = connect
         self.is_upstream = False
         """Whether the peer is another process's `relay`, which serves the client."""
+        self.is_internal = False
+        """Whether the peer is this broker itself, as in its health check: it proves no role."""
         self.connected = False
         self.certificate = b""
         """The client's TLS certificate, which was verified, as DER; empty if it showed none."""

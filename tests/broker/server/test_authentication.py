@@ -245,3 +245,16 @@ def test_every_request_of_a_connection_proves_its_role(
         statuses.append(response.status)
     connection.close()
     assert statuses == [200, 401, 401, 200]
+
+
+@WORKERS
+def test_the_broker_itself_proves_no_role(
+    make_broker: MakeBroker, tmp_path: Path, workers: str
+) -> None:
+    broker = make_broker(**credentials.settings(tmp_path), magnetarWorkers=workers)
+    bearer = f"Bearer {token('alice')}"
+    request = urllib.request.Request(
+        f"{broker.http_url}/admin/v2/brokers/health", headers={"Authorization": bearer}
+    )
+    with urllib.request.urlopen(request) as response:
+        assert (response.status, response.read()) == (200, b"ok")
