@@ -60,7 +60,7 @@ COMMAND_LINE_FAULTS: tuple[Fault, ...] = (
         "a renewal that is refused ends what the application has open",
         "            expired = isinstance(error, NotAuthenticated)\n",
         "            expired = False\n",
-        ("tests/client/test_client_authentication.py",),
+        ("tests/client/test_connection.py",),
     ),
     Fault(
         "client/magnetar/oauth2.py",
