@@ -80,12 +80,10 @@ Secure broker prepared in {directory}
 Start it:
   magnetar standalone --conf {conf}
 
-Administer it (role admin, which may do everything):
+Administer it:
   magnetar admin --client-conf {client_conf} tenants list
 
-Let the example role {app} use the namespace public/default, and try it:
-  magnetar admin --client-conf {client_conf} namespaces grant-permission public/default \
---role {app} --actions produce,consume
+Try it, as the example role {app} (there is no authorization yet: every role may do everything):
   magnetar produce --client-conf {app_conf} my-topic hello
   magnetar consume --client-conf {app_conf} my-topic -n 1
 
