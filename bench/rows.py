@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from functools import partial
 
 from bench.attack import attacked
+from bench.authorized import authorize
 from bench.cold import cold
 from bench.compacting import compact
 from bench.copies import deduplicate
@@ -258,6 +259,13 @@ ROWS: dict[str, Row] = {
     ),
     "tls-100": securing(SMALL, 300_000),
     "tls-1k": securing(KIB, 150_000),
+    "publish-authorized": Row(
+        f"publish {SMALL.title} with authorization",
+        partial(authorize, shape=SMALL, entries=600_000),
+        (Mark("of_plain", 0.97), PEAK),
+        fresh=True,
+        ours=True,
+    ),
     "dedup-100": deduplicating(SMALL, 300_000),
     "dedup-100x100": deduplicating(NUMBERED_BATCH, 20_000),
     "policy": Row(

@@ -4,6 +4,7 @@ from itertools import count
 from typing import Literal
 
 from magnetar_broker.authentication.authenticator import Authenticator
+from magnetar_broker.authorization.access import Access
 from magnetar_broker.base.periodic_jobs import PeriodicJobs
 from magnetar_broker.config import Settings
 from magnetar_broker.lifetime.orphans import present_segments, sweep_and_log
@@ -81,6 +82,11 @@ class Broker:
     def settings(self) -> Settings:
         """Of this process, as they are now."""
         return self.residence.settings
+
+    @property
+    def access(self) -> Access:
+        """What clients may have open."""
+        return self.residence.access
 
     async def _delete_inactive(self) -> None:
         await self.residence.inactive.look(self.names.delete_inactive)

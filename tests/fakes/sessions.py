@@ -6,7 +6,7 @@ from typing import Any
 from fakes.logs import LogWorld
 from magnetar_broker.config import Settings
 from magnetar_broker.names.ownership import SoleOwner
-from magnetar_broker.session.handlers import HANDLERS
+from magnetar_broker.session.authorizing import handlers_of
 from magnetar_broker.session.session import Outbox, Session
 from magnetar_broker.standalone import standalone
 from magnetar_broker.topic.topic import Topic
@@ -94,7 +94,7 @@ class SessionWorld(LogWorld):
 
     def session(self, outbox: Outbox) -> Session:
         """The session of a client."""
-        return Session(self.broker, outbox, HANDLERS)
+        return Session(self.broker, outbox, handlers_of(self.broker.access))
 
     def client(self, **connect: Any) -> Client:
         """A client; `connect` are fields of its CONNECT."""

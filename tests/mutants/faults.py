@@ -6,6 +6,7 @@ model-based test finds them shows what it is worth.
 
 from mutants.admin_faults import ADMIN_FAULTS
 from mutants.authentication_faults import AUTHENTICATION_FAULTS
+from mutants.authorization_faults import AUTHORIZATION_FAULTS
 from mutants.balance_faults import BALANCE_FAULTS
 from mutants.client_faults import CLIENT_FAULTS
 from mutants.command_line_faults import COMMAND_LINE_FAULTS
@@ -346,6 +347,7 @@ FAULTS: tuple[Fault, ...] = (
     *INDEX_FILE_FAULTS,
     *DIRECTORY_FAULTS,
     *ADMIN_FAULTS,
+    *AUTHORIZATION_FAULTS,
     *PROCESS_FAULTS,
     *LINK_FAULTS,
     *NAMES_FAULTS,

@@ -52,9 +52,6 @@ def _entries(groups: Mapping[str, str]) -> Iterator[UnsupportedKey]:
 
 UNSAFE = _table(
     {
-        "authorization is not supported yet, and without it everyone could do everything: remove "
-        "the key and keep bindAddress on loopback or behind something that authorizes": """
-            authorizationEnabled=false""",
         "Java keystores are not read: export key and certificates to PEM (`openssl pkcs12 -in "
         "STORE -nodes -out FILE`, for JKS after `keytool -importkeystore -srckeystore STORE "
         "-destkeystore STORE.p12 -deststoretype PKCS12`), name the files in "
@@ -105,9 +102,6 @@ NOT_BUILT = _table(
 
 COMPATIBLE = _table(
     {
-        "tunes security, which is not supported yet": """
-            superUserRoles= authorizationProvider=PulsarAuthorizationProvider
-            authorizationAllowWildcardsMatching=false""",
         "tunes a way to authenticate that this broker does not have": """
             athenzDomainNames= saslJaasClientAllowedIds=.*pulsar.*
             saslJaasServerSectionName=PulsarBroker saslJaasServerRoleTokenSignerSecretPath=

@@ -206,6 +206,9 @@ def contradictions(settings: Settings) -> Iterator[tuple[str, str, str]]:
     yield from contradictory_tls(settings)
     yield from _contradictory_listeners(settings)
     yield from contradictory_authentication(settings)
+    if settings.authorization_enabled and not settings.authentication_enabled:
+        why = "nobody has a role without authenticationEnabled=true: set that, too"
+        yield "authorizationEnabled", "true", why
     low = settings.managed_ledger_min_ledger_rollover_time_minutes
     high = settings.managed_ledger_max_ledger_rollover_time_minutes
     if high < low:

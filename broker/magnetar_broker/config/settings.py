@@ -15,6 +15,7 @@ from magnetar_broker.config.sections.authentication import (
     Passwords,
     Tokens,
 )
+from magnetar_broker.config.sections.authorization import Authorization
 from magnetar_broker.config.sections.balancing import LoadBalancing
 from magnetar_broker.config.sections.client_limits import ClientLimits
 from magnetar_broker.config.sections.delivery import DelayedDelivery, Subscriptions
@@ -42,6 +43,7 @@ class Settings(
     Network,
     ClientLimits,
     TransportSecurity,
+    Authorization,
     Audit,
     Storage,
     Publishing,
@@ -101,6 +103,7 @@ SECTIONS: dict[str, dict[str, Key]] = {
         "Network": Network,
         "Limits of clients": ClientLimits,
         "TLS": TransportSecurity,
+        "Authorization": Authorization,
         "Audit log": Audit,
         "Storage": Storage,
         "Publishing": Publishing,

@@ -14,6 +14,7 @@ from magnetar_proto.acks import Ack
 from magnetar_proto.chunks import chunks_among
 from magnetar_proto.deliveries import encode_message
 from magnetar_proto.ids import MessageId
+from magnetar_proto.names import TopicName
 from magnetar_storage.errors import StorageError
 from magnetar_storage.world.runtime import Done
 
@@ -106,6 +107,10 @@ class AnySubscription(Protocol):
 
     name: str
     type: int
+
+    @property
+    def topic_name(self) -> TopicName:
+        """The topic, or the partition."""
 
     def remove_consumer(self, consumer: "Consumer") -> None:
         """A consumer left."""

@@ -1,13 +1,15 @@
 """The directory of names: which tenants, namespaces and topics exist, and what applies to them."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
 
+from magnetar_broker.authorization.rules import Question
 from magnetar_broker.base.errors import NamespaceMissing, NotReady, TopicMissing
 from magnetar_broker.base.periodic_jobs import PeriodicJobs
 from magnetar_broker.base.runtime import MetadataRuntime
 from magnetar_broker.config import Settings
+from magnetar_broker.names.authorizer import Authorizer
 from magnetar_broker.names.bundle_changes import BundleChanges
 from magnetar_broker.names.catalogue import Catalogue
 from magnetar_broker.names.clusters import Clusters
@@ -72,6 +74,9 @@ class Directory:
             settings.max_namespaces_per_tenant,
         )
         self.permissions = Permissions(self.namespaces)
+        self.authorizer = Authorizer(settings, self.tenants, self.namespaces, policies, residence)
+        self.tenants.changed = self.authorizer.tenant_changed
+        self.namespaces.changed = self.authorizer.changed
         self.clusters = Clusters(runtime.metadata, settings.cluster_name)
         self.catalogue = Catalogue(runtime.metadata)
         self.schemas = Schemas(runtime.metadata, runtime.clock, policies, schema_limits(settings))
@@ -120,6 +125,7 @@ class Directory:
             runtime.clock,
             self._require,
             self.catalogue.partitions,
+            self.authorizer.changed,
         )
         self._inactive = InactiveDeletion(
             self.catalogue,
@@ -140,6 +146,7 @@ class Directory:
         self.namespaces.limit = settings.max_namespaces_per_tenant
         self.policies.change_settings(settings)
         await self.residence.configure(changed)
+        await self.authorizer.settings_changed(settings)
 
     # Start and stop ---------------------------------------------------------------------
 
@@ -169,6 +176,10 @@ class Directory:
     def lookup(self) -> LookupLimit:
         """A context that counts a lookup; entering it raises `TooManyRequests` at the limit."""
         return self._lookups
+
+    async def authorize(self, roles: Sequence[str], questions: Sequence[Question]) -> None:
+        """Return if each role may do all of this; else raise `NotAuthorized`."""
+        await self.authorizer.authorize(roles, questions)
 
     # Topics -----------------------------------------------------------------------------
 

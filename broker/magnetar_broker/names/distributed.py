@@ -4,6 +4,7 @@ from collections.abc import Awaitable, Mapping
 from functools import partial
 from typing import Any
 
+from magnetar_broker.authorization.rules import Grants
 from magnetar_broker.base.errors import NotReady
 from magnetar_broker.base.parallel import for_each
 from magnetar_broker.base.runtime import Runtime
@@ -149,6 +150,16 @@ class DistributedResidence:
             await unless_ended(link, asked, None)
 
         await for_each(self._runtime, self.links.all(), apply)
+
+    async def reauthorize(self, namespace: str, grants: Grants) -> None:
+        admins, permissions, prefix_mode = grants
+
+        async def reauthorize(link: Link) -> None:
+            values = namespace, list(admins), permissions, prefix_mode
+            asked: Awaitable[None] = link.request("residence.reauthorize", *values)
+            await unless_ended(link, asked, None)
+
+        await for_each(self._runtime, self.links.all(), reauthorize)
 
     async def configure(self, changed: Mapping[str, str]) -> None:
         self.changed_settings = dict(changed)

@@ -1,7 +1,9 @@
 """What serving topics asks of the directory of names, in this process or in another one."""
 
+from collections.abc import Sequence
 from typing import NamedTuple, Protocol
 
+from magnetar_broker.authorization.rules import Question
 from magnetar_broker.names.lookup_limit import LookupLimit
 from magnetar_broker.names.ownership import Owner
 from magnetar_broker.names.topic_lists import Watcher
@@ -54,6 +56,9 @@ class Names(Protocol):
 
     def lookup(self) -> LookupLimit:
         """A context that counts a lookup; entering it raises `TooManyRequests` at the limit."""
+
+    async def authorize(self, roles: Sequence[str], questions: Sequence[Question]) -> None:
+        """Return if each role may do all of this; else raise `NotAuthorized`."""
 
     # Topics -----------------------------------------------------------------------------
 

@@ -1,7 +1,7 @@
 """Namespaces: their existence, bundles, properties and permissions."""
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -17,9 +17,10 @@ from magnetar_broker.base.records import (
 )
 from magnetar_broker.names.bundles import Bundles
 from magnetar_broker.names.stored_bundles import BOUNDARIES, StoredBundles
-from magnetar_broker.names.tenants import Tenants
+from magnetar_broker.names.tenants import Tenants, nobody_asks
 from magnetar_proto.errors import InvalidTopicName
 from magnetar_proto.names import NamespaceName
+from magnetar_storage.errors import StorageError
 from magnetar_storage.interfaces import MetadataStore
 
 
@@ -30,7 +31,7 @@ class Namespace:
     bundles: Bundles | None = None
     properties: dict[str, str] = field(default_factory=dict)
     permissions: dict[str, Any] = field(default_factory=dict)
-    """Pulsar's `auth_policies`: stored and returned, but not enforced."""
+    """Pulsar's `auth_policies`."""
 
     def fields(self) -> Fields:
         """As stored: values that differ from the defaults."""
@@ -76,6 +77,8 @@ class Namespaces:
         self._bundles = bundles
         self._forget_owners = forget_owners
         self.limit = limit
+        self.changed: Callable[[str], Awaitable[None]] = nobody_asks
+        """Called with a namespace whose permissions may have changed, before that is answered."""
         self._known: set[str] = set()
         self._closed: Counter[str] = Counter()
         self._deleted = 0
@@ -135,7 +138,8 @@ class Namespaces:
             return
         with self._tenants.used(name.tenant):
             await self._tenants.ensure(name.tenant)
-            await create_record(self._metadata, namespace_key(str(name)), {})
+            if await create_record(self._metadata, namespace_key(str(name)), {}):
+                await self.changed(str(name))
 
     # Reading and writing --------------------------------------------------------------------
 
@@ -171,6 +175,7 @@ class Namespaces:
                 await self._check_room(name.tenant)
             key, fields = namespace_key(str(name)), namespace.fields()
             if await create_record(self._metadata, key, fields):
+                await self.changed(str(name))
                 return
             if not self.is_closed(str(name)):
                 raise AlreadyExists(f"namespace {name} already exists")
@@ -178,6 +183,7 @@ class Namespaces:
             # (`require` checks again), so nothing is in it yet.
             await change_record(self._metadata, key, lambda _: fields)
             self._forget_owners(str(name))
+            await self.changed(str(name))
 
     async def _check_room(self, tenant: str) -> None:
         if 0 < self.limit <= len(await self.of_tenant(tenant)):
@@ -206,8 +212,11 @@ class Namespaces:
         def changing(fields: Fields) -> Fields:
             return {**fields, "permissions": change(fields.get("permissions", {}))}
 
-        if not await change_record(self._metadata, namespace_key(name), changing):
-            raise NamespaceMissing(f"namespace {name} does not exist: create it first")
+        try:
+            if not await change_record(self._metadata, namespace_key(name), changing):
+                raise NamespaceMissing(f"namespace {name} does not exist: create it first")
+        finally:  # also after an error: what was written may have reached the store
+            await self.changed(name)
 
     # Deletion -----------------------------------------------------------------------------------
 
@@ -228,7 +237,12 @@ class Namespaces:
 
     async def delete(self, name: str) -> None:
         """Delete an empty namespace; durable on return."""
-        await self._metadata.delete(namespace_key(name))
+        try:
+            await self._metadata.delete(namespace_key(name))
+        except StorageError:
+            await self.changed(name)  # it may have been deleted
+            raise
         self._forget_owners(name)
         self._known.discard(name)
         self._deleted += 1
+        await self.changed(name)

@@ -7,6 +7,7 @@ from magnetar_broker.names.residence import Residence
 from magnetar_broker.names.topic_locks import TopicLocks
 from magnetar_broker.policies.policy import Policy, PolicyValues, Subject
 from magnetar_broker.policies.stored import Policies
+from magnetar_broker.policies.without_effect import SUBSCRIPTION_AUTH_MODE
 from magnetar_proto.names import TopicName
 from magnetar_storage.world.mutex import KeyedMutex
 from magnetar_storage.world.runtime import Clock
@@ -29,12 +30,14 @@ class Enforcement:
         clock: Clock,
         require: Callable[[Subject], Awaitable[None]],
         partitions: Callable[[TopicName], Awaitable[int]],
+        permissions_changed: Callable[[str], Awaitable[None]],
     ) -> None:
         self._policies = policies
         self._residence = residence
         self._locks = locks
         self._require = require
         self._partitions = partitions
+        self._permissions_changed = permissions_changed
         self._changing: KeyedMutex[str] = KeyedMutex(clock)
         """By namespace: held until all topics have applied a change."""
         self._storing: KeyedMutex[Subject] = KeyedMutex(clock)
@@ -73,7 +76,11 @@ class Enforcement:
         subject = subject if isinstance(subject, str) else subject.base
         async with self._storing.held(subject):
             await self._require(subject)
-            await self._policies.set(subject, values)
+            try:
+                await self._policies.set(subject, values)
+            finally:  # also after an error: what was written may have reached the store
+                if SUBSCRIPTION_AUTH_MODE in values:
+                    await self._permissions_changed(namespace_of(subject))
 
     async def _enforce(self, subject: Subject) -> None:
         await self._locks.settled(_members(subject))

@@ -1,8 +1,10 @@
 """The directory of names in another process: `Names` over a link to the controller."""
 
+from collections.abc import Sequence
 from contextlib import suppress
 from itertools import count
 
+from magnetar_broker.authorization.rules import Question
 from magnetar_broker.config import Settings
 from magnetar_broker.links.link import Link
 from magnetar_broker.names.bundle_owners import BundleOwners, following
@@ -43,6 +45,11 @@ class RemoteDirectory:
     def lookup(self) -> LookupLimit:
         """A context that counts a lookup; entering it raises `TooManyRequests` at the limit."""
         return self._lookups
+
+    async def authorize(self, roles: Sequence[str], questions: Sequence[Question]) -> None:
+        """Return if each role may do all of this; else raise `NotAuthorized`."""
+        asked = [(question.need.value, *question[1:]) for question in questions]
+        await self._link.request("names.authorize", list(roles), asked)
 
     # Topics -----------------------------------------------------------------------------
 

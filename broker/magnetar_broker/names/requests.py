@@ -1,5 +1,6 @@
 """What workers ask of the directory of names, answered in the controller."""
 
+from magnetar_broker.authorization.rules import Need, Question
 from magnetar_broker.base.errors import NotReady
 from magnetar_broker.base.waiters import Waiters
 from magnetar_broker.links.link import Handler, Link
@@ -60,6 +61,7 @@ class _OfWorker:
             "residence.changed": self._changed,
             "names.start": self._start,
             "names.stop": self._stop,
+            "names.authorize": self._authorize,
             "names.open": self._open,
             "names.locate": self._locate,
             "names.partitions": self._partitions,
@@ -96,6 +98,10 @@ class _OfWorker:
     def _is_concerned(self, name: TopicName) -> bool:
         residence, owners = self._requests.residence, self._requests.placement.owners
         return owners.worker_of(name) == self._worker or residence.may_write(self._link, name)
+
+    async def _authorize(self, roles: list[str], asked: list[tuple[str, str, str]]) -> None:
+        questions = [Question(Need(need), *of) for need, *of in asked]
+        await self._directory.authorize(roles, questions)
 
     # Topics -----------------------------------------------------------------------------
 

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from enum import Enum
 from typing import Protocol
 
+from magnetar_broker.authorization.rules import Grants
 from magnetar_broker.policies.policy import Subject
 from magnetar_proto.names import TopicName
 
@@ -62,6 +63,12 @@ class Residence(Protocol):
         as they are now; done on return.
 
         `StorageError` if one cannot: all others have applied them.
+        """
+
+    async def reauthorize(self, namespace: str, grants: Grants) -> None:
+        """Close what clients have open in a namespace and may not have by these grants.
+
+        Nothing of that kind is open on return, nor can be opened.
         """
 
     async def configure(self, changed: Mapping[str, str]) -> None:

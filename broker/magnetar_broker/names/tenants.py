@@ -1,7 +1,7 @@
 """Tenants: the roles that administer them, and the clusters that they may use."""
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
@@ -32,6 +32,10 @@ class Tenant:
         }
 
 
+async def nobody_asks(name: str) -> None:
+    """For whom nothing follows from a change."""
+
+
 class Tenants:
     """Reads and writes tenants."""
 
@@ -40,6 +44,8 @@ class Tenants:
         self._metadata = metadata
         self._cluster = cluster
         self.limit = limit
+        self.changed: Callable[[str], Awaitable[None]] = nobody_asks
+        """Called with a tenant whose admins may have changed, before that is answered."""
         self._closed: set[str] = set()
         self._used: Counter[str] = Counter()
 
@@ -64,6 +70,7 @@ class Tenants:
         await self.check_room(name)
         if not await create_record(self._metadata, tenant_key(name), tenant.fields()):
             raise AlreadyExists(f"tenant {name} already exists")
+        await self.changed(name)
 
     async def check_room(self, name: str) -> None:
         """`LimitReached` if `name` does not exist and the number of tenants is at the limit."""
@@ -78,14 +85,18 @@ class Tenants:
     async def ensure(self, name: str) -> None:
         """Create a tenant with the defaults, unless it exists."""
         tenant = Tenant(allowed_clusters=(self._cluster,))
-        await create_record(self._metadata, tenant_key(name), tenant.fields())
+        if await create_record(self._metadata, tenant_key(name), tenant.fields()):
+            await self.changed(name)
 
     async def change(self, name: str, tenant: Tenant) -> None:
         """Replace roles and clusters; durable on return."""
-        if not await change_record(
-            self._metadata, tenant_key(name), lambda fields: fields | tenant.fields()
-        ):
-            raise TenantMissing(f"tenant {name} does not exist; create it first")
+        try:
+            if not await change_record(
+                self._metadata, tenant_key(name), lambda fields: fields | tenant.fields()
+            ):
+                raise TenantMissing(f"tenant {name} does not exist; create it first")
+        finally:  # also after an error: what was written may have reached the store
+            await self.changed(name)
 
     # Deletion -----------------------------------------------------------------------------
 
@@ -120,4 +131,7 @@ class Tenants:
 
     async def delete(self, name: str) -> None:
         """Delete a tenant without namespaces; durable on return."""
-        await self._metadata.delete(tenant_key(name))
+        try:
+            await self._metadata.delete(tenant_key(name))
+        finally:
+            await self.changed(name)

@@ -23,8 +23,8 @@ async def explained(policies: Policies, subject: Subject) -> dict[str, Any]:
                 "origin": str(resolved.origin),
                 "source": source_of(policy, resolved, subject),
             }
-            if policy.no_effect:
-                answer[name]["noEffect"] = policy.no_effect
+            if why := policy.no_effect_with(policies.settings):
+                answer[name]["noEffect"] = why
     return answer
 
 

@@ -59,6 +59,8 @@ class RestPath(Generic[T]):
     """What a request without a value sets."""
     parameter: str = ""
     """The name in the query that holds the value, where that is not in the body."""
+    refused: int = 0
+    """The status without permission; 0 for that of most policies."""
     raw: bool = False
     """Whether GET answers the text without quotes, and a body that is not JSON is the text."""
 
@@ -109,6 +111,12 @@ class Policy(Generic[T]):
     """Raises `OutOfRange` for a value that contradicts the settings."""
     no_effect: str = ""
     """Why it is stored and shown only; empty if it has an effect."""
+    takes_effect: Callable[[Settings], bool] = lambda settings: False
+    """Whether it has an effect with these settings in spite of `no_effect`."""
+
+    def no_effect_with(self, settings: Settings) -> str:
+        """Why it is stored and shown only with these settings; empty if it has an effect."""
+        return "" if self.takes_effect(settings) else self.no_effect
 
 
 PolicyValues = Mapping[Policy[Any], Any]

@@ -348,7 +348,7 @@ MAX_MESSAGE_SIZE: Policy[int] = Policy(
     codec=Whole(),
     meaning="Largest message in bytes, at most the setting `maxMessageSize`; 0 is that setting.",
     default=lambda settings: 0,
-    topic=RestPath(segment="maxMessageSize", unset_status=204),
+    topic=RestPath(segment="maxMessageSize", unset_status=204, refused=401),
     check=_check_message_size,
 )
 SUBSCRIPTION_TYPES: Policy[frozenset[SubscriptionType]] = Policy(

@@ -1,7 +1,8 @@
 """Policies that are stored and shown, and that have no effect on this engine.
 
-They are for what the original has and this broker has not: other machines, other clusters, other
-storage.  Tools and definitions that set them work, and each answer says that nothing follows.
+They are for what the original has and this broker has not, such as other machines, other clusters
+and other storage, or for what is off.  Tools and definitions that set them work, and each answer
+says that nothing follows.
 """
 
 from enum import StrEnum
@@ -196,7 +197,8 @@ SUBSCRIPTION_AUTH_MODE: Policy[SubscriptionAuthMode] = Policy(
     name="subscription_auth_mode",
     codec=OneOf(SubscriptionAuthMode),
     meaning="Whether the names of subscriptions must begin with the role of their consumers.",
-    no_effect="roles are not enforced yet: everyone who can connect may do everything",
+    no_effect="authorizationEnabled is false: everyone who can connect may do everything",
+    takes_effect=lambda settings: settings.authorization_enabled,
     unset=SubscriptionAuthMode.NONE,
     namespace=RestPath(
         segment="subscriptionAuthMode",

@@ -9,6 +9,7 @@ from magnetar_broker.base.errors import BrokerError
 from magnetar_broker.base.meter import Meter
 from magnetar_broker.publishing.access import SHARED, Claim
 from magnetar_proto.entries import COPY_LIMIT
+from magnetar_proto.names import TopicName
 from magnetar_proto.sends import Receipts, encode_receipts
 from magnetar_storage.log.log import LogRun
 from magnetar_storage.world.compiling import mypyc_attr
@@ -56,6 +57,7 @@ class RunSink:
 class ProducerRegistry(Protocol):
     """The list of a topic's producers, as each of them needs it."""
 
+    topic: TopicName
     sink: RunSink
 
     def remove(self, producer: "Producer") -> None:
@@ -189,6 +191,11 @@ class Producer:
         self._published = 0
         self._waiting: list[tuple[int, Callable[[], None]]] = []
         """Calls to make when so many of the published entries are answered."""
+
+    @property
+    def topic(self) -> TopicName:
+        """Where it publishes."""
+        return self._registry.topic
 
     def totals(self) -> tuple[int, int, int]:
         """What `meter` measures: messages and bytes published, and chunks."""

@@ -63,7 +63,7 @@ class Producers:
         """How many from one address, likewise."""
         self.rules = PublishRules()
         self.sink = sink
-        self._topic = topic
+        self.topic = topic
         self._clock = clock
         self._tasks = tasks
         self._admission = admission
@@ -100,7 +100,7 @@ class Producers:
         present = len(self._by_name) + len(self.waiting)
         if 0 < self.limit <= present and name not in self._by_name:
             raise ProducerBusy(
-                f"{self._topic} has {present} producers and the limit is {self.limit}: close one, "
+                f"{self.topic} has {present} producers and the limit is {self.limit}: close one, "
                 "or raise maxProducersPerTopic"
             )
 
@@ -112,7 +112,7 @@ class Producers:
         present = (one for one in (*self, *self.waiting) if one.name != producer.name)
         if self.limit_of_address <= sum(host_of(one.connection.address) == host for one in present):
             raise ProducerBusy(
-                f"{self._topic} has {self.limit_of_address} producers from {host}, the limit of an "
+                f"{self.topic} has {self.limit_of_address} producers from {host}, the limit of an "
                 "address: close one, or raise maxSameAddressProducersPerTopic"
             )
 
@@ -161,7 +161,7 @@ class Producers:
                 continue
             if holder.connection is connection or await holder.connection.is_alive():
                 raise ProducerBusy(
-                    f"a producer named {name} is connected to {self._topic} "
+                    f"a producer named {name} is connected to {self.topic} "
                     f"from {holder.connection.address}: use another name or close that producer"
                 )
             # It did not answer a PING.  Should its client live after all, it reconnects.
@@ -192,7 +192,7 @@ class Producers:
             if other.ready:
                 other.fence()
             else:
-                why = f"{self._topic} was taken over by producer {producer.name}"
+                why = f"{self.topic} was taken over by producer {producer.name}"
                 other.turn(ProducerFenced(why))
         await self._begin(producer)
 
@@ -254,7 +254,7 @@ class Producers:
             await one
 
     def _closing(self) -> BrokerError:
-        return NotReady(f"{self._topic} is being closed on this broker; try again")
+        return NotReady(f"{self.topic} is being closed on this broker; try again")
 
     def _refuse_waiting(self, refusal: BrokerError) -> None:
         for waiting in self.waiting:

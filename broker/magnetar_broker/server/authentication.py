@@ -41,7 +41,7 @@ def authenticator_of(settings: Settings) -> Authenticator | None:
         strict=settings.strict_auth_method,
         proxies=frozenset(settings.proxy_roles),
         proves_originals=settings.authenticate_original_auth_data,
-        checks_originals=getattr(settings, "authorization_enabled", False),
+        checks_originals=settings.authorization_enabled,
         refresh_seconds=settings.authentication_refresh_check_seconds,
     )
     return Authenticator(list(_providers(settings, LocalFiles())), rules)

@@ -39,4 +39,4 @@ def http_authentication_of(
     """None while authentication is off."""
     if authenticator is None:
         return None
-    return HttpAuthentication(authenticator, settings.authenticate_metrics_endpoint)
+    return HttpAuthentication(authenticator, settings.authenticate_metrics_endpoint is not False)

@@ -8,6 +8,7 @@ from dataclasses import replace
 from socket import socket
 
 from magnetar_broker.metrics.journal import JournalStats
+from magnetar_broker.server.admin.authorizing import authorize
 from magnetar_broker.server.admin.features import feature_of
 from magnetar_broker.server.admin.metrics_page import MetricsPage
 from magnetar_broker.server.admin.owners import SoleProcess
@@ -110,7 +111,9 @@ class HttpServer:
             if isinstance(route, NoRoute):
                 raise route
             changes = route.changes(request.query)
-            response = await route.handler(self._site, replace(request, parameters=parameters))
+            request = replace(request, parameters=parameters)
+            await authorize(self._site, route, request)
+            response = await route.handler(self._site, request)
         except NoRoute as error:
             response = refusal_of(request, feature_of(request.path) or error)
         except Exception as error:

@@ -18,7 +18,7 @@ from magnetar_broker.server.stretches import Stretches
 from magnetar_broker.server.tls.contexts import Contexts
 from magnetar_broker.server.tls.port import TlsPort, certificate_of
 from magnetar_broker.server.upstreams import Upstreams, UpstreamSocket
-from magnetar_broker.session.handlers import HANDLERS
+from magnetar_broker.session.authorizing import handlers_of
 from magnetar_broker.session.relay import Upstream
 from magnetar_broker.session.session import Session
 
@@ -99,7 +99,7 @@ class ClientConnection(asyncio.BufferedProtocol):
 
     def _new_session(self) -> Session:
         if self._upstreams is None:
-            return Session(self._broker, self, HANDLERS)
+            return Session(self._broker, self, handlers_of(self._broker.access))
         connect = partial(self._connect_to, self._upstreams, self._early)
         return Session(self._broker, self, self._upstreams.handlers, connect)
 

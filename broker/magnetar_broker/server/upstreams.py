@@ -2,7 +2,7 @@
 
 import asyncio
 import socket
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import cast
 
 from magnetar_broker.server.descriptors import Descriptors
@@ -10,8 +10,10 @@ from magnetar_broker.server.origin import Origin
 from magnetar_broker.server.pair import connected_pair
 from magnetar_broker.server.pieces import write_pieces
 from magnetar_broker.server.stretches import Stretches
+from magnetar_broker.session.handlers import HANDLERS
 from magnetar_broker.session.relay import Upstream
 from magnetar_broker.session.relaying import OwnerOf, relaying
+from magnetar_broker.session.session import Handler
 from magnetar_storage.world.runtime import Tasks
 
 WRITE_BUFFER = 1 << 20
@@ -33,8 +35,10 @@ class Upstreams:
         descriptors: Descriptors,
         tasks: Tasks,
         stretches: Stretches,
+        handlers: Mapping[int, Handler] = HANDLERS,
     ) -> None:
-        self.handlers = relaying(owner_of)
+        """`handlers` serve what is not for the others."""
+        self.handlers = relaying(owner_of, handlers)
         self._descriptors = descriptors
         self._send = send
         self._tasks = tasks

@@ -35,6 +35,7 @@ from magnetar_broker.server.several import Prepared, bundle_owners
 from magnetar_broker.server.snapshots.part import LocalPart, serve_snapshots
 from magnetar_broker.server.tls.contexts import Contexts
 from magnetar_broker.server.upstreams import Upstreams
+from magnetar_broker.session.authorizing import handlers_of
 from magnetar_broker.topic.load import serve_load
 from magnetar_broker.topic.requests import serve_residence
 from magnetar_broker.topic.residence import LocalResidence
@@ -130,7 +131,12 @@ class Worker:
             authenticator_of(self._settings),
         )
         upstreams = Upstreams(
-            self._other, self._passing.send, self._descriptors, process.tasks, process.stretches
+            self._other,
+            self._passing.send,
+            self._descriptors,
+            process.tasks,
+            process.stretches,
+            handlers_of(residence.access),
         )
         listener = Listener(broker, process.stretches, self._descriptors, upstreams)
         serve_residence(residence, controller)

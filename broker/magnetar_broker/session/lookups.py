@@ -23,10 +23,24 @@ async def on_partitioned_metadata(
             answer.partitions = await session.broker.names.partitions(topic, create)
         answer.response = pb.CommandPartitionedTopicMetadataResponse.Success
     except Exception as error:
-        refusal = refusal_of(error, MetadataTrouble)
-        answer.response = pb.CommandPartitionedTopicMetadataResponse.Failed
-        answer.error, answer.message = refusal.code, str(refusal)
+        refuse_partitioned_metadata(session, command, error)
+        return
     session.reply(answer)
+
+
+def refuse_partitioned_metadata(
+    session: Session, command: pb.CommandPartitionedTopicMetadata, error: Exception
+) -> None:
+    """Answer with the refusal for an error; a defect is raised again."""
+    refusal = refusal_of(error, MetadataTrouble)
+    session.reply(
+        pb.CommandPartitionedTopicMetadataResponse(
+            request_id=command.request_id,
+            response=pb.CommandPartitionedTopicMetadataResponse.Failed,
+            error=refusal.code,
+            message=str(refusal),
+        )
+    )
 
 
 async def on_lookup(session: Session, command: pb.CommandLookupTopic) -> None:
@@ -58,10 +72,22 @@ async def on_lookup(session: Session, command: pb.CommandLookupTopic) -> None:
             else pb.CommandLookupTopicResponse.Redirect
         )
     except Exception as error:
-        refusal = refusal_of(error, MetadataTrouble)
-        answer.response = pb.CommandLookupTopicResponse.Failed
-        answer.error, answer.message = refusal.code, str(refusal)
+        refuse_lookup(session, command, error)
+        return
     session.reply(answer)
+
+
+def refuse_lookup(session: Session, command: pb.CommandLookupTopic, error: Exception) -> None:
+    """Answer with the refusal for an error; a defect is raised again."""
+    refusal = refusal_of(error, MetadataTrouble)
+    session.reply(
+        pb.CommandLookupTopicResponse(
+            request_id=command.request_id,
+            response=pb.CommandLookupTopicResponse.Failed,
+            error=refusal.code,
+            message=str(refusal),
+        )
+    )
 
 
 @lru_cache(maxsize=16)

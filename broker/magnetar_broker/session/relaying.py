@@ -49,8 +49,13 @@ PRODUCER = Kind("producer", lambda session: session.publishing.producers)
 CONSUMER = Kind("consumer", lambda session: session.consumers)
 
 
-def relaying(owner_of: OwnerOf) -> Mapping[int, Handler]:
-    """The table of a process among several."""
+def relaying(
+    owner_of: OwnerOf, handlers: Mapping[int, Handler] = HANDLERS
+) -> Mapping[int, Handler]:
+    """The table of a process among several; `handlers` serve what is not forwarded.
+
+    What is forwarded is authorized by the process that serves it.
+    """
     opening: dict[int, Kind] = {Command.PRODUCER: PRODUCER, Command.SUBSCRIBE: CONSUMER}
     opened: dict[int, tuple[Kind, Forward]] = {
         Command.CLOSE_PRODUCER: (PRODUCER, Upstream.close),
@@ -63,10 +68,10 @@ def relaying(owner_of: OwnerOf) -> Mapping[int, Handler]:
     }
     schema = Command.GET_OR_CREATE_SCHEMA
     return {
-        **HANDLERS,
-        **{kind: _opening(of, HANDLERS[kind], owner_of) for kind, of in opening.items()},
-        **{kind: _of_opened(of, how, HANDLERS[kind]) for kind, (of, how) in opened.items()},
-        schema: _of_topic(HANDLERS[schema], owner_of),
+        **handlers,
+        **{kind: _opening(of, handlers[kind], owner_of) for kind, of in opening.items()},
+        **{kind: _of_opened(of, how, handlers[kind]) for kind, (of, how) in opened.items()},
+        schema: _of_topic(handlers[schema], owner_of),
     }
 
 

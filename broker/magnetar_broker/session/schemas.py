@@ -48,10 +48,10 @@ async def on_get_schema(session: Session, command: pb.CommandGetSchema) -> None:
             missing = "schema" if number is None else f"schema version {number}"
             raise TopicMissing(f"{topic} has no {missing}")
     except Exception as error:
-        _refuse(answer, error)
-    else:
-        answer.schema_version = found.number.to_bytes(VERSION_BYTES, "big")
-        answer.schema.CopyFrom(_on_the_wire(schema_name(topic), found.schema))
+        refuse_get_schema(session, command, error)
+        return
+    answer.schema_version = found.number.to_bytes(VERSION_BYTES, "big")
+    answer.schema.CopyFrom(_on_the_wire(schema_name(topic), found.schema))
     session.reply(answer)
 
 
@@ -83,13 +83,28 @@ async def on_get_or_create_schema(session: Session, command: pb.CommandGetOrCrea
         brought = None if schema.type is SchemaType.NONE else schema
         answer.schema_version = await session.broker.names.producer_schema(topic, brought)
     except Exception as error:
-        _refuse(answer, error)
+        refuse_get_or_create_schema(session, command, error)
+        return
     session.reply(answer)
 
 
-def _refuse(
-    answer: pb.CommandGetSchemaResponse | pb.CommandGetOrCreateSchemaResponse, error: Exception
-) -> None:
-    """These two answers have fields for a refusal; a defect is raised again."""
+def refuse_get_schema(session: Session, command: pb.CommandGetSchema, error: Exception) -> None:
+    """Answer with the refusal for an error; a defect is raised again."""
     refusal = refusal_of(error)
-    answer.error_code, answer.error_message = refusal.code, str(refusal)
+    session.reply(
+        pb.CommandGetSchemaResponse(
+            request_id=command.request_id, error_code=refusal.code, error_message=str(refusal)
+        )
+    )
+
+
+def refuse_get_or_create_schema(
+    session: Session, command: pb.CommandGetOrCreateSchema, error: Exception
+) -> None:
+    """Answer with the refusal for an error; a defect is raised again."""
+    refusal = refusal_of(error)
+    session.reply(
+        pb.CommandGetOrCreateSchemaResponse(
+            request_id=command.request_id, error_code=refusal.code, error_message=str(refusal)
+        )
+    )

@@ -11,6 +11,7 @@ from collections.abc import Callable, Coroutine, Mapping
 from typing import Any, Protocol
 
 from magnetar_broker.authentication.identity import Roles
+from magnetar_broker.authorization.access import Client
 from magnetar_broker.base.errors import BrokerError, NotReady, as_refusal
 from magnetar_broker.broker import Broker
 from magnetar_broker.config.listeners import over_tls
@@ -140,6 +141,8 @@ class Session:
         """Of what the client has proved; None while authentication is off, and for an upstream."""
         self.authenticating = False
         """Whether the CONNECT is being authenticated: what follows it waits."""
+        self.guard: Client | None = None
+        """Once the client has opened something that was authorized."""
         self.protocol_version = 0
         self.client_version = ""
         self._names_process = False
@@ -452,8 +455,11 @@ class Session:
         self._throttled.end()
         if self.renewal is not None:
             self.renewal.end()
-        # Session and relay, and renewal, refer to each other: see `__init__`.
+        # Session and relay, renewal and guard, refer to each other: see `__init__`.
         self.renewal = None
+        guard, self.guard = self.guard, None
+        if guard is not None:
+            self.broker.access.clients.discard(guard)
         relay, self.relay = self.relay, None
         if relay is not None:
             relay.close()

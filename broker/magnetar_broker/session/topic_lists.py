@@ -80,7 +80,7 @@ async def on_watch_topics(session: Session, command: pb.CommandWatchTopicList) -
         namespace = str(NamespaceName.parse(command.namespace))
         pattern = TopicPattern(command.topics_pattern)
         listed = await names.watch(namespace, pattern)
-    watcher = TopicWatcher(session, command.watcher_id, listed)
+    watcher = TopicWatcher(session, command.watcher_id, namespace, listed)
     if session.is_over:
         watcher.end()
         return

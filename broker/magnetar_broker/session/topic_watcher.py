@@ -25,7 +25,10 @@ class TopicWatcher:
     is dropped, so that there are never more names than in the client's list and the broker's.
     """
 
-    def __init__(self, session: Recipient, watcher_id: int, watched: WatchedTopics) -> None:
+    def __init__(
+        self, session: Recipient, watcher_id: int, namespace: str, watched: WatchedTopics
+    ) -> None:
+        self.namespace = namespace
         self._session = session
         self._id = watcher_id
         self._list = watched

@@ -31,6 +31,7 @@ from magnetar_broker.subscribing.subscribed_topic import SubscribedTopic
 from magnetar_proto import PulsarApi_pb2 as pb
 from magnetar_proto.acks import Ack
 from magnetar_proto.ids import MessageId
+from magnetar_proto.names import TopicName
 from magnetar_storage.cursors.attached_state import IDLENESS
 from magnetar_storage.cursors.cursor import Cursor
 from magnetar_storage.cursors.cursor_log import DurableCursor
@@ -97,6 +98,11 @@ class Subscription:
         self._left = NO_COUNTERS  # of consumers that have left
         self._moving: Waiters | None = None  # for the end of the seek that runs
         self._compacted: CompactedReading | None = None
+
+    @property
+    def topic_name(self) -> TopicName:
+        """The topic, or the partition."""
+        return self.topic.name
 
     def limits_changed(self) -> None:
         """Apply the topic's present limits and rates; consumers that exceed them stay."""

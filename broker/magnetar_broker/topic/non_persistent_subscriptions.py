@@ -51,6 +51,11 @@ class NonPersistentSubscription:
         """Who gets which keys, if it is or was Key_Shared."""
         self.active: Consumer | None = None
 
+    @property
+    def topic_name(self) -> TopicName:
+        """The topic, or the partition."""
+        return self._topic
+
     async def admit(self, request: SubscribeRequest) -> None:
         """Make sure that one more consumer may join, else `ConsumerBusy`, `ConsumerUnassigned`."""
         wanted = request.key_shared or KeySharedMeta()

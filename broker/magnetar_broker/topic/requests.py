@@ -1,5 +1,8 @@
 """What the controller asks of the loaded topics of a worker."""
 
+from typing import Any
+
+from magnetar_broker.authorization.rules import Grants
 from magnetar_broker.links.link import Link
 from magnetar_broker.names.residence import Condition
 from magnetar_broker.policies.policy import subject_named
@@ -30,6 +33,11 @@ def serve_residence(residence: LocalResidence, link: Link) -> None:
     async def apply(subject: str, partitions: int) -> None:
         await residence.apply(subject_named(subject), partitions)
 
+    async def reauthorize(
+        namespace: str, admins: list[str], permissions: dict[str, Any], prefix_mode: bool
+    ) -> None:
+        await residence.reauthorize(namespace, Grants(admins, permissions, prefix_mode))
+
     async def configure(changed: dict[str, str]) -> None:
         await residence.configure(changed)
 
@@ -47,6 +55,7 @@ def serve_residence(residence: LocalResidence, link: Link) -> None:
             "residence.unload": unload,
             "residence.erase": erase,
             "residence.apply": apply,
+            "residence.reauthorize": reauthorize,
             "residence.configure": configure,
             "residence.settings": residence.change_settings,
             "residence.subscriptions_of": subscriptions_of,

@@ -5,6 +5,8 @@ from collections.abc import Awaitable, Callable, Mapping
 from functools import partial
 from itertools import count
 
+from magnetar_broker.authorization.access import Access, rules_of
+from magnetar_broker.authorization.rules import Grants
 from magnetar_broker.base.metadata_keys import topic_key
 from magnetar_broker.base.parallel import for_each
 from magnetar_broker.config import Settings
@@ -54,6 +56,7 @@ class LocalResidence:
         self.settings = settings = part(settings)
         """As they are now."""
         self.topics = Topics(engine)
+        self.access = Access(settings)
         self.inactive = Inactive(settings, engine.clock, policies, self.topics)
         self._engine = engine
         self._limits = topic_limits(settings)
@@ -133,6 +136,11 @@ class LocalResidence:
         if name.is_persistent:
             await Log.remove(topic_key(name), self._engine)
 
+    # Permissions -----------------------------------------------------------------------------
+
+    async def reauthorize(self, namespace: str, grants: Grants) -> None:
+        await self.access.recheck(namespace, grants, partial(yield_turn, self._engine.clock))
+
     # Policies and settings -------------------------------------------------------------------
 
     async def apply(self, subject: Subject, partitions: int) -> None:
@@ -155,6 +163,7 @@ class LocalResidence:
             logger.warning("a setting that was changed earlier is not in effect: %s", problem)
         self.settings = self._part(with_changes(self._of_broker, allowed))
         self._limits = topic_limits(self.settings)
+        self.access.rules = rules_of(self.settings)
         self._policies.change_settings(self.settings)
         self._shared.rates.change(*shared_rates(self.settings))
 

@@ -61,6 +61,7 @@ def test_an_unmodified_pulsar_broker_file_starts_with_the_one_warning_it_deserve
     settings, warnings = read(PULSAR)
     assert settings == Settings(
         bind_address="0.0.0.0",
+        authenticate_metrics_endpoint=False,
         broker_max_connections=0,
         max_producers_per_topic=0,
         max_consumers_per_topic=0,

@@ -60,7 +60,7 @@ def test_watchers_know_the_list(story: list[tuple[str, Any]]) -> None:
             if what in watching:
                 watching[what][1].end()
             reader = Reader(listed.names)
-            watching[what] = reader, TopicWatcher(reader, what, listed)
+            watching[what] = reader, TopicWatcher(reader, what, "public/default", listed)
         elif what in watching:
             reader, watcher = watching[what]
             reader.room = kind != "slow"

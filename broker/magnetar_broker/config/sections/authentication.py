@@ -62,9 +62,14 @@ class Authentication:
         ),
     ] = 60
     authenticate_metrics_endpoint: Annotated[
-        bool,
-        Key("authenticateMetricsEndpoint", FLAG, "`/metrics` requires a role, too."),
-    ] = False
+        bool | None,
+        Key(
+            "authenticateMetricsEndpoint",
+            FLAG,
+            "Whether `/metrics` requires a role, too; blank is `authenticationEnabled`.",
+            pulsar="false",
+        ),
+    ] = None
     proxy_roles: Annotated[
         tuple[str, ...],
         Key(

@@ -18,7 +18,7 @@ from magnetar_broker.server.admin.site import (
     json_of,
     serving,
 )
-from magnetar_broker.server.http.contract import CONTROLLER, OWNER, TENANT_ADMIN, Body
+from magnetar_broker.server.http.contract import CONSUME, CONTROLLER, OWNER, TENANT_ADMIN, Body
 from magnetar_broker.server.http.errors import Refused
 from magnetar_broker.server.http.messages import Request, Response, json_response, text_response
 from magnetar_broker.server.http.table import Route
@@ -111,8 +111,8 @@ async def set_replicated(site: Site, request: Request) -> Response:
 def routes() -> Iterator[Route[Handler]]:
     """The routes that this module answers."""
     who, where, topic = TENANT_ADMIN, CONTROLLER, f"/admin/v2/{TOPIC}"
-    yield Route("GET", f"{topic}/offload", who, where, offload_status)
-    yield Route("PUT", f"{topic}/offload", who, where, offload)
+    yield Route("GET", f"{topic}/offload", who, where, offload_status, refused=401)
+    yield Route("PUT", f"{topic}/offload", who, where, offload, refused=401)
     yield Route("GET", f"{topic}/shadowTopics", who, where, shadow_topics)
     yield Route("PUT", f"{topic}/shadowTopics", who, where, set_shadow_topics)
     yield Route("DELETE", f"{topic}/shadowTopics", who, where, delete_shadow_topics)
@@ -122,5 +122,5 @@ def routes() -> Iterator[Route[Handler]]:
         yield Route("POST", path, who, where, set_filters, body=body)
         yield Route("DELETE", path, who, where, delete_filters)
     path = f"{topic}/subscription/{{subscription}}/replicatedSubscriptionStatus"
-    yield Route("GET", path, who, OWNER, replicated)
-    yield Route("POST", path, who, OWNER, set_replicated, body=Body({"type": "boolean"}))
+    yield Route("GET", path, CONSUME, OWNER, replicated)
+    yield Route("POST", path, CONSUME, OWNER, set_replicated, body=Body({"type": "boolean"}))

@@ -2,7 +2,9 @@
 
 from collections.abc import Iterator
 
+from magnetar_broker.authorization.rules import Need
 from magnetar_broker.names.directory import Directory
+from magnetar_broker.server.admin.authorizing import authorize_topic
 from magnetar_broker.server.admin.messages import subscription_name
 from magnetar_broker.server.admin.operations import reading
 from magnetar_broker.server.admin.replays import LONGEST_SECONDS, Replay
@@ -38,6 +40,7 @@ async def topics(site: Site, request: Request) -> Response:
     subscription = subscription_name(request)
     answer = []
     for topic, kind in await _topics(serving(site), base, subscription):
+        await authorize_topic(site, request, Need.CONSUME, topic)
         for part in await serving(site).parts(topic):
             found = await site.owners.ask(reading.backlogs, part)
             answer.append(
@@ -99,6 +102,7 @@ async def _one_of(site: Site, request: Request, kind: object) -> TopicName:
         names = ", ".join(map(str, all_of_kind))
         raise Refused(412, f"there are several: {names}; name the partition in the path")
     (topic,) = all_of_kind
+    await authorize_topic(site, request, Need.CONSUME, topic)
     if await directory.catalogue.partitions(topic):
         raise Refused(412, f"{topic} is partitioned: search its partitions one by one")
     return topic
@@ -114,6 +118,7 @@ async def _named(site: Site, request: Request, name: object) -> TopicName:
     )
     if topic.namespace_name != base.namespace_name or not topic.is_persistent or topic.base == base:
         raise Refused(412, f"topic is {topic}: expected another one of {base.namespace_name}")
+    await authorize_topic(site, request, Need.CONSUME, topic)
     if await directory.catalogue.partitions(topic) and topic.partition < 0:
         raise Refused(412, f"{topic} is partitioned: name its partitions one by one")
     if not await directory.exists(topic):

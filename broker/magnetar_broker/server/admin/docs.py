@@ -46,19 +46,23 @@ $ curl -s -X DELETE http://localhost:8080/admin/v2/tenants/a%20b
 | 501 | something of Pulsar that is not here |
 | 503 | the broker is starting or stopping, or another process of it does not answer: retry |
 
-**Permissions.** The column *permission* says who may send a request where authorization is
-required, and with which status others are refused:
+**Permissions.** The column *permission* says who may send a request where `authorizationEnabled` is
+set, and with which status others are refused. It is checked before anything else, so a refusal does
+not tell whether what is asked for exists:
 
 | permission | who has it |
 |---|---|
-| everyone | also requests without credentials |
+| everyone | also requests without credentials; for `/metrics` see `authenticateMetricsEndpoint` |
 | every authenticated role | whoever the broker has authenticated |
 | produce, consume | roles with that permission on the topic, or on the namespace |
 | admin of the tenant | the `adminRoles` of the tenant |
 | super-user | the roles of `superUserRoles` |
 
-A super-user may do everything, and the admin of a tenant everything below it. The broker does not
-check permissions yet: protect the port by other means.
+A super-user may do everything, and the admin of a tenant everything below it, except with topics
+that the broker keeps for itself. Where a path has a subscription, its roles and
+`subscriptionAuthMode` hold, too. [security.md](security.md) has the rules. With
+`authenticationEnabled` alone every authenticated role may send every request, and with neither
+everyone may: protect the port by other means.
 
 **Processes.** With `magnetarWorkers`, the column *runs in* says which process answers: the
 controller, the owner of the topic (for a partitioned topic the owner of each partition), or all

@@ -70,4 +70,11 @@ def routes() -> Iterator[Route[Handler]]:
         lookup,
         query=(AUTHORITATIVE, LISTENER),
     )
-    yield Route("GET", f"/lookup/v2/topic/{TOPIC}/bundle", PRODUCE_OR_CONSUME, CONTROLLER, bundle)
+    yield Route(
+        "GET",
+        f"/lookup/v2/topic/{TOPIC}/bundle",
+        PRODUCE_OR_CONSUME,
+        CONTROLLER,
+        bundle,
+        refused=403,
+    )

@@ -194,7 +194,7 @@ def routes() -> Iterator[Route[Handler]]:
         "POST", f"{SUBSCRIPTION}/resetcursor", CONSUME, OWNER, reset_to_message, body=POSITION
     )
     yield Route("DELETE", f"{topic}/truncate", TENANT_ADMIN, OWNER, truncate_topic, refused=401)
-    yield Route("POST", f"{topic}/trim", CONSUME, OWNER, trim, success=(200,), refused=403)
+    yield Route("POST", f"{topic}/trim", TENANT_ADMIN, OWNER, trim, success=(200,), refused=401)
     yield Route("GET", f"{topic}/explainRetention", TENANT_ADMIN, OWNER, explain)
     yield Route(
         "GET",

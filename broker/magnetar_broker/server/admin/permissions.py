@@ -1,4 +1,4 @@
-"""What roles may do with topics: stored and shown.  Nothing is enforced yet."""
+"""What roles may do with topics."""
 
 from collections.abc import Iterator, Sequence
 from typing import Any
@@ -22,8 +22,7 @@ from magnetar_broker.server.http.messages import Request, Response, json_respons
 from magnetar_broker.server.http.table import Route
 from magnetar_proto.names import TopicName
 
-NOT_ENFORCED = "roles are not enforced yet: everyone who can connect may do everything"
-GRANTED = Response(status=204, headers={"Warning": without_effect("the permission", NOT_ENFORCED)})
+NOT_ENFORCED = "authorizationEnabled is false: everyone who can connect may do everything"
 SOME = {"type": "array", "items": {"type": "string", "enum": list(ACTIONS)}}
 
 
@@ -52,7 +51,7 @@ async def grant(site: Site, request: Request) -> Response:
     """Let a role do the actions in the body, and no others, with all topics of a namespace."""
     permissions, namespace = await _in_namespace(site, request)
     await permissions.grant(namespace, _role(request), _actions(json_of(request)))
-    return GRANTED
+    return _granted(site)
 
 
 async def revoke(site: Site, request: Request) -> Response:
@@ -79,7 +78,7 @@ async def grant_subscription(site: Site, request: Request) -> Response:
         raise Refused(400, "the body: expected a list of roles")
     wanted = sorted({_checked(role) for role in roles})
     await permissions.grant_subscription(namespace, subscription, wanted)
-    return GRANTED
+    return _granted(site)
 
 
 async def revoke_subscription(site: Site, request: Request) -> Response:
@@ -107,7 +106,7 @@ async def grant_on_topic(site: Site, request: Request) -> Response:
     permissions, topic = await _on_topic(site, request)
     actions = _actions(json_of(request))
     await permissions.grant_on_topics([TopicGrant(topic, _role(request), actions)])
-    return GRANTED
+    return _granted(site)
 
 
 async def revoke_on_topic(site: Site, request: Request) -> Response:
@@ -120,7 +119,7 @@ async def revoke_on_topic(site: Site, request: Request) -> Response:
 async def grant_on_topics(site: Site, request: Request) -> Response:
     """Let roles do actions with topics; those of one namespace are done together or not at all."""
     await serving(site).permissions.grant_on_topics(_of_topics(request))
-    return GRANTED
+    return _granted(site)
 
 
 async def revoke_on_topics(site: Site, request: Request) -> Response:
@@ -151,6 +150,18 @@ def _of_topics(request: Request, otherwise: Sequence[str] | None = None) -> list
             actions = list(otherwise)
         found.append(TopicGrant(TopicName.parse(topic), _checked(role), _actions(actions)))
     return found
+
+
+def _granted(site: Site) -> Response:
+    """The answer to a change that gives a permission."""
+    if site.directory.settings.authorization_enabled:
+        return Response(status=204)
+    return Response(status=204, headers={"Warning": without_effect("the permission", NOT_ENFORCED)})
+
+
+def _topics_named(request: Request) -> list[str]:
+    """The topics in the body."""
+    return [str(grant.topic) for grant in _of_topics(request, otherwise=ACTIONS)]
 
 
 async def _in_namespace(site: Site, request: Request) -> tuple[Permissions, str]:
@@ -209,9 +220,9 @@ def routes() -> Iterator[Route[Handler]]:
     )
     yield Route("DELETE", f"{path}/{{subscription}}/{{role}}", who, where, revoke_subscription)
     path = f"/admin/v2/{TOPIC}/permissions"
-    yield Route("GET", path, who, where, of_topic)
-    yield Route("POST", f"{path}/{{role}}", who, where, grant_on_topic, body=body)
-    yield Route("DELETE", f"{path}/{{role}}", who, where, revoke_on_topic)
+    yield Route("GET", path, who, where, of_topic, refused=401)
+    yield Route("POST", f"{path}/{{role}}", who, where, grant_on_topic, body=body, refused=401)
+    yield Route("DELETE", f"{path}/{{role}}", who, where, revoke_on_topic, refused=401)
     path = "/admin/v2/namespaces"
     yield Route(
         "POST",
@@ -220,6 +231,8 @@ def routes() -> Iterator[Route[Handler]]:
         where,
         grant_on_topics,
         body=_of_topics_body("topic", "role", "actions"),
+        refused=401,
+        names=_topics_named,
     )
     yield Route(
         "POST",
@@ -228,4 +241,6 @@ def routes() -> Iterator[Route[Handler]]:
         where,
         revoke_on_topics,
         body=_of_topics_body("topic", "role"),
+        refused=401,
+        names=_topics_named,
     )

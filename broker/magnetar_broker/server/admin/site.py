@@ -69,9 +69,9 @@ def serving(site: Site) -> Directory:
 
 
 def topic_of(request: Request) -> TopicName:
-    """The topic that the path names."""
+    """The topic that the path names; a persistent one if it names no domain."""
     tenant, namespace, local = parts_of(request, "tenant", "namespace", "topic")
-    domain = request.parameters["domain"]
+    domain = request.parameters.get("domain", "persistent")
     return TopicName.parse(f"{domain}://{tenant}/{namespace}/{local}")
 
 

@@ -114,6 +114,6 @@ def routes() -> Iterator[Route[Handler]]:
         yield Route("GET", path, SUPER_USER, CONTROLLER, tenants)
     path = "/admin/v2/tenants/{tenant}"
     yield Route("GET", path, TENANT_ADMIN, CONTROLLER, tenant, refused=401)
-    yield Route("PUT", path, SUPER_USER, CONTROLLER, create, body=TENANT)
-    yield Route("POST", path, SUPER_USER, CONTROLLER, change, body=TENANT)
-    yield Route("DELETE", path, SUPER_USER, CONTROLLER, delete, query=(FORCE,))
+    yield Route("PUT", path, TENANT_ADMIN, CONTROLLER, create, body=TENANT, refused=401)
+    yield Route("POST", path, TENANT_ADMIN, CONTROLLER, change, body=TENANT, refused=401)
+    yield Route("DELETE", path, TENANT_ADMIN, CONTROLLER, delete, query=(FORCE,), refused=401)

@@ -325,5 +325,10 @@ def routes() -> Iterator[Route[Handler]]:
         "DELETE", f"{path}/partitions", TENANT_ADMIN, CONTROLLER, delete_partitioned, query=(FORCE,)
     )
     yield Route(
-        "POST", f"{path}/createMissedPartitions", TENANT_ADMIN, CONTROLLER, create_missed_partitions
+        "POST",
+        f"{path}/createMissedPartitions",
+        TENANT_ADMIN,
+        CONTROLLER,
+        create_missed_partitions,
+        refused=401,
     )

@@ -1,10 +1,11 @@
 """The route table: from method and path to a handler."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Generic, NamedTuple, TypeVar
 from urllib.parse import unquote
 
 from magnetar_broker.server.http.contract import Body, Permission, Query, Runs
+from magnetar_broker.server.http.messages import Request
 
 Handler = TypeVar("Handler")
 
@@ -41,6 +42,8 @@ class Route(NamedTuple, Generic[Handler]):
     """Whether it can change something although it is a GET; or the flag of the query that has it
     do so.
     """
+    names: Callable[[Request], Sequence[str]] | None = None
+    """The topics that a request names elsewhere than in the path; each needs the permission."""
     text: str = ""
     """What it does; empty for the first paragraph of the handler's docstring."""
 

@@ -69,7 +69,8 @@ class Line(Generic[T]):
         if value is not None and self.check is not None:
             await self.check(directory, subject, value)
         await directory.enforcement.set(subject, {self.policy: value})
-        why, status = self.policy.no_effect, self.path.set_status
+        why = self.policy.no_effect_with(directory.settings)
+        status = self.path.set_status
         if not why or value is None:
             return Response(status=status)
         logger.info("%s of %s is stored without effect: %s", self.path.segment, subject, why)
@@ -114,15 +115,19 @@ class Line(Generic[T]):
         texts = [f"{verb} the policy `{self.policy.name}`." for verb in ("Answer", "Set", "Delete")]
         getting, setting, deleting = texts
         on_all = (path, who, where)
-        yield Route("GET", *on_all, on_get, (*of_get, *of_all), success=unset, text=getting)
+        refused = self.path.refused
+        yield Route(
+            "GET", *on_all, on_get, (*of_get, *of_all),
+            success=unset, refused=refused, text=getting,
+        )  # fmt: skip
         yield Route(
             self.path.verb, *on_all, on_set, (*value, *of_all), body,
-            success=(self.path.set_status,), text=setting,
+            success=(self.path.set_status,), refused=refused, text=setting,
         )  # fmt: skip
         if self.path.removable:
             last = self.path.removed_at or self.path.segment
             on_all = (f"{subject}/{last}", who, where)
-            yield Route("DELETE", *on_all, on_delete, of_all, text=deleting)
+            yield Route("DELETE", *on_all, on_delete, of_all, refused=refused, text=deleting)
 
 
 class NamespaceLine(Line[T]):

@@ -1,0 +1,67 @@
+"""The clients of one process, and what they have open: checked again when permissions change."""
+
+from collections.abc import Awaitable, Callable, Iterable
+from typing import NamedTuple, Protocol
+
+from magnetar_broker.authorization.rules import Grants, Question, Rules
+from magnetar_broker.config import Settings
+
+A_TURN = 500
+"""What is checked in one turn of the loop: a few milliseconds."""
+
+
+class Opened(NamedTuple):
+    """Something that a client has open, or is opening: a producer, a consumer or a watcher."""
+
+    question: Question
+    """What it needs."""
+    close: Callable[[str], None]
+    """Close it, for this reason; harmless if it is closed."""
+
+
+class Client(Protocol):
+    """A connected client."""
+
+    @property
+    def roles(self) -> tuple[str, ...]:
+        """Each of them must be allowed."""
+
+    def opened(self, namespace: str) -> Iterable[Opened]:
+        """What it has open, or is opening, in a namespace."""
+
+
+class Access:
+    """One per process that serves clients."""
+
+    def __init__(self, settings: Settings) -> None:
+        self.rules = rules_of(settings)
+        """None if authorization is off: everyone may do everything."""
+        self.clients: set[Client] = set()
+        """Those that may have something open."""
+
+    async def recheck(
+        self, namespace: str, grants: Grants, pause: Callable[[], Awaitable[None]]
+    ) -> None:
+        """Close what its client may not have open any more.
+
+        What is opened meanwhile is decided by the same grants or by later ones.  `pause` lets
+        others go on.
+        """
+        rules = self.rules
+        if rules is None:
+            return
+        found = [(client, opened) for client in self.clients for opened in client.opened(namespace)]
+        for number, (client, opened) in enumerate(found, 1):
+            why = rules.refusal(client.roles, opened.question, grants)
+            if why is not None:
+                opened.close(why)
+            if number % A_TURN == 0:
+                await pause()
+
+
+def rules_of(settings: Settings) -> Rules | None:
+    """The rules in effect; None if authorization is off."""
+    if not settings.authorization_enabled:
+        return None
+    wildcards = settings.authorization_allow_wildcards_matching
+    return Rules(settings.super_user_roles, wildcards)

@@ -1,0 +1,181 @@
+"""What a role may do: super-users first, then admins of the tenant, then grants; else nothing."""
+
+import re
+from collections.abc import Collection, Iterable, Mapping
+from enum import StrEnum
+from typing import Any, NamedTuple
+
+from magnetar_proto.names import SYSTEM_NAMESPACE, TopicName
+
+HEARTBEATS = re.compile(r"pulsar/(?:[^/]+/)?[^/:]+:[0-9]+")
+"""The namespaces of Pulsar's health checks, one for each broker."""
+OF_SYSTEM = ("__change_events", "__transaction_")
+"""How the names of topics begin that brokers keep for themselves in any namespace."""
+PENDING_ACKS = "__transaction_pending_ack"
+"""How the names of such topics end."""
+
+
+class Need(StrEnum):
+    """What a request needs of its role."""
+
+    PRODUCE = "produce"
+    CONSUME = "consume"
+    PRODUCE_OR_CONSUME = "produce or consume"
+    TENANT_ADMIN = "admin of the tenant"
+    SUPER_USER = "super-user"
+
+
+ACTIONS: Mapping[Need, tuple[str, ...]] = {
+    Need.PRODUCE: ("produce",),
+    Need.CONSUME: ("consume",),
+    Need.PRODUCE_OR_CONSUME: ("produce", "consume"),
+}
+"""The grants of which one meets a need."""
+
+
+class Question(NamedTuple):
+    """Whether a role may do something."""
+
+    need: Need
+    subject: str = ""
+    """A tenant, a namespace `tenant/namespace`, or a topic with its domain; blank if none."""
+    subscription: str = ""
+    """The subscription that is used; blank if none, or if it need not be asked for."""
+
+    @property
+    def tenant(self) -> str:
+        """The tenant of the subject; blank if there is none."""
+        return self.subject.rpartition("://")[2].partition("/")[0]
+
+    @property
+    def namespace(self) -> str:
+        """The namespace of the subject; blank if it is a tenant, or none."""
+        parts = self.subject.rpartition("://")[2].split("/", 2)
+        return "/".join(parts[:2]) if len(parts) > 1 else ""
+
+
+class Grants(NamedTuple):
+    """What is stored about a tenant and a namespace of it; also of those that do not exist."""
+
+    admins: Collection[str] = ()
+    """The roles that administer the tenant."""
+    permissions: Mapping[str, Any] = {}
+    """Pulsar's `auth_policies`: actions of roles by kind, then by topic, then by role."""
+    prefix_mode: bool = False
+    """Whether names of subscriptions must begin with the role (`subscription_auth_mode`)."""
+
+
+class Rules:
+    """Decides, from what is stored, for every command and every request."""
+
+    def __init__(self, super_users: Iterable[str], wildcards: bool) -> None:
+        """`wildcards` is whether grants to `prefix*` and `*suffix` count."""
+        self.super_users = frozenset(super_users)
+        self._wildcards = wildcards
+
+    def are_super_users(self, roles: Iterable[str]) -> bool:
+        """Whether each of the roles may do everything."""
+        return all(role in self.super_users for role in roles)
+
+    def refusal(self, roles: Iterable[str], question: Question, grants: Grants) -> str | None:
+        """Why the first of the roles that may not do it may not; None if each of them may."""
+        for role in roles:
+            reason = self._refusal(role, question, grants)
+            if reason is not None:
+                return reason
+        return None
+
+    def _refusal(self, role: str, question: Question, grants: Grants) -> str | None:
+        if role in self.super_users:
+            return None
+        if question.need is Need.SUPER_USER or is_of_system(question.subject):
+            return _only_super_users(role, question)
+        if role in grants.admins:
+            return None
+        if question.need is Need.TENANT_ADMIN:
+            return _only_admins(role, question)
+        if not self._has_grant(role, question, grants.permissions):
+            return _no_grant(role, question)
+        return _refused_subscription(role, question, grants) if question.subscription else None
+
+    def _has_grant(self, role: str, question: Question, permissions: Mapping[str, Any]) -> bool:
+        kinds = [permissions.get("namespace_auth", {})]
+        if "://" in question.subject:
+            of_topics = permissions.get("destination_auth", {})
+            base = str(TopicName.parse(question.subject).base)
+            kinds += [of_topics.get(name, {}) for name in {question.subject, base}]
+        wanted = ACTIONS[question.need]
+        return any(self._grants(role, roles, wanted) for roles in kinds)
+
+    def _grants(self, role: str, roles: Mapping[str, list[str]], wanted: tuple[str, ...]) -> bool:
+        if any(action in wanted for action in roles.get(role, ())):
+            return True
+        return self._wildcards and any(
+            matches(pattern, role) and any(action in wanted for action in actions)
+            for pattern, actions in roles.items()
+        )
+
+
+def matches(pattern: str, role: str) -> bool:
+    """Whether a role matches `prefix*` or `*suffix`; a pattern without `*` matches nothing."""
+    if pattern.endswith("*") and role.startswith(pattern[:-1]):
+        return True
+    return pattern.startswith("*") and role.endswith(pattern[1:])
+
+
+def is_of_system(subject: str) -> bool:
+    """Whether a topic or a namespace is one that brokers keep for themselves."""
+    namespace = Question(Need.SUPER_USER, subject).namespace
+    if namespace == SYSTEM_NAMESPACE or HEARTBEATS.fullmatch(namespace):
+        return True
+    if "://" not in subject:
+        return False
+    local = TopicName.parse(subject).base.local
+    return local.startswith(OF_SYSTEM) or local.endswith(PENDING_ACKS)
+
+
+def _refused_subscription(role: str, question: Question, grants: Grants) -> str | None:
+    name = question.subscription
+    allowed = grants.permissions.get("subscription_auth_roles", {}).get(name, ())
+    where = f"subscription {name} of {question.subject}"
+    if allowed and role not in allowed:
+        return (
+            f"role {role} may not use {where}: have it granted with pulsar-admin namespaces "
+            f"grant-subscription-permission {question.namespace} --subscription {name} "
+            f"--roles {role}"
+        )
+    if grants.prefix_mode and not name.startswith(role):
+        return (
+            f"role {role} may not use {where}: its name must begin with the role "
+            f"(subscriptionAuthMode=Prefix): use a name such as {role}-{name}"
+        )
+    return None
+
+
+def _only_super_users(role: str, question: Question) -> str:
+    what = f" with {question.subject}" if question.subject else ""
+    return (
+        f"role {role} may not do this{what}: only super-users may; ask one, or add the role to "
+        "superUserRoles"
+    )
+
+
+def _only_admins(role: str, question: Question) -> str:
+    if not question.tenant:
+        return _only_super_users(role, question)
+    return (
+        f"role {role} may not do this with {question.subject}: only admins of tenant "
+        f"{question.tenant} may; ask one, or have the role added with pulsar-admin tenants update "
+        f"{question.tenant} --admin-roles {role}"
+    )
+
+
+def _no_grant(role: str, question: Question) -> str:
+    is_topic = "://" in question.subject
+    kind, action = "topics" if is_topic else "namespaces", ACTIONS[question.need][0]
+    also = f" or on namespace {question.namespace}" if is_topic else ""
+    return (
+        f"role {role} may not {question.need} on {question.subject}: have it granted there{also}, "
+        f"with pulsar-admin {kind} grant-permission {question.subject} --role {role} "
+        f"--actions {action}"
+    )

@@ -1,0 +1,109 @@
+"""Decides what roles may do, from the tenants and namespaces that are stored."""
+
+from collections.abc import Sequence
+
+from magnetar_broker.authorization.access import rules_of
+from magnetar_broker.authorization.rules import Grants, Question
+from magnetar_broker.base.errors import NamespaceMissing, NotAuthorized, TenantMissing
+from magnetar_broker.config import Settings
+from magnetar_broker.names.namespaces import Namespaces
+from magnetar_broker.names.residence import Residence
+from magnetar_broker.names.tenants import Tenants
+from magnetar_broker.policies.stored import Policies
+from magnetar_broker.policies.without_effect import SUBSCRIPTION_AUTH_MODE, SubscriptionAuthMode
+
+KEPT = 10_000
+"""Namespaces whose grants are kept in memory."""
+
+
+class Authorizer:
+    """One per broker.  Whoever changes what it reads calls `changed` before answering."""
+
+    def __init__(
+        self,
+        settings: Settings,
+        tenants: Tenants,
+        namespaces: Namespaces,
+        policies: Policies,
+        residence: Residence,
+    ) -> None:
+        self.rules = rules_of(settings)
+        """None if authorization is off: everyone may do everything."""
+        self._tenants = tenants
+        self._namespaces = namespaces
+        self._policies = policies
+        self._residence = residence
+        self._changes = 0
+        self._known: dict[str, Grants] = {}
+
+    async def authorize(self, roles: Sequence[str], questions: Sequence[Question]) -> None:
+        """Return if each role may do all of this; else raise `NotAuthorized`.
+
+        The refusal is the same whether or not what is asked for exists.
+        """
+        rules = self.rules
+        if rules is None or (roles and rules.are_super_users(roles)):
+            return
+        if not roles:
+            raise NotAuthorized("no role has been authenticated: send credentials")
+        for question in questions:
+            grants = await self._grants(question.tenant, question.namespace)
+            why = rules.refusal(roles, question, grants)
+            if why is not None:
+                raise NotAuthorized(why)
+
+    async def changed(self, namespace: str) -> None:
+        """Permissions of a namespace have changed, or may have.
+
+        On return no client has anything open there that it may not.
+        """
+        self._forget()
+        if self.rules is not None:
+            grants = await self._grants(namespace.partition("/")[0], namespace)
+            await self._residence.reauthorize(namespace, grants)
+
+    async def tenant_changed(self, tenant: str) -> None:
+        """The admins of a tenant have changed, or may have; as `changed` for its namespaces."""
+        self._forget()
+        if self.rules is not None:
+            for namespace in await self._namespaces.of_tenant(tenant):
+                await self.changed(namespace)
+
+    async def settings_changed(self, settings: Settings) -> None:
+        """Follow settings that all processes follow already; as `changed` for all namespaces."""
+        before, self.rules = self.rules, rules_of(settings)
+        if before is not None and before.super_users - set(settings.super_user_roles):
+            for namespace in await self._namespaces.names():
+                await self.changed(namespace)
+
+    def _forget(self) -> None:
+        self._changes += 1
+        self._known.clear()
+
+    async def _grants(self, tenant: str, namespace: str) -> Grants:
+        """What is stored; nothing for what does not exist."""
+        key = namespace or tenant
+        found = self._known.get(key)
+        if found is None:
+            changes = self._changes
+            found = await self._read(tenant, namespace)
+            if changes == self._changes:  # else it may be of before a change
+                if len(self._known) >= KEPT:
+                    self._known.clear()
+                self._known[key] = found
+        return found
+
+    async def _read(self, tenant: str, namespace: str) -> Grants:
+        if not tenant:
+            return Grants()
+        try:
+            admins = (await self._tenants.get(tenant)).admin_roles
+            if not namespace:
+                return Grants(admins)
+            permissions = (await self._namespaces.get(namespace)).permissions
+        except TenantMissing:
+            return Grants()
+        except NamespaceMissing:
+            return Grants(admins)
+        mode = await self._policies.explicit(SUBSCRIPTION_AUTH_MODE, namespace)
+        return Grants(admins, permissions, mode is SubscriptionAuthMode.PREFIX)

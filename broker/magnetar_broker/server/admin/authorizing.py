@@ -1,0 +1,80 @@
+"""The one place where requests over HTTP are authorized: by the permission of their route.
+
+A handler runs only for who has it.  Whether what a request names exists is looked up afterwards,
+so refusals tell nothing about that.
+"""
+
+from collections.abc import Iterator
+
+from magnetar_broker.authorization.rules import Need, Question
+from magnetar_broker.base.errors import NotAuthorized
+from magnetar_broker.server.admin.site import Handler, Site, namespace_of, parts_of, topic_of
+from magnetar_broker.server.http.contract import Permission
+from magnetar_broker.server.http.errors import Refused
+from magnetar_broker.server.http.messages import Request
+from magnetar_broker.server.http.table import Route
+from magnetar_proto.names import TopicName
+
+NEEDS = {
+    Permission.PRODUCE: Need.PRODUCE,
+    Permission.CONSUME: Need.CONSUME,
+    Permission.PRODUCE_OR_CONSUME: Need.PRODUCE_OR_CONSUME,
+    Permission.TENANT_ADMIN: Need.TENANT_ADMIN,
+    Permission.SUPER_USER: Need.SUPER_USER,
+}
+"""The permissions that depend on the role."""
+
+
+async def authorize(site: Site, route: Route[Handler], request: Request) -> None:
+    """Return if the roles of a request have the permission of its route; else raise `Refused`.
+
+    The parameters of the path are in the request.
+    """
+    if site.directory.authorizer.rules is None or route.permission is Permission.OPEN:
+        return
+    if request.roles is None:
+        raise Refused(401, "no role has been authenticated: send credentials")
+    if route.permission is not Permission.AUTHENTICATED:
+        await _authorize(site, request, list(_questions(route, request)), route.refused_with)
+
+
+async def authorize_topic(site: Site, request: Request, need: Need, topic: TopicName) -> None:
+    """As `authorize`, for a topic that a handler has found by the request."""
+    if site.directory.authorizer.rules is not None:
+        await _authorize(site, request, [Question(need, str(topic))], 401)
+
+
+async def _authorize(site: Site, request: Request, questions: list[Question], refused: int) -> None:
+    roles = () if request.roles is None else request.roles.all
+    try:
+        await site.directory.authorize(roles, questions)
+    except NotAuthorized as error:
+        raise Refused(refused, str(error)) from error
+
+
+def _questions(route: Route[Handler], request: Request) -> Iterator[Question]:
+    need, parameters = NEEDS[route.permission], request.parameters
+    if need is Need.SUPER_USER:
+        yield Question(need)
+        return
+    subscription = ""
+    if need is Need.CONSUME and "subscription" in parameters:
+        (subscription,) = parts_of(request, "subscription")
+    if "tenant" in parameters:
+        yield Question(need, _subject(request), subscription)
+    elif route.names is None:  # nothing can be permitted: only super-users may
+        yield Question(Need.SUPER_USER)
+    if route.names is not None:
+        for name in route.names(request):
+            yield Question(need, name)
+
+
+def _subject(request: Request) -> str:
+    """The topic, the namespace or the tenant that the path names."""
+    parameters = request.parameters
+    if "topic" in parameters:
+        return str(topic_of(request))
+    if "namespace" in parameters:
+        return namespace_of(request)
+    (tenant,) = parts_of(request, "tenant")
+    return tenant

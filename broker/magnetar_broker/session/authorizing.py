@@ -1,0 +1,297 @@
+"""The one place where commands are authorized: a table of what each command needs.
+
+A command that is not in the table is refused.  Nothing is looked up, created or loaded for a
+command before it is authorized, so refusals tell nothing about what exists.
+"""
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from functools import cache, partial
+from typing import Any
+
+from magnetar_broker.authorization.access import Access, Opened
+from magnetar_broker.authorization.rules import Need, Question
+from magnetar_broker.base.errors import BrokerError, NotAuthorized
+from magnetar_broker.dispatch.consumer import Consumer
+from magnetar_broker.publishing.producer import Producer
+from magnetar_broker.session.handlers import HANDLERS
+from magnetar_broker.session.lookups import refuse_lookup, refuse_partitioned_metadata
+from magnetar_broker.session.schemas import refuse_get_or_create_schema, refuse_get_schema
+from magnetar_broker.session.session import Handler, Session
+from magnetar_broker.session.topic_lists import unwatch
+from magnetar_proto import PulsarApi_pb2 as pb
+from magnetar_proto.names import NamespaceName, TopicName
+
+Command = pb.BaseCommand
+Needs = Callable[[Any], list[Question]]
+"""From a command to what it needs."""
+Close = Callable[[Session, Any], None]
+"""Closes what a command has opened, or is opening."""
+Refuse = Callable[[Session, Any, Exception], None]
+"""Answers a command with the refusal for an error; a defect is raised again."""
+
+
+def nothing(command: Any) -> list[Question]:
+    """For commands of every authenticated role.
+
+    Such as those of a producer or consumer that is open on the connection: it was authorized when
+    it was opened, and is closed when it may not be open any more.
+    """
+    return []
+
+
+def super_user(command: Any) -> list[Question]:
+    """For commands between brokers."""
+    return [Question(Need.SUPER_USER)]
+
+
+def use_of_topic(command: Any) -> list[Question]:
+    """For commands that ask for the place or the schemas of a topic."""
+    return [Question(Need.PRODUCE_OR_CONSUME, _topic(command.topic))]
+
+
+def use_of_namespace(command: Any) -> list[Question]:
+    """For commands that ask for the topics of a namespace."""
+    return [Question(Need.PRODUCE_OR_CONSUME, str(NamespaceName.parse(command.namespace)))]
+
+
+def producing(command: pb.CommandProducer) -> list[Question]:
+    """To publish, and to consume if a subscription is to be created."""
+    topic, subscription = _topic(command.topic), command.initial_subscription_name
+    of_subscription = [Question(Need.CONSUME, topic, subscription)] if subscription else []
+    return [Question(Need.PRODUCE, topic), *of_subscription]
+
+
+def consuming(command: pb.CommandSubscribe) -> list[Question]:
+    """To consume with this subscription."""
+    return [Question(Need.CONSUME, _topic(command.topic), command.subscription)]
+
+
+def _topic(text: str) -> str:
+    return str(TopicName.parse(text))
+
+
+NEEDS: Mapping[int, Needs] = {
+    Command.CONNECT: nothing,
+    Command.AUTH_RESPONSE: nothing,
+    Command.PING: nothing,
+    Command.PONG: nothing,
+    Command.PARTITIONED_METADATA: use_of_topic,
+    Command.LOOKUP: use_of_topic,
+    Command.GET_SCHEMA: use_of_topic,
+    Command.GET_OR_CREATE_SCHEMA: use_of_topic,
+    Command.GET_TOPICS_OF_NAMESPACE: use_of_namespace,
+    Command.WATCH_TOPIC_LIST: use_of_namespace,
+    Command.WATCH_TOPIC_LIST_CLOSE: nothing,
+    Command.PRODUCER: producing,
+    Command.SEND: nothing,
+    Command.CLOSE_PRODUCER: nothing,
+    Command.SUBSCRIBE: consuming,
+    Command.FLOW: nothing,
+    Command.ACK: nothing,
+    Command.REDELIVER_UNACKNOWLEDGED_MESSAGES: nothing,
+    Command.SEEK: nothing,
+    Command.UNSUBSCRIBE: nothing,
+    Command.GET_LAST_MESSAGE_ID: nothing,
+    Command.CONSUMER_STATS: nothing,
+    Command.CLOSE_CONSUMER: nothing,
+    Command.TC_CLIENT_CONNECT_REQUEST: nothing,
+    Command.NEW_TXN: nothing,
+    Command.ADD_PARTITION_TO_TXN: nothing,
+    Command.ADD_SUBSCRIPTION_TO_TXN: nothing,
+    Command.END_TXN: nothing,
+    Command.END_TXN_ON_PARTITION: super_user,
+    Command.END_TXN_ON_SUBSCRIPTION: super_user,
+}
+"""What each command that a client sends needs."""
+
+
+def _stop_producing(session: Session, command: pb.CommandProducer) -> None:
+    held = session.publishing.producers.free(command.producer_id)
+    if held is not None:
+        _close_producer(held, "")
+
+
+def _stop_consuming(session: Session, command: pb.CommandSubscribe) -> None:
+    held = session.consumers.free(command.consumer_id)
+    if held is not None:
+        held.disconnect()
+
+
+def _stop_watching(session: Session, command: pb.CommandWatchTopicList) -> None:
+    unwatch(session, command.watcher_id)
+
+
+OPENING: Mapping[int, Close] = {
+    Command.PRODUCER: _stop_producing,
+    Command.SUBSCRIBE: _stop_consuming,
+    Command.WATCH_TOPIC_LIST: _stop_watching,
+}
+"""The commands that open something, and how it is closed."""
+
+REFUSALS: Mapping[int, Refuse] = {
+    Command.PARTITIONED_METADATA: refuse_partitioned_metadata,
+    Command.LOOKUP: refuse_lookup,
+    Command.GET_SCHEMA: refuse_get_schema,
+    Command.GET_OR_CREATE_SCHEMA: refuse_get_or_create_schema,
+}
+"""The commands whose own answers have refusals; all others are refused with ERROR."""
+
+
+def handlers_of(access: Access) -> Mapping[int, Handler]:
+    """The table of commands for clients."""
+    return HANDLERS if access.rules is None else _authorized_handlers()
+
+
+@cache
+def _authorized_handlers() -> Mapping[int, Handler]:
+    return authorized(HANDLERS)
+
+
+def authorized(handlers: Mapping[int, Handler]) -> Mapping[int, Handler]:
+    """A table of handlers that are called for authorized commands only."""
+    return {
+        kind: handler if NEEDS[kind] is nothing else _authorized(kind, handler)
+        for kind, handler in handlers.items()
+        if kind in NEEDS
+    }
+
+
+def _authorized(kind: int, handler: Handler) -> Handler:
+    needs, close, refuse = NEEDS[kind], OPENING.get(kind), REFUSALS.get(kind)
+
+    async def handle(session: Session, command: Any) -> None:
+        try:
+            questions = needs(command)
+            if close is None:
+                await _authorize(session, questions)
+            else:
+                stop = partial(close, session, command)
+                with _guard_of(session).opening(questions, stop) as opening:
+                    await _authorize(session, questions)
+                    opening.check()
+                    await _done(handler, session, command)
+                return
+        except Exception as error:
+            if refuse is None:
+                raise
+            refuse(session, command, error)
+            return
+        await _done(handler, session, command)
+
+    return handle
+
+
+async def _done(handler: Handler, session: Session, command: Any) -> None:
+    work = handler(session, command)
+    if work is not None:
+        await work
+
+
+async def _authorize(session: Session, questions: list[Question]) -> None:
+    roles = () if session.roles is None else session.roles.all
+    rules = session.broker.access.rules
+    if rules is not None and roles and rules.are_super_users(roles):
+        return
+    await session.broker.names.authorize(roles, questions)
+
+
+class Opening:
+    """A command that opens something and is not answered yet."""
+
+    def __init__(self, questions: list[Question], stop: Callable[[], None]) -> None:
+        self.questions = questions
+        self._stop = stop
+        self._why: str | None = None
+
+    def close(self, why: str) -> None:
+        """Have it refused, for this reason."""
+        self._why = why
+        self._stop()
+
+    def check(self) -> None:
+        """Raise the refusal if it was closed."""
+        if self._why is not None:
+            raise NotAuthorized(self._why)
+
+    def end(self) -> None:
+        """It was answered: what it has opened since it was closed is closed now."""
+        if self._why is not None:
+            self._stop()
+
+
+class Guard:
+    """What one client has open, for `Access`."""
+
+    def __init__(self, session: Session) -> None:
+        self._session = session
+        self._opening: set[Opening] = set()
+
+    @property
+    def roles(self) -> tuple[str, ...]:
+        """Each of them must be allowed; empty if none was authenticated."""
+        roles = self._session.roles
+        return () if roles is None else roles.all
+
+    @contextmanager
+    def opening(self, questions: list[Question], stop: Callable[[], None]) -> Iterator[Opening]:
+        """Within it, a command opens something; if it may not any more, it is refused."""
+        opening = Opening(questions, stop)
+        self._opening.add(opening)
+        try:
+            yield opening
+            opening.end()
+        except BrokerError:
+            opening.check()
+            raise
+        finally:
+            self._opening.discard(opening)
+
+    def opened(self, namespace: str) -> Iterator[Opened]:
+        """What it has open, or is opening, in a namespace."""
+        session = self._session
+        for producer in session.publishing.producers.values():
+            if producer.topic.namespace_name == namespace:
+                question = Question(Need.PRODUCE, str(producer.topic))
+                yield Opened(question, partial(_close_producer, producer))
+        for consumer in session.consumers.values():
+            topic, name = consumer.subscription.topic_name, consumer.subscription.name
+            if topic.namespace_name == namespace:
+                question = Question(Need.CONSUME, str(topic), name)
+                yield Opened(question, partial(_close_consumer, consumer))
+        for number, watcher in session.watchers.items():
+            if watcher.namespace == namespace:
+                question = Question(Need.PRODUCE_OR_CONSUME, namespace)
+                yield Opened(question, partial(_close_watcher, session, number))
+        for opening in self._opening:
+            for question in opening.questions:
+                if question.namespace == namespace:
+                    yield Opened(question, opening.close)
+
+
+def _guard_of(session: Session) -> Guard:
+    """The guard of a session, which is checked again from now on."""
+    guard = session.guard
+    if not isinstance(guard, Guard):
+        guard = session.guard = Guard(session)
+    if not session.is_over:
+        session.broker.access.clients.add(guard)
+    return guard
+
+
+def _close_producer(producer: Producer, why: str) -> None:
+    """Its client opens it again, and is refused; one that waits for its turn is refused now."""
+    if producer.ready:
+        producer.disconnect()
+    else:
+        producer.turn(NotAuthorized(why))
+
+
+def _close_consumer(consumer: Consumer, why: str) -> None:
+    """Its client subscribes again, and is refused."""
+    consumer.disconnect()
+
+
+def _close_watcher(session: Session, number: int, why: str) -> None:
+    """Its client is sent nothing any more; it lists topics from time to time, and is refused."""
+    unwatch(session, number)

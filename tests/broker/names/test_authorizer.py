@@ -1,0 +1,118 @@
+"""The directory of names decides by what is stored, also while it changes."""
+
+from typing import Any
+
+import pytest
+
+from fakes.sessions import SessionWorld
+from fakes.world import start
+from magnetar_broker.authentication.identity import Roles
+from magnetar_broker.authorization.rules import Need, Question
+from magnetar_broker.base.errors import NotAuthorized
+from magnetar_broker.base.metadata_keys import namespace_key
+from magnetar_broker.names.tenants import Tenant
+from magnetar_proto import PulsarApi_pb2 as pb
+from magnetar_proto.names import NamespaceName
+
+NAMESPACE = "public/default"
+ASKED = [Question(Need.PRODUCE, "persistent://public/default/topic")]
+
+
+class World(SessionWorld):
+    def __init__(self, **settings: Any) -> None:
+        of_authentication = {
+            "authentication_enabled": True,
+            "authentication_providers": ("token",),
+            "token_secret_key": "x" * 44,
+        }
+        of_authorization = {"authorization_enabled": True, "super_user_roles": ("root",)}
+        super().__init__(**{**of_authentication, **of_authorization, **settings})
+
+    def may(self, *roles: str) -> bool:
+        try:
+            self.do(self.directory.authorize(roles, ASKED))
+        except NotAuthorized:
+            return False
+        return True
+
+    def grant(self, role: str, *actions: str) -> None:
+        self.do(self.directory.permissions.grant(NAMESPACE, role, list(actions)))
+
+
+def test_without_authorization_everyone_may_do_everything() -> None:
+    world = World(authorization_enabled=False)
+    assert world.may() and world.may("anyone")
+    assert world.broker.access.rules is None
+
+
+def test_nobody_may_do_anything_without_a_role() -> None:
+    world = World()
+    assert not world.may() and not world.may("")
+
+
+def test_changes_count_from_their_answer_on() -> None:
+    world = World()
+    for _ in range(2):
+        assert not world.may("a")
+        world.grant("a", "produce")
+        assert world.may("a")
+        world.do(world.directory.permissions.revoke(NAMESPACE, "a"))
+    world.do(world.directory.tenants.change("public", Tenant(("a",), ("standalone",))))
+    assert world.may("a")
+    world.do(world.directory.tenants.change("public", Tenant((), ("standalone",))))
+    assert not world.may("a")
+
+
+def test_a_namespace_that_is_created_again_has_no_grants() -> None:
+    world = World()
+    name = NamespaceName.parse("public/short")
+    asked = [Question(Need.PRODUCE, "persistent://public/short/topic")]
+    world.do(world.directory.namespaces.ensure(name))
+    world.do(world.directory.permissions.grant(str(name), "a", ["produce"]))
+    world.do(world.directory.authorize(["a"], asked))
+    world.do(world.directory.deletion.namespace(str(name), False))
+    with pytest.raises(NotAuthorized):
+        world.do(world.directory.authorize(["a"], asked))
+    world.do(world.directory.namespaces.ensure(name))
+    with pytest.raises(NotAuthorized):
+        world.do(world.directory.authorize(["a"], asked))
+
+
+def test_what_is_read_while_grants_change_is_not_kept() -> None:
+    world = World()
+    world.grant("a", "produce")
+    authorizer = world.directory.authorizer
+    world.do(authorizer.changed(NAMESPACE))
+    authorizer._known.clear()
+    gate = world.clock.promise()
+    get = world.metadata.get
+
+    async def slow(key: str) -> Any:
+        found = await get(key)
+        if key == namespace_key(NAMESPACE):
+            await gate
+        return found
+
+    world.metadata.get = slow  # type: ignore[method-assign]
+    reading = start(world.directory.authorize(["a"], ASKED))
+    world.clock.pump()
+    world.metadata.get = get  # type: ignore[method-assign]
+    world.do(world.directory.permissions.revoke(NAMESPACE, "a"))
+    gate.set_result(None)
+    world.clock.pump()
+    reading.result()  # it was asked before the revocation
+    assert not world.may("a")
+
+
+def test_a_former_super_user_loses_what_is_open() -> None:
+    world = World()
+    client = world.client()
+    client.session.roles = Roles("root")
+    client.ask(pb.CommandProducer(topic=ASKED[0].subject, producer_id=1, request_id=1))
+    dynamic = world.directory.dynamic
+    world.do(dynamic.set("superUserRoles", "root,second"))
+    assert client.received() == [] and world.may("root")
+    world.do(dynamic.set("superUserRoles", "second"))
+    (closed,) = client.received()
+    assert isinstance(closed, pb.CommandCloseProducer)
+    assert world.may("second") and not world.may("root")

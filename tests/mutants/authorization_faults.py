@@ -1,0 +1,187 @@
+"""Faults of authorization: a check that is missing, or one that changes do not reach."""
+
+from mutants.fault import Fault
+
+RULES = "broker/magnetar_broker/authorization/rules.py"
+ACCESS = "broker/magnetar_broker/authorization/access.py"
+AUTHORIZER = "broker/magnetar_broker/names/authorizer.py"
+COMMANDS = "broker/magnetar_broker/session/authorizing.py"
+REQUESTS = "broker/magnetar_broker/server/admin/authorizing.py"
+OF_RULES = ("tests/broker/authorization/test_rules.py",)
+OF_COMMANDS = ("tests/broker/session/test_authorizing.py",)
+OF_REQUESTS = ("tests/broker/authorization/test_matrix.py",)
+
+AUTHORIZATION_FAULTS: tuple[Fault, ...] = (
+    Fault(
+        RULES,
+        "the topics of the broker are granted like others",
+        "question.need is Need.SUPER_USER or is_of_system(question.subject)",
+        "question.need is Need.SUPER_USER",
+        OF_RULES,
+    ),
+    Fault(
+        RULES,
+        "an admin of a tenant passes for a super-user",
+        "        if question.need is Need.SUPER_USER or is_of_system",
+        "        if is_of_system",
+        OF_RULES,
+    ),
+    Fault(
+        RULES,
+        "a role with a grant passes for an admin",
+        "        if question.need is Need.TENANT_ADMIN:\n"
+        "            return _only_admins(role, question)\n",
+        "",
+        OF_RULES,
+    ),
+    Fault(
+        RULES,
+        "only the first of several roles has to be allowed",
+        "            if reason is not None:\n                return reason\n        return None\n",
+        "            return reason\n        return None\n",
+        OF_RULES,
+    ),
+    Fault(
+        RULES,
+        "one super-user among several roles is enough",
+        "return all(role in self.super_users",
+        "return any(role in self.super_users",
+        OF_RULES,
+    ),
+    Fault(
+        RULES,
+        "every grant is one of every action",
+        "if any(action in wanted for action in roles.get(role, ())):",
+        "if roles.get(role, ()):",
+        OF_RULES,
+    ),
+    Fault(
+        RULES,
+        "patterns count though they are switched off",
+        "return self._wildcards and any(",
+        "return any(",
+        OF_RULES,
+    ),
+    Fault(
+        RULES,
+        "a subscription with roles is for everyone who may consume",
+        "if allowed and role not in allowed:",
+        "if False:",
+        OF_RULES,
+    ),
+    Fault(
+        RULES,
+        "the prefix of a subscription is not checked",
+        "if grants.prefix_mode and not name.startswith(role):",
+        "if False:",
+        OF_RULES,
+    ),
+    Fault(
+        ACCESS,
+        "what is open stays open after a revocation",
+        "                opened.close(why)\n",
+        "                pass\n",
+        OF_COMMANDS,
+    ),
+    Fault(
+        AUTHORIZER,
+        "grants from before a change are kept",
+        "            if changes == self._changes:  # else it may be of before a change\n",
+        "            if True:\n",
+        ("tests/broker/names/test_authorizer.py",),
+    ),
+    Fault(
+        AUTHORIZER,
+        "what is known of grants outlives a change",
+        "        self._known.clear()\n\n    async def _grants",
+        "        pass\n\n    async def _grants",
+        OF_COMMANDS,
+    ),
+    Fault(
+        AUTHORIZER,
+        "who has no role may do everything",
+        "        if not roles:\n"
+        '            raise NotAuthorized("no role has been authenticated: send credentials")\n',
+        "",
+        OF_COMMANDS,
+    ),
+    Fault(
+        AUTHORIZER,
+        "who is no super-user any more keeps what is open",
+        "            for namespace in await self._namespaces.names():\n",
+        "            for namespace in ():\n",
+        ("tests/broker/names/test_authorizer.py",),
+    ),
+    Fault(
+        "broker/magnetar_broker/names/policy_enforcement.py",
+        "the prefix mode does not reach what is open",
+        "                if SUBSCRIPTION_AUTH_MODE in values:\n",
+        "                if False:\n",
+        OF_COMMANDS,
+    ),
+    Fault(
+        "broker/magnetar_broker/names/tenants.py",
+        "other admins of a tenant do not reach what is open",
+        "        finally:  # also after an error: what was written may have reached the store\n"
+        "            await self.changed(name)\n",
+        "        finally:\n            pass\n",
+        OF_COMMANDS,
+    ),
+    Fault(
+        COMMANDS,
+        "a command without a need is served",
+        "        if kind in NEEDS\n",
+        "        if NEEDS.setdefault(kind, nothing)\n",
+        OF_COMMANDS,
+    ),
+    Fault(
+        COMMANDS,
+        "an initial subscription needs no permission",
+        "return [Question(Need.PRODUCE, topic), *of_subscription]",
+        "return [Question(Need.PRODUCE, topic)]",
+        OF_COMMANDS,
+    ),
+    Fault(
+        COMMANDS,
+        "schemas are open to every role",
+        "    Command.GET_SCHEMA: use_of_topic,\n",
+        "    Command.GET_SCHEMA: nothing,\n",
+        OF_COMMANDS,
+    ),
+    Fault(
+        COMMANDS,
+        "what is being opened outlives a revocation",
+        "        for opening in self._opening:\n",
+        "        for opening in ():\n",
+        OF_COMMANDS,
+    ),
+    Fault(
+        COMMANDS,
+        "watched lists of topics outlive a revocation",
+        "        for number, watcher in session.watchers.items():\n",
+        "        for number, watcher in dict(()).items():\n",
+        OF_COMMANDS,
+    ),
+    Fault(
+        REQUESTS,
+        "requests are not authorized",
+        "        await _authorize(site, request, list(_questions(route, request)), "
+        "route.refused_with)\n",
+        "        pass\n",
+        OF_REQUESTS,
+    ),
+    Fault(
+        REQUESTS,
+        "the topics in a body are not looked at",
+        "        for name in route.names(request):\n",
+        "        for name in ():\n",
+        OF_REQUESTS,
+    ),
+    Fault(
+        REQUESTS,
+        "the subscription in a path is not looked at",
+        '    if need is Need.CONSUME and "subscription" in parameters:\n',
+        "    if False:\n",
+        OF_REQUESTS,
+    ),
+)
