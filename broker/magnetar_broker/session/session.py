@@ -74,6 +74,10 @@ class Outbox(Reading, Protocol):
 class Session:
     """Handles one client: create it when the client connects, call `lost` when it disconnects."""
 
+    protocol_version = 0
+    client_version = ""
+    """Of the connected client, as its CONNECT has it."""
+
     def __init__(
         self,
         broker: Broker,
@@ -135,16 +139,12 @@ class Session:
         self.roles: Roles | None = None
         """Of the connected client; None while authentication is off.  Those of an upstream are set
         when it is made: the process that has the client's connection has authenticated it."""
-        self.certificate = b""
-        """The client's verified TLS certificate as DER; empty if it has none."""
         self.renewal: Renewal | None = None
         """Of what the client has proved; None while authentication is off, and for an upstream."""
         self.authenticating = False
         """Whether the CONNECT is being authenticated: what follows it waits."""
         self.guard: Client | None = None
         """Once the client has opened something that was authorized."""
-        self.protocol_version = 0
-        self.client_version = ""
         self._names_process = False
         self._outbox = outbox
         self._handlers = handlers
