@@ -78,7 +78,7 @@ class Authenticator:
         if self.rules.checks_originals:
             self._check_original(proof.roles.own, original)
             if connect.proxy_version and proof.roles.own not in self.rules.proxies:
-                raise NotAuthorized("Must not set proxyVersion without connecting as a ProxyRole.")
+                raise NotAuthorized("proxy_version is set, and the role is none of proxyRoles")
         return proof
 
     async def _with_original(self, own: Identity, connect: pb.CommandConnect) -> Proof:
@@ -111,7 +111,7 @@ class Authenticator:
         is_proxy = own in self.rules.proxies
         if is_proxy != bool(original.strip()) or (is_proxy and original in self.rules.proxies):
             logger.info("the role %r may not connect for the role %r", own, original)
-            raise NotAuthorized("Invalid roles.")
+            raise NotAuthorized("only a role of proxyRoles names that of a client, and must")
 
     # Requests over HTTP -----------------------------------------------------------------
 

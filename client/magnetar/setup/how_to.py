@@ -80,10 +80,12 @@ Secure broker prepared in {directory}
 Start it:
   magnetar standalone --conf {conf}
 
-Administer it:
+Administer it (role admin, which may do everything):
   magnetar admin --client-conf {client_conf} tenants list
 
-Try it, as the example role {app} (there is no authorization yet: every role may do everything):
+Let the example role {app} use the namespace public/default, and try it:
+  magnetar admin --client-conf {client_conf} namespaces grant-permission public/default \
+--role {app} --actions produce,consume
   magnetar produce --client-conf {app_conf} my-topic hello
   magnetar consume --client-conf {app_conf} my-topic -n 1
 

@@ -39,9 +39,9 @@ tokenPublicKey=file://{public}
 tokenPublicAlg={algorithm}
 authenticateMetricsEndpoint=true
 
-# There is no authorization yet: every role may do everything.  Then these lines belong here:
-#authorizationEnabled=true
-#superUserRoles={admin}
+# Roles may do what they were granted; super users may do everything.
+authorizationEnabled=true
+superUserRoles={admin}
 """
 CLIENT_CONF: Final = """\
 # Written by `magnetar init --secure`: for the role {role}.

@@ -1,5 +1,6 @@
 """`magnetar init --secure`, word for word as a person follows what it prints."""
 
+import asyncio
 import os
 import shlex
 import stat
@@ -92,9 +93,13 @@ def prepared(
 def test_what_is_printed_works_word_for_word(prepared: Prepared) -> None:
     assert HTTP.search(prepared.banner) is not None, prepared.banner
     assert "  access      with authentication: token, tls\n" in prepared.banner
-    (tenants,) = prepared.lines("magnetar admin")
+    tenants, grant = prepared.lines("magnetar admin")
     assert "public" in run(tenants).stdout
     (publish,) = prepared.lines("magnetar produce")
+    run(tenants.replace("tenants list", "namespaces create public/closed"))
+    refused = run(publish.replace("my-topic", "public/closed/my-topic"), 1)
+    assert "AuthorizationError" in refused.stderr
+    run(grant)
     run(publish)
     (receive,) = prepared.lines("magnetar consume")
     assert run(receive).stdout.endswith(" hello\n")
@@ -102,6 +107,7 @@ def test_what_is_printed_works_word_for_word(prepared: Prepared) -> None:
 
 @pytest.mark.daemon
 def test_the_official_python_client_connects(prepared: Prepared) -> None:
+    run(prepared.lines("magnetar admin")[1])
     names: dict[str, Any] = {}
     exec(prepared.program("Python, official (pulsar-client)"), names)
     client = names["client"]
@@ -114,6 +120,7 @@ def test_the_official_python_client_connects(prepared: Prepared) -> None:
 
 @pytest.mark.daemon
 async def test_our_client_connects(prepared: Prepared) -> None:
+    await asyncio.to_thread(run, prepared.lines("magnetar admin")[1])
     names: dict[str, Any] = {}
     exec(prepared.program("Python, asyncio (magnetar)"), names)
     client: magnetar.Client = names["client"]
@@ -130,14 +137,16 @@ def test_further_roles_are_made_as_printed(prepared: Prepared) -> None:
     admin = prepared.lines("magnetar admin")[0]
     of_admin = run(create.replace("ROLE", "admin")).stdout.strip()
     assert "public" in run(admin, MAGNETAR_AUTH_PARAMS=f"token:{of_admin}").stdout
+    of_nobody = run(create.replace("ROLE", "nobody")).stdout.strip()
+    assert "HTTP 40" in run(admin, 1, MAGNETAR_AUTH_PARAMS=f"token:{of_nobody}").stderr
     wrong = run(admin, 1, MAGNETAR_AUTH_PARAMS=f"token:{of_admin[:-4]}AAAA")
     assert "HTTP 401" in wrong.stderr and of_admin[:20] not in wrong.stderr
     if not (prepared.directory / "certs" / "operator.cert.pem").exists():
         run(more.replace("ROLE", "operator"))
     certs = prepared.directory / "certs"
-    for role in ("admin", "operator"):
+    for role, code in (("admin", 0), ("operator", 1)):
         run(
-            f"{admin} --json",
+            f"{admin} --json", code,
             MAGNETAR_AUTH_PLUGIN="tls",
             MAGNETAR_AUTH_PARAMS=(
                 f"tlsCertFile:{certs}/{role}.cert.pem,tlsKeyFile:{certs}/{role}.key.pem"

@@ -60,7 +60,7 @@ not tell whether what is asked for exists:
 
 A super-user may do everything, and the admin of a tenant everything below it, except with topics
 that the broker keeps for itself. Where a path has a subscription, its roles and
-`subscriptionAuthMode` hold, too. [security.md](security.md) has the rules. With
+`subscriptionAuthMode` hold, too. [authorization.md](authorization.md) has the rules. With
 `authenticationEnabled` alone every authenticated role may send every request, and with neither
 everyone may: protect the port by other means.
 
