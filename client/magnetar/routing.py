@@ -37,7 +37,8 @@ class Routing:
         self.router = None if isinstance(routing, str) else routing
         self.is_single = routing == SINGLE
         self.hashing = hashing
-        self._turn = random.randrange(1 << 16) if self.is_single else 0
+        # Spreads clients over partitions; nobody is kept from guessing it.
+        self._turn = random.randrange(1 << 16) if self.is_single else 0  # nosec B311
 
     def of_message(self, message: bytes | Outgoing, count: int) -> int | None:
         """The partition, if the message decides about it; None if it is that of `turn`."""

@@ -85,7 +85,7 @@ def context_of(tls: Tls) -> ssl.SSLContext:
         key = str(tls.key_file) if tls.key_file else None
         try:
             # No password is asked for on the terminal.
-            context.load_cert_chain(str(tls.cert_file), key, password="")
+            context.load_cert_chain(str(tls.cert_file), key, password="")  # nosec B106
         except OSError as error:
             named = f"{tls.cert_file} and its key {key or tls.cert_file}"
             raise ValueError(f"TLS: the certificate {named}: {error}") from None

@@ -5,16 +5,13 @@ import stat
 
 from magnetar_broker.authentication.data_urls import path_of
 from magnetar_broker.config import Settings
+from magnetar_broker.config.settings import KEYS
 
 PRIVATE_UMASK = 0o077
 """What the broker creates is for its own user only."""
 EXPOSED = stat.S_IWGRP | stat.S_IRWXO
 """Of a data directory: its group may read, such as for backups."""
-SECRETS = {
-    "token_secret_key": "tokenSecretKey",
-    "basic_auth_conf": "basicAuthConf",
-    "tls_key_file_path": "tlsKeyFilePath",
-}
+SECRETS = ("token_secret_key", "basic_auth_conf", "tls_key_file_path")
 """Settings that name a file with secrets."""
 
 
@@ -22,10 +19,10 @@ def protect_files(settings: Settings) -> list[str]:
     """Keep other users from what the broker stores; warnings of what they can read all the same."""
     os.umask(os.umask(PRIVATE_UMASK) | PRIVATE_UMASK)
     warnings = [_protected(settings.data_dir)]
-    for field, key in SECRETS.items():
-        text = getattr(settings, field, None)
+    for field in SECRETS:
+        text = getattr(settings, field)
         if text and not text.startswith("data:"):
-            warnings.append(_exposed(path_of(text) or text, key))
+            warnings.append(_exposed(path_of(text) or text, KEYS[field].name))
     return [warning for warning in warnings if warning]
 
 

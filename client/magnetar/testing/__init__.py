@@ -10,7 +10,7 @@ With pytest the fixtures `pulsar_broker` and `pulsar_url` are there without furt
 import asyncio
 import os
 import re
-import subprocess
+import subprocess  # nosec B404
 import sys
 import tempfile
 import threading
@@ -93,7 +93,8 @@ class Broker:
         ]  # fmt: skip
         prefixed = {f"PULSAR_PREFIX_{key}": value for key, value in self._settings.items()}
         with self._log_path.open("a") as log:
-            self._process = subprocess.Popen(
+            # The command of this installation, without a shell.
+            self._process = subprocess.Popen(  # nosec B603
                 arguments,
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.PIPE,
