@@ -118,11 +118,18 @@ class Place:
         self._end = end
         self._timer: Timer | None = None
         self._accepted = self._left = False
+        self.is_taken_over = False
+        """Whether a later stage of the handshake answers for the connection."""
 
     def limit_time(self, clock: Clock, seconds: float) -> None:
         """The client has so long to be accepted, whatever it sends meanwhile."""
         name = "magnetarHandshakeTimeoutSeconds"
         self._timer = clock.later(seconds, lambda: self.give_up(ClientLimit.HANDSHAKE, name))
+
+    def take_over(self, end: Callable[[], None]) -> None:
+        """Answer for the connection from now on; `end` disconnects it.  Its time goes on."""
+        self._end = end
+        self.is_taken_over = True
 
     def accept(self) -> None:
         """The client has completed its handshake, and was let in."""

@@ -150,14 +150,15 @@ class Controller:
             audit_log(process.clock, settings),
             ROUTES,
             http_authentication_of(settings, self._authenticator),
-            guard=HttpGuard(HttpLimits.of(settings), process.clock, reached, admission),
+            guard=HttpGuard(HttpLimits.of(settings), process.clock, reached),
         )
         try:
             await snapshots.clear()
             sockets = process.context.sockets
             await http.start(of_port(sockets, self._ports.http))
             if self._contexts is not None:
-                http.start_tls(of_port(sockets, self._ports.http_tls), self._contexts)
+                tls = of_port(sockets, self._ports.http_tls)
+                http.start_tls(tls, self._contexts, admission)
                 process.check_files = self._contexts.check
                 self._contexts.start()
             await process.unless_stopped(self._start(requests))

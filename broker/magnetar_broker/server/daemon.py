@@ -109,9 +109,7 @@ class Daemon:
             descriptors,
             audit_log(engine.clock, settings),
             authentication=http_authentication_of(settings, self._authenticator),
-            guard=HttpGuard(
-                HttpLimits.of(settings), engine.clock, broker.reached, broker.admission
-            ),
+            guard=HttpGuard(HttpLimits.of(settings), engine.clock, broker.reached),
         )
         ports = open_ports(settings)
         await listener.bind(ports.clients)
@@ -121,7 +119,7 @@ class Daemon:
             await http.start(ports.http)
             if contexts is not None:
                 listener.bind_tls(ports.clients_tls, contexts)
-                http.start_tls(ports.http_tls, contexts)
+                http.start_tls(ports.http_tls, contexts, broker.admission)
                 contexts.start()
             await broker.start()
             await listener.start()

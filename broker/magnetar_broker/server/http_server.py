@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from socket import socket
 
+from magnetar_broker.limits.admission import Admission
 from magnetar_broker.metrics.journal import JournalStats
 from magnetar_broker.server.admin.authorizing import authorize
 from magnetar_broker.server.admin.features import feature_of
@@ -69,19 +70,21 @@ class HttpServer:
                 await asyncio.get_running_loop().create_server(guarded, sock=bound)
             )
 
-    def start_tls(self, sockets: Sequence[socket], contexts: Contexts) -> None:
-        """Accept TLS connections from bound sockets."""
+    def start_tls(
+        self, sockets: Sequence[socket], contexts: Contexts, admission: Admission
+    ) -> None:
+        """Accept TLS connections from bound sockets; `admission` limits their handshakes."""
         for bound in sockets:
             port = TlsPort(
                 bound,
                 lambda: contexts.http,
-                self._accept,
+                lambda place: self._accept(),
                 contexts,
                 self._descriptors,
                 self._stretches,
             )
             self._tls_ports.append(port)
-            port.start(self._guard.admission)
+            port.start(admission)
 
     async def stop(self) -> None:
         """Close the port; requests in progress may end within `STOP_SECONDS`."""

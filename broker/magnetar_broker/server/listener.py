@@ -2,7 +2,7 @@
 
 import asyncio
 import logging
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from socket import socket
 from typing import cast
@@ -48,11 +48,13 @@ class ClientConnection(asyncio.BufferedProtocol):
         upstreams: Upstreams | None = None,
         early: bytes = b"",
         origin: Origin = ON_ITS_OWN,
+        place: Place | None = None,
     ) -> None:
         """`buffer` receives what comes; all connections share it.
 
         `early` was read from the socket already: the session receives it first.  With `upstreams`
-        it is the first frame, as a whole.
+        it is the first frame, as a whole.  `place` is the one that the connection has already;
+        without one it enters.
         """
         self._broker = broker
         self._buffer = buffer
@@ -72,7 +74,7 @@ class ClientConnection(asyncio.BufferedProtocol):
         self._over: asyncio.Future[None] | None = None
         self.address = "?"
         self.is_tls = False
-        self._place: Place | None = None
+        self._place = place
         """Of a client; None for an upstream, whose client another process answers for."""
         self.session: Session
 
@@ -85,8 +87,7 @@ class ClientConnection(asyncio.BufferedProtocol):
         self.is_tls = transport.get_extra_info("ssl_object") is not None
         self.address = self._origin.address or _address_of_peer(transport) or self.address
         if not self._origin.is_upstream:  # counted where the client is connected
-            admission = self._broker.admission
-            self._place = admission.enter(host_of(self.address), self._transport.abort)
+            self._take_place(self._transport.abort)
             self._broker.connected()
         self.session = self._new_session()
         self.session.is_upstream = self._origin.is_upstream
@@ -96,6 +97,12 @@ class ClientConnection(asyncio.BufferedProtocol):
         if self._early:
             self._run("read", self.session.receive, self._early)
             self._early = b""
+
+    def _take_place(self, end: Callable[[], None]) -> None:
+        if self._place is None:
+            self._place = self._broker.admission.enter(host_of(self.address), end)
+        else:
+            self._place.take_over(end)
 
     def _new_session(self) -> Session:
         if self._upstreams is None:
@@ -289,7 +296,7 @@ class Listener:
                 TlsPort(
                     bound,
                     lambda: contexts.clients,
-                    self._connect,
+                    lambda place: self._connect(place=place),
                     contexts,
                     self._descriptors,
                     self._stretches,
@@ -304,10 +311,15 @@ class Listener:
             port.start(self._admission)
 
     def serve(
-        self, transport: asyncio.Transport, first: bytes, rest: bytes, origin: Origin
+        self,
+        transport: asyncio.Transport,
+        first: bytes,
+        rest: bytes,
+        origin: Origin,
+        place: Place,
     ) -> None:
         """Serve a client that is connected; `first` and `rest` were read from it already."""
-        connection = self._connect(first, origin)
+        connection = self._connect(first, origin, place)
         transport.set_protocol(connection)
         connection.connection_made(transport)
         connection.receive(rest)

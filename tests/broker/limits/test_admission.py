@@ -43,6 +43,18 @@ def test_a_handshake_has_its_time_whatever_arrives() -> None:
     assert (port.admission.accepted, port.admission.half_open) == (1, 0)
 
 
+def test_a_stage_of_the_handshake_takes_the_place_of_the_one_before_it_with_its_time() -> None:
+    port = Port(
+        magnetar_handshake_timeout_seconds=10, magnetar_max_unauthenticated_connections_per_ip=1
+    )
+    place = port.enter("a", "handshake")
+    port.clock.advance(9)
+    place.take_over(lambda: port.ended.append("session"))
+    assert place.is_taken_over and port.admission.half_open == 1
+    port.clock.advance(1)
+    assert port.ended == ["session"] and port.admission.half_open == 0
+
+
 def test_without_a_limit_of_time_a_handshake_may_take_any() -> None:
     port = Port(magnetar_handshake_timeout_seconds=0)
     port.enter("a")

@@ -480,6 +480,23 @@ def test_a_handshake_that_stalls_is_ended(make: Make) -> None:
         assert ends(connection)
 
 
+@pytest.mark.parametrize("workers", ["1", "3"])
+def test_a_client_that_says_nothing_after_its_handshake_is_ended(
+    make: Make, authority: Authority, workers: str
+) -> None:
+    broker = make(magnetarHandshakeTimeoutSeconds="1", magnetarWorkers=workers)
+    with secured(broker, context(authority.trust)) as connection:
+        assert ends(connection)
+
+
+@pytest.mark.parametrize("workers", ["1", "3"])
+def test_a_client_counts_once_while_it_is_not_accepted(
+    make: Make, authority: Authority, workers: str
+) -> None:
+    broker = make(magnetarMaxUnauthenticatedConnectionsPerIp="1", magnetarWorkers=workers)
+    publishes_and_receives(client_of(broker, authority.trust))
+
+
 def ends(connection: socket.socket) -> bool:
     """Whether the broker closes the connection."""
     try:

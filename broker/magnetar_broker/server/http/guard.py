@@ -5,7 +5,6 @@ from dataclasses import dataclass
 from typing import Literal
 
 from magnetar_broker.config import Settings
-from magnetar_broker.limits.admission import Admission
 from magnetar_broker.limits.held_bytes import HeldBytes, Holder
 from magnetar_broker.limits.reached import ClientLimit, ReachedLimits
 from magnetar_broker.limits.slow_readers import SlowReaders
@@ -62,11 +61,8 @@ class HttpGuard:
         limits: HttpLimits,
         clock: Clock,
         reached: ReachedLimits,
-        admission: Admission | None = None,
     ) -> None:
-        """`admission` limits TLS handshakes."""
         self.limits = limits
-        self.admission = admission
         self.reached = reached
         self.bodies = HeldBytes(
             _bytes_of(limits.receive_mb),

@@ -4,19 +4,16 @@ import asyncio
 import socket
 import ssl
 from collections.abc import Callable
-from functools import partial
 from typing import Final
 
-from magnetar_broker.limits.admission import Admission
+from magnetar_broker.limits.admission import Admission, Place
 from magnetar_broker.server.accepting import Accepting
 from magnetar_broker.server.descriptors import Descriptors
 from magnetar_broker.server.stretches import Stretches
 from magnetar_broker.server.tls.contexts import Contexts
 
-HANDSHAKE_SECONDS = 10.0
-"""How long a client may take for its handshake where there is no `Admission`."""
 NO_LIMIT_SECONDS = 86_400.0
-"""asyncio needs some limit."""
+"""asyncio needs some limit of a handshake; `Admission` has the one that counts."""
 SHUTDOWN_SECONDS = 5.0
 """How long a client may take to read the rest, and to end TLS from its side."""
 REASONS: Final = {
@@ -48,12 +45,16 @@ class TlsPort:
         self,
         listening: socket.socket,
         context: Callable[[], ssl.SSLContext],
-        make: Callable[[], asyncio.BaseProtocol],
+        make: Callable[[Place], asyncio.BaseProtocol],
         contexts: Contexts,
         descriptors: Descriptors,
         stretches: Stretches,
     ) -> None:
-        """`listening` is bound; `make` makes the protocol of a connection, `context` its TLS."""
+        """`listening` is bound; `make` makes the protocol of a connection, `context` its TLS.
+
+        The protocol takes the place over if the client is to be accepted within the same time;
+        else the place is free once the handshake is complete.
+        """
         self._accepting = Accepting(listening, self._take, descriptors, stretches)
         self._context = context
         self._make = make
@@ -61,9 +62,9 @@ class TlsPort:
         self._measured = stretches.measured
         self._loop = asyncio.get_running_loop()
         self._handshakes: set[asyncio.Task[None]] = set()
-        self._admission: Admission | None = None
+        self._admission: Admission
 
-    def start(self, admission: Admission | None = None) -> None:
+    def start(self, admission: Admission) -> None:
         """Accept clients, which do their handshakes within these limits."""
         self._admission = admission
         self._accepting.start()
@@ -76,21 +77,20 @@ class TlsPort:
 
     def _take(self, client: socket.socket, host: str) -> None:
         address = _address_of(client, host)
-        task = self._loop.create_task(self._measured("read", self._shake_hands(client, address)))
+        place = self._admission.enter(host, lambda: _cancel(task))
+        work = self._shake_hands(client, address, place)
+        task = self._loop.create_task(self._measured("read", work))
         self._handshakes.add(task)
         task.add_done_callback(self._handshakes.discard)
-        if self._admission is not None:
-            place = self._admission.enter(host, partial(_cancel, task))
-            task.add_done_callback(lambda _: place.leave())
+        task.add_done_callback(lambda _: None if place.is_taken_over else place.leave())
 
-    async def _shake_hands(self, client: socket.socket, address: str) -> None:
-        seconds = HANDSHAKE_SECONDS if self._admission is None else NO_LIMIT_SECONDS
+    async def _shake_hands(self, client: socket.socket, address: str, place: Place) -> None:
         try:
             await self._loop.connect_accepted_socket(
-                self._make,
+                lambda: self._make(place),
                 client,
                 ssl=self._context(),
-                ssl_handshake_timeout=seconds,
+                ssl_handshake_timeout=NO_LIMIT_SECONDS,
                 ssl_shutdown_timeout=SHUTDOWN_SECONDS,
             )
         except OSError as error:

@@ -25,7 +25,6 @@ from magnetar_broker.session.first_frame import FirstFrame, named_broker
 
 logger = logging.getLogger(__name__)
 
-
 END_SECONDS = 1.0
 """How long the stop of a process waits for the other workers to answer, and clients to leave."""
 
@@ -34,9 +33,14 @@ class Serve(Protocol):
     """Serves a client on its connection."""
 
     def __call__(
-        self, transport: asyncio.Transport, first: bytes, rest: bytes, origin: Origin
+        self,
+        transport: asyncio.Transport,
+        first: bytes,
+        rest: bytes,
+        origin: Origin,
+        place: Place,
     ) -> None:
-        """`first` is the first frame, `rest` what came behind it."""
+        """`first` is the first frame, `rest` what came behind it.  Takes `place` over."""
 
 
 class TlsReception:
@@ -58,7 +62,6 @@ class TlsReception:
         self._descriptors = descriptors
         self._run = stretches.run
         self._loop = asyncio.get_running_loop()
-        self._admission: Admission
         self._serve: Serve | None = None
         self._own: frozenset[str] = frozenset()
         self._pumps: set[Pump] = set()
@@ -66,7 +69,6 @@ class TlsReception:
 
     def start(self, admission: Admission, serve: Serve, own: str) -> None:
         """Accept clients within these limits; `serve` gets those that name `own`, or no worker."""
-        self._admission = admission
         self._serve, self._own = serve, frozenset(("", own))
         self._port.start(admission)
 
@@ -81,16 +83,23 @@ class TlsReception:
         if self._pumps:
             await asyncio.wait([pump.over() for pump in self._pumps], timeout=END_SECONDS)
 
-    def _open(self) -> "_Opening":
-        return _Opening(self._give, self._run, self._admission)
+    def _open(self, place: Place) -> "_Opening":
+        return _Opening(self._give, self._run, place)
 
     def _give(
-        self, transport: asyncio.Transport, first: bytes, rest: bytes, origin: Origin
+        self,
+        transport: asyncio.Transport,
+        first: bytes,
+        rest: bytes,
+        origin: Origin,
+        place: Place,
     ) -> None:
         name = named_broker(first)
         if name in self._own and self._serve is not None:
-            self._serve(transport, first, rest, origin)
-        elif name in self._others:
+            self._serve(transport, first, rest, origin, place)
+            return
+        place.leave()
+        if name in self._others:
             self._pass_on(self._others[name], transport, first, rest, origin)
         else:
             _refuse(transport, unknown(name))
@@ -117,19 +126,18 @@ class TlsReception:
 class _Opening(asyncio.Protocol):
     """A connection from the end of its handshake until its first frame is complete."""
 
-    def __init__(self, give: Serve, run: Callable[..., None], admission: Admission) -> None:
+    def __init__(self, give: Serve, run: Callable[..., None], place: Place) -> None:
         self._give = give
         self._run = run
-        self._admission = admission
+        self._place = place
         self._frame = FirstFrame()
         self._transport: asyncio.Transport
-        self._place: Place
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast(asyncio.Transport, transport)
         host, port, *_ = transport.get_extra_info("peername") or ("?", 0)
         self._address = f"{host}:{port}"
-        self._place = self._admission.enter(host, self._transport.abort)
+        self._place.take_over(self._transport.abort)
 
     def data_received(self, data: bytes) -> None:
         self._run("read", self._receive, data)
@@ -144,9 +152,8 @@ class _Opening(asyncio.Protocol):
             at += size
         if self._frame.lacks or self._transport.is_closing():
             return
-        self._place.leave()
         origin = Origin(self._address, certificate=certificate_of(self._transport))
-        self._give(self._transport, self._frame.data, data[at:], origin)
+        self._give(self._transport, self._frame.data, data[at:], origin, self._place)
 
 
 def _refuse(transport: asyncio.Transport, refusal: BrokerError) -> None:
