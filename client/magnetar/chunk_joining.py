@@ -50,6 +50,8 @@ class Joined:
     """Why this chunk cannot belong to any message."""
     given_up: list[tuple[list[Entry], str]] = field(default_factory=list)
     """Chunks of messages that will not become complete, and why."""
+    displaced: list[tuple[list[Entry], str]] = field(default_factory=list)
+    """The same of messages that had to make room for this one."""
     superfluous: list[Entry] = field(default_factory=list)
     """Chunks that came again, as after a producer has sent them again: nobody needs these."""
 
@@ -103,7 +105,7 @@ class ChunkJoiner:
         while len(self._pending) >= self._max_pending:
             oldest = next(iter(self._pending))
             why = f"was incomplete, as were {self._max_pending} others (max_pending_chunked)"
-            outcome.given_up.append((self._pending.pop(oldest).chunks, why))
+            outcome.displaced.append((self._pending.pop(oldest).chunks, why))
         self._pending[uuid] = _Incomplete(now_s, chunk.metadata.total_chunk_msg_size)
 
     def next_expiry_s(self) -> float | None:

@@ -318,6 +318,7 @@ class Client(Closing):
         on_unreadable: str = FAIL,
         read_compacted: bool = False,
         name: str | None = None,
+        max_pending_chunked: int = 10,
     ) -> Reader:
         """A reader of one topic or several of what follows `start`, with it if `inclusive`.
 
@@ -325,9 +326,11 @@ class Client(Closing):
         A real id has a meaning in one partition only: name that partition as the topic.
         `on_unreadable` is what happens to an entry that cannot be decoded: fail or skip.
         `read_compacted` gives the last value of each key, as far as the topic is compacted.
-        `name` is that of the subscription in the statistics.
+        `name` is that of the subscription in the statistics.  `max_pending_chunked` chunked
+        messages may be incomplete at a time; of more the oldest is unreadable.
         """
         chosen = _reading(start, inclusive, queue_size, on_unreadable, read_compacted, name)
+        chosen = replace(chosen, max_pending_chunked=max_pending_chunked)
         topics = [topic] if isinstance(topic, str) else list(topic)
         inbox: Inbox[Message] = Inbox()
         parts: list[PartitionConsumer[Message]] = []

@@ -347,6 +347,8 @@ class PartitionConsumer(Generic[T]):
             self._resuming.see(chunk.position)
         outcome = joiner.add(chunk, self._loop.time())
         self._chunks_given_up(outcome.given_up)
+        acks = self.subscription.ack_oldest_chunked
+        self._chunks_given_up(outcome.displaced, DISCARD if acks else None)
         self.acking.ack_entries(one.position for one in outcome.superfluous)
         if outcome.orphan:
             self._report(chunk.unreadable(outcome.orphan), [chunk.position], 0)
@@ -364,10 +366,13 @@ class PartitionConsumer(Generic[T]):
         self._chunks_given_up(joiner.expired(self._loop.time()))
         self._schedule_expiry(joiner)
 
-    def _chunks_given_up(self, given_up: list[tuple[list[Entry], str]]) -> None:
+    def _chunks_given_up(
+        self, given_up: list[tuple[list[Entry], str]], action: str | None = None
+    ) -> None:
         for chunks, why in given_up:
             if chunks:  # their permits went back as they came
-                self._report(chunks[0].unreadable(why), [chunk.position for chunk in chunks], 0)
+                positions = [chunk.position for chunk in chunks]
+                self._report(chunks[0].unreadable(why), positions, 0, action)
 
     def _unreadable_rcvd(self, error: Unreadable, position: tuple[int, int], permits: int) -> None:
         self._granted_permits -= permits
@@ -375,9 +380,18 @@ class PartitionConsumer(Generic[T]):
         if not (is_new and self._report(error, [position], permits)):
             self._left_out(permits)
 
-    def _report(self, error: Unreadable, positions: list[tuple[int, int]], permits: int) -> bool:
-        """Count and log it; whether the application will see it, and takes the permits with it."""
-        action = self.subscription.on_unreadable
+    def _report(
+        self,
+        error: Unreadable,
+        positions: list[tuple[int, int]],
+        permits: int,
+        action: str | None = None,
+    ) -> bool:
+        """Count and log it; whether the application will see it, and takes the permits with it.
+
+        `action` takes the place of the subscription's on_unreadable.
+        """
+        action = action or self.subscription.on_unreadable
         self.unreadable += 1
         logger.warning("%s (on_unreadable=%s)", error, action)
         if action == FAIL:

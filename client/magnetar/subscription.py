@@ -127,6 +127,8 @@ class Subscription:
     """Whether nothing is received before `resume`."""
     max_pending_chunked: int = 10
     """Chunked messages that may be incomplete at a time; of more the oldest is unreadable."""
+    ack_oldest_chunked: bool = False
+    """Whether that one is left out and acknowledged, whatever `on_unreadable` is."""
     chunk_expiry_s: float = 60.0
     """A chunked message that stays incomplete for longer is unreadable."""
     on_active_change: Callable[[str, bool], None] | None = None

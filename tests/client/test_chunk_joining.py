@@ -68,7 +68,7 @@ def test_the_oldest_of_too_many_is_given_up() -> None:
     joiner = ChunkJoiner(2, 60)
     joiner.add(chunk("a", 0, 2, 0), 0)
     joiner.add(chunk("b", 0, 2, 1), 0)
-    [(chunks, why)] = joiner.add(chunk("c", 0, 2, 2), 0).given_up
+    [(chunks, why)] = joiner.add(chunk("c", 0, 2, 2), 0).displaced
     assert ([one.entry for one in chunks], "max_pending_chunked" in why) == ([0], True)
 
 

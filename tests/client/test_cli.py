@@ -92,6 +92,22 @@ def test_generated_messages_and_text_for_people(broker: RunningBroker) -> None:
     assert all(" key='kk' p=q " in line for line in lines)
 
 
+def test_a_message_too_large_for_an_entry_is_divided_and_joined(
+    broker: RunningBroker, tmp_path: Path
+) -> None:
+    topic = new_topic()
+    large = tmp_path / "large"
+    large.write_bytes(b"x" * 6_000_000)
+    refused = magnetar(broker, "produce", topic, "-f", str(large))
+    assert (refused.returncode, "bytes" in refused.stderr) == (1, True)
+    sent = magnetar(broker, "produce", topic, "-f", str(large), "-c")
+    assert sent.returncode == 0, sent.stderr
+    consumed = magnetar(broker, "consume", topic, "-n", "1", "--json", "-mc", "1", "-ac")
+    assert len(json.loads(consumed.stdout)["value"]) == 6_000_000, consumed.stderr
+    read = magnetar(broker, "read", topic, "-n", "1", "--json", "-mc", "1")
+    assert len(json.loads(read.stdout)["value"]) == 6_000_000, read.stderr
+
+
 def test_values_that_are_not_text(broker: RunningBroker) -> None:
     topic = new_topic()
     assert magnetar(broker, "produce", topic, "--count", "1", "--size", "0").returncode == 0
@@ -131,7 +147,7 @@ def test_values_that_are_not_text(broker: RunningBroker) -> None:
         (("produce", "t", "-m", "x", "-vs", "json:{"), "definition of the schema is not JSON"),
         (("produce", "t", "-m", "x", "-vs", "nope"), "'nope' is no schema"),
         (("produce", "t", "-m", "x", "-ekn", "k"), "messages cannot be encrypted"),
-        (("produce", "t", "-m", "x", "-c"), "raise maxMessageSize"),
+        (("read", "t", "-ac"), "a reader acknowledges nothing"),
         (("read", "t", "-m", "x"), "is not earliest, latest or LEDGER:ENTRY"),
     ],
 )

@@ -34,9 +34,9 @@ def _common(command: Callable[..., None]) -> Callable[..., None]:
         refusing("-st", "--schema-type", why=f"{schema} for others"),
         refusing("-ekv", "--encryption-key-value", why="messages cannot be decrypted"),
         refusing("-ca", "--crypto-failure-action", why="messages cannot be decrypted"),
-        refusing("-mc", "--max_chunked_msg", why="chunked messages cannot be joined"),
-        refusing("-ac", "--auto_ack_chunk_q_full", is_flag=True,
-                 why="chunked messages cannot be joined"),
+        click.option("-mc", "--max_chunked_msg", "max_chunked", type=click.IntRange(1), default=10,
+                     show_default=True, help="Chunked messages that may be incomplete at a time; "
+                     "of more the oldest is unreadable."),
         click.option("-q", "--queue-size", type=click.IntRange(0), default=1000, show_default=True,
                      help="Messages that may be received ahead; 0: one at a time, on demand."),
         click.option("-r", "--rate", type=click.FloatRange(0), default=0.0,
@@ -75,6 +75,9 @@ def _common(command: Callable[..., None]) -> Callable[..., None]:
 @click.option("--on-unreadable", type=click.Choice(ON_UNREADABLE), default=FAIL, show_default=True,
               help="What to do with an entry that cannot be decoded: exit with an error, skip it, "
               "or skip it and acknowledge it.")  # fmt: skip
+@click.option("-ac", "--auto_ack_chunk_q_full", "ack_oldest_chunked", is_flag=True,
+              help="Acknowledge the oldest chunked message when -mc leaves no room for it, instead "
+              "of what --on-unreadable says.")  # fmt: skip
 @refusing("-rs", "--replicated", is_flag=True, why="there is no replication")
 @refusing("-pm", "--pool-messages", is_flag=True, why="it concerns the memory of a Java client")
 def consume(
@@ -94,6 +97,8 @@ def consume(
     mode: str,
     regex: bool,
     on_unreadable: str,
+    max_chunked: int,
+    ack_oldest_chunked: bool,
 ) -> None:
     """Receive, print and acknowledge messages.
 
@@ -101,7 +106,13 @@ def consume(
     """
     form = form_of(as_json, as_hex, hide_content)
     limits = _Limits(count, follow, wait_s, rate)
-    options = {"queue_size": queue_size, "on_unreadable": on_unreadable, "type": kind.lower()}
+    options = {
+        "queue_size": queue_size,
+        "on_unreadable": on_unreadable,
+        "type": kind.lower(),
+        "max_pending_chunked": max_chunked,
+        "ack_oldest_chunked": ack_oldest_chunked,
+    }
     if mode.lower() == NON_DURABLE:
         options["start"] = EARLIEST if position.lower() == "earliest" else LATEST
 
@@ -140,6 +151,8 @@ async def _subscribe(
               help="Read what follows this message.")  # fmt: skip
 @click.option("-i", "--start-message-id-inclusive", "inclusive", is_flag=True,
               help="Read the message of -m, too.")  # fmt: skip
+@refusing("-ac", "--auto_ack_chunk_q_full", is_flag=True,
+          why="a reader acknowledges nothing; use --on-unreadable skip")  # fmt: skip
 @click.option("--on-unreadable", default=FAIL, show_default=True,
               type=click.Choice([name for name in ON_UNREADABLE if name != DISCARD]),
               help="What to do with an entry that cannot be decoded: exit with an error, or "
@@ -158,6 +171,7 @@ def read(
     start: str,
     inclusive: bool,
     on_unreadable: str,
+    max_chunked: int,
 ) -> None:
     """Print messages without a subscription: nothing is acknowledged, nothing stays.
 
@@ -175,6 +189,7 @@ def read(
                 inclusive=inclusive,
                 queue_size=queue_size,
                 on_unreadable=on_unreadable,
+                max_pending_chunked=max_chunked,
             )
             shown = 0
             async for batch in limits.batches(reader.read_batch):

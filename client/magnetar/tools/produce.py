@@ -47,14 +47,14 @@ CHUNK = 1000
 @click.option("--compression", type=click.Choice(list(COMPRESSIONS), case_sensitive=False),
               default="none", show_default=True)  # fmt: skip
 @click.option("-db", "--disable-batching", is_flag=True, help="Store each message by itself.")
+@click.option("-c", "--chunking", is_flag=True,
+              help="Divide messages that are too large for an entry; implies -db.")  # fmt: skip
 @click.option("-vs", "--value-schema", default="bytes", show_default=True, metavar="SCHEMA",
               help="Schema of the values: bytes, string, json:DEFINITION.")  # fmt: skip
 @refusing("-ks", "--key-schema", why="key/value schemas cannot be encoded; use -k for the key")
 @refusing("-kvet", "--key-value-encoding-type", why="key/value schemas cannot be encoded")
 @refusing("-kvk", "--key-value-key", why="key/value schemas cannot be encoded; use -k for the key")
 @refusing("-kvkf", "--key-value-key-file", why="key/value schemas cannot be encoded")
-@refusing("-c", "--chunking", is_flag=True,
-          why="large messages are not divided; send less, or raise maxMessageSize")  # fmt: skip
 @refusing("-dr", "--disable-replication", is_flag=True, why="there is no replication")
 @refusing("-ekn", "--encryption-key-name", why="messages cannot be encrypted")
 @refusing("-ekv", "--encryption-key-value", why="messages cannot be encrypted")
@@ -73,6 +73,7 @@ def produce(
     rate: float,
     compression: str,
     disable_batching: bool,
+    chunking: bool,
     value_schema: str,
 ) -> None:
     """Send messages: MESSAGES, those of -m and -f, with --count generated ones, or else the
@@ -106,7 +107,8 @@ def produce(
             producer = await client.producer(
                 topic,
                 compression=compression.lower(),
-                batching=None if disable_batching else BATCHED,
+                batching=None if disable_batching or chunking else BATCHED,
+                chunking=chunking,
                 schema=schema,
             )
             async for chunk in _chunks(_values(given, times, count, size), size_of_chunk):
