@@ -91,7 +91,7 @@ STRATEGIES: dict[Policy[Any], st.SearchStrategy[Any]] = {
     without_effect.ANTI_AFFINITY: st.text(max_size=5),
     without_effect.PAUSE_ON_UNSTORED_ACKS: st.booleans(),
     without_effect.METRICS_PROPERTIES: NAMES,
-    without_effect.SUBSCRIPTION_AUTH_MODE: st.sampled_from(without_effect.SubscriptionAuthMode),
+    table.SUBSCRIPTION_AUTH_MODE: st.sampled_from(table.SubscriptionAuthMode),
     without_effect.FORMER_SCHEMA_COMPATIBILITY: st.sampled_from(without_effect.FormerCompatibility),
 }
 

@@ -10,7 +10,7 @@ from magnetar_broker.names.namespaces import Namespaces
 from magnetar_broker.names.residence import Residence
 from magnetar_broker.names.tenants import Tenants
 from magnetar_broker.policies.stored import Policies
-from magnetar_broker.policies.without_effect import SUBSCRIPTION_AUTH_MODE, SubscriptionAuthMode
+from magnetar_broker.policies.table import SUBSCRIPTION_AUTH_MODE, SubscriptionAuthMode
 
 KEPT = 10_000
 """Namespaces whose grants are kept in memory."""

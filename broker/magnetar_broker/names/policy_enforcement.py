@@ -7,7 +7,7 @@ from magnetar_broker.names.residence import Residence
 from magnetar_broker.names.topic_locks import TopicLocks
 from magnetar_broker.policies.policy import Policy, PolicyValues, Subject
 from magnetar_broker.policies.stored import Policies
-from magnetar_broker.policies.without_effect import SUBSCRIPTION_AUTH_MODE
+from magnetar_broker.policies.table import SUBSCRIPTION_AUTH_MODE
 from magnetar_proto.names import TopicName
 from magnetar_storage.world.mutex import KeyedMutex
 from magnetar_storage.world.runtime import Clock

@@ -1,5 +1,6 @@
 """The declarations of all policies."""
 
+from enum import StrEnum
 from typing import Any
 
 from magnetar_broker.config import Settings, TopicType
@@ -18,6 +19,11 @@ from magnetar_broker.policies.values import (
     SubscribeRate,
 )
 from magnetar_broker.policies.without_effect import WITHOUT_EFFECT
+
+
+class SubscriptionAuthMode(StrEnum):
+    NONE = "None"
+    PREFIX = "Prefix"
 
 
 def _limit(
@@ -361,6 +367,28 @@ SUBSCRIPTION_TYPES: Policy[frozenset[SubscriptionType]] = Policy(
     namespace=RestPath(segment="subscriptionTypesEnabled", when_unset=frozenset()),
     topic=RestPath(segment="subscriptionTypesEnabled", when_unset=frozenset()),
     member=Member("subscription_types_enabled", when_unset=[]),
+)
+
+# Authorization --------------------------------------------------------------------------
+
+SUBSCRIPTION_AUTH_MODE: Policy[SubscriptionAuthMode] = Policy(
+    name="subscription_auth_mode",
+    codec=OneOf(SubscriptionAuthMode),
+    meaning=(
+        "Whether the names of subscriptions must begin with the role of their consumers, where "
+        "`authorizationEnabled` is set."
+    ),
+    default=lambda settings: SubscriptionAuthMode.NONE,
+    no_effect="authorizationEnabled is false: everyone who can connect may do everything",
+    takes_effect=lambda settings: settings.authorization_enabled,
+    unset=SubscriptionAuthMode.NONE,
+    namespace=RestPath(
+        segment="subscriptionAuthMode",
+        when_unset=SubscriptionAuthMode.NONE,
+        empty_deletes=True,
+        removable=False,
+    ),
+    member=Member("subscription_auth_mode", when_unset="None"),
 )
 
 # Schemas and encryption ------------------------------------------------------------------

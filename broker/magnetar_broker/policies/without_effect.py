@@ -1,8 +1,7 @@
 """Policies that are stored and shown, and that have no effect on this engine.
 
-They are for what the original has and this broker has not, such as other machines, other clusters
-and other storage, or for what is off.  Tools and definitions that set them work, and each answer
-says that nothing follows.
+They are for what the original has and this broker has not: other machines, other clusters, other
+storage.  Tools and definitions that set them work, and each answer says that nothing follows.
 """
 
 from enum import StrEnum
@@ -30,11 +29,6 @@ NO_OFFLOADING = "nothing is offloaded: all ledgers stay in this broker's own fil
 ONE_CLUSTER = "nothing is replicated: this broker is the only one of its cluster"
 DRIVERS = ("S3", "aws-s3", "google-cloud-storage", "filesystem", "azureblob", "aliyun-oss")
 QUORUMS = ("bookkeeperEnsemble", "bookkeeperWriteQuorum", "bookkeeperAckQuorum")
-
-
-class SubscriptionAuthMode(StrEnum):
-    NONE = "None"
-    PREFIX = "Prefix"
 
 
 class FormerCompatibility(StrEnum):
@@ -192,21 +186,6 @@ METRICS_PROPERTIES: Policy[tuple[str, ...]] = Policy(
     meaning="Properties of topics that become labels of their metrics.",
     no_effect="metrics have no labels from properties",
     namespace=RestPath(segment="allowedTopicPropertyKeysForMetrics", empty_deletes=True),
-)
-SUBSCRIPTION_AUTH_MODE: Policy[SubscriptionAuthMode] = Policy(
-    name="subscription_auth_mode",
-    codec=OneOf(SubscriptionAuthMode),
-    meaning="Whether the names of subscriptions must begin with the role of their consumers.",
-    no_effect="authorizationEnabled is false: everyone who can connect may do everything",
-    takes_effect=lambda settings: settings.authorization_enabled,
-    unset=SubscriptionAuthMode.NONE,
-    namespace=RestPath(
-        segment="subscriptionAuthMode",
-        when_unset=SubscriptionAuthMode.NONE,
-        empty_deletes=True,
-        removable=False,
-    ),
-    member=Member("subscription_auth_mode", when_unset="None"),
 )
 FORMER_SCHEMA_COMPATIBILITY: Policy[FormerCompatibility] = Policy(
     name="former_schema_compatibility",

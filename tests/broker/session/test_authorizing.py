@@ -8,7 +8,7 @@ from fakes.sessions import TOPIC, Client, SessionWorld, by_request, produce, sub
 from magnetar_broker.authentication.identity import Roles
 from magnetar_broker.names.permissions import TopicGrant
 from magnetar_broker.names.tenants import Tenant
-from magnetar_broker.policies.without_effect import SUBSCRIPTION_AUTH_MODE, SubscriptionAuthMode
+from magnetar_broker.policies.table import SUBSCRIPTION_AUTH_MODE, SubscriptionAuthMode
 from magnetar_broker.session.authorizing import NEEDS, OPENING, REFUSALS, authorized, nothing
 from magnetar_broker.session.handlers import HANDLERS
 from magnetar_proto import PulsarApi_pb2 as pb

@@ -77,7 +77,7 @@ def pages() -> Iterator[str]:
     """The page, a block at a time."""
     yield INTRODUCTION
     for name, policy in TABLE.items():
-        if policy.no_effect:
+        if name in WITHOUT_EFFECT:
             continue
         paths = (_path(policy.namespace, "{ns}"), _path(policy.topic, "{topic}"))
         cells = (f"`{name}`", policy.meaning, *paths, _default(policy))
