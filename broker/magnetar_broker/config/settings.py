@@ -79,16 +79,6 @@ class Settings(
         except ValueError:
             return self.bind_address.lower() == "localhost"
 
-    @property
-    def access(self) -> str:
-        """Who may connect, in words."""
-        if not self.authentication_enabled:
-            whom = "this machine" if self.binds_to_loopback else "EVERYONE"
-            return f"{whom}, without authentication (authenticationEnabled)"
-        classes = (name.rpartition(".")[2] for name in self.authentication_providers)
-        names = (name.removeprefix("AuthenticationProvider").lower() for name in classes)
-        return f"with authentication: {', '.join(names)}"
-
 
 def _keys(section: type) -> dict[str, Key]:
     hints = get_type_hints(section, include_extras=True)

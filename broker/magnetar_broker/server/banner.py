@@ -4,6 +4,7 @@ from collections.abc import Iterator
 
 from magnetar_broker.base.version import VERSION
 from magnetar_broker.config import Durability, Settings
+from magnetar_broker.config.authentication import providers_of
 from magnetar_broker.config.listeners import ListenerUrls
 from magnetar_broker.server.advertised import own_urls
 from magnetar_broker.server.ports import PortNumbers
@@ -23,7 +24,7 @@ def banner(
         *([f"  HTTP        {url}" for url in own[2:] if url] or ["  HTTP        off"]),
         *_tls(settings, ports),
         *([f"  processes   {processes}"] if processes else []),
-        f"  access      {settings.access}",
+        f"  access      {access_of(settings)}",
         f"  data        {settings.data_dir}",
         "  durability  fsync: a receipt or ack response is sent when the data is on disk"
         if durable
@@ -31,6 +32,14 @@ def banner(
         "a power failure can lose acknowledged data (magnetarDurability)",
     ]
     return "\n".join(lines)
+
+
+def access_of(settings: Settings) -> str:
+    """Who may connect, in words."""
+    if settings.authentication_enabled:
+        return f"with authentication: {', '.join(providers_of(settings))}"
+    whom = "this machine" if settings.binds_to_loopback else "EVERYONE"
+    return f"{whom}, without authentication (authenticationEnabled)"
 
 
 def _tls(settings: Settings, ports: PortNumbers) -> Iterator[str]:

@@ -12,6 +12,7 @@ from magnetar.cli import main
 from magnetar_broker.config.exposure import refused_exposure
 from magnetar_broker.config.load import load
 from magnetar_broker.config.settings import Settings
+from magnetar_broker.server.banner import access_of
 from ports import free_ports
 from running_broker import RunningBroker
 
@@ -38,16 +39,17 @@ MakeBroker = Callable[..., RunningBroker]
                 authentication_providers=(
                     "token",
                     "org.apache.pulsar.broker.authentication.AuthenticationProviderTls",
+                    "AuthenticationProviderOpenID",
                 ),
             ),
             False,
-            "with authentication: token, tls",
+            "with authentication: token, tls, oidc",
         ),
     ],
 )
 def test_who_may_connect(settings: Settings, is_refused: bool, access: str) -> None:
     assert (refused_exposure(settings, "here") is not None) is is_refused
-    assert settings.access.startswith(access)
+    assert access_of(settings).startswith(access)
 
 
 def test_the_refusal_names_the_line_and_what_to_do(tmp_path: Path) -> None:
