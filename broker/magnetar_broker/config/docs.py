@@ -73,7 +73,8 @@ def pages() -> Iterator[str]:
     yield DIFFERENCES
     yield from _known(
         "Keys that stop the start",
-        "Ignoring these would leave the broker less safe. They are accepted if off or blank.",
+        "Ignoring these would leave the broker less safe. They are accepted if off or blank, and "
+        "with values that the reason names.",
         UNSAFE,
     )
     yield from _known(

@@ -57,9 +57,13 @@ UNSAFE = _table(
         "-destkeystore STORE.p12 -deststoretype PKCS12`), name the files in "
         "tlsCertificateFilePath, tlsKeyFilePath and tlsTrustCertsFilePath, and remove the key": """
             tlsEnabledWithKeyStore=false""",
+        "this broker has one set of rules, that of the class "
+        "org.apache.pulsar.broker.authorization.PulsarAuthorizationProvider: name this one, or "
+        "remove the key": """
+            authorizationProvider=PulsarAuthorizationProvider""",
     }
 )
-"""Keys that stop the start unless they are off: ignoring them would be less safe."""
+"""Keys that stop the start unless quiet: ignoring them would be less safe."""
 
 
 NOT_BUILT = _table(

@@ -28,7 +28,8 @@ def test_the_provider_may_be_named_as_in_pulsar(name: str) -> None:
 
 
 def test_another_provider_is_refused() -> None:
-    with pytest.raises(ConfigError, match=f"expected {PROVIDER}"):
+    why = rf"authorizationProvider=com\.example\.AllowAll: .*{PROVIDER}.*remove the key"
+    with pytest.raises(ConfigError, match=why):
         read("authorizationProvider=com.example.AllowAll\n")
 
 

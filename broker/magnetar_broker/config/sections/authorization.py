@@ -6,8 +6,6 @@ from magnetar_broker.config.domains import FLAG
 from magnetar_broker.config.sections.section import section
 from magnetar_broker.config.values import Key, Text, Texts
 
-PROVIDER = "org.apache.pulsar.broker.authorization.PulsarAuthorizationProvider"
-
 
 @section
 class Authorization:
@@ -22,17 +20,6 @@ class Authorization:
             "Needs `authenticationEnabled`.",
         ),
     ] = False
-    authorization_provider: Annotated[
-        str,
-        Key(
-            "authorizationProvider",
-            Text(
-                r"(org\.apache\.pulsar\.broker\.authorization\.)?PulsarAuthorizationProvider",
-                PROVIDER,
-            ),
-            "The class that decides in Pulsar; this broker has the rules of this one.",
-        ),
-    ] = PROVIDER
     super_user_roles: Annotated[
         tuple[str, ...],
         Key(
