@@ -72,7 +72,7 @@ def test_files_of_tls_are_checked(tmp_path: Path) -> None:
     assert "has expired" in found(authority.server("localhost", days=-1))
     assert "it is not the key of the certificate" in found(Files(good.certificate, other.key))
     os.chmod(good.key, 0o644)
-    assert "is open to others than its owner (mode 644)" in found(good)
+    assert "every user of this machine can read or change" in found(good)
 
 
 def test_nothing_is_wrong_with_a_new_directory(tmp_path: Path) -> None:

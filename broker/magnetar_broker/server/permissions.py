@@ -2,6 +2,7 @@
 
 import os
 import stat
+from collections.abc import Iterator
 
 from magnetar_broker.authentication.data_urls import path_of
 from magnetar_broker.config import Settings
@@ -18,12 +19,23 @@ SECRETS = ("token_secret_key", "basic_auth_conf", "tls_key_file_path")
 def protect_files(settings: Settings) -> list[str]:
     """Keep other users from what the broker stores; warnings of what they can read all the same."""
     os.umask(os.umask(PRIVATE_UMASK) | PRIVATE_UMASK)
-    warnings = [_protected(settings.data_dir)]
+    protected = _protected(settings.data_dir)
+    found = [f"{text}: {remedy}" for text, remedy in exposed_secrets(settings)]
+    return [protected, *found] if protected else found
+
+
+def exposed_secrets(settings: Settings) -> Iterator[tuple[str, str]]:
+    """Files with secrets that every user can read or change, in words, and the remedy."""
     for field in SECRETS:
         text = getattr(settings, field)
         if text and not text.startswith("data:"):
-            warnings.append(_exposed(path_of(text) or text, KEYS[field].name))
-    return [warning for warning in warnings if warning]
+            path = path_of(text) or text
+            if _is_exposed(path):
+                yield (
+                    f"{KEYS[field].name}: every user of this machine can read or change {path}, "
+                    "and act as anyone with what is in it",
+                    f"chmod o-rwx {path}",
+                )
 
 
 def _protected(path: str) -> str:
@@ -44,14 +56,8 @@ def _protected(path: str) -> str:
     return ""
 
 
-def _exposed(path: str, key: str) -> str:
+def _is_exposed(path: str) -> bool:
     try:
-        mode = stat.S_IMODE(os.stat(path).st_mode)
+        return bool(os.stat(path).st_mode & stat.S_IRWXO)
     except OSError:  # the start reports what is wrong
-        return ""
-    if not mode & stat.S_IRWXO:
-        return ""
-    return (
-        f"{key}: every user of this machine can read {path}, and act as anyone with what is in it: "
-        f"chmod o-rwx {path}"
-    )
+        return False

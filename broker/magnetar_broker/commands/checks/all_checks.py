@@ -10,6 +10,7 @@ from magnetar_broker.commands.checks import (
     limits,
     ports,
     running,
+    secrets,
     tls,
 )
 from magnetar_broker.commands.checks.finding import Finding
@@ -43,6 +44,7 @@ def _examine(
     holder = data.holder_of(settings.data_dir)
     yield from ports.check(settings, holder)
     yield from tls.check(settings)
+    yield from secrets.check(settings)
     yield from limits.check()
     yield from clock.check(settings.data_dir)
     yield from disk.check(settings)

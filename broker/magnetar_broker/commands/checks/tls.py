@@ -1,7 +1,5 @@
-"""The files of TLS: whether a broker can use them, when they expire, and who can read the key."""
+"""The files of TLS: whether a broker can use them, and when they expire."""
 
-import os
-import stat
 import time
 from collections.abc import Iterator
 
@@ -18,7 +16,6 @@ def check(settings: Settings) -> Iterator[Finding]:
     """Nothing without a TLS port."""
     if not uses_tls(settings):
         return
-    yield from _permissions("tlsKeyFilePath", settings.tls_key_file_path)
     try:
         certificate = load(settings).certificate
     except (ConfigError, OSError) as error:
@@ -37,17 +34,3 @@ def check(settings: Settings) -> Iterator[Finding]:
         yield Finding("warning", SUBJECT, f"{path} expires in {days} days, at {until}", remedy)
     else:
         yield Finding("ok", SUBJECT, f"{path} fits its key, and is valid for {days} days")
-
-
-def _permissions(key: str, path: str | None) -> Iterator[Finding]:
-    if path is None:
-        return
-    try:
-        mode = stat.S_IMODE(os.stat(path).st_mode)
-    except OSError:
-        return  # that is reported with what cannot be used
-    if mode & 0o077:
-        yield Finding(
-            "warning", SUBJECT, f"{key}={path} is open to others than its owner (mode {mode:o})",
-            f"chmod 600 {path}, and have it belong to the user of the broker",
-        )  # fmt: skip

@@ -1,0 +1,15 @@
+"""Who can read the files with secrets."""
+
+from collections.abc import Iterator
+
+from magnetar_broker.commands.checks.finding import Finding
+from magnetar_broker.config import Settings
+from magnetar_broker.server.permissions import exposed_secrets
+
+SUBJECT = "permissions"
+
+
+def check(settings: Settings) -> Iterator[Finding]:
+    """What a start warns about, too."""
+    for text, remedy in exposed_secrets(settings):
+        yield Finding("warning", SUBJECT, text, remedy)
