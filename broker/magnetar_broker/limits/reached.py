@@ -3,12 +3,10 @@
 import logging
 from enum import StrEnum
 
+from magnetar_broker.base.rare_log import RareLog
 from magnetar_storage.world.runtime import Clock
 
 logger = logging.getLogger(__name__)
-
-LOG_SECONDS = 60.0
-"""At most one line for each limit in this time: a flood of clients must not become one of lines."""
 
 
 class ClientLimit(StrEnum):
@@ -49,26 +47,10 @@ class ReachedLimits:
 
     def __init__(self, clock: Clock) -> None:
         self.counts: dict[str, int] = {limit.value: 0 for limit in ClientLimit}
-        self._clock = clock
-        self._unlogged: dict[ClientLimit, int] = {}
+        self._log = RareLog(logger, logging.WARNING, clock)
 
     def count(self, limit: ClientLimit, setting: str, address: str) -> None:
         """A client at this address has reached a limit, which this setting sets."""
         self.counts[limit] += 1
-        if limit in self._unlogged:
-            self._unlogged[limit] += 1
-            return
-        logger.warning("%s: %s (%s)", address or "a client", limit.text, setting)
-        self._unlogged[limit] = 0
-        self._clock.later(LOG_SECONDS, lambda: self._summarize(limit, setting))
-
-    def _summarize(self, limit: ClientLimit, setting: str) -> None:
-        number = self._unlogged.pop(limit)
-        if number:
-            logger.warning(
-                "%d more times in the last %.0f s: %s (%s)",
-                number,
-                LOG_SECONDS,
-                limit.text,
-                setting,
-            )
+        what = f"{limit.text} ({setting})"
+        self._log.write(limit, f"{address or 'a client'}: {what}", what)

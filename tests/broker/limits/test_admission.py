@@ -7,9 +7,10 @@ import pytest
 
 from fakes.world import ManualClock
 from magnetar_broker.base.errors import NotAllowed
+from magnetar_broker.base.rare_log import LOG_SECONDS
 from magnetar_broker.config import Settings
 from magnetar_broker.limits.admission import Admission, Place
-from magnetar_broker.limits.reached import LOG_SECONDS, ClientLimit, ReachedLimits
+from magnetar_broker.limits.reached import ClientLimit, ReachedLimits
 
 
 class Port:
@@ -141,7 +142,7 @@ def test_a_flood_is_two_lines_in_the_log(caplog: pytest.LogCaptureFixture) -> No
     (line,) = caplog.messages
     assert "a: " in line and "magnetarMaxUnauthenticatedConnectionsPerIp" in line
     port.clock.advance(LOG_SECONDS)
-    assert "998 more times" in caplog.messages[1]
+    assert "998 more in the last" in caplog.messages[1]
     caplog.clear()
     port.enter("a")
     assert any("magnetarMaxUnauthenticatedConnectionsPerIp" in one for one in caplog.messages)

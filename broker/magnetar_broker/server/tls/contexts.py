@@ -4,6 +4,7 @@ import logging
 import ssl
 from typing import Final
 
+from magnetar_broker.base.rare_log import RareLog
 from magnetar_broker.config import Settings
 from magnetar_broker.config.load import ConfigError
 from magnetar_broker.metrics.tls import TlsFigures
@@ -15,7 +16,6 @@ logger = logging.getLogger(__name__)
 WARNING_SECONDS: Final = 30 * 86_400
 """The log warns when the certificate is valid for less than this."""
 WARNING_INTERVAL_SECONDS: Final = 86_400
-LOG_SECONDS: Final = 60.0
 
 
 class Contexts:
@@ -35,8 +35,7 @@ class Contexts:
         self._timer: Timer | None = None
         self._warned_at: float | None = None
         self._failures = 0
-        self._unlogged: dict[str, int] = {}
-        """By reason: the failures since its line in the log."""
+        self._log = RareLog(logger, logging.INFO, clock)
 
     def start(self) -> None:
         """Look at the files from time to time."""
@@ -79,22 +78,8 @@ class Contexts:
     def failed(self, address: str, reason: str) -> None:
         """Count a handshake that failed; of each reason the log has one line in a while."""
         self._failures += 1
-        if reason in self._unlogged:
-            self._unlogged[reason] += 1
-            return
-        logger.info("closing a connection: TLS with %s cannot be set up: %s", address, reason)
-        self._unlogged[reason] = 0
-        self._clock.later(LOG_SECONDS, lambda: self._summarize(reason))
-
-    def _summarize(self, reason: str) -> None:
-        number = self._unlogged.pop(reason)
-        if number:
-            logger.info(
-                "%d more connections in the last %.0f s: TLS cannot be set up: %s",
-                number,
-                LOG_SECONDS,
-                reason,
-            )
+        what = f"TLS cannot be set up: {reason}"
+        self._log.write(reason, f"closing a connection from {address}: {what}", what)
 
     def _current(self) -> Loaded:
         if not self._seconds:
