@@ -21,7 +21,7 @@ PLUGINS: Final = {
 def authentication_of(plugin: str, parameters: str) -> Authentication | None:
     """What a plugin and its parameters mean; None for no authentication.
 
-    CredentialsError says what is wrong, without the parameters.
+    Raises CredentialsError with the reason; it does not contain the parameters.
     """
     match PLUGINS.get(plugin, plugin):
         case "" | "none":

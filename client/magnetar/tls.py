@@ -26,7 +26,7 @@ class Tls:
     verify_hostname: bool = True
     """Whether the broker's certificate must name the host of the address."""
     allow_insecure: bool = False
-    """Accept any certificate: whoever is between here and the broker can read everything."""
+    """Accept any certificate: anyone on the way to the broker can then read everything."""
     context: ssl.SSLContext | None = field(default=None, repr=False)
     """Used as it is, in place of all the above."""
 

@@ -14,7 +14,7 @@ NO_LOGIN: Final[Login] = {}
 
 
 class RestError(Exception):
-    """A request failed: the text says why, and what to do."""
+    """A request failed; the text has the reason and the remedy."""
 
 
 def login_options(command: Callable[..., None]) -> Callable[..., None]:

@@ -18,6 +18,6 @@ def refused_exposure(settings: Settings, host: str) -> str | None:
         "broker with TLS, authentication and authorization:\n"
         f"  magnetar init --secure --host {host} magnetar-secure\n"
         "  magnetar standalone --conf magnetar-secure/broker.conf\n"
-        "If whoever reaches the broker may do everything, say so: --insecure-public-bind, or "
+        "To let everyone who reaches the broker do everything: --insecure-public-bind, or "
         "magnetarAllowUnauthenticatedBind=true. Without bindAddress only this machine can connect"
     )

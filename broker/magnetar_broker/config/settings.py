@@ -43,6 +43,10 @@ class Settings(
     Network,
     ClientLimits,
     TransportSecurity,
+    Authentication,
+    Tokens,
+    Passwords,
+    OpenID,
     Authorization,
     Audit,
     Storage,
@@ -58,10 +62,6 @@ class Settings(
     Schemas,
     Compaction,
     Statistics,
-    Authentication,
-    Tokens,
-    Passwords,
-    OpenID,
 ):
     """All settings of a broker; the defaults are those of `conf/broker.conf`.
 
@@ -93,6 +93,10 @@ SECTIONS: dict[str, dict[str, Key]] = {
         "Network": Network,
         "Limits of clients": ClientLimits,
         "TLS": TransportSecurity,
+        "Authentication": Authentication,
+        "Tokens": Tokens,
+        "Passwords": Passwords,
+        "OpenID Connect": OpenID,
         "Authorization": Authorization,
         "Audit log": Audit,
         "Storage": Storage,
@@ -108,10 +112,6 @@ SECTIONS: dict[str, dict[str, Key]] = {
         "Schemas": Schemas,
         "Compaction": Compaction,
         "Statistics": Statistics,
-        "Authentication": Authentication,
-        "Tokens": Tokens,
-        "Passwords": Passwords,
-        "OpenID Connect": OpenID,
     }.items()
 }
 """Every field of `Settings` with its key, by section, in the order of the files in `conf`."""

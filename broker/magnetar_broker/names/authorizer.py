@@ -17,7 +17,7 @@ KEPT = 10_000
 
 
 class Authorizer:
-    """One per broker.  Whoever changes what it reads calls `changed` before answering."""
+    """One per broker.  Code that changes what it reads calls `changed` before answering."""
 
     def __init__(
         self,

@@ -1,7 +1,8 @@
 """Policies that are stored and shown, and that have no effect on this engine.
 
 They are for what the original has and this broker has not: other machines, other clusters, other
-storage.  Tools and definitions that set them work, and each answer says that nothing follows.
+storage.  Tools and definitions that set them work, and each answer states that the policy has no
+effect.
 """
 
 from enum import StrEnum

@@ -1,5 +1,7 @@
 """The one place where commands are authorized: a table of what each command needs.
 
+Requests over HTTP are authorized in `server/admin/authorizing.py`.
+
 A command that is not in the table is refused.  Nothing is looked up, created or loaded for a
 command before it is authorized, so refusals tell nothing about what exists.
 """

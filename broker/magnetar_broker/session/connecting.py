@@ -108,7 +108,7 @@ def _accept(session: Session, command: pb.CommandConnect) -> None:
 
 
 def _refusal(session: Session) -> BrokerError | None:
-    """Why one more client is refused, whoever it is; None if it is not."""
+    """Why no further client is accepted at present; None if one is."""
     broker = session.broker
     if not broker.ready:
         return NotReady("the broker is starting or stopping; try again")

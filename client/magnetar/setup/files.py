@@ -9,7 +9,7 @@ PUBLIC: Final = 0o644
 
 
 class FileProblem(Exception):
-    """A file cannot be read or written; the text says why, and what to do."""
+    """A file cannot be read or written; the text has the reason and the remedy."""
 
 
 def write_new(path: Path, content: bytes, mode: int = PRIVATE) -> None:

@@ -29,7 +29,7 @@ PAIR_ALGORITHMS: Final = (*RSA_BITS, *RSA_BITS_OF_PSS, *CURVES)
 
 
 class TokenProblem(Exception):
-    """A key or a token cannot be used; the text says why, and contains neither."""
+    """A key or a token cannot be used; the text has the reason, and contains neither."""
 
 
 def new_secret(algorithm: str) -> bytes:

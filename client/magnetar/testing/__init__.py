@@ -79,7 +79,7 @@ class Broker:
         return self._log_path.read_text(errors="replace")
 
     def start(self) -> Self:
-        """Start and wait until it is ready; BrokerNotStarted says why it is not."""
+        """Start and wait until it is ready; BrokerNotStarted has the reason if it fails."""
         if self._process is not None:
             return self
         if self._temporary is None:

@@ -39,7 +39,7 @@ class Authentication:
             TEXT,
             "The role of clients that prove none. On the binary port of those whose method has no "
             "provider; over HTTP also of those whose credentials are wrong, unless they name the "
-            "method or `strictAuthMethod` is set.",
+            "method. With `strictAuthMethod` no request over HTTP has it.",
         ),
     ] = None
     strict_auth_method: Annotated[
@@ -47,7 +47,8 @@ class Authentication:
         Key(
             "strictAuthMethod",
             FLAG,
-            "Refuse wrong credentials over HTTP also where there is an anonymous role.",
+            "Refuse HTTP requests that do not name their method in the header "
+            "`X-Pulsar-Auth-Method-Name`.",
         ),
     ] = False
     authentication_refresh_check_seconds: Annotated[
@@ -66,7 +67,8 @@ class Authentication:
         Key(
             "authenticateMetricsEndpoint",
             FLAG,
-            "Whether `/metrics` requires a role, too; blank is `authenticationEnabled`.",
+            "Whether `/metrics` requires a role, too; blank requires one if "
+            "`authenticationEnabled` is set.",
             pulsar="false",
         ),
     ] = None

@@ -96,8 +96,8 @@ class Network:
         Key(
             "magnetarAllowUnauthenticatedBind",
             FLAG,
-            "Start without authentication although `bindAddress` is not loopback: whoever reaches "
-            "the broker may do everything.",
+            "Start without authentication although `bindAddress` is not loopback: everyone who "
+            "reaches the broker may do everything.",
         ),
     ] = False
     advertised_address: Annotated[

@@ -11,7 +11,7 @@ CIPHERS = (
     "Python considers secure. The three of TLS 1.3 cannot be chosen one by one: one of them stands "
     "for all."
 )
-PROTOCOLS = "Versions of TLS; blank is both."
+PROTOCOLS = "Blank is TLS 1.2 and 1.3."
 
 
 @section
@@ -40,8 +40,9 @@ class TransportSecurity:
         Key(
             "tlsEnabled",
             FLAG,
-            "Of old configurations. What opens TLS ports is `brokerServicePortTls` and "
-            "`webServicePortTls`; true without either of them stops the start.",
+            "Accepted for configurations of old versions of Pulsar. It opens no port: "
+            "`brokerServicePortTls` and `webServicePortTls` do. If it is true and neither of them "
+            "is set, the broker does not start.",
         ),
     ] = False
     tls_certificate_file_path: Annotated[
@@ -89,11 +90,19 @@ class TransportSecurity:
     ] = False
     tls_protocols: Annotated[
         frozenset[TlsProtocol],
-        Key("tlsProtocols", Choices(TlsProtocol), f"{PROTOCOLS} Of brokerServicePortTls."),
+        Key(
+            "tlsProtocols",
+            Choices(TlsProtocol),
+            f"Versions of TLS that `brokerServicePortTls` accepts. {PROTOCOLS}",
+        ),
     ] = frozenset()
     tls_ciphers: Annotated[
         tuple[str, ...],
-        Key("tlsCiphers", Texts(CIPHER), f"Cipher suites of brokerServicePortTls. {CIPHERS}"),
+        Key(
+            "tlsCiphers",
+            Texts(CIPHER),
+            f"Cipher suites that `brokerServicePortTls` accepts. {CIPHERS}",
+        ),
     ] = ()
     tls_cert_refresh_check_duration_sec: Annotated[
         int,
@@ -108,9 +117,17 @@ class TransportSecurity:
     ] = 300
     web_service_tls_protocols: Annotated[
         frozenset[TlsProtocol],
-        Key("webServiceTlsProtocols", Choices(TlsProtocol), f"{PROTOCOLS} Of webServicePortTls."),
+        Key(
+            "webServiceTlsProtocols",
+            Choices(TlsProtocol),
+            f"Versions of TLS that `webServicePortTls` accepts. {PROTOCOLS}",
+        ),
     ] = frozenset()
     web_service_tls_ciphers: Annotated[
         tuple[str, ...],
-        Key("webServiceTlsCiphers", Texts(CIPHER), "Cipher suites of webServicePortTls, as above."),
+        Key(
+            "webServiceTlsCiphers",
+            Texts(CIPHER),
+            f"Cipher suites that `webServicePortTls` accepts. {CIPHERS}",
+        ),
     ] = ()

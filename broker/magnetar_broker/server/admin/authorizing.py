@@ -1,5 +1,7 @@
 """The one place where requests over HTTP are authorized: by the permission of their route.
 
+Commands of the binary protocol are authorized in `session/authorizing.py`.
+
 A handler runs only for who has it.  Whether what a request names exists is looked up afterwards,
 so refusals tell nothing about that.
 """

@@ -53,7 +53,7 @@ not tell whether what is asked for exists:
 | permission | who has it |
 |---|---|
 | everyone | also requests without credentials; for `/metrics` see `authenticateMetricsEndpoint` |
-| every authenticated role | whoever the broker has authenticated |
+| every authenticated role | all clients that have authenticated |
 | produce, consume | roles with that permission on the topic, or on the namespace |
 | admin of the tenant | the `adminRoles` of the tenant |
 | super-user | the roles of `superUserRoles` |

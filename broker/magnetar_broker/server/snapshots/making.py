@@ -187,7 +187,7 @@ class Snapshots:
         os.makedirs(self._directory, exist_ok=True)
         remove_rests(self._data_dir, self._directory)
         begin(unfinished)
-        # Whoever may read the data may read the snapshot, and nobody else.
+        # The users who may read the data may read the snapshot, and no others.
         os.chmod(unfinished, os.stat(self._data_dir).st_mode & 0o777)
 
     async def _make(self, making: Making, parts: Sequence[Part], unfinished: str) -> Copied:

@@ -22,11 +22,12 @@ class Contexts:
     """One for each process that accepts TLS connections.
 
     Files that cannot be used, such as a new certificate whose key is not written yet, change
-    nothing: the former contexts stay in use, the log says why, and the next check tries again.
+    nothing: the former contexts stay in use, the log has the reason, and the next check tries
+    again.
     """
 
     def __init__(self, settings: Settings, clock: Clock) -> None:
-        """`ConfigError` says what is wrong with the files; call `start` once, `stop` once."""
+        """Raises `ConfigError` if the files cannot be used; call `start` once, `stop` once."""
         self._settings = settings
         self._clock = clock
         self._state = state_of(settings)

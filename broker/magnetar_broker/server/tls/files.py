@@ -140,7 +140,7 @@ class _Making:
                 f"tlsTrustCertsFilePath={path}: it has no certificates in PEM form "
                 f"({_reason(error)})"
             ) from error
-        # As in Java, each certificate of the file is trusted, whoever has signed it.
+        # As in Java, each certificate of the file is trusted, also without its issuer.
         made.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN
         required = settings.tls_require_trusted_client_cert_on_connect
         made.verify_mode = ssl.CERT_REQUIRED if required else ssl.CERT_OPTIONAL

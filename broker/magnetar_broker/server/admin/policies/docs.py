@@ -65,7 +65,7 @@ refused (412).
 
 Pulsar has policies for what this broker has not: bookies, offloading, other clusters. They are
 checked, stored and answered as Pulsar does, so that tools and definitions which set them work. But
-nothing follows from them. The 204 to a request that sets one has a header `Warning`, the log has a
+they have no effect. The 204 to a request that sets one has a header `Warning`, the log has a
 line, and `policies/explain` has `noEffect`, each with the reason.
 
 | Policy | Meaning | Namespace | Topic | Why it has no effect |
