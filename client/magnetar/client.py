@@ -17,7 +17,6 @@ from magnetar.consumer import Consumer
 from magnetar.dead_letters import DLQ, RETRY, DeadLetters, new_name, old_name
 from magnetar.entry_consumer import EntryConsumer
 from magnetar.errors import NotFound
-from magnetar.growth import Growth, TopicWatch
 from magnetar.inbox import Inbox
 from magnetar.lookup import find_partitions, find_topics, pattern_of, topic_exists
 from magnetar.messages import Entry, Message
@@ -34,6 +33,8 @@ from magnetar.settings import Settings
 from magnetar.subscription import FAIL, SKIP, DeadLetterPolicy, Subscription
 from magnetar.table_view import TableView
 from magnetar.tls import Tls
+from magnetar.topic_discovery import TopicDiscovery
+from magnetar.topic_watch import TopicWatch
 from magnetar_proto import PulsarApi_pb2 as pb
 from magnetar_proto.ids import EARLIEST, MessageId
 from magnetar_proto.names import TopicName
@@ -120,10 +121,10 @@ class Client(Closing):
             names = await self.partitions(producer.topic)
             producer.add(await self._open_parts(names[len(producer.partitions) :], make))
 
-        growth = Growth(look, self._settings.discovery_s)
-        await growth.open()
-        producer.keeps_up(growth)
-        self._parts.add(growth)
+        discovery = TopicDiscovery(look, self._settings.discovery_s)
+        await discovery.open()
+        producer.keeps_up(discovery)
+        self._parts.add(discovery)
 
     async def subscribe(
         self,
@@ -171,10 +172,10 @@ class Client(Closing):
             for base in bases:
                 await self._add_partitions(consumer, base, chosen)
 
-        growth = Growth(look, self._settings.discovery_s)
-        await growth.open()
-        consumer.keeps_up(growth)
-        self._parts.add(growth)
+        discovery = TopicDiscovery(look, self._settings.discovery_s)
+        await discovery.open()
+        consumer.keeps_up(discovery)
+        self._parts.add(discovery)
         return consumer
 
     async def subscribe_matching(
@@ -214,13 +215,13 @@ class Client(Closing):
                 await self._add_partitions(consumer, topic, chosen)
             await consumer.remove(known - matching - moved)
 
-        growth = Growth(look, self._settings.discovery_s)
-        watch = TopicWatch(self._pool, pattern, growth.nudge)
-        await growth.open()
-        consumer.keeps_up(growth, watch)
-        self._parts.update((growth, watch))
+        discovery = TopicDiscovery(look, self._settings.discovery_s)
+        watch = TopicWatch(self._pool, pattern, discovery.wake)
+        await discovery.open()
+        consumer.keeps_up(discovery, watch)
+        self._parts.update((discovery, watch))
         await Retry(self._settings).in_time(watch.open, f"watching {pattern}")
-        growth.nudge()  # for what came before the watch
+        discovery.wake()  # for what came before the watch
         return consumer
 
     async def _consumer(

@@ -7,10 +7,11 @@ from operator import attrgetter
 from magnetar.closing import Closing
 from magnetar.concurrency import gather_all
 from magnetar.dead_letters import RETRY, DeadLetters
-from magnetar.growth import Growth, TopicWatch
 from magnetar.inbox import Inbox
 from magnetar.messages import Message
 from magnetar.partition_consumer import PartitionConsumer
+from magnetar.topic_discovery import TopicDiscovery
+from magnetar.topic_watch import TopicWatch
 from magnetar_proto.ids import MessageId
 
 _source_of = attrgetter("source")
@@ -36,7 +37,7 @@ class Consumer(Closing):
         self._by_topic: dict[str, list[PartitionConsumer[Message]]] = {}
         self._dead_letters = dead_letters
         self._leaves_deleted = leaves_deleted
-        self._background: Sequence[Growth | TopicWatch] = ()
+        self._background: Sequence[TopicDiscovery | TopicWatch] = ()
 
     @property
     def _partitions(self) -> list[PartitionConsumer[Message]]:
@@ -217,7 +218,7 @@ class Consumer(Closing):
 
     # -- for the client
 
-    def keeps_up(self, *background: Growth | TopicWatch) -> None:
+    def keeps_up(self, *background: TopicDiscovery | TopicWatch) -> None:
         """These change its partitions from now on, until it is closed."""
         self._background = background
 
@@ -242,15 +243,15 @@ class Consumer(Closing):
         """Receive from these partitions of a topic as well."""
         known = self._by_topic.setdefault(topic, [])
         for partition in partitions:
-            partition.redelivering.undertaker = self._dead_letters
+            partition.redelivering.dead_letters = self._dead_letters
             if self._leaves_deleted:
                 partition.on_gone = self._topic_gone
             known.append(partition)
 
     def _topic_gone(self) -> None:
         for one in self._background:
-            if isinstance(one, Growth):
-                one.nudge()
+            if isinstance(one, TopicDiscovery):
+                one.wake()
 
     async def remove(self, topics: Iterable[str]) -> None:
         """Receive nothing more from these topics, which are gone."""

@@ -51,7 +51,7 @@ class DeadLetters:
         self._open_producer = open_producer
         self._open: dict[str, Producer] = {}
 
-    async def bury(self, messages: Sequence[Message]) -> None:
+    async def move(self, messages: Sequence[Message]) -> None:
         """Send messages to the dead letter topic and acknowledge them; logs and raises failures."""
         for message in messages:
             await self._move(DLQ, message, _origin(message), 0)

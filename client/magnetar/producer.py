@@ -6,10 +6,10 @@ from typing import Any
 
 from magnetar.closing import Closing
 from magnetar.concurrency import gather_all
-from magnetar.growth import Growth
 from magnetar.messages import Outgoing
 from magnetar.partition_producer import PartitionProducer, Receipt
 from magnetar.routing import Routing
+from magnetar.topic_discovery import TopicDiscovery
 from magnetar_proto.ids import MessageId
 
 
@@ -26,7 +26,7 @@ class Producer(Closing):
         self.topic = topic
         self._partitions = partitions
         self._routing = routing or Routing()
-        self._growth: Growth | None = None
+        self._discovery: TopicDiscovery | None = None
 
     @property
     def name(self) -> str | None:
@@ -108,8 +108,8 @@ class Producer(Closing):
 
     async def close(self) -> None:
         """Flush and deregister; raises what flushing raises."""
-        if self._growth is not None:
-            await self._growth.close()
+        if self._discovery is not None:
+            await self._discovery.close()
         await gather_all(partition.close() for partition in self._partitions)
 
     async def _add(self, message: bytes | Outgoing) -> Receipt:
@@ -134,9 +134,9 @@ class Producer(Closing):
 
     # -- for the client
 
-    def keeps_up(self, growth: Growth) -> None:
+    def keeps_up(self, discovery: TopicDiscovery) -> None:
         """This adds partitions from now on, until the producer is closed."""
-        self._growth = growth
+        self._discovery = discovery
 
     def add(self, partitions: Iterable[PartitionProducer]) -> None:
         """Send to these, which follow those it has, as well."""

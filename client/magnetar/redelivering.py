@@ -25,10 +25,10 @@ NACK_TICK_S = 0.01
 _entry_of = attrgetter("entry")
 
 
-class Undertaker(Protocol):
+class DeadLetterSink(Protocol):
     """Takes messages that have been delivered too often."""
 
-    async def bury(self, messages: Sequence[Message]) -> None:
+    async def move(self, messages: Sequence[Message]) -> None:
         """Store the messages elsewhere and acknowledge them."""
 
 
@@ -46,10 +46,10 @@ class Redelivering:
         self._untouched = DueEntries(self._options.ack_timeout_tick_s)
         self._timer: asyncio.TimerHandle | None = None
         self._timer_s = 0.0
-        self.undertaker: Undertaker | None = None
+        self.dead_letters: DeadLetterSink | None = None
         self._last: dict[Position, list[Message]] = {}
         """Messages in the application's hands that will not be delivered again."""
-        self._burials: set[asyncio.Task[None]] = set()
+        self._moves: set[asyncio.Task[None]] = set()
         self.epoch = 0
         """Raised by each redelivery of all: messages of an earlier epoch are stale."""
 
@@ -60,9 +60,9 @@ class Redelivering:
     # -- what is received and taken
 
     def gives_up(self, items: Sequence[Any]) -> bool:
-        """Whether these were delivered too often, and the undertaker has taken them."""
+        """Whether these were delivered too often, and the dead letter topic gets them."""
         policy = self._options.dead_letter
-        if policy is None or self.undertaker is None or not items:
+        if policy is None or self.dead_letters is None or not items:
             return False
         entry = items[0].entry
         if not isinstance(entry, Entry) or entry.redelivery_count < policy.max_redeliveries:
@@ -70,7 +70,7 @@ class Redelivering:
         if entry.redelivery_count == policy.max_redeliveries:
             self._last[entry.position] = list(items)
             return False
-        self._bury(list(items))
+        self._give_up(list(items))
         return True
 
     def taken(self, items: Iterable[Any]) -> None:
@@ -140,8 +140,8 @@ class Redelivering:
         self.begin_anew()
         if self._timer is not None:
             self._timer.cancel()
-        for burial in self._burials:
-            burial.cancel()
+        for move in self._moves:
+            move.cancel()
 
     def _schedule(self) -> None:
         due = [s for s in (self._nacked.next_s(), self._untouched.next_s()) if s is not None]
@@ -164,8 +164,8 @@ class Redelivering:
     def _again(self, positions: list[Position]) -> None:
         rest = []
         for position in positions:
-            if self.undertaker is not None and position in self._last:
-                self._bury(self._last.pop(position))
+            if self.dead_letters is not None and position in self._last:
+                self._give_up(self._last.pop(position))
             else:
                 rest.append(position)
         if rest and not self._options.is_shared:
@@ -174,15 +174,15 @@ class Redelivering:
         for first in range(0, len(rest), MAX_IDS):
             self._consumer.ask_again(rest[first : first + MAX_IDS], None)
 
-    def _bury(self, messages: list[Message]) -> None:
-        task = self._loop.create_task(self._burial(messages))
-        self._burials.add(task)
-        task.add_done_callback(self._burials.discard)
+    def _give_up(self, messages: list[Message]) -> None:
+        task = self._loop.create_task(self._move(messages))
+        self._moves.add(task)
+        task.add_done_callback(self._moves.discard)
 
-    async def _burial(self, messages: list[Message]) -> None:
-        assert self.undertaker is not None
+    async def _move(self, messages: list[Message]) -> None:
+        assert self.dead_letters is not None
         try:
-            await self.undertaker.bury(messages)
+            await self.dead_letters.move(messages)
         except Exception as error:  # they come again, and so does the next attempt
             if not isinstance(error, MagnetarError):
                 logger.exception("messages could not be moved to the dead letter topic")

@@ -1,9 +1,9 @@
-"""Keeps up, in the background, with topics and partitions that come and go."""
+"""Has the broker tell of topics that come and go."""
 
 import asyncio
 import itertools
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 
 from magnetar.connection import Connection
 from magnetar.errors import BrokerError, MagnetarError
@@ -13,54 +13,7 @@ from magnetar_proto import PulsarApi_pb2 as pb
 
 logger = logging.getLogger(__name__)
 
-MIN_PAUSE_S = 0.05
-"""Between two looks, however often something changes."""
 RETRY_S = 1.0
-
-
-class Growth:
-    """Calls `look` every `interval_s` seconds, and soon after each `nudge`.
-
-    A look that fails with an error of the client is logged and repeated a second later.
-    """
-
-    def __init__(self, look: Callable[[], Awaitable[None]], interval_s: float) -> None:
-        self._look = look
-        self._interval_s = interval_s
-        self._nudged = asyncio.Event()
-        self._task: asyncio.Task[None] | None = None
-
-    async def open(self) -> None:
-        """Begin; the first look comes after the interval."""
-        self._task = asyncio.create_task(self._run())
-
-    def nudge(self) -> None:
-        """Look soon."""
-        self._nudged.set()
-
-    async def close(self) -> None:
-        """Look no more."""
-        task, self._task = self._task, None
-        if task is not None:
-            task.cancel()
-            await asyncio.gather(task, return_exceptions=True)
-
-    async def _run(self) -> None:
-        pause_s = self._interval_s
-        while True:
-            try:
-                async with asyncio.timeout(pause_s):
-                    await self._nudged.wait()
-            except TimeoutError:
-                pass  # it is time for a look, whatever changed
-            self._nudged.clear()
-            pause_s = self._interval_s
-            try:
-                await self._look()
-            except MagnetarError as error:
-                logger.warning("topics and partitions could not be listed or opened: %s", error)
-                pause_s = RETRY_S
-            await asyncio.sleep(MIN_PAUSE_S)
 
 
 class TopicWatch:
