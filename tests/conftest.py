@@ -2,6 +2,7 @@
 
 import ast
 import gc
+import os
 import sys
 from collections.abc import Callable, Iterator
 from functools import wraps
@@ -126,3 +127,12 @@ def make_broker(tmp_path: Path) -> Iterator[Callable[..., RunningBroker]]:
     yield make
     for running in made:
         running.close()
+
+
+@pytest.fixture(autouse=True)
+def umask() -> Iterator[None]:
+    """A broker that is started in this process restricts what is created, for all later tests."""
+    before = os.umask(0o022)
+    os.umask(before)
+    yield
+    os.umask(before)

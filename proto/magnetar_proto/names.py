@@ -17,6 +17,9 @@ HEARTBEAT: Final = "heartbeat"
 several processes, those behind it have a number, `heartbeat-1`."""
 PARTITION_SUFFIX: Final = "-partition-"
 MAX_PARTITION: Final = (1 << 31) - 1
+MAX_NAME: Final = 4096
+"""Characters of the name of a topic or a namespace, in any of its forms: names are kept in memory,
+and clients choose them."""
 
 _PLAIN: Final = re.compile(r"[*.\w-]+", re.ASCII)
 _PART: Final = re.compile(r"[-=:.\w]+", re.ASCII)
@@ -33,6 +36,7 @@ class NamespaceName:
     @classmethod
     def parse(cls, text: str) -> "NamespaceName":
         """InvalidTopicName unless `text` has exactly two parts of letters, digits and -=:._"""
+        _check_length(text)
         parts = text.split("/")
         if len(parts) != 2 or not all(map(_PART.fullmatch, parts)):
             raise InvalidTopicName(f"{text!r} is not a namespace: expected tenant/namespace")
@@ -66,6 +70,7 @@ class TopicName:
 
         InvalidTopicName otherwise, also for names with a cluster part.
         """
+        _check_length(text)
         return _parse_topic(text)
 
     def __str__(self) -> str:
@@ -112,6 +117,14 @@ class TopicName:
         return self.namespace_name == SYSTEM_NAMESPACE and (
             local in (HEARTBEAT, "transaction_coordinator_assign")
             or local.startswith((f"{HEARTBEAT}-", "__transaction_log_"))
+        )
+
+
+def _check_length(text: str) -> None:
+    if len(text) > MAX_NAME:
+        raise InvalidTopicName(
+            f"the name that begins with {text[:40]!r} has {len(text)} characters: "
+            f"the limit is {MAX_NAME}"
         )
 
 

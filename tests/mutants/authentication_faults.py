@@ -79,8 +79,8 @@ AUTHENTICATION_FAULTS: tuple[Fault, ...] = (
     Fault(
         f"{ROOM}/passwords.py",
         "the password of nobody is that of every user that does not exist",
-        " or role not in users:\n",
-        ":\n",
+        "        right = hashed is not None and matches(password, hashed)\n",
+        "        right = matches(password, hashed or self._nobody)\n",
         PASSWORDS,
     ),
     Fault(
@@ -93,8 +93,8 @@ AUTHENTICATION_FAULTS: tuple[Fault, ...] = (
     Fault(
         f"{ROOM}/passwords.py",
         "a user that does not exist is refused faster",
-        "users.get(role, self._nobody)",
-        'users.get(role, "")',
+        "        if hashed is None or not _APR1.fullmatch(hashed):\n",
+        "        if False:\n",
         PASSWORDS,
     ),
     Fault(
@@ -164,8 +164,8 @@ AUTHENTICATION_FAULTS: tuple[Fault, ...] = (
     Fault(
         f"{ROOM}/issuer_keys.py",
         "made-up keys have the issuer asked each time",
-        "key_id not in cached.keys and age >= self._rules.miss_seconds",
-        "key_id not in cached.keys",
+        "        if age >= min(self._rules.refresh_seconds, self._rules.miss_seconds):\n",
+        "        if True:\n",
         ISSUERS,
     ),
     Fault(

@@ -51,6 +51,8 @@ class Proof(NamedTuple):
     refreshed_method: str | None = None
     """The method of the credentials that may be renewed; None if the protocol has no way for it,
     because they are those of a proxy's client and were not forwarded."""
+    ends_at: float | None = None
+    """As `expires_at`, of credentials of a proxy, which cannot be renewed."""
 
 
 class Authenticator:
@@ -91,10 +93,12 @@ class Authenticator:
             return Proof(Roles(own.role, named if is_proxy else None), own.method, own.expires_at)
         method = connect.original_auth_method or NONE
         if method not in self._chains:
-            return Proof(Roles(own.role, self._anonymous(method)), own.method)
+            roles = Roles(own.role, self._anonymous(method))
+            return Proof(roles, own.method, own.expires_at, ends_at=own.expires_at)
         original = await self._identify(method, Credentials(connect.original_auth_data.encode()))
         roles = Roles(own.role, original.role)
-        return Proof(roles, own.method, original.expires_at, method)
+        ends_at = own.expires_at
+        return Proof(roles, own.method, _earlier(original.expires_at, ends_at), method, ends_at)
 
     async def renewed(self, proof: Proof, data: bytes, certificate: bytes) -> Proof:
         """The proof with the credentials of an AUTH_RESPONSE, which must prove the same role."""
@@ -104,7 +108,7 @@ class Authenticator:
         expected = proof.roles.own if proof.roles.original is None else proof.roles.original
         if found.role != expected:
             raise RoleChanged(f"the role cannot change from {expected!r} to {found.role!r}")
-        return proof._replace(expires_at=found.expires_at)
+        return proof._replace(expires_at=_earlier(found.expires_at, proof.ends_at))
 
     def _check_original(self, own: str, original: str) -> None:
         """Refuse a role that names that of a client and is no proxy, and a proxy that does not."""
@@ -187,8 +191,13 @@ class Authenticator:
 class Refused(NotAuthenticated):
     """The credentials prove no role.  What clients are told does not help those who try."""
 
-    def __init__(self) -> None:
-        super().__init__("Failed to authenticate")
+    def __init__(self, text: str = "Failed to authenticate") -> None:
+        super().__init__(text)
+
+
+def _earlier(one: float | None, other: float | None) -> float | None:
+    """The earlier of two times, of which each may be never."""
+    return min((time for time in (one, other) if time is not None), default=None)
 
 
 class RoleChanged(NotAuthenticated):

@@ -2,7 +2,8 @@
 
 import json
 from collections import OrderedDict
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Coroutine, Mapping
+from contextlib import suppress
 from typing import Any, Final, NamedTuple
 
 import jwt
@@ -12,6 +13,8 @@ from magnetar_broker.authentication.token_keys import TokenKey, of_public
 
 Fetch = Callable[[str], Awaitable[bytes]]
 """The document at a URL; raises `OSError`, with a text that can be logged."""
+Spawn = Callable[[Coroutine[Any, Any, None]], object]
+"""Runs something beside everything else."""
 ALGORITHMS: Final = frozenset(("RS256", "RS384", "RS512", "ES256", "ES384", "ES512"))
 MAX_KEYS: Final = 100
 """Keys of one issuer that are kept."""
@@ -43,6 +46,8 @@ class _Cached:
         self.keys: Keys = {}
         self.fetched_at: float | None = None
         self.failed_at: float | None = None
+        self.is_renewing = False
+        """Whether they are being fetched while they are used."""
 
     def age(self, now: float) -> float:
         """Seconds since they were fetched."""
@@ -52,8 +57,11 @@ class _Cached:
 class IssuerKeys:
     """Fetches the keys of issuers and keeps them."""
 
-    def __init__(self, fetch: Fetch, rules: CacheRules, now: Callable[[], float]) -> None:
+    def __init__(
+        self, fetch: Fetch, rules: CacheRules, now: Callable[[], float], spawn: Spawn
+    ) -> None:
         self._fetch = fetch
+        self._spawn = spawn
         self._rules = rules
         self._now = now
         self._cached: OrderedDict[str, _Cached] = OrderedDict()
@@ -65,13 +73,25 @@ class IssuerKeys:
         while len(self._cached) > self._rules.issuers:
             self._cached.popitem(last=False)
         age = cached.age(self._now())
-        if age >= self._rules.refresh_seconds or (
-            key_id not in cached.keys and age >= self._rules.miss_seconds
-        ):
+        if key_id in cached.keys and age < self._rules.expire_seconds:
+            # An issuer that does not answer holds nobody up whose key is known.
+            if age >= self._rules.refresh_seconds and not cached.is_renewing:
+                self._spawn(self._renew_beside(cached, issuer))
+            return cached.keys[key_id]
+        if age >= min(self._rules.refresh_seconds, self._rules.miss_seconds):
             await self._renew(cached, issuer)
         if cached.age(self._now()) >= self._rules.expire_seconds or key_id not in cached.keys:
             raise Unproven("its issuer has no key of the id that it names", "INVALID_PUBLIC_KEY")
         return cached.keys[key_id]
+
+    async def _renew_beside(self, cached: _Cached, issuer: str) -> None:
+        """Fetch the keys while those that are known are used."""
+        cached.is_renewing = True
+        try:
+            with suppress(Unproven):
+                await self._renew(cached, issuer)
+        finally:
+            cached.is_renewing = False
 
     async def _renew(self, cached: _Cached, issuer: str) -> None:
         """Fetch the keys; if that fails, those that are known stay until they expire."""

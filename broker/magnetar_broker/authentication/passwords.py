@@ -5,7 +5,8 @@ import logging
 import re
 import secrets
 from collections import OrderedDict
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
+from functools import partial
 from typing import Final
 
 from passlib.hash import apr_md5_crypt, des_crypt
@@ -17,6 +18,8 @@ from magnetar_broker.authentication.provider import Credentials, Unproven, basic
 logger = logging.getLogger(__name__)
 
 INVALID: Final = "INVALID_AUTH_DATA"
+LONGEST: Final = 128
+"""Bytes of a password: the time that a hash takes grows with it, and anyone may try one."""
 CACHED: Final = 1024
 """Pairs of user and password that are known to be right, so that no hash is computed for them."""
 _APR1: Final = re.compile(r"\$apr1\$[./0-9A-Za-z]{1,8}\$[./0-9A-Za-z]{22}")
@@ -24,6 +27,8 @@ _DES: Final = re.compile(r"[./0-9A-Za-z]{13}")
 
 Users = Mapping[str, str]
 """Hashes of passwords by user."""
+Blocking = Callable[[Callable[[], bool]], Awaitable[bool]]
+"""Calls a function that takes milliseconds of processor time, without holding others up."""
 
 
 def parse(content: bytes) -> Users:
@@ -90,9 +95,10 @@ class Passwords:
     name = "AuthenticationProviderBasic"
     method = "basic"
 
-    def __init__(self, read: Callable[[], Users]) -> None:
+    def __init__(self, read: Callable[[], Users], blocking: Blocking) -> None:
         """`read` has the users as they are at present."""
         self._read = read
+        self._blocking = blocking
         self._users: Users | None = None
         self._right: OrderedDict[bytes, None] = OrderedDict()
         self._key = secrets.token_bytes(32)
@@ -108,6 +114,8 @@ class Passwords:
         if not data:
             raise Unproven("there is no user and password", "EMPTY_AUTH_DATA")
         user, _, password = data.partition(b":")
+        if len(password) > LONGEST:
+            raise Unproven(f"the password has more than {LONGEST} bytes", INVALID)
         if not user or not password or b":" in password:
             raise Unproven("it is not user:password, with one colon", INVALID)
         try:
@@ -120,10 +128,21 @@ class Passwords:
             self._right.clear()
         digest = hashlib.blake2b(data, key=self._key).digest()
         if digest not in self._right:
-            # A user that does not exist takes as long, so that nobody learns which ones there are.
-            if not matches(password, users.get(role, self._nobody)) or role not in users:
+            if not await self._blocking(partial(self._is_right, password, users.get(role))):
                 raise Unproven("there is no such user, or the password is wrong", INVALID)
+            if users is not self._users:  # they have changed meanwhile
+                return await self.identify(credentials)
             self._right[digest] = None
             while len(self._right) > CACHED:
                 self._right.popitem(last=False)
         return Identity(role, self.method)
+
+    def _is_right(self, password: bytes, hashed: str | None) -> bool:
+        """Whether it is the user's password; takes as long for a user that does not exist (None).
+
+        So nobody learns which users there are.  A DES hash takes less than one of Apache's kind.
+        """
+        right = hashed is not None and matches(password, hashed)
+        if hashed is None or not _APR1.fullmatch(hashed):
+            matches(password, self._nobody)
+        return right

@@ -88,7 +88,9 @@ def identity_of(claims: Mapping[str, Any], rules: TokenRules, method: str, now: 
     role = found[0] if isinstance(found, list) and found else found
     if not isinstance(role, str) or not role.strip():
         raise Unproven(f"its claim {rules.role_claim} has no role", INVALID)
-    return Identity(role, method, expires_at)
+    # The skew holds as long as the connection does, too.
+    ends_at = None if expires_at is None else expires_at + rules.skew_seconds
+    return Identity(role, method, ends_at)
 
 
 def _time(claims: Mapping[str, Any], name: str) -> float | None:

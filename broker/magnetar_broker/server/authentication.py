@@ -1,10 +1,11 @@
 """Makes what authenticates clients from the settings; nothing of it is loaded where it is off."""
 
+import asyncio
 import os
 import time
-from collections.abc import Callable, Hashable, Iterator
+from collections.abc import Callable, Coroutine, Hashable, Iterator
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from magnetar_broker.authentication.authenticator import AuthenticationRules, Authenticator
 from magnetar_broker.authentication.data_urls import Files, content_of, file_of
@@ -14,6 +15,8 @@ from magnetar_broker.config.authentication import BASIC, OIDC, TLS, TOKEN, provi
 from magnetar_broker.config.settings import KEYS
 
 T = TypeVar("T")
+HASHES = 2
+"""Passwords that are compared at a time: each takes the interpreter's lock."""
 
 
 class LocalFiles:
@@ -27,6 +30,31 @@ class LocalFiles:
         """Time of the change, size and number of the file."""
         found = os.stat(path)
         return found.st_mtime_ns, found.st_size, found.st_ino
+
+
+class Hashing:
+    """Computes hashes in threads, a few at a time."""
+
+    def __init__(self) -> None:
+        self._places = asyncio.Semaphore(HASHES)
+
+    async def run(self, compare: Callable[[], bool]) -> bool:
+        """What `compare` returns."""
+        async with self._places:
+            return await asyncio.to_thread(compare)
+
+
+class Background:
+    """Work that nobody waits for."""
+
+    def __init__(self) -> None:
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    def spawn(self, work: Coroutine[Any, Any, None]) -> None:
+        """Run it beside everything else."""
+        task = asyncio.get_running_loop().create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
 
 
 def authenticator_of(settings: Settings) -> Authenticator | None:
@@ -88,8 +116,9 @@ def _open_id(settings: Settings, files: Files) -> Provider:
         frozenset(settings.open_id_allowed_audiences),
         settings.open_id_accepted_time_leeway_seconds,
     )
+    keys = IssuerKeys(fetcher.fetch, cache, time.time, Background().spawn)
     issuers = frozenset(settings.open_id_allowed_token_issuers)
-    return OpenIdTokens(issuers, IssuerKeys(fetcher.fetch, cache, time.time), rules, time.time)
+    return OpenIdTokens(issuers, keys, rules, time.time)
 
 
 def _tokens(settings: Settings, files: Files) -> Provider:
@@ -129,7 +158,7 @@ def _passwords(settings: Settings, files: Files) -> Provider:
         parsed = passwords.parse(content_of(text, files))
         return lambda: parsed
 
-    return passwords.Passwords(_read(settings, "basic_auth_conf", users))
+    return passwords.Passwords(_read(settings, "basic_auth_conf", users), Hashing().run)
 
 
 def _read(settings: Settings, field: str, read: Callable[[], T]) -> T:

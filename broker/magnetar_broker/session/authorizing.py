@@ -52,6 +52,11 @@ def use_of_topic(command: Any) -> list[Question]:
     return [Question(Need.PRODUCE_OR_CONSUME, _topic(command.topic))]
 
 
+def publishing_of_schema(command: pb.CommandGetOrCreateSchema) -> list[Question]:
+    """To register a schema, which decides what can be published from then on."""
+    return [Question(Need.PRODUCE, _topic(command.topic))]
+
+
 def use_of_namespace(command: Any) -> list[Question]:
     """For commands that ask for the topics of a namespace."""
     return [Question(Need.PRODUCE_OR_CONSUME, str(NamespaceName.parse(command.namespace)))]
@@ -81,7 +86,7 @@ NEEDS: Mapping[int, Needs] = {
     Command.PARTITIONED_METADATA: use_of_topic,
     Command.LOOKUP: use_of_topic,
     Command.GET_SCHEMA: use_of_topic,
-    Command.GET_OR_CREATE_SCHEMA: use_of_topic,
+    Command.GET_OR_CREATE_SCHEMA: publishing_of_schema,
     Command.GET_TOPICS_OF_NAMESPACE: use_of_namespace,
     Command.WATCH_TOPIC_LIST: use_of_namespace,
     Command.WATCH_TOPIC_LIST_CLOSE: nothing,

@@ -62,6 +62,8 @@ class Renewal:
         expires_at = self.proof.expires_at
         if expires_at is None or self._clock.now_ms() / 1000 <= expires_at:
             self._watch()
+        elif self.proof.ends_at is not None and self._clock.now_ms() / 1000 > self.proof.ends_at:
+            self._disconnect("the credentials of the proxy have expired")
         elif self.proof.refreshed_method is None:
             self._disconnect("the credentials of a proxy's client have expired")
         elif not self._is_supported:

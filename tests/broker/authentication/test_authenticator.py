@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from passlib.hash import apr_md5_crypt
 
-from credentials import PASSWORD, SECRET, basic, token
+from credentials import PASSWORD, SECRET, at_once, basic, token
 from magnetar_broker.authentication.authenticator import (
     AuthenticationRules,
     Authenticator,
@@ -31,7 +31,7 @@ def made(*, other: bool = False, **rules: Any) -> Authenticator:
     providers: list[Any] = [Tokens(secret_key(SECRET), TokenRules(), now)]
     if other:
         providers.append(Tokens(secret_key(OTHER_SECRET), TokenRules(), now))
-    providers.append(Passwords(lambda: USERS))
+    providers.append(Passwords(lambda: USERS, at_once))
     rules["proxies"] = frozenset(rules.get("proxies", ("proxy",)))
     return Authenticator(providers, AuthenticationRules(**rules))
 

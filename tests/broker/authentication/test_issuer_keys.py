@@ -54,7 +54,7 @@ class Issuer:
     def provider(self, **rules: Any) -> OpenIdTokens:
         return OpenIdTokens(
             frozenset((ISSUER,)),
-            IssuerKeys(self.fetch, CacheRules(**rules), lambda: self.now),
+            IssuerKeys(self.fetch, CacheRules(**rules), lambda: self.now, asyncio.create_task),
             TokenRules("sub", "aud", frozenset(("broker", "other"))),
             lambda: self.now,
         )
@@ -66,7 +66,14 @@ class Issuer:
 
 
 def role(provider: OpenIdTokens, token: str) -> str:
-    return asyncio.run(provider.identify(Credentials(token.encode()))).role
+    """Who the token belongs to; what was begun in the background has ended on return."""
+
+    async def identify() -> str:
+        found = await provider.identify(Credentials(token.encode()))
+        await asyncio.gather(*(asyncio.all_tasks() - {asyncio.current_task()}))
+        return found.role
+
+    return asyncio.run(identify())
 
 
 def reason(provider: OpenIdTokens, token: str) -> str:

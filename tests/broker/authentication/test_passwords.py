@@ -2,15 +2,23 @@
 
 import asyncio
 import base64
-from collections.abc import Hashable
+from collections.abc import Callable, Hashable
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from passlib.hash import apr_md5_crypt, des_crypt
 
+from credentials import at_once
 from effort import examples
-from magnetar_broker.authentication.passwords import CACHED, Passwords, UserFile, Users, parse
+from magnetar_broker.authentication.passwords import (
+    CACHED,
+    LONGEST,
+    Passwords,
+    UserFile,
+    Users,
+    parse,
+)
 from magnetar_broker.authentication.provider import Credentials, Unproven
 
 ALICE = apr_md5_crypt.using(salt="saltsalt").hash("password")
@@ -40,7 +48,7 @@ def role_of(provider: Passwords, credentials: str | bytes) -> str:
 
 
 def of(users: Users) -> Passwords:
-    return Passwords(lambda: users)
+    return Passwords(lambda: users, at_once)
 
 
 def test_both_kinds_of_hashes() -> None:
@@ -83,7 +91,7 @@ def test_a_changed_file_is_in_force_at_once_and_a_broken_one_never(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     files = MemoryFiles(f"alice:{ALICE}".encode())
-    provider = Passwords(UserFile("htpasswd", files))
+    provider = Passwords(UserFile("htpasswd", files), at_once)
     assert role_of(provider, "alice:password") == "alice"
     files.content = f"alice:{BOB}\nbob:{BOB}".encode()
     assert role_of(provider, "alice:secret") == "alice"
@@ -100,6 +108,16 @@ def test_a_changed_file_is_in_force_at_once_and_a_broken_one_never(
     assert files.reads == reads
 
 
+def test_a_long_password_is_refused_without_a_comparison() -> None:
+    async def compare(of_password: Callable[[], bool]) -> bool:
+        raise AssertionError
+
+    provider = Passwords(lambda: {"alice": ALICE}, compare)
+    for user in ("alice", "nobody"):
+        with pytest.raises(Unproven):
+            role_of(provider, f"{user}:{'x' * (LONGEST + 1)}")
+
+
 def test_a_user_that_does_not_exist_costs_a_comparison(monkeypatch: pytest.MonkeyPatch) -> None:
     compared = []
 
@@ -108,15 +126,18 @@ def test_a_user_that_does_not_exist_costs_a_comparison(monkeypatch: pytest.Monke
         return False
 
     monkeypatch.setattr("magnetar_broker.authentication.passwords.matches", compare)
-    for user in ("alice", "nobody"):
+    hashed = des_crypt.hash("y")
+    for user in ("alice", "nobody", "bob"):
         with pytest.raises(Unproven):
-            role_of(of({"alice": ALICE}), f"{user}:x")
-    assert [hashed[:6] for hashed in compared] == ["$apr1$", "$apr1$"]
+            role_of(of({"alice": ALICE, "bob": hashed}), f"{user}:x")
+    of_alice, of_nobody, *of_bob = compared
+    assert of_alice == ALICE and of_nobody.startswith("$apr1$")
+    assert of_bob == [hashed, of_bob[1]] and of_bob[1].startswith("$apr1$")
 
 
 def test_a_removed_user_is_refused_though_its_password_was_right() -> None:
     files = MemoryFiles(f"alice:{ALICE}\nbob:{BOB}".encode())
-    provider = Passwords(UserFile("htpasswd", files))
+    provider = Passwords(UserFile("htpasswd", files), at_once)
     assert role_of(provider, "alice:password") == "alice"
     files.content = f"bob:{BOB}".encode()
     with pytest.raises(Unproven):

@@ -1,8 +1,7 @@
 """Other users of the machine: what they can read of the broker's files."""
 
-import os
 import stat
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -13,14 +12,6 @@ from magnetar_broker.config import Settings
 from magnetar_broker.server.permissions import protect_files
 from raw_client import RawClient
 from running_broker import RunningBroker
-
-
-@pytest.fixture(autouse=True)
-def umask() -> Iterator[None]:
-    before = os.umask(0o022)
-    os.umask(before)
-    yield
-    os.umask(before)
 
 
 def mode(path: Path) -> int:

@@ -4,6 +4,7 @@ import os
 import re
 import signal
 from collections.abc import Callable
+from queue import SimpleQueue
 
 import pulsar
 import pytest
@@ -14,6 +15,7 @@ from running_broker import RunningBroker
 
 TIMEOUT_MS = 5000
 """A machine that is busy with other tests does not delay a process for so long."""
+HANGS_SECONDS = 60.0
 ROUNDS = 20
 LATER = [f"later-{number}" for number in range(5)]
 Make = Callable[..., RunningBroker]
@@ -41,10 +43,21 @@ def owners(client: pulsar.Client) -> dict[str, int]:
     return found
 
 
-def publish_all(producers: list[pulsar.Producer], receipts: list[pulsar.Result]) -> None:
+def publish_all(producers: list[pulsar.Producer]) -> "SimpleQueue[pulsar.Result]":
+    """Publish without waiting; the receipts will be in the queue."""
+    receipts: SimpleQueue[pulsar.Result] = SimpleQueue()
     for producer in producers:
         for text in LATER:
-            producer.send_async(text.encode(), lambda result, _: receipts.append(result))
+            producer.send_async(text.encode(), lambda result, _: receipts.put(result))
+    return receipts
+
+
+def are_published(producers: list[pulsar.Producer], receipts: "SimpleQueue[pulsar.Result]") -> bool:
+    """Whether each message has a receipt that it is published."""
+    for producer in producers:
+        producer.flush()  # returns before the client's thread has called back for the last one
+    found = [receipts.get(timeout=HANGS_SECONDS) for _ in range(len(LATER) * len(producers))]
+    return found == [pulsar.Result.Ok] * len(found) and receipts.empty()
 
 
 def test_a_worker_that_hangs_is_replaced_and_never_goes_on(several: RunningBroker) -> None:
@@ -61,14 +74,10 @@ def test_a_worker_that_hangs_is_replaced_and_never_goes_on(several: RunningBroke
         for topic, producer in zip(TOPICS, producers, strict=True):
             if owner[topic] != hung:  # clients of the other worker notice nothing
                 publish(producer, f"beside-{hung}")
-        receipts: list[pulsar.Result] = []
         of_hung = [
             one for one, topic in zip(producers, TOPICS, strict=True) if owner[topic] == hung
         ]
-        publish_all(of_hung, receipts)
-        for producer in of_hung:
-            producer.flush()  # answered by the next process
-        assert receipts == [pulsar.Result.Ok] * (len(LATER) * len(of_hung))
+        assert are_published(of_hung, publish_all(of_hung))  # by the next process
         assert worker_pids(several)[hung] != pid
         with pytest.raises(ProcessLookupError):
             os.kill(pid, signal.SIGCONT)
@@ -88,14 +97,11 @@ def test_a_worker_that_is_stopped_for_a_moment_goes_on(make_broker: Make) -> Non
     before = worker_pids(several)
     for pid in before.values():
         os.kill(pid, signal.SIGSTOP)
-    receipts: list[pulsar.Result] = []
-    publish_all(producers, receipts)
-    assert not receipts
+    receipts = publish_all(producers)
+    assert receipts.empty()
     for pid in before.values():
         os.kill(pid, signal.SIGCONT)
-    for producer in producers:
-        producer.flush()
-    assert receipts == [pulsar.Result.Ok] * (len(LATER) * len(producers))
+    assert are_published(producers, receipts)
     assert worker_pids(several) == before
     client.close()
 
@@ -111,12 +117,8 @@ def test_a_controller_that_hangs_is_replaced_with_everything(several: RunningBro
     os.kill(int(controller), signal.SIGSTOP)
     for producer in producers:
         publish(producer, "beside")  # loaded topics need no controller
-    receipts: list[pulsar.Result] = []
     reconnected = client.create_producer(f"{TOPICS[0]}-new")  # by the next controller
-    publish_all(producers, receipts)
-    for producer in producers:
-        producer.flush()
-    assert receipts == [pulsar.Result.Ok] * (len(LATER) * len(producers))
+    assert are_published(producers, publish_all(producers))
     assert not before.items() & worker_pids(several).items()
     assert f"controller (process {controller}) is killed" in several.log
     assert several.log.count("is killed") == 1
