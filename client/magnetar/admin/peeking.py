@@ -21,14 +21,14 @@ def messages_of(answer: Answer) -> list[Peeked]:
     count = headers.pop("num-batch-message", None)
     entry = _described(headers)
     if count is None or headers.get("is-encrypted") == "true":
-        return [entry | _value(answer.body)]
+        return [entry | value_of(answer.body)]
     from magnetar_proto.batch import decode_batch  # noqa: PLC0415
     from magnetar_proto.errors import BadBatch  # noqa: PLC0415
 
     try:
         parts = decode_batch(answer.body, int(count))
     except BadBatch as error:
-        return [entry | {"batch": f"not readable: {error}"} | _value(answer.body)]
+        return [entry | {"batch": f"not readable: {error}"} | value_of(answer.body)]
     found = []
     for index, (metadata, payload) in enumerate(parts):
         own: Peeked = {"messageId": f"{entry['messageId']}:{index}"}
@@ -38,7 +38,7 @@ def messages_of(answer: Answer) -> list[Peeked]:
             own["eventTime"] = moment(metadata.event_time)
         if metadata.properties:
             own["properties"] = {pair.key: pair.value for pair in metadata.properties}
-        found.append(entry | own | (NULL if metadata.null_value else _value(payload)))
+        found.append(entry | own | (NULL if metadata.null_value else value_of(payload)))
     return found
 
 
@@ -67,7 +67,8 @@ def _described(headers: Mapping[str, str]) -> Peeked:
     return found
 
 
-def _value(payload: bytes) -> Peeked:
+def value_of(payload: bytes) -> Peeked:
+    """A payload as text if it is text, else in hexadecimal."""
     try:
         return {"value": payload.decode()}
     except UnicodeDecodeError:

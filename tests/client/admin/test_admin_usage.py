@@ -1,7 +1,9 @@
 """How `magnetar admin` is used: flags, wrong words, refusals, output, exit codes."""
 
+import asyncio
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -11,8 +13,10 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
+import magnetar
 from admin_command import Place, admin, answered, done
 from magnetar.admin.commands import GROUPS
+from magnetar.admin.groups import letters
 from magnetar.cli import main
 from ports import free_ports
 from running_broker import RunningBroker
@@ -215,6 +219,51 @@ def test_messages_of_a_batch_are_shown_one_by_one(broker: RunningBroker) -> None
     ids = ("-l", str(last["ledgerId"]), "-e", str(last["entryId"]))
     assert answered(broker, "topics", "get-message-by-id", topic, *ids) == [two, three]
     assert answered(broker, "topics", "examine-messages", topic) == [two, three]
+
+
+def test_messages_are_found_page_by_page(
+    broker: RunningBroker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(letters, "AT_ONCE", 1)
+    topic = Place(broker)["written"]
+    search = ("topics", "search", topic)
+    assert [one["id"] for one in answered(broker, *search)] == [
+        one["messageId"] for one in answered(broker, "topics", "peek-messages", topic, "-s", "sub",
+                                             "-n", "3")
+    ]  # fmt: skip
+    (found,) = answered(broker, *search, "-k", "k")
+    assert found["properties"] == {"a": "b"}
+    assert answered(broker, *search, "-p", "a=other") == []
+    some = admin(broker, *search, "-n", "2")
+    assert some.stdout.count("message ") == 2
+    (place,) = re.findall(r"--from (\S+)", some.stderr)
+    rest = admin(broker, *search, "--from", place)
+    assert "value        three" in rest.stdout and rest.stdout.count("message ") == 1
+    assert rest.stderr == ""
+
+
+def test_dead_letters_are_listed_shown_and_replayed(broker: RunningBroker) -> None:
+    topic = Place(broker)["topic"]
+
+    async def fail() -> None:
+        async with magnetar.connect(broker.service_url) as client:
+            producer = await client.producer(f"{topic}-sub-DLQ")
+            for number in range(3):
+                await producer.send(b"%d" % number, properties={"odd": str(number % 2)})
+
+    asyncio.run(fail())
+    of = (topic, "sub")
+    (listed,) = answered(broker, "subscriptions", "dead-letters", *of)
+    assert (listed["topic"], listed["messages"]) == (f"{topic}-sub-DLQ", 3)
+    shown = done(broker, "subscriptions", "browse-dead-letters", *of, "-p", "odd=1")
+    assert "value        1" in shown and shown.count("message ") == 1
+    replay = ("subscriptions", "replay-dead-letters", *of, "-p", "odd=0")
+    counted = answered(broker, *replay, "--dry-run")
+    assert (counted["matched"], counted["replayed"], counted["dryRun"]) == (2, 0, True)
+    assert answered(broker, *replay, "-n", "1", "-r", "10")["replayed"] == 1
+    assert answered(broker, "topics", "stats", topic)["msgInCounter"] == 1
+    refused = admin(broker, "topics", "browse-dead-letters", topic, "-s", "sub", "--kind", "RETRY")
+    assert (refused.exit_code, "no RETRY topic" in refused.stderr) == (1, True)
 
 
 def test_no_message_to_peek_at(broker: RunningBroker) -> None:

@@ -16,6 +16,7 @@ from magnetar.admin.declarations import (
     option,
     whole_body,
 )
+from magnetar.admin.groups import letters
 from magnetar.admin.groups.messages import MESSAGE, OF_SUBSCRIPTION, OLDER, PEEK, SUBSCRIPTION
 from magnetar.admin.groups.policies import SWITCH, switched
 from magnetar.admin.groups.topic_policies import PATH, SUBJECT
@@ -204,6 +205,7 @@ COMMANDS = (
     _renamed(CLEAR_BACKLOG, "clear-backlog"),
     _renamed(EXPIRE, "expire-messages"),
     _renamed(ANALYZE, "analyze-backlog"),
+    *(_renamed(command, command.name) for command in letters.OF_SUBSCRIPTIONS),
     Command(
         "explain-delivery",
         "Show why a subscription delivers nothing.",

@@ -17,7 +17,7 @@ from magnetar.admin.declarations import (
     option,
     whole_body,
 )
-from magnetar.admin.groups import messages, stored_policies, subscriptions, topic_policies
+from magnetar.admin.groups import letters, messages, stored_policies, subscriptions, topic_policies
 from magnetar.admin.groups.subscriptions import FORCE, PROPERTY
 from magnetar.admin.groups.topic_policies import PATH, SUBJECT
 from magnetar.admin.kinds import (
@@ -413,4 +413,13 @@ def _former() -> Iterator[Command]:
             yield replace(command, hidden=True, aliases=aliases)
 
 
-COMMANDS = (*LISTS, *PLACES, *STATE, *messages.MESSAGES, *subscriptions.OF_TOPICS, *_former())
+COMMANDS = (
+    *LISTS,
+    *PLACES,
+    *STATE,
+    *messages.MESSAGES,
+    letters.SEARCH,
+    *subscriptions.OF_TOPICS,
+    *letters.OF_SUBSCRIPTIONS,
+    *_former(),
+)
