@@ -5,6 +5,7 @@ from typing import Literal
 
 from magnetar_broker.authentication.authenticator import Authenticator
 from magnetar_broker.authorization.access import Access
+from magnetar_broker.base.lookup_counts import LookupCounts
 from magnetar_broker.base.periodic_jobs import PeriodicJobs
 from magnetar_broker.config import Settings
 from magnetar_broker.lifetime.orphans import present_segments, sweep_and_log
@@ -51,6 +52,9 @@ class Broker:
         self.publishes = PublishBudget(settings.max_message_publish_buffer_size_in_mb << 20)
         self.ready = False
         self.connections = self.connections_total = 0
+        self.connections_accepted = self.connections_refused = 0
+        """How many clients were answered CONNECTED, and how many were refused."""
+        self.lookups = LookupCounts(engine.clock)
         self.reached = ReachedLimits(engine.clock)
         self.receiving = HeldBytes(
             _bytes_of(settings.magnetar_receive_buffer_size_in_mb),

@@ -83,6 +83,7 @@ class Feed(Source):
         max_entries = min(max_entries, end - offset)
         run = self._log.tail.get(offset, max_entries, max_bytes)
         if run is not None:
+            self._log.entries.from_cache += len(run.payloads)
             self.clear()
             return run
         if offset == self._next.first and self._next.payloads:  # catching up: read one ahead again
@@ -133,7 +134,9 @@ class Feed(Source):
 
     async def _fetch(self, offset: int, wanted: bool, entries: int, size: int) -> Run | None:
         try:
-            return await self._log.entries.read(offset, entries, size)
+            run = await self._log.entries.read(offset, entries, size)
+            self._log.entries.from_disk += len(run.payloads)
+            return run
         except StorageError as error:
             # A stretch read ahead is read again once it is wanted, and what has been trimmed
             # meanwhile need not be read: neither is a failure yet.

@@ -108,6 +108,7 @@ class ReplayFeed(Source):
                 if left <= 0:
                     return
                 run = await self._log.entries.read(at, stop - at, left)
+                self._log.entries.from_disk += len(run.payloads)
                 if not run.payloads:
                     return
                 entries = zip(run.payloads, run.counts, strict=True)

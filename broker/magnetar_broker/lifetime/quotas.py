@@ -46,6 +46,8 @@ class Bounded(Protocol):
     limits: TopicLimits
     policies: PolicyView
     producers: Producers
+    evictions: tuple[int, int]
+    """By size and by age, so far."""
 
     @property
     def delays(self) -> Delays: ...
@@ -188,3 +190,6 @@ async def _evict(topic: Bounded, one: Subscription, runs: list[range], excess: E
             "%d messages were acknowledged by eviction for subscription %s: %s",
             messages, one.name, _text_of(topic, excess),
         )  # fmt: skip
+        by_size, by_age = topic.evictions
+        is_size = excess.quota is SIZE
+        topic.evictions = by_size + is_size, by_age + (not is_size)

@@ -32,6 +32,10 @@ class Load(NamedTuple):
     rate_redelivered: float = 0.0
     rate_acked: float = 0.0
     rate_expired: float = 0.0
+    rate_read: float = 0.0
+    """Entries read to deliver them."""
+    rate_read_from_disk: float = 0.0
+    """How many of them were not in the cache of recent entries."""
     messages_in: int = 0
     bytes_in: int = 0
     messages_out: int = 0
@@ -173,6 +177,29 @@ class Quotas(NamedTuple):
 NO_QUOTAS = Quotas()
 
 
+class Done(NamedTuple):
+    """Work of one kind since the start."""
+
+    times: int = 0
+    total_ms: int = 0
+    under_way: int = 0
+
+
+NOTHING_DONE = Done()
+
+
+class LookupFigures(NamedTuple):
+    """Lookups since the start, by their answer."""
+
+    done: Done = NOTHING_DONE
+    answered: int = 0
+    redirected: int = 0
+    failed: int = 0
+
+
+NO_LOOKUPS = LookupFigures()
+
+
 class TopicFigures(NamedTuple):
     """One loaded topic."""
 
@@ -187,6 +214,8 @@ class TopicFigures(NamedTuple):
     writes: tuple[float, ...] = ()
     """What it has written in the last window, as `WriteCounts.window`."""
     quotas: Quotas = NO_QUOTAS
+    evictions: tuple[int, int] = (0, 0)
+    """How often its backlog was evicted for a quota by size, and by age."""
 
 
 @dataclass(frozen=True)
@@ -222,12 +251,23 @@ class Figures:
     """Over which rates are measured."""
     connections_half_open: int = 0
     """Those that are not accepted yet."""
+    connections_accepted: int = 0
+    connections_refused: int = 0
+    """Of those that were opened, by the answer to CONNECT."""
+    lookups: LookupFigures = NO_LOOKUPS
+    loads: Done = NOTHING_DONE
+    """Of topics."""
     limits_reached: Mapping[str, int] = field(default_factory=dict)
     authentication: OutcomeCounts | None = None
     """None while it is off."""
     """How often clients have reached each limit that protects the process."""
     split_partitions: bool = False
     """Whether the number of a partition is a label of its own."""
+
+    @property
+    def connections_closed(self) -> int:
+        """Since the start."""
+        return self.connections_total - self.connections
 
     def ended_of(self, namespace: str) -> Totals:
         """What topics of a namespace have counted that are not loaded any more."""

@@ -12,6 +12,8 @@ from operator import add
 from typing import NamedTuple
 from urllib.parse import urlsplit
 
+from magnetar_broker.base.durations import Durations
+from magnetar_broker.base.lookup_counts import LookupCounts
 from magnetar_broker.base.pace import Pace
 from magnetar_broker.broker import Broker
 from magnetar_broker.config import Settings
@@ -21,8 +23,10 @@ from magnetar_broker.metrics.figures import (
     NO_QUOTAS,
     NOT_YET,
     ConsumerFigures,
+    Done,
     Figures,
     Load,
+    LookupFigures,
     ProducerFigures,
     Quotas,
     SubscriptionFigures,
@@ -60,6 +64,7 @@ PAUSE_AFTER = 900
 SERIES_OF_TOPIC, SERIES_OF_SUBSCRIPTION, SERIES_OF_PRODUCER, SERIES_OF_CONSUMER = 30, 24, 3, 7
 """How many series the page has for each, about."""
 NOTHING: Totals = (0, 0, 0, 0)
+NO_READS = (0.0, 0.0)
 
 Pause = Callable[[], Awaitable[None]]
 State = tuple[Blocker | None, int, int]
@@ -181,6 +186,10 @@ class Gatherer:
             authentication=(
                 None if broker.authenticator is None else broker.authenticator.outcomes.counts()
             ),
+            connections_accepted=broker.connections_accepted,
+            connections_refused=broker.connections_refused,
+            lookups=_lookups_of(broker.lookups),
+            loads=_done(broker.residence.loads),
             connections_half_open=broker.admission.half_open,
             publish_pending_bytes=broker.publishes.used,
             cache_used_bytes=engine.cache.used,
@@ -234,6 +243,15 @@ class Gatherer:
                 del self._other_totals[namespace]
 
 
+def _done(durations: Durations) -> Done:
+    return Done(durations.count, durations.total_ms, durations.under_way)
+
+
+def _lookups_of(lookups: LookupCounts) -> LookupFigures:
+    done = _done(lookups.durations)
+    return LookupFigures(done, lookups.answered, lookups.redirected, lookups.failed)
+
+
 def _is_same(topic: AnyTopic, seen: _Seen) -> bool:
     """Whether the figures of a topic that reports no change are still the same."""
     return (
@@ -284,6 +302,7 @@ async def _topic(topic: AnyTopic, detail: Detail, states: States) -> TopicFigure
         _producers(topic) if detail.producers else (),
         _writes_of(topic),
         _quotas_of(topic),
+        topic.evictions if isinstance(topic, Topic) else (0, 0),
     )
 
 
@@ -296,6 +315,7 @@ def _load_of(topic: AnyTopic, subscriptions: tuple[SubscriptionFigures, ...]) ->
     size: int | None = 0
     oldest_ms: float | None = inf
     rate_in, throughput_in, rate_out, throughput_out = topic.meter.rates
+    read, read_from_disk = topic.reads.meter.rates if isinstance(topic, Topic) else NO_READS
     for one in subscriptions:
         consumers += one.consumers
         redelivered += one.rates.redelivered
@@ -323,6 +343,8 @@ def _load_of(topic: AnyTopic, subscriptions: tuple[SubscriptionFigures, ...]) ->
         redelivered,
         acked,
         expired,
+        read,
+        read_from_disk,
         *topic.totals(),
         topic.log.size if isinstance(topic, Topic) else 0,
         _waits_of(topic),

@@ -40,6 +40,9 @@ RULES: Final[Mapping[str, Rule]] = {
     "pulsar_subscription_storage_backlog_age_seconds": Rule.LARGEST,
     # These are counters too, although their names do not end as those of counters.
     "pulsar_connection_created_total_count": Rule.APART,
+    "pulsar_connection_closed_total_count": Rule.APART,
+    "pulsar_connection_create_success_count": Rule.APART,
+    "pulsar_connection_create_fail_count": Rule.APART,
     "pulsar_publish_rate_limit_times": Rule.APART,
     # Each process has a limit of its own, and a sum would hide the one that has reached it.
     "magnetar_read_bytes": Rule.APART,

@@ -40,13 +40,16 @@ from magnetar_broker.metrics.rows import (
     BACKLOG_SIZE_ROW,
     BLOCKER_ROW,
     BROKER_ROWS,
+    CACHE_ROWS,
     COMPACTION_ROWS,
     CONNECTION_ROWS,
     CONSUMER_ROWS,
     DROPPED_ROW,
+    EVICTIONS_ROW,
     JOURNAL_BYTES_ROW,
     LIMIT_ROW,
     LOAD_ROWS,
+    LOOKUP_ROWS,
     NAMESPACE_ROWS,
     OUT_ROWS,
     PRODUCER_ROWS,
@@ -62,7 +65,7 @@ from magnetar_broker.metrics.rows import (
     VERSION_ROW,
     WORKERS_ROW,
 )
-from magnetar_broker.metrics.text import SLICE, Row, escaped, histograms, labels_of, table
+from magnetar_broker.metrics.text import SLICE, Row, escaped, histograms, labels_of, summary, table
 from magnetar_broker.metrics.tls import TlsFigures
 from magnetar_broker.metrics.writes import Window, of_broker, of_writes, summed
 from magnetar_broker.topic.measuring import Consuming
@@ -72,6 +75,7 @@ Labels = dict[str, str]
 OTHER = "other"
 """In the place of the names of topics, and of their subscriptions, that are shown in sums only."""
 PARTITION = "-partition-"
+QUOTA_TYPES = ("size", "time")
 SCOPES = ("subscription", "topic", "broker")
 """Of dispatch rates."""
 
@@ -90,6 +94,7 @@ def parts(
     connection = {**cluster, "broker": figures.broker, "metric": "broker_connection"}
     yield from table("", CONNECTION_ROWS, [(labels_of(connection), figures)])
     yield from table("", BROKER_ROWS, [(labels_of(cluster), figures)])
+    yield from _of_lookups(figures)
     yield of_limits(figures.limits_reached, figures.cluster)
     yield of_authentication(figures.authentication, figures.cluster)
     yield from _stalls(figures)
@@ -106,6 +111,7 @@ def parts(
     broker = [(labels_of(cluster), total(namespaces.values()))]
     rows = (TOPICS_ROW, *LOAD_ROWS, BACKLOG_ROW)
     yield from table("pulsar_broker_", rows, (), broker, with_unknown)
+    yield from table("pulsar_ml_", CACHE_ROWS, (), broker, with_unknown)
     shown = [
         (labels_of({**cluster, "shown": how}), sum(load.topics for load in loads.values()))
         for how, loads in (("alone", namespaces), (OTHER, others))
@@ -181,6 +187,17 @@ def process_part(cluster: str) -> bytes:
     return generate_latest(_Process({"cluster": cluster}))
 
 
+def _of_lookups(figures: Figures) -> Iterator[bytes]:
+    """Lookups, and topics that are loaded for their clients."""
+    labels = labels_of({"cluster": figures.cluster})
+    yield from table("", LOOKUP_ROWS, [(labels, figures)])
+    for name, text, done in (
+        ("pulsar_broker_lookup", "Milliseconds that lookups took", figures.lookups.done),
+        ("pulsar_topic_load_times", "Milliseconds that loading topics took", figures.loads),
+    ):
+        yield summary(name, text, labels, done.times, done.total_ms)
+
+
 def _stalls(figures: Figures) -> Iterator[bytes]:
     cluster = {"cluster": figures.cluster}
     stalls = [(labels_of({**cluster, "blocker": one.blocker}), one) for one in figures.stalls]
@@ -248,6 +265,7 @@ def _of_topics(figures: Figures, others: dict[str, Load], with_unknown: bool) ->
     loads: list[tuple[str, Load]] = []
     compactions: list[tuple[str, CompactionFigures]] = []
     quotas: list[tuple[str, Quotas]] = []
+    evictions: list[tuple[str, int]] = []
     for some in _slices(figures.topics):
         for topic in some:
             text = names.topic(topic.namespace, topic.name)
@@ -256,6 +274,10 @@ def _of_topics(figures: Figures, others: dict[str, Load], with_unknown: bool) ->
                 compactions.append((text, topic.compactions))
             if topic.quotas is not NO_QUOTAS:
                 quotas.append((text, topic.quotas))
+                evictions += [
+                    (f'{text},quota_type="{kind}"', number)
+                    for kind, number in zip(QUOTA_TYPES, topic.evictions, strict=True)
+                ]
         yield b""
     sums = [
         (names.topic(name, OTHER), load.with_totals(figures.other_totals.get(name, load.totals)))
@@ -265,6 +287,7 @@ def _of_topics(figures: Figures, others: dict[str, Load], with_unknown: bool) ->
     yield from table("pulsar_", rows, loads, sums, with_unknown)
     yield from table("pulsar_", COMPACTION_ROWS, compactions)
     yield from table("pulsar_", QUOTA_ROWS, quotas)
+    yield from table("pulsar_", (EVICTIONS_ROW,), evictions)
 
 
 def _of_subscriptions(

@@ -18,6 +18,9 @@ LOAD_ROWS: tuple[Row, ...] = (
     Row("storage_size", "Bytes of stored entries", attrgetter("storage_bytes")),
     Row("storage_logical_size", "Bytes of stored entries, without copies",
         attrgetter("storage_bytes")),
+    Row("storage_read_rate", "Entries read per second to deliver them", attrgetter("rate_read")),
+    Row("storage_read_cache_misses_rate", "Entries read per second from disk",
+        attrgetter("rate_read_from_disk")),
 )  # fmt: skip
 """Metrics of topics or namespaces, and with the prefix pulsar_broker_ of the whole broker."""
 
@@ -143,6 +146,19 @@ COMPACTION_ROWS: tuple[Row, ...] = (
 )  # fmt: skip
 """Metrics of topics that were compacted since they were loaded."""
 
+CACHE_ROWS: tuple[Row, ...] = (
+    Row("cache_hits_rate", "Entries per second that deliveries took from the cache",
+        lambda load: load.rate_read - load.rate_read_from_disk),
+    Row("cache_misses_rate", "Entries per second that deliveries had to read from disk",
+        attrgetter("rate_read_from_disk")),
+)  # fmt: skip
+"""Of the cache of recent entries, for the load of the broker."""
+
+EVICTIONS_ROW = Row(
+    "storage_backlog_quota_exceeded_evictions_total",
+    "How often a subscription's backlog was evicted for a quota, since the topic was loaded",
+    lambda number: number,
+)
 QUOTA_ROWS: tuple[Row, ...] = (
     Row("storage_backlog_quota_limit", "The largest backlog in bytes", attrgetter("size")),
     Row("storage_backlog_quota_limit_time", "The largest age of a backlog in seconds",
@@ -167,6 +183,25 @@ CONNECTION_ROWS: tuple[Row, ...] = (
     Row("pulsar_active_connections", "Open connections", attrgetter("connections")),
     Row("pulsar_connection_created_total_count", "Connections since the start",
         attrgetter("connections_total")),
+    Row("pulsar_connection_closed_total_count", "Connections that have ended since the start",
+        attrgetter("connections_closed")),
+    Row("pulsar_connection_create_success_count", "Clients accepted since the start",
+        attrgetter("connections_accepted")),
+    Row("pulsar_connection_create_fail_count", "Clients refused since the start",
+        attrgetter("connections_refused")),
+)  # fmt: skip
+
+LOOKUP_ROWS: tuple[Row, ...] = (
+    Row("pulsar_broker_lookup_answers_total", "Lookups answered with the process asked",
+        attrgetter("lookups.answered")),
+    Row("pulsar_broker_lookup_redirects_total", "Lookups answered with another process",
+        attrgetter("lookups.redirected")),
+    Row("pulsar_broker_lookup_failures_total", "Lookups answered with an error",
+        attrgetter("lookups.failed")),
+    Row("pulsar_broker_lookup_pending_requests", "Lookups that are not answered yet",
+        attrgetter("lookups.done.under_way")),
+    Row("pulsar_broker_topic_load_pending_requests", "Topics that are being loaded",
+        attrgetter("loads.under_way")),
 )  # fmt: skip
 
 BROKER_ROWS: tuple[Row, ...] = (

@@ -81,6 +81,13 @@ def _samples(
         yield "".join(lines).encode()
 
 
+def summary(name: str, text: str, labels: str, count: float, total: float) -> bytes:
+    """A summary without quantiles."""
+    lines = [declaration(name, text, "summary")]
+    lines.append(f"{name}_count{{{labels}}} {count}\n{name}_sum{{{labels}}} {total}\n")
+    return "".join(lines).encode()
+
+
 def histograms(name: str, text: str, measured: Iterable[tuple[str, Counts]]) -> bytes:
     """A histogram, for each of these labels."""
     lines = [declaration(name, text, "histogram")]

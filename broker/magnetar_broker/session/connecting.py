@@ -85,12 +85,14 @@ async def _renew(
 
 def _refuse(session: Session, refusal: BrokerError) -> None:
     if not session.is_over:
+        session.broker.connections_refused += not (session.is_upstream or session.connected)
         session.refuse(NO_REQUEST, refusal)
         session.disconnect(f"{session.address} was refused: {refusal}")
 
 
 def _accept(session: Session, command: pb.CommandConnect) -> None:
     broker = session.broker
+    broker.connections_accepted += not session.is_upstream
     session.accept(command, PROTOCOL_VERSION)
     watches = broker.settings.enable_broker_topic_list_watcher
     session.reply(

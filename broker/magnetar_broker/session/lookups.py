@@ -46,6 +46,8 @@ def refuse_partitioned_metadata(
 async def on_lookup(session: Session, command: pb.CommandLookupTopic) -> None:
     """Which broker serves a topic, which need not exist."""
     answer = pb.CommandLookupTopicResponse(request_id=command.request_id)
+    counts = session.broker.lookups
+    began_ms = counts.durations.begin()
     try:
         with session.broker.names.lookup():
             topic = TopicName.parse(command.topic)
@@ -71,14 +73,21 @@ async def on_lookup(session: Session, command: pb.CommandLookupTopic) -> None:
             if owner.is_self and not is_elsewhere
             else pb.CommandLookupTopicResponse.Redirect
         )
+        if answer.response == pb.CommandLookupTopicResponse.Connect:
+            counts.answered += 1
+        else:
+            counts.redirected += 1
     except Exception as error:
         refuse_lookup(session, command, error)
         return
+    finally:
+        counts.durations.end(began_ms)
     session.reply(answer)
 
 
 def refuse_lookup(session: Session, command: pb.CommandLookupTopic, error: Exception) -> None:
     """Answer with the refusal for an error; a defect is raised again."""
+    session.broker.lookups.failed += 1
     refusal = refusal_of(error, MetadataTrouble)
     session.reply(
         pb.CommandLookupTopicResponse(

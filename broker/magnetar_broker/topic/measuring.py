@@ -41,6 +41,8 @@ def close_window(topic: AnyTopic, seconds: float) -> None:
 
 
 def _parts(topic: AnyTopic) -> Iterator[Measured]:
+    if isinstance(topic, Topic):
+        yield topic.reads
     yield from topic.producers
     for subscription in topic.subscriptions.values():
         yield subscription

@@ -7,6 +7,7 @@ from itertools import count
 
 from magnetar_broker.authorization.access import Access, rules_of
 from magnetar_broker.authorization.rules import Grants
+from magnetar_broker.base.durations import Durations
 from magnetar_broker.base.metadata_keys import topic_key
 from magnetar_broker.base.parallel import for_each
 from magnetar_broker.config import Settings
@@ -57,6 +58,8 @@ class LocalResidence:
         """As they are now."""
         self.topics = Topics(engine)
         self.access = Access(settings)
+        self.loads = Durations(engine.clock)
+        """Of topics."""
         self.inactive = Inactive(settings, engine.clock, policies, self.topics)
         self._engine = engine
         self._limits = topic_limits(settings)
@@ -79,6 +82,13 @@ class LocalResidence:
     # Loading and unloading -------------------------------------------------------------------
 
     async def load(self, name: TopicName, create: bool) -> bool:
+        began_ms = self.loads.begin()
+        try:
+            return await self._load(name, create)
+        finally:
+            self.loads.end(began_ms)
+
+    async def _load(self, name: TopicName, create: bool) -> bool:
         limits, topic = self._limits, await self._open(name, create)
         if topic is not None:
             while limits is not self._limits:  # settings were changed meanwhile

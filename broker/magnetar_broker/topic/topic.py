@@ -32,6 +32,7 @@ from magnetar_broker.publishing.sequences import Sequences
 from magnetar_broker.subscribing.idleness import Idleness
 from magnetar_broker.subscribing.subscriptions import Subscriptions
 from magnetar_broker.topic.delivery import Delivery
+from magnetar_broker.topic.reads import Reads
 from magnetar_proto.ids import MessageId
 from magnetar_proto.names import TopicName
 from magnetar_storage.cursors import attached_state
@@ -77,6 +78,9 @@ class Topic:
         self._finishing = False
         self._dropped = dropped
         self.meter = Meter(4)
+        self.reads = Reads(entries.entries)
+        self.evictions = 0, 0
+        """How often its backlog was evicted for a quota by size, and by age."""
         self.traffic = Traffic(clock)
         self.rates = topic_rates(name, policies, shared.rates, self.meter, clock)
         self.idleness = Idleness.stored(cursors)

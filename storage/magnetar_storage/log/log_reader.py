@@ -70,6 +70,8 @@ class LogReader:
         self._store = state.engine.store
         self._segments: Readers[SegmentReader] = Readers()
         self._sparse: Readers[SparseReader] = Readers()
+        self.from_cache = self.from_disk = 0
+        """Entries that were read to deliver them; counted by who delivers."""
 
     async def _segment(self, segment: SegmentId) -> SegmentReader:
         return await self._segments.get(segment, self._store.reader)

@@ -244,6 +244,7 @@ def test_the_slowest_are_brought_to_nine_tenths_of_the_size() -> None:
     world.sweep()
     assert world.left == 9
     assert world.subscription("fast").counter.entries() == 5
+    assert world.topic.evictions == (1, 0)
     world.crash()
     assert world.left == 9, "it is durable"
 

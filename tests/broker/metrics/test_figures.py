@@ -219,6 +219,27 @@ def shared(world: World, topic: Topic, permits: int = 10) -> Consumer:
     return consumer
 
 
+def test_reads_are_counted_by_where_the_entries_are() -> None:
+    world = World(stats_update_frequency_in_secs=2)
+    topic = world.topic("persistent://public/default/orders")
+    now_ms = world.clock.now_ms()
+    world.publish(topic, [entry(now_ms)] * 6, [1] * 6)
+    shared(world, topic)
+    world.clock.pump()
+    world.clock.advance(2)
+    load = world.figures().topics[0].load
+    assert (load.rate_read, load.rate_read_from_disk) == (3, 0)
+    world.clock.advance(2)
+    assert world.figures().topics[0].load.rate_read == 0
+
+
+def test_topics_that_were_loaded_are_counted() -> None:
+    world = World()
+    world.topic("persistent://public/default/orders")
+    loads = world.figures().loads
+    assert (loads.times, loads.under_way) == (1, 0)
+
+
 def changes(world: World, topic: Topic) -> list[Callable[[], object]]:
     """What can happen to a topic with a consumer, in order."""
     consumer = shared(world, topic)

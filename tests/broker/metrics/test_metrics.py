@@ -14,8 +14,10 @@ from magnetar_broker.dispatch.consumer import Backlog
 from magnetar_broker.dispatch.throttle import ThrottleEvents
 from magnetar_broker.metrics.figures import (
     ConsumerFigures,
+    Done,
     Figures,
     Load,
+    LookupFigures,
     ProducerFigures,
     Quotas,
     SubscriptionFigures,
@@ -56,6 +58,8 @@ LOAD = Load(
     throughput_in=15.0,
     rate_out=3.5,
     throughput_out=35.0,
+    rate_read=6.0,
+    rate_read_from_disk=2.0,
     messages_in=20,
     bytes_in=200,
     storage_bytes=180,
@@ -68,6 +72,10 @@ FIGURES = Figures(
     broker="host",
     connections=5,
     connections_total=9,
+    connections_accepted=7,
+    connections_refused=1,
+    lookups=LookupFigures(Done(15, 30, 2), 8, 4, 3),
+    loads=Done(5, 50, 1),
     limits_reached={"slow_reader": 4},
     connections_half_open=6,
     publish_pending_bytes=11,
@@ -93,6 +101,8 @@ LOADS = {
     "throughput_in": 15,
     "throughput_out": 35,
     "storage_size": 180,
+    "storage_read_rate": 6,
+    "storage_read_cache_misses_rate": 2,
 }
 BACKLOG_STORAGE = {"storage_backlog_size": 70, "storage_backlog_age_seconds": 1.5}
 TOTALS = {"in_messages_total": 20, "in_bytes_total": 200}
@@ -165,8 +175,12 @@ def test_metrics_of_a_compacted_topic() -> None:
 
 def test_metrics_of_backlog_quotas() -> None:
     assert "pulsar_storage_backlog_quota_limit" not in samples(FIGURES)
-    limited = FIGURES.topics[0]._replace(quotas=Quotas(size=1000))
+    limited = FIGURES.topics[0]._replace(quotas=Quotas(size=1000), evictions=(3, 1))
     page = samples(replace(FIGURES, topics=(limited,)))
+    assert page["pulsar_storage_backlog_quota_exceeded_evictions_total"] == [
+        (BY_TOPIC | {"quota_type": "size"}, 3),
+        (BY_TOPIC | {"quota_type": "time"}, 1),
+    ]
     assert page["pulsar_storage_backlog_quota_limit"] == [(BY_TOPIC, 1000)]
     assert "pulsar_storage_backlog_quota_limit_time" not in page
     limited = limited._replace(quotas=Quotas(size=0, age=60))
@@ -181,6 +195,20 @@ def test_the_broker_as_a_whole() -> None:
     connection = {**CLUSTER, "broker": "host", "metric": "broker_connection"}
     assert page["pulsar_active_connections"] == [(connection, 5)]
     assert page["pulsar_connection_created_total_count"] == [(connection, 9)]
+    assert page["pulsar_connection_closed_total_count"] == [(connection, 4)]
+    assert page["pulsar_connection_create_success_count"] == [(connection, 7)]
+    assert page["pulsar_connection_create_fail_count"] == [(connection, 1)]
+    assert page["pulsar_broker_lookup_count"] == [(CLUSTER, 15)]
+    assert page["pulsar_broker_lookup_sum"] == [(CLUSTER, 30)]
+    assert page["pulsar_broker_lookup_pending_requests"] == [(CLUSTER, 2)]
+    assert page["pulsar_broker_lookup_answers_total"] == [(CLUSTER, 8)]
+    assert page["pulsar_broker_lookup_redirects_total"] == [(CLUSTER, 4)]
+    assert page["pulsar_broker_lookup_failures_total"] == [(CLUSTER, 3)]
+    assert page["pulsar_topic_load_times_count"] == [(CLUSTER, 5)]
+    assert page["pulsar_topic_load_times_sum"] == [(CLUSTER, 50)]
+    assert page["pulsar_broker_topic_load_pending_requests"] == [(CLUSTER, 1)]
+    assert page["pulsar_ml_cache_hits_rate"] == [(CLUSTER, 4)]
+    assert page["pulsar_ml_cache_misses_rate"] == [(CLUSTER, 2)]
     assert page["magnetar_publish_pending_bytes"] == [(CLUSTER, 11)]
     assert page["pulsar_ml_cache_used_size"] == [(CLUSTER, 13)]
     assert page["magnetar_read_bytes"] == [(CLUSTER, 17)]

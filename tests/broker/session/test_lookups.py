@@ -23,6 +23,21 @@ def look_up(**fields: Any) -> pb.CommandLookupTopicResponse:
     return answer
 
 
+def test_lookups_are_counted_by_their_answer() -> None:
+    world = SessionWorld()
+    owner = world.directory.ownership
+    assert isinstance(owner, SoleOwner)
+    owner.announce(INSIDE, {"inside": INSIDE})
+    client, counts = world.client(), world.broker.lookups
+    for listener in ("", "inside", "elsewhere"):
+        command = pb.CommandLookupTopic(topic=TOPIC, request_id=7)
+        command.advertised_listener_name = listener
+        client.ask(command)
+    assert (counts.answered, counts.redirected, counts.failed) == (2, 0, 1)
+    assert (counts.durations.count, counts.durations.under_way) == (3, 0)
+    assert (world.broker.connections_accepted, world.broker.connections_refused) == (1, 0)
+
+
 def test_a_client_that_names_no_listener_gets_the_default_address() -> None:
     for fields in ({}, {"advertised_listener_name": ""}):
         answer = look_up(**fields)

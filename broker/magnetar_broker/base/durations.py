@@ -1,0 +1,24 @@
+"""How often something is done, and how long it takes."""
+
+from magnetar_storage.world.runtime import Clock
+
+
+class Durations:
+    """Of one kind of work, since the start."""
+
+    __slots__ = ("_clock", "count", "total_ms", "under_way")
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self.count = self.total_ms = self.under_way = 0
+
+    def begin(self) -> int:
+        """Some work begins; to be passed to `end`."""
+        self.under_way += 1
+        return self._clock.now_ms()
+
+    def end(self, began_ms: int) -> None:
+        """It is done."""
+        self.under_way -= 1
+        self.count += 1
+        self.total_ms += self._clock.now_ms() - began_ms

@@ -1,0 +1,13 @@
+"""Counts lookups of clients over the binary protocol."""
+
+from magnetar_broker.base.durations import Durations
+from magnetar_storage.world.runtime import Clock
+
+
+class LookupCounts:
+    """One for each process that serves topics."""
+
+    def __init__(self, clock: Clock) -> None:
+        self.durations = Durations(clock)
+        self.answered = self.redirected = self.failed = 0
+        """How they were answered: with this process, with another one, with an error."""

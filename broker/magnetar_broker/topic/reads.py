@@ -1,0 +1,19 @@
+"""How many entries of a topic are read to deliver them."""
+
+from magnetar_broker.base.meter import Meter
+from magnetar_storage.log.log_reader import LogReader
+
+
+class Reads:
+    """The reads of one topic, and their rates."""
+
+    __slots__ = ("_entries", "meter")
+
+    def __init__(self, entries: LogReader) -> None:
+        self._entries = entries
+        self.meter = Meter(2)
+
+    def totals(self) -> tuple[int, int]:
+        """Entries read, and those of them that were read from disk."""
+        entries = self._entries
+        return entries.from_cache + entries.from_disk, entries.from_disk
