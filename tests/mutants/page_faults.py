@@ -95,7 +95,7 @@ PAGE_FAULTS = (
         "delayed messages are not counted where nothing is acknowledged out of order",
         "if self._cursor.is_plain and not delayed:",
         "if self._cursor.is_plain:",
-        FIGURES_TESTS,
+        ("tests/broker/delays/test_delays.py",),
     ),
     Fault(
         "broker/magnetar_broker/dispatch/feed.py",

@@ -1,6 +1,7 @@
 """Figures gathered from a broker on stores in memory."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -231,6 +232,16 @@ def test_reads_are_counted_by_where_the_entries_are() -> None:
     assert (load.rate_read, load.rate_read_from_disk) == (3, 0)
     world.clock.advance(2)
     assert world.figures().topics[0].load.rate_read == 0
+
+
+def test_a_topic_that_is_shown_alone_again_has_its_subscriptions() -> None:
+    world = World(magnetar_max_metric_series=1)
+    world.subscribe(world.topic("persistent://public/default/orders"), "sub")
+    assert [one.subscriptions for one in world.figures().others] == [()]
+    residence = world.broker.residence
+    residence.settings = replace(residence.settings, magnetar_max_metric_series=0)
+    (found,) = world.figures().topics
+    assert [one.name for one in found.subscriptions] == ["sub"]
 
 
 def test_topics_that_were_loaded_are_counted() -> None:
