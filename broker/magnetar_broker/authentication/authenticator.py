@@ -124,7 +124,7 @@ class Authenticator:
         try:
             own = await self._requester(headers, certificate)
         except Refused as error:
-            raise NotAuthenticated("Authentication required") from error
+            raise Refused("Authentication required", error.why) from error
         original = headers.get(ORIGINAL_HEADER, "").strip()
         if not original or (original == own and own not in self.rules.proxies):
             original = ""
@@ -191,8 +191,10 @@ class Authenticator:
 class Refused(NotAuthenticated):
     """The credentials prove no role.  What clients are told does not help those who try."""
 
-    def __init__(self, text: str = "Failed to authenticate") -> None:
+    def __init__(self, text: str = "Failed to authenticate", why: str = "") -> None:
+        """`why` is for the operator; it has nothing of the credentials."""
         super().__init__(text)
+        self.why = why
 
 
 def _earlier(one: float | None, other: float | None) -> float | None:
@@ -205,9 +207,7 @@ class RoleChanged(NotAuthenticated):
 
 
 def _refused(why: str) -> Refused:
-    """A refusal; the log has the reason."""
-    logger.info("credentials are refused: %s", why)
-    return Refused()
+    return Refused(why=why)
 
 
 def _method_of(connect: pb.CommandConnect) -> str:

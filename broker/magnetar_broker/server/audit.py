@@ -47,8 +47,13 @@ class AuditLog:
             logger.propagate = True
             self._handler.close()
 
-    def record(self, request: Request, changes: bool, response: Response | None) -> None:
-        """Write down what was answered; None is a request that was given up while it ran."""
+    def record(
+        self, request: Request, changes: bool, response: Response | None, why: str = ""
+    ) -> None:
+        """Write down what was answered; None is a request that was given up while it ran.
+
+        `why` it was refused, where that is more than the client is told.
+        """
         status = None if response is None else response.status
         if not changes and status not in NO_PERMISSION:
             return
@@ -68,7 +73,7 @@ class AuditLog:
         if roles is not None and roles.original is not None:
             written["original_role"] = roles.original
         if response is not None and refused:
-            written["reason"] = _reason(response)[:LONGEST]
+            written["reason"] = (why or _reason(response))[:LONGEST]
         logger.log(logging.WARNING if refused else logging.INFO, json.dumps(written))
 
     def _may_write_refusal(self) -> bool:

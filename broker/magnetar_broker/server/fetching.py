@@ -27,7 +27,10 @@ class Fetcher:
     def __init__(
         self, connect_seconds: float, read_seconds: float, authorities: str | None = None
     ) -> None:
-        """`authorities` is a PEM file; None for those of the system.  Raises `OSError`."""
+        """`authorities` is a PEM file; None for those of the system.  Raises `OSError`.
+
+        The whole takes at most the sum of both times, and no part of it more than the longer.
+        """
         self._seconds = connect_seconds + read_seconds
         self._opener = _opener(ssl.create_default_context(cafile=authorities))
         self._timeout = max(connect_seconds, read_seconds)

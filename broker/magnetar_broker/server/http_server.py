@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from socket import socket
 
+from magnetar_broker.authentication.authenticator import Refused
 from magnetar_broker.limits.admission import Admission
 from magnetar_broker.metrics.journal import JournalStats
 from magnetar_broker.server.admin.authorizing import authorize
@@ -103,7 +104,7 @@ class HttpServer:
 
     async def answer(self, request: Request) -> Response:
         """The response to a request; an error becomes a refusal, nothing is raised."""
-        changes, response = request.method not in ("GET", "HEAD"), None
+        changes, response, why = request.method not in ("GET", "HEAD"), None, ""
         try:
             if self._routes is None:
                 # In a thread, because the event loop serves clients meanwhile.
@@ -121,8 +122,9 @@ class HttpServer:
             response = refusal_of(request, feature_of(request.path) or error)
         except Exception as error:
             response = refusal_of(request, error)
+            why = error.why if isinstance(error, Refused) else ""
         finally:  # also for one that is given up, which may have changed something
-            self._audit.record(request, changes, response)
+            self._audit.record(request, changes, response, why)
         return response
 
     def _accept(self) -> asyncio.BaseProtocol:

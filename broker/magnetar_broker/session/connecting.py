@@ -3,7 +3,7 @@
 from collections.abc import Coroutine
 from typing import Any
 
-from magnetar_broker.authentication.authenticator import Authenticator, Proof, RoleChanged
+from magnetar_broker.authentication.authenticator import Authenticator, Proof, Refused, RoleChanged
 from magnetar_broker.base.errors import BrokerError, NotAuthenticated, NotAuthorized, NotReady
 from magnetar_broker.base.version import SERVER_VERSION
 from magnetar_broker.session.renewal import CHALLENGE, Renewal
@@ -87,7 +87,8 @@ def _refuse(session: Session, refusal: BrokerError) -> None:
     if not session.is_over:
         session.broker.connections_refused += not (session.is_upstream or session.connected)
         session.refuse(NO_REQUEST, refusal)
-        session.disconnect(f"{session.address} was refused: {refusal}")
+        why = (refusal.why if isinstance(refusal, Refused) else "") or refusal
+        session.disconnect(f"{session.address} was refused: {why}")
 
 
 def _accept(session: Session, command: pb.CommandConnect) -> None:

@@ -266,7 +266,8 @@ class OpenID:
         Key(
             "openIDHttpConnectionTimeoutMillis",
             Integer(1),
-            "Time limit of connecting to an issuer.",
+            "Time limit of connecting to an issuer. All of a fetch takes at most this and "
+            "openIDHttpReadTimeoutMillis together.",
             unit="ms",
         ),
     ] = 10000
@@ -275,7 +276,7 @@ class OpenID:
         Key(
             "openIDHttpReadTimeoutMillis",
             Integer(1),
-            "Time limit of an issuer's answer.",
+            "Time limit of an issuer's answer; see openIDHttpConnectionTimeoutMillis.",
             unit="ms",
         ),
     ] = 10000
