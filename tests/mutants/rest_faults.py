@@ -66,9 +66,9 @@ REST_FAULTS: tuple[Fault, ...] = (
     Fault(
         AUDIT,
         "a request can forge lines of the audit log",
-        'written["reason"] = _reason(response)[:LONGEST]\n'
+        'written["reason"] = (why or _reason(response))[:LONGEST]\n'
         "        logger.log(logging.WARNING if refused else logging.INFO, json.dumps(written))",
-        'written["reason"] = _reason(response)[:LONGEST]\n'
+        'written["reason"] = (why or _reason(response))[:LONGEST]\n'
         "        logger.log(logging.WARNING if refused else logging.INFO, str(written))",
         OF_AUDIT,
     ),
