@@ -1,10 +1,13 @@
 """The clients of one process, and what they have open: checked again when permissions change."""
 
+import logging
 from collections.abc import Awaitable, Callable, Iterable
 from typing import NamedTuple, Protocol
 
 from magnetar_broker.authorization.rules import Grants, Question, Rules
 from magnetar_broker.config import Settings
+
+logger = logging.getLogger(__name__)
 
 A_TURN = 500
 """What is checked in one turn of the loop: a few milliseconds."""
@@ -29,6 +32,9 @@ class Client(Protocol):
     def opened(self, namespace: str) -> Iterable[Opened]:
         """What it has open, or is opening, in a namespace."""
 
+    def check(self, command: object) -> None:
+        """Raise the refusal if what this command opens may not be opened any more."""
+
 
 class Access:
     """One per process that serves clients."""
@@ -51,12 +57,19 @@ class Access:
         if rules is None:
             return
         found = [(client, opened) for client in self.clients for opened in client.opened(namespace)]
+        errors: list[Exception] = []
         for number, (client, opened) in enumerate(found, 1):
-            why = rules.refusal(client.roles, opened.question, grants)
-            if why is not None:
-                opened.close(why)
+            try:
+                why = rules.refusal(client.roles, opened.question, grants)
+                if why is not None:
+                    opened.close(why)
+            except Exception as error:  # the others are closed all the same
+                logger.exception("what is open in %s could not be checked or closed", namespace)
+                errors.append(error)
             if number % A_TURN == 0:
                 await pause()
+        if errors:
+            raise errors[0]
 
 
 def rules_of(settings: Settings) -> Rules | None:

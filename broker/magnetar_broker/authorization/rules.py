@@ -1,11 +1,14 @@
 """What a role may do: super-users first, then admins of the tenant, then grants; else nothing."""
 
+import logging
 import re
 from collections.abc import Collection, Iterable, Mapping
 from enum import StrEnum
 from typing import Any, NamedTuple
 
 from magnetar_proto.names import SYSTEM_NAMESPACE, TopicName
+
+logger = logging.getLogger(__name__)
 
 HEARTBEATS = re.compile(r"pulsar/(?:[^/]+/)?[^/:]+:[0-9]+")
 """The namespaces of Pulsar's health checks, one for each broker."""
@@ -78,9 +81,16 @@ class Rules:
         return all(role in self.super_users for role in roles)
 
     def refusal(self, roles: Iterable[str], question: Question, grants: Grants) -> str | None:
-        """Why the first of the roles that may not do it may not; None if each of them may."""
+        """Why the first of the roles that may not do it may not; None if each of them may.
+
+        What cannot be decided, as what is stored has another form, is refused.
+        """
         for role in roles:
-            reason = self._refusal(role, question, grants)
+            try:
+                reason = self._refusal(role, question, grants)
+            except (AttributeError, TypeError, ValueError) as error:
+                reason = _undecided(role, question)
+                logger.error("%s (%s)", reason, error)
             if reason is not None:
                 return reason
         return None
@@ -108,12 +118,19 @@ class Rules:
         return any(self._grants(role, roles, wanted) for roles in kinds)
 
     def _grants(self, role: str, roles: Mapping[str, list[str]], wanted: tuple[str, ...]) -> bool:
-        if any(action in wanted for action in roles.get(role, ())):
+        if any(action in wanted for action in _list(roles.get(role, ()))):
             return True
         return self._wildcards and any(
-            matches(pattern, role) and any(action in wanted for action in actions)
+            matches(pattern, role) and any(action in wanted for action in _list(actions))
             for pattern, actions in roles.items()
         )
+
+
+def _list(value: object) -> Collection[str]:
+    """A stored list; `TypeError` for anything else, such as a text, which has parts of it, too."""
+    if not isinstance(value, list | tuple):
+        raise TypeError(f"{type(value).__name__} is stored instead of a list")
+    return value
 
 
 def matches(pattern: str, role: str) -> bool:
@@ -136,7 +153,7 @@ def is_of_system(subject: str) -> bool:
 
 def _refused_subscription(role: str, question: Question, grants: Grants) -> str | None:
     name = question.subscription
-    allowed = grants.permissions.get("subscription_auth_roles", {}).get(name, ())
+    allowed = _list(grants.permissions.get("subscription_auth_roles", {}).get(name, ()))
     where = f"subscription {name} of {question.subject}"
     if allowed and role not in allowed:
         return (
@@ -150,6 +167,14 @@ def _refused_subscription(role: str, question: Question, grants: Grants) -> str 
             f"(subscriptionAuthMode=Prefix): use a name such as {role}-{name}"
         )
     return None
+
+
+def _undecided(role: str, question: Question) -> str:
+    where = question.namespace or question.subject
+    return (
+        f"role {role} may not {question.need} on {question.subject}: the stored permissions of "
+        f"{where} cannot be read; have a super-user revoke them and grant them again"
+    )
 
 
 def _only_super_users(role: str, question: Question) -> str:

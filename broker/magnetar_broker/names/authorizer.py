@@ -1,6 +1,7 @@
 """Decides what roles may do, from the tenants and namespaces that are stored."""
 
-from collections.abc import Sequence
+import logging
+from collections.abc import Iterable, Sequence
 
 from magnetar_broker.authorization.access import rules_of
 from magnetar_broker.authorization.rules import Grants, Question
@@ -11,6 +12,8 @@ from magnetar_broker.names.residence import Residence
 from magnetar_broker.names.tenants import Tenants
 from magnetar_broker.policies.stored import Policies
 from magnetar_broker.policies.table import SUBSCRIPTION_AUTH_MODE, SubscriptionAuthMode
+
+logger = logging.getLogger(__name__)
 
 KEPT = 10_000
 """Namespaces whose grants are kept in memory."""
@@ -33,6 +36,8 @@ class Authorizer:
         self._namespaces = namespaces
         self._policies = policies
         self._residence = residence
+        self._is_checked = True
+        """Whether all that is open was checked since a super-user was removed."""
         self._changes = 0
         self._known: dict[str, Grants] = {}
 
@@ -59,22 +64,39 @@ class Authorizer:
         """
         self._forget()
         if self.rules is not None:
-            grants = await self._grants(namespace.partition("/")[0], namespace)
+            try:
+                grants = await self._grants(namespace.partition("/")[0], namespace)
+            except Exception:  # unknown is nothing: what is open could be of a role without grants
+                await self._residence.reauthorize(namespace, Grants())
+                raise
             await self._residence.reauthorize(namespace, grants)
 
     async def tenant_changed(self, tenant: str) -> None:
         """The admins of a tenant have changed, or may have; as `changed` for its namespaces."""
         self._forget()
         if self.rules is not None:
-            for namespace in await self._namespaces.of_tenant(tenant):
-                await self.changed(namespace)
+            await self._changed(await self._namespaces.of_tenant(tenant))
 
     async def settings_changed(self, settings: Settings) -> None:
         """Follow settings that all processes follow already; as `changed` for all namespaces."""
         before, self.rules = self.rules, rules_of(settings)
         if before is not None and before.super_users - set(settings.super_user_roles):
-            for namespace in await self._namespaces.names():
+            self._is_checked = False
+        if not self._is_checked:
+            await self._changed(await self._namespaces.names())
+            self._is_checked = True
+
+    async def _changed(self, namespaces: Iterable[str]) -> None:
+        """As `changed` for each; of several errors one is raised, after all have been tried."""
+        errors: list[Exception] = []
+        for namespace in namespaces:
+            try:
                 await self.changed(namespace)
+            except Exception as error:  # whatever it is, it is raised
+                logger.error("what is open in %s could not all be checked: %s", namespace, error)
+                errors.append(error)
+        if errors:
+            raise errors[0]
 
     def _forget(self) -> None:
         self._changes += 1

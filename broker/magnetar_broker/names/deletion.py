@@ -79,6 +79,8 @@ class Deletion:
                 await self._settle(name)
             except (BrokerError, StorageError) as error:
                 logger.warning("the deletion of %s failed and will be retried: %s", name, error)
+            except Exception:  # a defect with one name must not keep the others, or the start
+                logger.exception("the deletion of %s failed unexpectedly; to be retried", name)
 
     async def _settle(self, name: str) -> None:
         if _is_namespace(name):

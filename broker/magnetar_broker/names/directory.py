@@ -145,8 +145,10 @@ class Directory:
         self.tenants.limit = settings.max_tenants
         self.namespaces.limit = settings.max_namespaces_per_tenant
         self.policies.change_settings(settings)
-        await self.residence.configure(changed)
-        await self.authorizer.settings_changed(settings)
+        try:
+            await self.residence.configure(changed)
+        finally:  # also if a topic cannot: who is no super-user any more has lost that by now
+            await self.authorizer.settings_changed(settings)
 
     # Start and stop ---------------------------------------------------------------------
 

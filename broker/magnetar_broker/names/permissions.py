@@ -5,12 +5,13 @@ decides about a request.
 """
 
 import json
+import re
 from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
 
 from magnetar_broker.base.errors import LimitReached
 from magnetar_broker.names.namespaces import Namespaces
-from magnetar_proto.names import TopicName
+from magnetar_proto.names import MAX_PARTITION, PARTITION_SUFFIX, TopicName
 
 ACTIONS = ("produce", "consume", "functions", "sinks", "sources", "packages")
 """What can be permitted, in the order in which it is shown."""
@@ -20,6 +21,7 @@ MOST = 10_000
 """Grants of a namespace: roles of it, of each topic and of each subscription."""
 LARGEST = 1 << 20
 """Characters of what is stored of them."""
+_INDEX = re.compile("0|[1-9][0-9]{0,9}")
 
 Grants = dict[str, list[str]]
 """The actions of each role."""
@@ -153,19 +155,22 @@ class Permissions:
     ) -> None:
         def changing(stored: dict[str, Any]) -> dict[str, Any]:
             changed = {**stored, kind: change(stored.get(kind, {}))}
-            if _size(changed) > max(_size(stored), MOST):
-                raise LimitReached(
-                    f"namespace {namespace} has {MOST} grants, the limit: revoke some first"
-                )
-            size = len(json.dumps(changed))
-            if size > LARGEST and size > len(json.dumps(stored)):
-                raise LimitReached(
-                    f"the permissions of namespace {namespace} would have {size} characters, and "
-                    f"the limit is {LARGEST}: revoke some first"
-                )
+            check_size(namespace, changed, stored)
             return {name: part for name, part in changed.items() if part}
 
         await self._namespaces.change_permissions(namespace, changing)
+
+
+def check_size(namespace: str, changed: dict[str, Any], stored: dict[str, Any]) -> None:
+    """Raise `LimitReached` if permissions are too many; they may shrink from what is stored."""
+    if _size(changed) > max(_size(stored), MOST):
+        raise LimitReached(f"namespace {namespace} has {MOST} grants, the limit: revoke some first")
+    size = len(json.dumps(changed))
+    if size > LARGEST and size > len(json.dumps(stored)):
+        raise LimitReached(
+            f"the permissions of namespace {namespace} would have {size} characters, and "
+            f"the limit is {LARGEST}: revoke some first"
+        )
 
 
 def _without(values: dict[str, Any], name: str) -> dict[str, Any]:
@@ -174,8 +179,12 @@ def _without(values: dict[str, Any], name: str) -> dict[str, Any]:
 
 def _is_of(topic: TopicName, name: str) -> bool:
     """Whether a name is that of the topic or of a partition of it."""
+    # Compared as text: what is stored may be of before its names were checked.
     text = str(topic)
-    return name == text or (name.startswith(text) and TopicName.parse(name).base == topic)
+    if name == text:
+        return True
+    before, _, index = name.rpartition(PARTITION_SUFFIX)
+    return before == text and bool(_INDEX.fullmatch(index)) and int(index) <= MAX_PARTITION
 
 
 def _size(stored: dict[str, Any]) -> int:

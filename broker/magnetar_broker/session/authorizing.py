@@ -174,7 +174,7 @@ def _authorized(kind: int, handler: Handler) -> Handler:
                 await _authorize(session, questions)
             else:
                 stop = partial(close, session, command)
-                with _guard_of(session).opening(questions, stop) as opening:
+                with _guard_of(session).opening(command, questions, stop) as opening:
                     await _authorize(session, questions)
                     opening.check()
                     await _done(handler, session, command)
@@ -206,7 +206,10 @@ async def _authorize(session: Session, questions: list[Question]) -> None:
 class Opening:
     """A command that opens something and is not answered yet."""
 
-    def __init__(self, questions: list[Question], stop: Callable[[], None]) -> None:
+    def __init__(
+        self, command: object, questions: list[Question], stop: Callable[[], None]
+    ) -> None:
+        self.command = command
         self.questions = questions
         self._stop = stop
         self._why: str | None = None
@@ -241,9 +244,11 @@ class Guard:
         return () if roles is None else roles.all
 
     @contextmanager
-    def opening(self, questions: list[Question], stop: Callable[[], None]) -> Iterator[Opening]:
+    def opening(
+        self, command: object, questions: list[Question], stop: Callable[[], None]
+    ) -> Iterator[Opening]:
         """Within it, a command opens something; if it may not any more, it is refused."""
-        opening = Opening(questions, stop)
+        opening = Opening(command, questions, stop)
         self._opening.add(opening)
         try:
             yield opening
@@ -253,6 +258,12 @@ class Guard:
             raise
         finally:
             self._opening.discard(opening)
+
+    def check(self, command: object) -> None:
+        """Raise the refusal if what this command opens may not be opened any more."""
+        for opening in self._opening:
+            if opening.command is command:
+                opening.check()
 
     def opened(self, namespace: str) -> Iterator[Opened]:
         """What it has open, or is opening, in a namespace."""

@@ -80,6 +80,8 @@ async def on_watch_topics(session: Session, command: pb.CommandWatchTopicList) -
         namespace = str(NamespaceName.parse(command.namespace))
         pattern = TopicPattern(command.topics_pattern)
         listed = await names.watch(namespace, pattern)
+    if session.guard is not None:  # permissions may have changed while the list was fetched
+        session.guard.check(command)
     watcher = TopicWatcher(session, command.watcher_id, namespace, listed)
     if session.is_over:
         watcher.end()

@@ -1,9 +1,8 @@
 """The dead letters of a subscription: listed, searched, and published again."""
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 
 from magnetar_broker.authorization.rules import Need
-from magnetar_broker.names.directory import Directory
 from magnetar_broker.server.admin.authorizing import authorize_topic
 from magnetar_broker.server.admin.messages import subscription_name
 from magnetar_broker.server.admin.operations import reading
@@ -39,8 +38,7 @@ async def topics(site: Site, request: Request) -> Response:
     base = await _base(site, request)
     subscription = subscription_name(request)
     answer = []
-    for topic, kind in await _topics(serving(site), base, subscription):
-        await authorize_topic(site, request, Need.CONSUME, topic)
+    for topic, kind in await _topics(site, request, base, subscription, tuple(KINDS)):
         for part in await serving(site).parts(topic):
             found = await site.owners.ask(reading.backlogs, part)
             answer.append(
@@ -67,19 +65,32 @@ async def _base(site: Site, request: Request) -> TopicName:
 
 
 async def _topics(
-    directory: Directory, base: TopicName, subscription: str
+    site: Site, request: Request, base: TopicName, subscription: str, kinds: Collection[str]
 ) -> list[tuple[TopicName, str]]:
-    """Those that exist, with their kinds: some clients make one for each partition."""
-    parts = await directory.parts(base)
+    """Those that exist, with their kinds: some clients make one for each partition.
+
+    Only those are looked up that the request may consume, and it is refused if there are none
+    that it may: neither tells whether the others exist.
+    """
+    directory = serving(site)
     found: list[tuple[TopicName, str]] = []
-    for name in dict.fromkeys((base, *parts)):
-        for kind, ending in KINDS.items():
+    refused: Refused | None = None
+    is_any_allowed = False
+    for name in dict.fromkeys((base, *await directory.parts(base))):
+        for kind in kinds:
             try:
-                topic = TopicName.parse(f"{name}-{subscription}{ending}")
+                topic = TopicName.parse(f"{name}-{subscription}{KINDS[kind]}")
+                await authorize_topic(site, request, Need.CONSUME, topic)
             except InvalidTopicName:
                 continue
+            except Refused as error:
+                refused = error
+                continue
+            is_any_allowed = True
             if await directory.catalogue.partitions(topic) or await directory.exists(topic):
                 found.append((topic, kind))
+    if refused is not None and not is_any_allowed:
+        raise refused
     return found
 
 
@@ -91,8 +102,8 @@ async def _one_of(site: Site, request: Request, kind: object) -> TopicName:
         raise Refused(412, f"kind is {kind!r}: expected {' or '.join(KINDS)}")
     directory, base = serving(site), await _base(site, request)
     name, subscription = topic_of(request), subscription_name(request)
-    known = await _topics(directory, base, subscription)
-    all_of_kind = [topic for topic, one in known if one == kind]
+    known = await _topics(site, request, base, subscription, (str(kind),))
+    all_of_kind = [topic for topic, _ in known]
     if name.partition >= 0:
         wanted = f"{name}-{subscription}{KINDS[str(kind)]}"
         all_of_kind = [topic for topic in all_of_kind if str(topic) == wanted] or all_of_kind
@@ -102,7 +113,6 @@ async def _one_of(site: Site, request: Request, kind: object) -> TopicName:
         names = ", ".join(map(str, all_of_kind))
         raise Refused(412, f"there are several: {names}; name the partition in the path")
     (topic,) = all_of_kind
-    await authorize_topic(site, request, Need.CONSUME, topic)
     if await directory.catalogue.partitions(topic):
         raise Refused(412, f"{topic} is partitioned: search its partitions one by one")
     return topic

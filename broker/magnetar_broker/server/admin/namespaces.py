@@ -10,6 +10,7 @@ from magnetar_broker.policies.codecs import OutOfRange
 from magnetar_broker.policies.document import policies_json, values_in_policies_json
 from magnetar_broker.policies.policy import PolicyValues
 from magnetar_broker.server.admin.bundles import bundles_json
+from magnetar_broker.server.admin.permissions import permissions_in
 from magnetar_broker.server.admin.refusals import bounded
 from magnetar_broker.server.admin.site import (
     NAMESPACE,
@@ -89,20 +90,11 @@ async def create(site: Site, request: Request) -> Response:
         raise Refused(409, f"namespace {name} exists: change it, or delete it first")
     await _check_clusters(directory, name, document.get("replication_clusters"))
     properties = bounded(checked_properties(document.get("properties") or {}))
-    permissions = _permissions_of(document.get("auth_policies"))
+    permissions = permissions_in(document.get("auth_policies"), str(name))
     new = Namespace(_bundles_of(document.get("bundles")), properties, permissions)
     explicit = _policies_of(directory, document)
     await directory.creation.namespace(name, new, explicit)
     return Response(status=204)
-
-
-def _permissions_of(value: object) -> dict[str, Any]:
-    parts = {} if value is None else value
-    if not isinstance(parts, dict) or not all(
-        isinstance(part or {}, dict) for part in parts.values()
-    ):
-        raise Refused(400, "auth_policies: expected an object of objects, such as namespace_auth")
-    return {kind: part for kind, part in parts.items() if part}
 
 
 async def _check_clusters(directory: Directory, name: NamespaceName, clusters: object) -> None:

@@ -3,7 +3,16 @@
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from magnetar_broker.names.permissions import ACTIONS, Permissions, TopicGrant, ordered
+from magnetar_broker.names.permissions import (
+    ACTIONS,
+    OF_NAMESPACE,
+    OF_SUBSCRIPTIONS,
+    OF_TOPICS,
+    Permissions,
+    TopicGrant,
+    check_size,
+    ordered,
+)
 from magnetar_broker.server.admin.policies.line import without_effect
 from magnetar_broker.server.admin.site import (
     NAMESPACE,
@@ -74,10 +83,7 @@ async def grant_subscription(site: Site, request: Request) -> Response:
     """Let the roles in the body, and no others, use a subscription."""
     permissions, namespace = await _in_namespace(site, request)
     (subscription,), roles = parts_of(request, "subscription"), json_of(request)
-    if not isinstance(roles, list) or not all(isinstance(role, str) for role in roles):
-        raise Refused(400, "the body: expected a list of roles")
-    wanted = sorted({_checked(role) for role in roles})
-    await permissions.grant_subscription(namespace, subscription, wanted)
+    await permissions.grant_subscription(namespace, subscription, _roles(roles, "the body"))
     return _granted(site)
 
 
@@ -157,6 +163,52 @@ def _granted(site: Site) -> Response:
     if site.directory.settings.authorization_enabled:
         return Response(status=204)
     return Response(status=204, headers={"Warning": without_effect("the permission", NOT_ENFORCED)})
+
+
+# All of a new namespace ---------------------------------------------------------------------
+
+
+def permissions_in(value: object, namespace: str) -> dict[str, Any]:
+    """The `auth_policies` of a namespace that is created, checked as single grants are.
+
+    Kinds that are not known are left out.
+    """
+    kinds = _object(value, "auth_policies")
+    topics: dict[str, Any] = {}
+    for name, roles in _object(kinds.get(OF_TOPICS), OF_TOPICS).items():
+        topic = TopicName.parse(name)
+        if topic.namespace_name != namespace:
+            raise Refused(412, f"{OF_TOPICS}: {topic} is not a topic of {namespace}: leave it out")
+        topics.setdefault(str(topic), {}).update(_grants(roles, name))
+    subscriptions: dict[str, list[str]] = {}
+    for name, roles in _object(kinds.get(OF_SUBSCRIPTIONS), OF_SUBSCRIPTIONS).items():
+        subscriptions[name] = _roles(roles, f"{OF_SUBSCRIPTIONS}, {name}")
+    parts = {
+        OF_NAMESPACE: _grants(kinds.get(OF_NAMESPACE), OF_NAMESPACE),
+        OF_TOPICS: {name: roles for name, roles in topics.items() if roles},
+        OF_SUBSCRIPTIONS: subscriptions,
+    }
+    check_size(namespace, parts, {})
+    return {kind: part for kind, part in parts.items() if part}
+
+
+def _grants(value: object, where: str) -> dict[str, list[str]]:
+    return {_checked(role): _actions(actions) for role, actions in _object(value, where).items()}
+
+
+def _object(value: object, where: str) -> dict[str, Any]:
+    """An object of the body; null is an empty one."""
+    if value is None:
+        return {}
+    if not isinstance(value, dict):
+        raise Refused(400, f"{where}: expected an object")
+    return value
+
+
+def _roles(value: object, where: str) -> list[str]:
+    if not isinstance(value, list) or not all(isinstance(role, str) for role in value):
+        raise Refused(400, f"{where}: expected a list of roles")
+    return sorted({_checked(role) for role in value})
 
 
 def _topics_named(request: Request) -> list[str]:
