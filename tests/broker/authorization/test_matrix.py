@@ -247,6 +247,31 @@ def test_refusals_over_http_do_not_tell_what_exists(
             assert absent == (status, text.replace(b"acme", b"none")), row.what
 
 
+def test_dead_letter_topics_are_told_only_to_who_may_consume_them(
+    make_broker: Any, settings: dict[str, str]
+) -> None:
+    web = Web(make_broker(**settings))
+    web.set_up()
+    topic = TOPIC.replace("://", "/")
+    web.root("POST", f"{topic}/permissions/narrow", ["consume"])
+    for subscription in ("there", "absent"):
+        web.root("PUT", f"{topic}/subscription/{subscription}", "latest")
+    web.root("PUT", f"{topic}-there-DLQ")
+    answers = []
+    for subscription in ("there", "absent"):
+        path = f"/admin/v2/{topic}/subscription/{subscription}/deadLetters"
+        for one in (path, f"{path}/messages"):
+            status, text = web.ask("narrow", "GET", one)
+            answers.append((status, text.replace(b"absent", b"there")))
+            assert status == 401, (one, text)
+    assert answers[:2] == answers[2:]
+    web.root("POST", f"{topic}-there-DLQ/permissions/narrow", ["consume"])
+    path = f"/admin/v2/{topic}/subscription/there/deadLetters"
+    status, text = web.ask("narrow", "GET", path)
+    assert status == 200 and b"there-DLQ" in text
+    assert web.ask("narrow", "GET", f"{path}/messages")[0] == 200
+
+
 # Commands ---------------------------------------------------------------------------------
 
 

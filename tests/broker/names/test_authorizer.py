@@ -13,6 +13,7 @@ from magnetar_broker.base.metadata_keys import namespace_key
 from magnetar_broker.names.tenants import Tenant
 from magnetar_proto import PulsarApi_pb2 as pb
 from magnetar_proto.names import NamespaceName
+from magnetar_storage.errors import Unavailable
 
 NAMESPACE = "public/default"
 ASKED = [Question(Need.PRODUCE, "persistent://public/default/topic")]
@@ -113,6 +114,95 @@ def test_a_former_super_user_loses_what_is_open() -> None:
     world.do(dynamic.set("superUserRoles", "root,second"))
     assert client.received() == [] and world.may("root")
     world.do(dynamic.set("superUserRoles", "second"))
+    (closed,) = client.received()
+    assert isinstance(closed, pb.CommandCloseProducer)
+    assert world.may("second") and not world.may("root")
+
+
+def store(world: World, permissions: Any, namespace: str = NAMESPACE) -> None:
+    """Store permissions without a check, as earlier releases did."""
+    world.do(world.directory.namespaces.change_permissions(namespace, lambda _: permissions))
+
+
+@pytest.mark.parametrize("bad", [
+    {"namespace_auth": {"a": 5}},
+    {"namespace_auth": {"a": "produce"}},
+    {"namespace_auth": {"a": {"produce": 1}}},
+    {"namespace_auth": 5},
+    {"namespace_auth": None},
+    {"destination_auth": 5},
+])  # fmt: skip
+def test_stored_permissions_of_another_form_are_none(
+    bad: Any, caplog: pytest.LogCaptureFixture
+) -> None:
+    world = World()
+    world.grant("a", "produce")
+    world.grant("b", "produce")
+    clients = [world.client(), world.client()]
+    for client, role in zip(clients, ("a", "b"), strict=True):
+        client.session.roles = Roles(role)
+        client.ask(pb.CommandProducer(topic=ASKED[0].subject, producer_id=1, request_id=1))
+    store(world, bad)
+    for client in clients:
+        (closed,) = client.received()
+        assert isinstance(closed, pb.CommandCloseProducer)
+    assert not world.may("a") and world.may("root")
+    assert NAMESPACE in caplog.text and "cannot be read" in caplog.text
+
+
+def test_roles_of_a_subscription_of_another_form_are_nobody() -> None:
+    world = World()
+    asked = [Question(Need.CONSUME, ASKED[0].subject, "sub")]
+    for bad in ("abc", 5, 0, None):
+        store(world, {
+            "namespace_auth": {"a": ["consume"]}, "subscription_auth_roles": {"sub": bad},
+        })  # fmt: skip
+        with pytest.raises(NotAuthorized):
+            world.do(world.directory.authorize(["a"], asked))
+
+
+def test_one_namespace_that_cannot_be_checked_keeps_no_other_from_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    world = World()
+    tenant = Tenant(("a",), ("standalone",))
+    world.do(world.directory.tenants.change("public", tenant))
+    world.do(world.directory.namespaces.ensure(NamespaceName.parse("public/another")))
+    client = world.client()
+    client.session.roles = Roles("a")
+    client.ask(pb.CommandProducer(topic=ASKED[0].subject, producer_id=1, request_id=1))
+    residence = world.directory.residence
+    reauthorize = residence.reauthorize
+
+    async def failing(namespace: str, grants: Any) -> None:
+        if namespace == "public/another":
+            raise TypeError("it cannot")
+        await reauthorize(namespace, grants)
+
+    monkeypatch.setattr(residence, "reauthorize", failing)
+    with pytest.raises(TypeError, match="it cannot"):
+        world.do(world.directory.tenants.change("public", Tenant((), ("standalone",))))
+    (closed,) = client.received()
+    assert isinstance(closed, pb.CommandCloseProducer)
+
+
+def test_a_topic_that_cannot_follow_settings_keeps_no_super_user(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    world = World()
+    client = world.client()
+    client.session.roles = Roles("root")
+    client.ask(pb.CommandProducer(topic=ASKED[0].subject, producer_id=1, request_id=1))
+    residence = world.directory.residence
+    configure = residence.configure
+
+    async def failing(changed: Any) -> None:
+        await configure(changed)
+        raise Unavailable("a topic cannot")
+
+    monkeypatch.setattr(residence, "configure", failing)
+    with pytest.raises(Unavailable):
+        world.do(world.directory.dynamic.set("superUserRoles", "second"))
     (closed,) = client.received()
     assert isinstance(closed, pb.CommandCloseProducer)
     assert world.may("second") and not world.may("root")

@@ -538,3 +538,26 @@ def test_an_end_that_was_stored_although_it_seemed_not_is_one() -> None:
     world.part(PARTED, 3)
     delete(world, PARTED)
     assert world.names() == []
+
+
+def test_stored_permissions_on_what_is_no_topic_keep_no_topic_from_deletion() -> None:
+    world = filled()
+    bad, part = f"{PLAIN}/y", f"{PLAIN}-partition-0"
+    stored = {"destination_auth": {name: {"r": ["produce"]} for name in (str(PLAIN), bad, part)}}
+    world.do(world.directory.namespaces.change_permissions(NAMESPACE, lambda _: stored))
+    delete(world, PLAIN)
+    left = world.do(world.directory.namespaces.get(NAMESPACE)).permissions
+    assert list(left["destination_auth"]) == [bad]
+    assert world.stored(DELETIONS) == []
+
+
+def test_a_defect_in_one_deletion_keeps_neither_the_others_nor_the_start(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    world = filled()
+    deletion = world.directory.deletion
+    world.do(deletion.pending.begin("persistent://a/b/c/d"))
+    world.do(deletion.pending.begin(str(PLAIN)))
+    world.restart()
+    assert "persistent://a/b/c/d failed unexpectedly" in caplog.text
+    assert len(world.stored(DELETIONS)) == 1

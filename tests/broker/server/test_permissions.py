@@ -80,6 +80,41 @@ def test_policies_without_a_value_are_not_set(admin: Admin) -> None:
     assert found["schema_compatibility_strategy"] == "UNDEFINED"
 
 
+def test_permissions_of_a_new_namespace_are_checked_as_single_ones(admin: Admin) -> None:
+    name = f"public/{uuid4().hex}"
+    topic = f"persistent://{name}/t"
+    wrong: tuple[tuple[object, int], ...] = (
+        (5, 400),
+        ({"namespace_auth": 5}, 400),
+        ({"namespace_auth": {"r": 5}}, 400),
+        ({"namespace_auth": {"r": "produce"}}, 400),
+        ({"namespace_auth": {"r": ["fly"]}}, 400),
+        ({"namespace_auth": {" ": ["produce"]}}, 412),
+        ({"namespace_auth": {"r" * 257: ["produce"]}}, 412),
+        ({"namespace_auth": {f"r{number}": ["produce"] for number in range(10_001)}}, 412),
+        ({"destination_auth": {f"{topic}/y": {"r": ["produce"]}}}, 412),
+        ({"destination_auth": {"persistent://public/default/t": {"r": ["produce"]}}}, 412),
+        ({"destination_auth": {topic: ["produce"]}}, 400),
+        ({"subscription_auth_roles": {"s": "r"}}, 400),
+        ({"subscription_auth_roles": {"s": [5]}}, 400),
+    )
+    for policies, status in wrong:
+        answer = admin.put(f"namespaces/{name}", {"auth_policies": policies})
+        assert answer.status == status, (policies, answer)
+    good = {
+        "namespace_auth": {"r": ["consume", "produce"]},
+        "destination_auth": {topic: {"r": ["produce"]}},
+        "subscription_auth_roles": {"s": ["r2", "r1"]},
+    }
+    policies = {"auth_policies": {**good, "unknown": {"r": 5}}}
+    assert admin.put(f"namespaces/{name}", policies).status == 204
+    assert admin.get(f"namespaces/{name}").json["auth_policies"] == {
+        "namespace_auth": {"r": ["produce", "consume"]},
+        "destination_auth": {topic: {"r": ["produce"]}},
+        "subscription_auth_roles": {"s": ["r1", "r2"]},
+    }
+
+
 def test_a_partition_has_the_permissions_of_its_topic(admin: Admin, namespace: str) -> None:
     topic = f"persistent/{namespace}/p"
     assert admin.post(f"{topic}/permissions/r", ["consume"]).status == 204

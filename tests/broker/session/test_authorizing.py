@@ -278,3 +278,30 @@ def test_what_is_being_opened_is_refused_after_a_revocation(request_: Any) -> No
     topic = world.topic()
     assert list(topic.producers) == []
     assert not any(one.consumers for one in topic.subscriptions.values())
+
+
+def test_a_list_that_is_being_fetched_is_not_sent_after_a_revocation(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    world = World()
+    world.grant("both", "produce", "consume")
+    client = world.role("both")
+    names, gate = world.broker.names, world.clock.promise()
+    watch = names.watch
+
+    async def slow(namespace: str, pattern: Any) -> Any:
+        await gate
+        return await watch(namespace, pattern)
+
+    monkeypatch.setattr(names, "watch", slow)
+    client.send(
+        pb.CommandWatchTopicList(
+            request_id=1, watcher_id=1, namespace=NAMESPACE, topics_pattern=".*"
+        )
+    )
+    assert client.received() == []
+    world.revoke("both")
+    gate.set_result(None)
+    (answer,) = client.received()
+    assert error_of(answer)[0] == pb.AuthorizationError
+    assert client.session.watchers == {}
