@@ -51,7 +51,7 @@ AUTHORIZATION_FAULTS: tuple[Fault, ...] = (
     Fault(
         RULES,
         "every grant is one of every action",
-        "if any(action in wanted for action in roles.get(role, ())):",
+        "if any(action in wanted for action in _list(roles.get(role, ()))):",
         "if roles.get(role, ()):",
         OF_RULES,
     ),
@@ -108,8 +108,8 @@ AUTHORIZATION_FAULTS: tuple[Fault, ...] = (
     Fault(
         AUTHORIZER,
         "who is no super-user any more keeps what is open",
-        "            for namespace in await self._namespaces.names():\n",
-        "            for namespace in ():\n",
+        "            await self._changed(await self._namespaces.names())\n",
+        "            pass\n",
         ("tests/broker/names/test_authorizer.py",),
     ),
     Fault(
