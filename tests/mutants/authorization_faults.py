@@ -151,8 +151,8 @@ AUTHORIZATION_FAULTS: tuple[Fault, ...] = (
     Fault(
         COMMANDS,
         "what is being opened outlives a revocation",
-        "        for opening in self._opening:\n",
-        "        for opening in ():\n",
+        "        for opening in self._opening:\n            for question in opening.questions:\n",
+        "        for opening in self._opening:\n            for question in ():\n",
         OF_COMMANDS,
     ),
     Fault(
