@@ -153,8 +153,8 @@ READING_FAULTS = (
     Fault(
         "broker/magnetar_broker/names/permissions.py",
         "the permissions of a partition outlive its topic",
-        " and TopicName.parse(name).base == topic)",
-        " and False)",
+        "return before == text and bool(",
+        "return False and bool(",
         PERMITTED,
     ),
 )
