@@ -20,6 +20,8 @@ from magnetar_proto.sends import decode_receipt
 PROTOCOL_VERSION = 19
 WRITE_BUFFER = 1 << 20
 """Unsent bytes that make a publisher wait."""
+CLOSE_SECONDS = 5.0
+"""How long the server may take to read what is left, and to end TLS from its side."""
 HEAD = Struct(">IIBB")
 """Size of the rest, size of the command, tag of its type (the first field of all), type."""
 TYPE_TAG = 8
@@ -68,6 +70,7 @@ class Link(asyncio.Protocol, ABC):
         self.writable = True
         self._rest = b""
         self._waiting: set[asyncio.Future[Any]] = set()
+        self._lost = asyncio.Event()
         self._transport: asyncio.Transport
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
@@ -75,6 +78,7 @@ class Link(asyncio.Protocol, ABC):
         self._transport.set_write_buffer_limits(high=WRITE_BUFFER)
 
     def connection_lost(self, error: Exception | None) -> None:
+        self._lost.set()
         self.fail(f"the connection was lost: {error or 'closed by the server'}")
 
     def pause_writing(self) -> None:
@@ -128,6 +132,15 @@ class Link(asyncio.Protocol, ABC):
     def close(self) -> None:
         """Close the socket without closing producers and consumers first."""
         self._transport.close()
+
+    async def closed(self) -> None:
+        """Close it, and return when it is closed: TLS ends with an answer of the server."""
+        self.close()
+        try:
+            async with asyncio.timeout(CLOSE_SECONDS):
+                await self._lost.wait()
+        except TimeoutError:  # the server takes nothing of what is left to write
+            self._transport.abort()
 
 
 class Connection(Link):
@@ -226,7 +239,7 @@ async def connected_as(
         )
         yield connection
     finally:
-        connection.close()
+        await connection.closed()
 
 
 async def look_up(connection: Connection, topic: str) -> str:
