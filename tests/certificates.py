@@ -1,4 +1,7 @@
-"""Certificates for tests: an authority, and what it signs, as PEM files."""
+"""Certificates for tests: an authority, and what it signs, as PEM files.
+
+They have all that RFC 5280 asks for, which Python verifies from 3.13 on.
+"""
 
 import ipaddress
 import os
@@ -43,6 +46,7 @@ class Authority:
         certificate = (
             _begin(self._name, self._name, self._key, 3650 * DAY)
             .add_extension(x509.BasicConstraints(ca=True, path_length=None), critical=True)
+            .add_extension(_usage_of_authority(), critical=True)
             .sign(self._key, hashes.SHA256())
         )
         self.trust = str(directory / f"{name}.pem")
@@ -63,7 +67,10 @@ class Authority:
     ) -> Files:
         key = ec.generate_private_key(ec.SECP256R1())
         building = _begin(_name(name), self._name, key, days * DAY)
-        building = building.add_extension(extension, critical=False)
+        building = building.add_extension(extension, critical=False).add_extension(
+            x509.AuthorityKeyIdentifier.from_issuer_public_key(self._key.public_key()),
+            critical=False,
+        )
         if not isinstance(extension, x509.ExtendedKeyUsage):
             building = building.add_extension(x509.ExtendedKeyUsage([usage]), critical=False)
         stem = self._directory / f"{name}-{next(self._numbers)}"
@@ -92,6 +99,21 @@ def _begin(
         .serial_number(x509.random_serial_number())
         .not_valid_before(min(now, now + life) - 10 * DAY)
         .not_valid_after(now + life)
+        .add_extension(x509.SubjectKeyIdentifier.from_public_key(key.public_key()), critical=False)
+    )
+
+
+def _usage_of_authority() -> x509.KeyUsage:
+    return x509.KeyUsage(
+        digital_signature=False,
+        content_commitment=False,
+        key_encipherment=False,
+        data_encipherment=False,
+        key_agreement=False,
+        key_cert_sign=True,
+        crl_sign=True,
+        encipher_only=False,
+        decipher_only=False,
     )
 
 
