@@ -18,6 +18,13 @@ HALF_OPEN = ("tests/broker/server/test_half_open.py",)
 
 LIMIT_FAULTS: tuple[Fault, ...] = (
     Fault(
+        "proto/magnetar_proto/names.py",
+        "names of any length are kept in memory",
+        "    if len(text) > MAX_NAME:\n",
+        "    if False:\n",
+        ("tests/proto/test_names.py",),
+    ),
+    Fault(
         ADMISSION,
         "a handshake may take any time",
         "            place.limit_time(self._clock, seconds)\n",

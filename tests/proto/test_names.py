@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from magnetar_proto.errors import InvalidTopicName, ProtocolError
-from magnetar_proto.names import NamespaceName, TopicName
+from magnetar_proto.names import MAX_NAME, NamespaceName, TopicName
 
 part = st.text("abcXYZ019-=:._", min_size=1, max_size=10)
 local = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="/"), min_size=1)
@@ -61,6 +61,18 @@ def test_accepted(text: str, full: str) -> None:
 def test_refused(text: str) -> None:
     with pytest.raises(InvalidTopicName):
         TopicName.parse(text)
+
+
+def test_names_have_a_longest_length() -> None:
+    text = "persistent://t/n/"
+    longest = text + "x" * (MAX_NAME - len(text))
+    assert str(TopicName.parse(longest)) == longest
+    namespace = "t/" + "n" * (MAX_NAME - 2)
+    assert str(NamespaceName.parse(namespace)) == namespace
+    for parse, name in ((TopicName.parse, longest), (NamespaceName.parse, namespace)):
+        with pytest.raises(InvalidTopicName, match=f"the limit is {MAX_NAME}") as refused:
+            parse(name + "x")
+        assert len(str(refused.value)) < 200
 
 
 def test_a_bad_name_is_a_value_error_and_one_of_ours() -> None:

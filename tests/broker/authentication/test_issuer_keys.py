@@ -38,11 +38,13 @@ class Issuer:
         self.document: Any = {"issuer": ISSUER, "jwks_uri": "https://keys.example/jwks"}
         self.keys: list[Any] = [jwk("one", KEYS["one"])]
         self.fetched: list[str] = []
-        self.is_down = False
+        self.is_down = self.hangs = False
         self.now = 1_700_000_000.0
 
     async def fetch(self, url: str) -> bytes:
         self.fetched.append(url)
+        if self.hangs:
+            await asyncio.Event().wait()
         if self.is_down:
             raise OSError("it is down")
         found = {
@@ -164,6 +166,19 @@ def test_known_keys_are_used_while_the_issuer_is_down_until_they_expire() -> Non
     issuer.is_down = False
     issuer.now += 10
     assert role(provider, issuer.token()) == "alice"
+
+
+def test_an_issuer_that_hangs_holds_up_nobody_whose_key_is_known() -> None:
+    issuer = Issuer()
+    provider = issuer.provider(refresh_seconds=100, expire_seconds=1000)
+    role(provider, issuer.token())
+    issuer.hangs, issuer.now = True, issuer.now + 500
+
+    async def identify() -> list[str]:
+        token = issuer.token().encode()
+        return [(await provider.identify(Credentials(token))).role for _ in range(5)]
+
+    assert asyncio.run(identify()) == ["alice"] * 5
 
 
 @pytest.mark.parametrize(

@@ -3,7 +3,6 @@
 import http.client
 import json
 import re
-import time
 import urllib.error
 import urllib.request
 from collections.abc import Callable, Iterator
@@ -170,7 +169,6 @@ def test_a_client_with_short_tokens_renews_them_and_loses_nothing(
         producer.send(str(number).encode())
         assert consumer.receive(60_000).data() == str(number).encode()
         number += 1
-        time.sleep(0.05)  # at a pace, while tokens expire
     client.close()
     assert "did not renew" not in broker.log and "cannot renew" not in broker.log
 
@@ -213,6 +211,18 @@ def test_outcomes_are_counted_and_metrics_are_open_where_they_may_be(
         re.M,
     )
     assert (float(accepted), float(refused)) == (1, 1)
+
+
+def test_the_audit_log_has_the_reason_that_a_client_is_not_told(
+    make_broker: MakeBroker, tmp_path: Path
+) -> None:
+    broker = make_broker(**credentials.settings(tmp_path))
+    status, answer = ask(broker, Authorization="Bearer x")
+    assert (status, answer["reason"]) == (401, "Authentication required")
+    (line,) = [line for line in broker.log.splitlines() if "magnetar.audit" in line]
+    written = json.loads(line[line.index("{") :])
+    assert written["status"] == 401 and "anonymousUserRole is unset" in written["reason"]
+    assert "credentials are refused" not in broker.log
 
 
 @WORKERS

@@ -227,6 +227,20 @@ def test_the_client_of_a_proxy_that_has_no_credentials_of_it_is_cut_off() -> Non
     assert client.received() == [] and client.closed
 
 
+def test_the_credentials_of_a_proxy_end_the_connection_though_its_client_can_renew() -> None:
+    world = World(proxies=frozenset(("proxy",)), proves_originals=True)
+    original = {"original_principal": "bob", "original_auth_method": "token"}
+    client = world.connected(
+        "proxy", 90, feature_flags=REFRESH, **original,
+        original_auth_data=world.token("bob", 30).decode(),
+    )  # fmt: skip
+    world.clock.advance(61)
+    assert isinstance(client.received()[0], pb.CommandAuthChallenge)
+    client.send(response(world.token("bob", 1000)))
+    world.clock.advance(61)
+    assert client.received() == [] and client.closed
+
+
 def test_an_answer_of_a_client_that_was_not_authenticated_breaks_the_protocol() -> None:
     world = SessionWorld()
     client = world.client()
