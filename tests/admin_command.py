@@ -2,7 +2,11 @@
 
 import asyncio
 import json
+import os
+import subprocess
+import sys
 import uuid
+from pathlib import Path
 from typing import Any
 
 import click
@@ -12,6 +16,20 @@ import magnetar
 from admin_http import Admin
 from magnetar.cli import main
 from running_broker import RunningBroker
+
+TIMEOUT_S = 60.0
+
+
+def installed(*words: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    """Run the installed command `magnetar`."""
+    return subprocess.run(
+        [str(Path(sys.executable).with_name("magnetar")), *words],
+        capture_output=True,
+        text=True,
+        env=os.environ | environment,
+        timeout=TIMEOUT_S,
+        check=False,
+    )
 
 
 def admin(broker: RunningBroker, *words: str, stdin: str = "") -> Result:

@@ -1,14 +1,12 @@
 """Commands at a broker with TLS that asks who they are: flags, environment, and client.conf."""
 
-import os
-import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 import credentials
+from admin_command import installed
 from certificates import Authority
 from credentials import token
 from running_broker import RunningBroker
@@ -56,17 +54,6 @@ def secured(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Secured]:
     made.broker.close()
 
 
-def magnetar(*words: str, **environment: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [str(Path(sys.executable).with_name("magnetar")), *words],
-        capture_output=True,
-        text=True,
-        env=os.environ | environment,
-        timeout=TIMEOUT_S,
-        check=False,
-    )
-
-
 def test_every_command_reads_client_conf(secured: Secured) -> None:
     conf = secured.conf()
     for words in (
@@ -78,14 +65,14 @@ def test_every_command_reads_client_conf(secured: Secured) -> None:
         ("snapshot", "--client-conf", conf, "--list"),
     ):
         for result in (
-            magnetar(*words),
-            magnetar(
+            installed(*words),
+            installed(
                 *[word for word in words if word not in ("--client-conf", conf)],
                 PULSAR_CLIENT_CONF=conf,
             ),
         ):
             assert result.returncode == 0, (words, result.stdout + result.stderr)
-    measured = magnetar("perf", "produce", "--client-conf", conf, "topic", "-m", "1", "-r", "0")
+    measured = installed("perf", "produce", "--client-conf", conf, "topic", "-m", "1", "-r", "0")
     assert "durability fsync" in measured.stderr, "it asks the HTTP port with the same credentials"
 
 
@@ -95,7 +82,7 @@ def test_flags_and_environment(secured: Secured) -> None:
     flags = ("--url", secured.broker.tls_url, "--auth-plugin", "token",
              "--auth-params", f"file://{file}", "--tlsTrustCertsFilePath",
              secured.authority.trust)  # fmt: skip
-    assert magnetar("produce", *flags, "flags", "one").returncode == 0
+    assert installed("produce", *flags, "flags", "one").returncode == 0
     environment = {
         "MAGNETAR_URL": secured.broker.tls_url,
         "MAGNETAR_ADMIN_URL": secured.broker.https_url,
@@ -103,17 +90,17 @@ def test_flags_and_environment(secured: Secured) -> None:
         "MAGNETAR_AUTH_PARAMS": f"file://{file}",
         "MAGNETAR_TLS_TRUST_CERT_PATH": secured.authority.trust,
     }
-    assert magnetar("consume", "flags", "-n", "1", **environment).stdout.endswith(" one\n")
-    assert magnetar("admin", "tenants", "list", **environment).returncode == 0
-    doctor = magnetar("doctor", "--data-dir", str(secured.folder / "data"), **environment)
+    assert installed("consume", "flags", "-n", "1", **environment).stdout.endswith(" one\n")
+    assert installed("admin", "tenants", "list", **environment).returncode == 0
+    doctor = installed("doctor", "--data-dir", str(secured.folder / "data"), **environment)
     assert "publishes and consumes" in doctor.stdout, doctor.stdout
-    anonymous = magnetar("doctor", "--admin-url", secured.broker.http_url)
+    anonymous = installed("doctor", "--admin-url", secured.broker.http_url)
     assert "(status 401)" in anonymous.stdout
 
 
 def test_flags_win_over_client_conf(secured: Secured) -> None:
     conf = secured.conf(authParams="token:x.y.z", brokerServiceUrl="pulsar://127.0.0.1:1")
-    result = magnetar("produce", "--client-conf", conf, "--url", secured.broker.tls_url,
+    result = installed("produce", "--client-conf", conf, "--url", secured.broker.tls_url,
                       "--auth-params", f"token:{token('alice')}", "topic", "one")  # fmt: skip
     assert result.returncode == 0, result.stderr
 
@@ -121,7 +108,7 @@ def test_flags_win_over_client_conf(secured: Secured) -> None:
 def test_use_tls_of_old_files(secured: Secured) -> None:
     address = secured.broker.tls_url.removeprefix("pulsar+ssl://")
     conf = secured.conf(brokerServiceUrl=f"pulsar://{address}", useTls="true")
-    assert magnetar("produce", "--client-conf", conf, "topic", "one").returncode == 0
+    assert installed("produce", "--client-conf", conf, "topic", "one").returncode == 0
 
 
 @pytest.mark.parametrize(
@@ -137,7 +124,7 @@ def test_use_tls_of_old_files(secured: Secured) -> None:
 def test_what_is_wrong_is_said_without_secrets(
     secured: Secured, lines: dict[str, str], why: str
 ) -> None:
-    result = magnetar("produce", "--client-conf", secured.conf(**lines), "topic", "one")
+    result = installed("produce", "--client-conf", secured.conf(**lines), "topic", "one")
     assert result.returncode in (1, 2)
     assert any(one in result.stderr for one in why.split("|")), result.stderr
     assert "planted-secret" not in result.stderr and "Traceback" not in result.stderr
@@ -147,6 +134,6 @@ def test_what_is_not_checked_is_said_at_each_start(secured: Secured) -> None:
     conf = secured.conf(tlsTrustCertsFilePath="", tlsAllowInsecureConnection="true")
     for words in (("produce", "--client-conf", conf, "topic", "one"),
                   ("admin", "--client-conf", conf, "tenants", "list")):  # fmt: skip
-        result = magnetar(*words)
+        result = installed(*words)
         assert result.returncode == 0, result.stderr
         assert "any certificate is accepted" in result.stderr

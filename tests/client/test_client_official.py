@@ -1,7 +1,6 @@
 """Messages between this client and the official one, both ways, over the real daemon."""
 
 import uuid
-from collections.abc import Iterator
 
 import pulsar
 import pytest
@@ -18,13 +17,6 @@ OFFICIAL_COMPRESSIONS = {
     "zstd": pulsar.CompressionType.ZSTD,
     "snappy": pulsar.CompressionType.SNAPPY,
 }
-
-
-@pytest.fixture
-def official(broker: RunningBroker) -> Iterator[pulsar.Client]:
-    client = pulsar.Client(broker.service_url, logger=pulsar.ConsoleLogger(pulsar.LoggerLevel.Warn))
-    yield client
-    client.close()
 
 
 def new_topic() -> str:

@@ -12,6 +12,7 @@ import pytest
 
 import magnetar
 from certificates import Authority
+from fakes.waiting import until
 from magnetar import Insecure, TlsFailed
 from magnetar.auth import Certificate, Token
 from magnetar.pool import Pool
@@ -218,9 +219,10 @@ async def test_a_lookup_is_followed_to_the_address_with_tls(tmp_path: Path) -> N
             operation_timeout_s=60,
         ) as client:  # fmt: skip
             opening = asyncio.create_task(client.producer(TOPICS[0]))
-            async with asyncio.timeout(60):
-                while not any(one.HasField("producer") for one in owner.sent):
-                    await asyncio.sleep(0.01)
+            await until(
+                lambda: any(one.HasField("producer") for one in owner.sent),
+                "the owner was sent a PRODUCER",
+            )
             opening.cancel()
             await asyncio.gather(opening, return_exceptions=True)
     connect = owner.sent[0].connect

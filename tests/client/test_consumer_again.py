@@ -1,42 +1,21 @@
 """Messages that come again: nack, ack timeout, all; retry and dead letter topics; seeking."""
 
 import asyncio
-import time
 import uuid
-from collections.abc import Iterator
 
 import pulsar
 import pytest
 
 import magnetar
+from client.receiving import TIMEOUT_S, next_millisecond, take, values
 from magnetar import DeadLetterPolicy, RedeliveryBackoff
-from official import connect as official_client
 from running_broker import RunningBroker
 
-TIMEOUT_S = 60.0
 KINDS = ["exclusive", "failover", "shared", "key_shared"]
 
 
 def new_topic() -> str:
     return f"persistent://public/default/again-{uuid.uuid4().hex[:10]}"
-
-
-@pytest.fixture
-def official(broker: RunningBroker) -> Iterator[pulsar.Client]:
-    client = official_client(broker.service_url)
-    yield client
-    client.close()
-
-
-async def take(consumer: magnetar.Consumer, count: int) -> list[magnetar.Message]:
-    messages: list[magnetar.Message] = []
-    while len(messages) < count:
-        messages += await consumer.receive_batch(count - len(messages), TIMEOUT_S)
-    return messages
-
-
-def values(messages: list[magnetar.Message]) -> list[bytes]:
-    return [message.value for message in messages]
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -267,8 +246,7 @@ async def test_seeking(broker: RunningBroker, kind: str) -> None:
         consumer = await client.subscribe(topic, "s", type=kind)
         producer = await client.producer(topic, batching=None)
         ids = await producer.send_batch([b"0", b"1", b"2"])
-        await asyncio.sleep(0.002)  # the clock of publish times has milliseconds
-        between = time.time_ns() // 1_000_000
+        between = await next_millisecond()
         ids += await producer.send_batch([b"3", b"4"])
         messages = await take(consumer, 5)
         consumer.ack(messages)

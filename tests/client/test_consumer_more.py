@@ -7,27 +7,18 @@ import pytest
 
 import magnetar
 from admin_http import Admin
+from client.receiving import TIMEOUT_S, take, values
+from compacting import compact
+from fakes.waiting import until
 from magnetar import KeyShared
 from magnetar_proto.hashes import range_slot
 from running_broker import RunningBroker
 
-TIMEOUT_S = 60.0
 HALF = 32767
 
 
 def new_topic(namespace: str = "public/default") -> str:
     return f"persistent://{namespace}/more-{uuid.uuid4().hex[:10]}"
-
-
-async def take(consumer: magnetar.Consumer, count: int) -> list[magnetar.Message]:
-    messages: list[magnetar.Message] = []
-    while len(messages) < count:
-        messages += await consumer.receive_batch(count - len(messages), TIMEOUT_S)
-    return messages
-
-
-def values(messages: list[magnetar.Message]) -> list[bytes]:
-    return [message.value for message in messages]
 
 
 async def test_a_loop_over_a_consumer(broker: RunningBroker) -> None:
@@ -110,11 +101,7 @@ async def test_compacted_topics_have_the_last_values(broker: RunningBroker) -> N
     async with magnetar.connect(broker.service_url) as client:
         producer = await client.producer(topic, batching=None)
         await producer.send_batch([magnetar.Outgoing(b"%d" % n, key=f"k{n % 2}") for n in range(8)])
-        admin, path = Admin(broker), f"{topic.replace('://', '/')}/compaction"
-        assert admin.put(path).status == 204
-        async with asyncio.timeout(TIMEOUT_S):
-            while admin.get(path).json["status"] != "SUCCESS":
-                await asyncio.sleep(0.01)
+        await asyncio.to_thread(compact, broker, topic)
         consumer = await client.subscribe(
             topic, "s", initial_position="earliest", read_compacted=True
         )
@@ -151,9 +138,7 @@ async def test_topics_of_a_pattern_come_and_go(broker: RunningBroker, watched: b
         consumer.ack(message)
         await producer.close()
         assert admin.delete(f"{second.replace('://', '/')}?force=true").status == 204
-        async with asyncio.timeout(TIMEOUT_S):
-            while consumer.topics != [first]:
-                await asyncio.sleep(0.01)
+        await until(lambda: consumer.topics == [first], "the deleted topic is left")
         await (await client.producer(first)).send(b"still there")
         assert (await consumer.receive(TIMEOUT_S)).value == b"still there"
         third = new_topic(namespace)
@@ -171,9 +156,7 @@ async def test_the_end_of_a_topic_is_noticed(broker: RunningBroker) -> None:
         assert not consumer.is_at_end
         consumer.ack(await consumer.receive(TIMEOUT_S))
         await consumer.flush()
-        async with asyncio.timeout(TIMEOUT_S):
-            while not consumer.is_at_end:
-                await asyncio.sleep(0.01)
+        await until(lambda: consumer.is_at_end, "the end of the topic is noticed")
         with pytest.raises(magnetar.TopicTerminated):
             await producer.send(b"x")
 

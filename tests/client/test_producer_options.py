@@ -2,38 +2,24 @@
 
 import asyncio
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
 import pulsar
 import pytest
 
 import magnetar
 from admin_http import Admin
+from client.receiving import TIMEOUT_S, take
+from fakes.waiting import until
 from magnetar.routing import partition_of
-from official import connect as official_client
 from running_broker import RunningBroker
 
-TIMEOUT_S = 60.0
 TIMEOUT_MS = int(TIMEOUT_S * 1000)
 MIB = 1024 * 1024
 
 
 def new_topic() -> str:
     return f"persistent://public/default/sent-{uuid.uuid4().hex[:10]}"
-
-
-@pytest.fixture
-def official(broker: RunningBroker) -> Iterator[pulsar.Client]:
-    client = official_client(broker.service_url)
-    yield client
-    client.close()
-
-
-async def take(consumer: magnetar.Consumer, count: int) -> list[magnetar.Message]:
-    messages: list[magnetar.Message] = []
-    while len(messages) < count:
-        messages += await consumer.receive_batch(count - len(messages), TIMEOUT_S)
-    return messages
 
 
 def partition(broker: RunningBroker, topic: str, count: int) -> None:
@@ -221,8 +207,7 @@ async def test_new_partitions_are_used(broker: RunningBroker) -> None:
         reader = await client.reader(topic)
         assert len(producer.partitions) == 1
         await asyncio.to_thread(grow, broker, topic, 3)
-        while len(producer.partitions) < 3:
-            await asyncio.sleep(0.01)
+        await until(lambda: len(producer.partitions) == 3, "the producer has the new partitions")
         await producer.send(b"x")
         message = await consumer.receive(TIMEOUT_S)
         assert message.topic == f"{topic}-partition-2"

@@ -14,26 +14,12 @@ import pytest
 from click.testing import CliRunner
 
 import magnetar
-from admin_command import Place, admin, answered, done
+from admin_command import TIMEOUT_S, Place, admin, answered, done, installed
 from magnetar.admin.commands import GROUPS
 from magnetar.admin.groups import letters
 from magnetar.cli import main
 from ports import free_ports
 from running_broker import RunningBroker
-
-TIMEOUT_S = 60
-
-
-def installed(*words: str, **environment: str) -> subprocess.CompletedProcess[str]:
-    """Run the installed command."""
-    return subprocess.run(
-        [str(Path(sys.executable).with_name("magnetar")), *words],
-        capture_output=True,
-        text=True,
-        env=os.environ | environment,
-        timeout=TIMEOUT_S,
-        check=False,
-    )
 
 
 def offline(*words: str, **environment: str) -> tuple[int, str]:
