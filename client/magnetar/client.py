@@ -3,7 +3,7 @@
 import asyncio
 import itertools
 import uuid
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
 from ssl import SSLContext
 from typing import Any, Protocol, TypeVar
@@ -121,10 +121,14 @@ class Client(Closing):
             names = await self.partitions(producer.topic)
             producer.add(await self._open_parts(names[len(producer.partitions) :], make))
 
+        producer.keeps_up(await self._discovery(look))
+
+    async def _discovery(self, look: Callable[[], Awaitable[None]]) -> TopicDiscovery:
+        """Looks from now on, until the client is closed at the latest."""
         discovery = TopicDiscovery(look, self._settings.discovery_s)
         await discovery.open()
-        producer.keeps_up(discovery)
         self._parts.add(discovery)
+        return discovery
 
     async def subscribe(
         self,
@@ -172,10 +176,7 @@ class Client(Closing):
             for base in bases:
                 await self._add_partitions(consumer, base, chosen)
 
-        discovery = TopicDiscovery(look, self._settings.discovery_s)
-        await discovery.open()
-        consumer.keeps_up(discovery)
-        self._parts.add(discovery)
+        consumer.keeps_up(await self._discovery(look))
         return consumer
 
     async def subscribe_matching(
@@ -215,11 +216,10 @@ class Client(Closing):
                 await self._add_partitions(consumer, topic, chosen)
             await consumer.remove(known - matching - moved)
 
-        discovery = TopicDiscovery(look, self._settings.discovery_s)
+        discovery = await self._discovery(look)
         watch = TopicWatch(self._pool, pattern, discovery.wake)
-        await discovery.open()
         consumer.keeps_up(discovery, watch)
-        self._parts.update((discovery, watch))
+        self._parts.add(watch)
         await Retry(self._settings).in_time(watch.open, f"watching {pattern}")
         discovery.wake()  # for what came before the watch
         return consumer

@@ -16,7 +16,7 @@ from magnetar_broker.server.origin import ON_ITS_OWN, Origin
 from magnetar_broker.server.pieces import write_pieces
 from magnetar_broker.server.stretches import Stretches
 from magnetar_broker.server.tls.contexts import Contexts
-from magnetar_broker.server.tls.port import TlsPort, certificate_of
+from magnetar_broker.server.tls.port import END_SECONDS, TlsPort, certificate_of
 from magnetar_broker.server.upstreams import Upstreams, UpstreamSocket
 from magnetar_broker.session.authorizing import handlers_of
 from magnetar_broker.session.relay import Upstream
@@ -28,8 +28,6 @@ WRITE_BUFFER = 1 << 20
 """Bytes buffered for a socket above which the client counts as slow."""
 CLOSE_SECONDS = 5.0
 """How long a client that is being disconnected may take to read its remaining output."""
-END_SECONDS = 1.0
-"""How long the stop of the broker waits for clients to end TLS."""
 RECEIVE_BYTES = 256 << 10
 """The most that one read takes from a socket."""
 JOIN_BELOW = 64 * 1024

@@ -16,6 +16,8 @@ NO_LIMIT_SECONDS = 86_400.0
 """asyncio needs some limit of a handshake; `Admission` has the one that counts."""
 SHUTDOWN_SECONDS = 5.0
 """How long a client may take to read the rest, and to end TLS from its side."""
+END_SECONDS = 1.0
+"""How long the stop of a process waits for the ends of TLS: for clients, and for other workers."""
 REASONS: Final = {
     **dict.fromkeys(
         ("HTTP_REQUEST", "HTTPS_PROXY_REQUEST", "WRONG_VERSION_NUMBER", "WRONG_SSL_VERSION"),

@@ -19,14 +19,11 @@ from magnetar_broker.server.pair import connected_pair
 from magnetar_broker.server.reception import unknown
 from magnetar_broker.server.stretches import Stretches
 from magnetar_broker.server.tls.contexts import Contexts
-from magnetar_broker.server.tls.port import TlsPort, certificate_of
+from magnetar_broker.server.tls.port import END_SECONDS, TlsPort, certificate_of
 from magnetar_broker.server.tls.pump import Pump
 from magnetar_broker.session.first_frame import FirstFrame, named_broker
 
 logger = logging.getLogger(__name__)
-
-END_SECONDS = 1.0
-"""How long the stop of a process waits for the other workers to answer, and clients to leave."""
 
 
 class Serve(Protocol):
