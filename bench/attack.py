@@ -104,7 +104,7 @@ class Attack:
         self._kept: list[asyncio.StreamWriter] = []
 
     async def connections(self) -> None:
-        """That say nothing, and are never closed from here."""
+        """Open connections that send nothing, and do not close them."""
         while True:
             for _ in range(CONNECTIONS_PER_SECOND // TURNS_PER_SECOND):
                 await self._open(self._port)
@@ -112,7 +112,7 @@ class Attack:
             await asyncio.sleep(1 / TURNS_PER_SECOND)
 
     async def half_frames(self) -> None:
-        """That are begun again when the broker ends them."""
+        """Send half of a frame; open another connection when the broker ends one."""
         await asyncio.gather(*(self._half_frames() for _ in range(HALF_FRAMES)))
 
     async def _half_frames(self) -> None:
@@ -127,7 +127,7 @@ class Attack:
             await asyncio.sleep(1 / TURNS_PER_SECOND)
 
     async def lookups(self) -> None:
-        """Whose answers nobody reads."""
+        """Send lookups, and read none of the answers."""
         number = LOOKUPS_PER_SECOND // TURNS_PER_SECOND
         flood = b"".join(
             encode(pb.CommandLookupTopic(topic=f"persistent://public/default/{n}", request_id=n))
@@ -147,7 +147,7 @@ class Attack:
             await asyncio.sleep(1 / TURNS_PER_SECOND)
 
     async def slow_http(self) -> None:
-        """Requests whose head never ends."""
+        """Send HTTP requests whose head never ends."""
         await asyncio.gather(*(self._slow_http() for _ in range(SLOW_HTTP)))
 
     async def _slow_http(self) -> None:

@@ -21,7 +21,7 @@ __all__ = ["Authentication", "Basic", "Certificate", "OAuth2", "Token"]
 
 
 class Authentication(ABC):
-    """One way to say who the client is; one object may serve several clients."""
+    """A way to authenticate; one object may serve several clients."""
 
     method: ClassVar[str]
     """`auth_method_name` on the wire."""

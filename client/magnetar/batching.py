@@ -238,9 +238,9 @@ class ChunkLimits:
     """How large a chunk may be."""
 
     max_message_size: int
-    """Of an entry with its metadata, as the broker says."""
+    """Of an entry with its metadata; the limit of the broker."""
     max_chunk_bytes: int | None = None
-    """Of the payload of a chunk, as the application says."""
+    """Of the payload of a chunk; the limit of the application. None if it sets none."""
 
 
 def _describe_single(message: bytes | Outgoing, metadata: pb.MessageMetadata) -> bytes:

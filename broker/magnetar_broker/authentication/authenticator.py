@@ -75,7 +75,7 @@ class Authenticator:
             own = await self._identify(method, Credentials(connect.auth_data, certificate))
             proof = await self._with_original(own, connect)
             original = proof.roles.original or original  # the one that counts, if it was proved
-        else:  # what a proxy says about its client does not count either
+        else:  # the role that a proxy names does not count without credentials of the proxy
             proof, original = Proof(Roles(self._anonymous(method)), method), ""
         if self.rules.checks_originals:
             self._check_original(proof.roles.own, original)
@@ -166,7 +166,7 @@ class Authenticator:
     # Both ---------------------------------------------------------------------------------
 
     async def _identify(self, method: str, credentials: Credentials) -> Identity:
-        """Who the first provider of a method that accepts the credentials says it is."""
+        """The identity that the first provider accepts, of those with this method."""
         refusals = []
         for provider in self._chains[method]:
             try:

@@ -1,4 +1,4 @@
-"""Values of settings that are the content of a file, or say where it is."""
+"""Values of settings that are the content of a file, or its path."""
 
 import base64
 import binascii

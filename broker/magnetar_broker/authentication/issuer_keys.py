@@ -1,4 +1,4 @@
-"""The keys of issuers of OpenID Connect, which are fetched where the issuer's document says."""
+"""The keys of issuers of OpenID Connect, fetched from the URL in the issuer's document."""
 
 import json
 from collections import OrderedDict

@@ -18,7 +18,7 @@ class RestError(Exception):
 
 
 def login_options(command: Callable[..., None]) -> Callable[..., None]:
-    """Give a command the options that say where the broker is, and how to log in there.
+    """Give a command the options for the address of the broker and for credentials.
 
     It gets them as `admin_url`, None if none is named, and `login`.
     """

@@ -2,7 +2,7 @@
 
 A client has no more than a few seconds until it is accepted, and until then it is one of a limited
 number.  Who comes beyond that number takes the place of the oldest: a flood of connections that
-say nothing, or too slowly, keeps nobody out who completes the handshake at once.
+send nothing, or too slowly, does not keep out clients that complete the handshake at once.
 """
 
 from collections import Counter

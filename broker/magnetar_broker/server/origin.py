@@ -64,7 +64,7 @@ class PassedClient:
 
     @property
     def origin(self) -> Origin:
-        """What the head says."""
+        """The origin in the head."""
         # From a process of this broker, over a socket that nobody else can open.
         fields: Any = marshal.loads(self._head[SIZE.size :])  # nosec B302
         address, is_upstream, certificate, roles = fields

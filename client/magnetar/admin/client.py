@@ -277,7 +277,7 @@ def _addresses(url: str) -> Iterator[str]:
 
 
 def _reason(answer: Answer, phrase: str) -> str:
-    """Why a request was refused, as the broker says it."""
+    """The reason for a refusal, in the words of the broker's answer."""
     with suppress(ValueError, TypeError):
         found = json.loads(answer.body)
         for member in ("reason", "message"):

@@ -46,9 +46,9 @@ $ curl -s -X DELETE http://localhost:8080/admin/v2/tenants/a%20b
 | 501 | something of Pulsar that is not here |
 | 503 | the broker is starting or stopping, or another process of it does not answer: retry |
 
-**Permissions.** The column *permission* says who may send a request where `authorizationEnabled` is
-set, and with which status others are refused. It is checked before anything else, so a refusal does
-not tell whether what is asked for exists:
+**Permissions.** The column *permission* is what a role needs to send a request where
+`authorizationEnabled` is set, and the status with which others are refused. It is checked before
+anything else, so a refusal does not tell whether what is asked for exists:
 
 | permission | who has it |
 |---|---|
