@@ -1,7 +1,6 @@
 """The broker: serves topics to sessions, and asks the directory of names which there are."""
 
 from itertools import count
-from typing import Literal
 
 from magnetar_broker.authentication.authenticator import Authenticator
 from magnetar_broker.authorization.access import Access
@@ -10,7 +9,7 @@ from magnetar_broker.base.periodic_jobs import PeriodicJobs
 from magnetar_broker.config import Settings
 from magnetar_broker.lifetime.orphans import present_segments, sweep_and_log
 from magnetar_broker.limits.admission import Admission
-from magnetar_broker.limits.held_bytes import HeldBytes
+from magnetar_broker.limits.held_bytes import HeldBytes, buffer_bytes
 from magnetar_broker.limits.reached import ClientLimit, ReachedLimits
 from magnetar_broker.limits.slow_readers import SlowReaders
 from magnetar_broker.maintenance import Maintenance
@@ -57,13 +56,13 @@ class Broker:
         self.lookups = LookupCounts(engine.clock)
         self.reached = ReachedLimits(engine.clock)
         self.receiving = HeldBytes(
-            _bytes_of(settings.magnetar_receive_buffer_size_in_mb),
+            buffer_bytes(settings.magnetar_receive_buffer_size_in_mb, AUTO_BUFFER_MB),
             self.reached,
             ClientLimit.RECEIVE_BUFFER,
             "magnetarReceiveBufferSizeInMB",
         )
         sending = HeldBytes(
-            _bytes_of(settings.magnetar_send_buffer_size_in_mb),
+            buffer_bytes(settings.magnetar_send_buffer_size_in_mb, AUTO_BUFFER_MB),
             self.reached,
             ClientLimit.SEND_BUFFER,
             "magnetarSendBufferSizeInMB",
@@ -136,7 +135,3 @@ class Broker:
     def disconnected(self) -> None:
         """A client's connection ended."""
         self.connections -= 1
-
-
-def _bytes_of(size_mb: int | Literal["auto"]) -> int:
-    return (AUTO_BUFFER_MB if size_mb == "auto" else size_mb) << 20

@@ -5,7 +5,7 @@ something for the longest are disconnected until the rest is within it: a client
 never the one that has waited for long.
 """
 
-from typing import Protocol
+from typing import Literal, Protocol
 
 from magnetar_broker.limits.reached import ClientLimit, ReachedLimits
 
@@ -52,3 +52,8 @@ class HeldBytes:
             self._reached.count(self._counted, self._setting, oldest.address)
             self.used -= self._holders.pop(oldest)
             oldest.give_up()
+
+
+def buffer_bytes(size_mb: int | Literal["auto"], unknown_mb: int) -> int:
+    """A setting of a buffer in bytes; `unknown_mb` where the machine's memory is not known."""
+    return (unknown_mb if size_mb == "auto" else size_mb) << 20

@@ -6,16 +6,13 @@ A command that is not in the table is refused.  Nothing is looked up, created or
 command before it is authorized, so refusals tell nothing about what exists.
 """
 
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
 from functools import cache, partial
 from typing import Any
 
-from magnetar_broker.authorization.access import Access, Opened
+from magnetar_broker.authorization.access import Access
 from magnetar_broker.authorization.rules import Need, Question
-from magnetar_broker.base.errors import BrokerError, NotAuthorized
-from magnetar_broker.dispatch.consumer import Consumer
-from magnetar_broker.publishing.producer import Producer
+from magnetar_broker.session.guard import close_producer, guard_of
 from magnetar_broker.session.handlers import HANDLERS
 from magnetar_broker.session.lookups import refuse_lookup, refuse_partitioned_metadata
 from magnetar_broker.session.schemas import refuse_get_or_create_schema, refuse_get_schema
@@ -116,7 +113,7 @@ NEEDS: Mapping[int, Needs] = {
 def _stop_producing(session: Session, command: pb.CommandProducer) -> None:
     held = session.publishing.producers.free(command.producer_id)
     if held is not None:
-        _close_producer(held, "")
+        close_producer(held, "")
 
 
 def _stop_consuming(session: Session, command: pb.CommandSubscribe) -> None:
@@ -174,7 +171,7 @@ def _authorized(kind: int, handler: Handler) -> Handler:
                 await _authorize(session, questions)
             else:
                 stop = partial(close, session, command)
-                with _guard_of(session).opening(command, questions, stop) as opening:
+                with guard_of(session).opening(command, questions, stop) as opening:
                     await _authorize(session, questions)
                     opening.check()
                     await _done(handler, session, command)
@@ -201,115 +198,3 @@ async def _authorize(session: Session, questions: list[Question]) -> None:
     if rules is not None and roles and rules.are_super_users(roles):
         return
     await session.broker.names.authorize(roles, questions)
-
-
-class Opening:
-    """A command that opens something and is not answered yet."""
-
-    def __init__(
-        self, command: object, questions: list[Question], stop: Callable[[], None]
-    ) -> None:
-        self.command = command
-        self.questions = questions
-        self._stop = stop
-        self._why: str | None = None
-
-    def close(self, why: str) -> None:
-        """Have it refused, for this reason."""
-        self._why = why
-        self._stop()
-
-    def check(self) -> None:
-        """Raise the refusal if it was closed."""
-        if self._why is not None:
-            raise NotAuthorized(self._why)
-
-    def end(self) -> None:
-        """It was answered: what it has opened since it was closed is closed now."""
-        if self._why is not None:
-            self._stop()
-
-
-class Guard:
-    """What one client has open, for `Access`."""
-
-    def __init__(self, session: Session) -> None:
-        self._session = session
-        self._opening: set[Opening] = set()
-
-    @property
-    def roles(self) -> tuple[str, ...]:
-        """Each of them must be allowed; empty if none was authenticated."""
-        roles = self._session.roles
-        return () if roles is None else roles.all
-
-    @contextmanager
-    def opening(
-        self, command: object, questions: list[Question], stop: Callable[[], None]
-    ) -> Iterator[Opening]:
-        """Within it, a command opens something; if it may not any more, it is refused."""
-        opening = Opening(command, questions, stop)
-        self._opening.add(opening)
-        try:
-            yield opening
-            opening.end()
-        except BrokerError:
-            opening.check()
-            raise
-        finally:
-            self._opening.discard(opening)
-
-    def check(self, command: object) -> None:
-        """Raise the refusal if what this command opens may not be opened any more."""
-        for opening in self._opening:
-            if opening.command is command:
-                opening.check()
-
-    def opened(self, namespace: str) -> Iterator[Opened]:
-        """What it has open, or is opening, in a namespace."""
-        session = self._session
-        for producer in session.publishing.producers.values():
-            if producer.topic.namespace_name == namespace:
-                question = Question(Need.PRODUCE, str(producer.topic))
-                yield Opened(question, partial(_close_producer, producer))
-        for consumer in session.consumers.values():
-            topic, name = consumer.subscription.topic_name, consumer.subscription.name
-            if topic.namespace_name == namespace:
-                question = Question(Need.CONSUME, str(topic), name)
-                yield Opened(question, partial(_close_consumer, consumer))
-        for number, watcher in session.watchers.items():
-            if watcher.namespace == namespace:
-                question = Question(Need.PRODUCE_OR_CONSUME, namespace)
-                yield Opened(question, partial(_close_watcher, session, number))
-        for opening in self._opening:
-            for question in opening.questions:
-                if question.namespace == namespace:
-                    yield Opened(question, opening.close)
-
-
-def _guard_of(session: Session) -> Guard:
-    """The guard of a session, which is checked again from now on."""
-    guard = session.guard
-    if not isinstance(guard, Guard):
-        guard = session.guard = Guard(session)
-    if not session.is_over:
-        session.broker.access.clients.add(guard)
-    return guard
-
-
-def _close_producer(producer: Producer, why: str) -> None:
-    """Its client opens it again, and is refused; one that waits for its turn is refused now."""
-    if producer.ready:
-        producer.disconnect()
-    else:
-        producer.turn(NotAuthorized(why))
-
-
-def _close_consumer(consumer: Consumer, why: str) -> None:
-    """Its client subscribes again, and is refused."""
-    consumer.disconnect()
-
-
-def _close_watcher(session: Session, number: int, why: str) -> None:
-    """Its client is sent nothing any more; it lists topics from time to time, and is refused."""
-    unwatch(session, number)

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from magnetar_broker.config import Settings
-from magnetar_broker.limits.held_bytes import HeldBytes, Holder
+from magnetar_broker.limits.held_bytes import HeldBytes, Holder, buffer_bytes
 from magnetar_broker.limits.reached import ClientLimit, ReachedLimits
 from magnetar_broker.limits.slow_readers import SlowReaders
 from magnetar_storage.world.runtime import Clock
@@ -65,13 +65,13 @@ class HttpGuard:
         self.limits = limits
         self.reached = reached
         self.bodies = HeldBytes(
-            _bytes_of(limits.receive_mb),
+            buffer_bytes(limits.receive_mb, AUTO_BUFFER_MB),
             reached,
             ClientLimit.HTTP_BUFFER,
             "magnetarReceiveBufferSizeInMB",
         )
         answers = HeldBytes(
-            _bytes_of(limits.send_mb),
+            buffer_bytes(limits.send_mb, AUTO_BUFFER_MB),
             reached,
             ClientLimit.SEND_BUFFER,
             "magnetarSendBufferSizeInMB",
@@ -137,7 +137,3 @@ class HttpGuard:
         self.leave(oldest)
         oldest.give_up()
         return True
-
-
-def _bytes_of(size_mb: int | Literal["auto"]) -> int:
-    return (AUTO_BUFFER_MB if size_mb == "auto" else size_mb) << 20
