@@ -6,6 +6,7 @@ RULES = "broker/magnetar_broker/authorization/rules.py"
 ACCESS = "broker/magnetar_broker/authorization/access.py"
 AUTHORIZER = "broker/magnetar_broker/names/authorizer.py"
 COMMANDS = "broker/magnetar_broker/session/authorizing.py"
+GUARD = "broker/magnetar_broker/session/guard.py"
 REQUESTS = "broker/magnetar_broker/server/admin/authorizing.py"
 OF_RULES = ("tests/broker/authorization/test_rules.py",)
 OF_COMMANDS = ("tests/broker/session/test_authorizing.py",)
@@ -149,14 +150,14 @@ AUTHORIZATION_FAULTS: tuple[Fault, ...] = (
         OF_COMMANDS,
     ),
     Fault(
-        COMMANDS,
+        GUARD,
         "what is being opened outlives a revocation",
         "        for opening in self._opening:\n            for question in opening.questions:\n",
         "        for opening in self._opening:\n            for question in ():\n",
         OF_COMMANDS,
     ),
     Fault(
-        COMMANDS,
+        GUARD,
         "watched lists of topics outlive a revocation",
         "        for number, watcher in session.watchers.items():\n",
         "        for number, watcher in dict(()).items():\n",
