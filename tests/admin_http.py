@@ -6,6 +6,10 @@ from http.client import HTTPMessage
 from typing import Any, NamedTuple, Protocol
 from urllib.parse import urlsplit
 
+from magnetar_broker.server.admin.routes import ROUTES
+from magnetar_broker.server.http.table import NoRoute
+from running_broker import RunningBroker
+
 TIMEOUT_SECONDS = 60.0
 
 
@@ -63,6 +67,8 @@ class Admin:
             whole = path if path.startswith("/") else f"/admin/v2/{path}"
             connection.request(method, whole, body, headers)
             answer = connection.getresponse()
+            if isinstance(self._broker, RunningBroker):
+                _check_described(method, whole, answer.status)
             return Answer(answer.status, answer.read(), answer.headers)
         finally:
             connection.close()
@@ -72,3 +78,14 @@ class Admin:
         tenant = {"adminRoles": [], "allowedClusters": ["standalone"]}
         assert self.put(f"tenants/{name.split('/', maxsplit=1)[0]}", tenant).status in (204, 409)
         assert self.put(f"namespaces/{name}", body).status == 204
+
+
+def _check_described(method: str, target: str, status: int) -> None:
+    """A success is one that the table of routes has, from which the descriptions are made."""
+    try:
+        route, _ = ROUTES.find(method, urlsplit(target).path)
+    except NoRoute:
+        assert status >= 400, f"{method} {target} has no route and was answered with {status}"
+        return
+    described = route.succeeds_with
+    assert status >= 300 or status in described, f"{method} {target}: {status}, not {described}"

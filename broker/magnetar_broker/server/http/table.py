@@ -33,7 +33,7 @@ class Route(NamedTuple, Generic[Handler]):
     body: Body | None = None
     """What the handler reads from the body; None if it reads none."""
     success: tuple[int, ...] = ()
-    """The statuses of success; empty for 200 of a GET and 204 of others."""
+    """The statuses of success; empty for 200 of what only reads and 204 of others."""
     refused: int = 0
     """The status without permission; 0 for that of `permission`."""
     reads: bool = False
@@ -61,7 +61,7 @@ class Route(NamedTuple, Generic[Handler]):
     @property
     def succeeds_with(self) -> tuple[int, ...]:
         """The statuses of success."""
-        return self.success or (200 if self.method == "GET" else 204,)
+        return self.success or (200 if self.method == "GET" or self.reads else 204,)
 
 
 class NoRoute(Exception):
