@@ -1,10 +1,17 @@
 """The pace of long work: short pieces with pauses, and a limit of bytes per second."""
 
+from collections.abc import Awaitable, Callable
+
 from magnetar_storage.world.runtime import Clock, Promise, settling
 
 IDLE_MS = 1
 """The pause after each piece of work.  Threads that return from the disk need the interpreter lock,
 and get it at once only while the event loop is idle."""
+LEAST_SECONDS, MOST_SECONDS = 0.001, 0.005
+"""How long a slice of work is: more than the least only where pauses are long."""
+
+Pause = Callable[[], Awaitable[None]]
+"""Leaves the event loop to others for a while."""
 
 
 class Pace:
@@ -37,3 +44,34 @@ class Pace:
         waiting, self._waiting = self._waiting, None
         if waiting is not None:
             settling(waiting)(None)
+
+
+class Slices:
+    """Work in slices, with a pause after each, that ends in time on a busy loop too.
+
+    There are no more pauses than slices of `LEAST_SECONDS`.  When all pauses together have lasted
+    longer than the work, slices are longer, up to `MOST_SECONDS`.  So while a pause lasts no longer
+    than that, all pauses together last no longer than the work, but for one of them.
+    """
+
+    def __init__(self, pause: Pause, timer: Callable[[], float]) -> None:
+        """Begin; `timer` answers seconds, fractions included."""
+        self._pause = pause
+        self._timer = timer
+        self._began = timer()
+        self._ahead = 0.0
+        """By how much the pauses have lasted longer than the slices."""
+
+    async def after(self) -> bool:
+        """Call after every piece of work, which is shorter than a slice.
+
+        Makes a pause where a slice ends, and answers whether it did.
+        """
+        now = self._timer()
+        worked = now - self._began
+        if worked < LEAST_SECONDS or worked < min(self._ahead, MOST_SECONDS):
+            return False
+        await self._pause()
+        self._began = self._timer()
+        self._ahead += self._began - now - worked
+        return True

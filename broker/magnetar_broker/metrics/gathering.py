@@ -59,14 +59,15 @@ what happens to a connection or another topic."""
 FULL = (Blocker.UNACKED_SUBSCRIPTION, Blocker.UNACKED_BROKER)
 SAME, COMPARED, GATHERED = 1, 10, 20
 """What looking at a topic costs, and for each subscription: in units of about a microsecond."""
-PAUSE_AFTER = 900
-"""Such units after which the loop is left to others."""
+PIECE = 100
+"""Such units after which the loop may be left to others."""
 SERIES_OF_TOPIC, SERIES_OF_SUBSCRIPTION, SERIES_OF_PRODUCER, SERIES_OF_CONSUMER = 30, 24, 3, 7
 """How many series the page has for each, about."""
 NOTHING: Totals = (0, 0, 0, 0)
 NO_READS = (0.0, 0.0)
 
-Pause = Callable[[], Awaitable[None]]
+After = Callable[[], Awaitable[object]]
+"""Is called after every piece of work, and leaves the loop to others where it has to be."""
 State = tuple[Blocker | None, int, int]
 States = tuple[State, ...]
 NO_STATE: State = (None, 0, 0)
@@ -136,21 +137,24 @@ class _Seen:
 class Gatherer:
     """Gathers figures; one at a time."""
 
-    def __init__(self, broker: Broker, pause: Pause | None = None) -> None:
-        """`pause` leaves the loop to others for a while; without it a timer does."""
+    def __init__(self, broker: Broker) -> None:
         self._broker = broker
-        self._pause = pause or Pace(broker.engine.clock, 0).after
         self._other_totals: dict[str, Totals] = {}
 
     async def gather(
-        self, service_url: str, is_wanted: Callable[[], bool] = lambda: True
+        self,
+        service_url: str,
+        is_wanted: Callable[[], bool] = lambda: True,
+        after: After | None = None,
     ) -> Figures:
         """Take the figures.  The loop is left to others in between, so topics differ slightly in
         time.
 
         `service_url` is the address that the broker advertises.  Topics that were not looked at
-        are left out once `is_wanted` answers False.
+        are left out once `is_wanted` answers False.  Without `after` there is a pause of a
+        millisecond after every piece of work.
         """
+        after = after or Pace(self._broker.engine.clock, 0).after
         broker, settings = self._broker, self._broker.settings
         choice = _Choice(settings)
         shown: list[TopicFigures] = []
@@ -169,9 +173,9 @@ class Gatherer:
                 seen = await self._look_at(topic, series, detail, before)
                 used += GATHERED * (1 + len(topic.subscriptions))
             (shown if detail.alone or not choice.by_topic else others).append(seen.figures)
-            if used >= PAUSE_AFTER:
+            if used >= PIECE:
                 used = 0
-                await self._pause()
+                await after()
                 if not is_wanted():
                     break
         else:  # Before the end it is not known which namespaces have other topics.

@@ -38,7 +38,7 @@ class BrokerPage:
         self._tls = tls
         self._broker = broker
         self._turns = Turns()
-        self._gatherer = Gatherer(broker, self._turns.pause)
+        self._gatherer = Gatherer(broker)
         self._advertised = advertised
         self._journal = journal
         self._loop = loop
@@ -46,13 +46,13 @@ class BrokerPage:
 
     async def make(self, is_wanted: Wanted) -> Page | None:
         """A page; None once it is not wanted."""
-        figures = await self._gatherer.gather(self._advertised.service_url, is_wanted)
+        slices = self._turns.slices()
+        figures = await self._gatherer.gather(self._advertised.service_url, is_wanted, slices.after)
         journal, loop = self._journal.figures(), self._loop.figures()
         parts, process, tls = await asyncio.to_thread(
             _begin, figures, journal, loop, self._is_joined, self._tls()
         )
-        clock = self._broker.engine.clock
-        page = [process, tls, *await gradually(parts, clock, is_wanted, self._turns.pause)]
+        page = [process, tls, *await gradually(parts, is_wanted, slices)]
         return page if is_wanted() else None
 
 

@@ -81,5 +81,5 @@ class JoinedPage:
         )
         joined = join({**answered, name_of(None): own})
         known = of_workers(self._cluster, len(answered), self._workers)
-        page = [known, *await gradually(joined, self._clock, is_wanted, self._turns.pause)]
+        page = [known, *await gradually(joined, is_wanted, self._turns.slices())]
         return page if is_wanted() else None

@@ -11,7 +11,7 @@ from magnetar_storage.errors import StorageError
 from magnetar_storage.world.runtime import Clock
 
 NEXT, DROP = "metrics.next", "metrics.drop"
-PIECE_BYTES = 64 * 1024
+PIECE_BYTES = 256 * 1024
 SIGN_SECONDS = 1.0
 """How often a worker that is making its page answers, so that it is known to be alive."""
 SILENCE_SECONDS = 3.0

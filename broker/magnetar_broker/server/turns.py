@@ -1,7 +1,10 @@
 """Short pauses of long work on the event loop, in which others have their turn."""
 
 import asyncio
+import time
 from concurrent.futures import ThreadPoolExecutor
+
+from magnetar_broker.base.pace import Slices
 
 
 class Turns:
@@ -14,6 +17,10 @@ class Turns:
 
     def __init__(self) -> None:
         self._thread = ThreadPoolExecutor(1, "turns")
+
+    def slices(self) -> Slices:
+        """Long work that begins now."""
+        return Slices(self.pause, time.perf_counter)
 
     async def pause(self) -> None:
         """Leave the loop and the interpreter lock to others."""

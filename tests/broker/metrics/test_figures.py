@@ -16,7 +16,7 @@ from magnetar_broker.dispatch.consumer import Backlog, Consumer, SubscribeReques
 from magnetar_broker.metrics.figures import Figures, Quotas, age_seconds
 from magnetar_broker.metrics.gathering import (
     GATHERED,
-    PAUSE_AFTER,
+    PIECE,
     SERIES_OF_SUBSCRIPTION,
     SERIES_OF_TOPIC,
     Gatherer,
@@ -192,21 +192,21 @@ def test_a_backlog_that_cannot_be_read_spoils_only_the_sums_it_is_part_of(
 
 def test_counting_much_yields_to_other_work() -> None:
     world = World()
-    for number in range(PAUSE_AFTER // GATHERED):
+    for number in range(PIECE // GATHERED):
         world.topic(f"persistent://public/default/t{number}")
     outcome = start(world.gatherer.gather(SERVICE_URL))
     world.clock.pump()
     assert not outcome.done()
     world.clock.advance(0.01)
     assert outcome.done()
-    assert len(outcome.result().topics) == PAUSE_AFTER // GATHERED
+    assert len(outcome.result().topics) == PIECE // GATHERED
 
 
 def test_no_more_topics_are_counted_once_the_figures_are_not_wanted() -> None:
     world = World()
-    for number in range(2 * PAUSE_AFTER // GATHERED):
+    for number in range(2 * PIECE // GATHERED):
         world.topic(f"persistent://public/default/t{number}")
-    assert len(world.figures(lambda: False).topics) == PAUSE_AFTER // GATHERED
+    assert len(world.figures(lambda: False).topics) == PIECE // GATHERED
 
 
 def test_namespaces_only_when_the_settings_enable_them() -> None:
@@ -342,7 +342,7 @@ def test_topics_beyond_the_limit_are_added_up() -> None:
 
 def test_a_scrape_that_is_given_up_takes_nothing_from_the_totals_of_others() -> None:
     world = World(magnetar_max_metric_series=1, bootstrap_namespaces=("public/last",))
-    number = PAUSE_AFTER // GATHERED + 1  # so that there is a pause before the end
+    number = PIECE // GATHERED + 1  # so that there is a pause before the end
     first = [world.topic(f"persistent://public/default/t{n}") for n in range(number)]
     last = world.topic("persistent://public/last/t")
     for topic in (*first, last):

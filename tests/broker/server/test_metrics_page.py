@@ -1,19 +1,16 @@
 """Scrapes: at a pace that leaves the loop to others, shared, and not for clients that have left."""
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Iterator
 
 import pytest
 
-from fakes.world import ManualClock, start
+from magnetar_broker.base.pace import LEAST_SECONDS, Slices
 from magnetar_broker.config import Settings
 from magnetar_broker.metrics.journal import JournalStats
 from magnetar_broker.metrics.loop import LoopStats
 from magnetar_broker.names.ownership import SoleOwner
 from magnetar_broker.server.admin.metrics_page import (
-    LARGE_PART,
-    LEAST_PARTS,
-    MOST_PARTS,
     MetricsPage,
     gradually,
 )
@@ -26,7 +23,7 @@ from magnetar_storage.log.engine import Engine
 from magnetar_storage.memory.memory_metadata import MemoryMetadata
 from magnetar_storage.memory.memory_store import MemoryStore
 
-PARTS = [b"x" * LARGE_PART, b"", b"small"] * 300
+PARTS = [b"large" * 1000, b"", b"small"] * 20
 
 
 def request(is_given_up: Callable[[], bool] = lambda: False) -> Request:
@@ -46,30 +43,38 @@ async def page() -> AsyncIterator[MetricsPage]:
     await broker.close()
 
 
-@pytest.mark.parametrize(
-    ("pause_ms", "most"), [(1, 600 // LEAST_PARTS), (4, 152), (50, 600 // MOST_PARTS + 2)]
-)
-def test_the_longer_a_pause_takes_the_fewer_there_are(pause_ms: int, most: int) -> None:
-    clock = ManualClock()
-    page = start(gradually(iter(PARTS), clock, lambda: True))
-    pauses = 0
-    while not page.done():
-        clock.set_forward(pause_ms - 1)
-        clock.advance(0.001)
-        pauses += 1
-    assert page.result() == PARTS
-    assert most - 5 < pauses <= most + 1
+class Turns:
+    """A time that passes with every part of a page and every pause."""
+
+    def __init__(self) -> None:
+        self.pauses = 0
+        self._now = 0.0
+
+    def parts(self) -> Iterator[bytes]:
+        for part in PARTS:
+            self._now += LEAST_SECONDS / 2
+            yield part
+
+    async def pause(self) -> None:
+        self.pauses += 1
+        self._now += LEAST_SECONDS
+
+    def slices(self) -> Slices:
+        return Slices(self.pause, lambda: self._now)
 
 
-def test_no_more_parts_are_made_once_the_page_is_not_wanted() -> None:
-    clock, clients = ManualClock(), [1]
-    left = iter(PARTS)
-    page = start(gradually(left, clock, lambda: bool(clients)))
-    clock.advance(0.001)
-    assert not page.done()
-    clients.clear()
-    clock.advance(1)
-    assert len(page.result()) < 10 < len(list(left))
+async def test_a_page_is_made_in_slices() -> None:
+    turns = Turns()
+    assert await gradually(turns.parts(), lambda: True, turns.slices()) == PARTS
+    assert len(PARTS) / 4 < turns.pauses <= len(PARTS) / 2
+
+
+async def test_no_more_parts_are_made_once_the_page_is_not_wanted() -> None:
+    turns, wanted = Turns(), [True, False]
+    left = turns.parts()
+    made = await gradually(left, lambda: wanted.pop(0), turns.slices())
+    assert turns.pauses == 2
+    assert [*made, *left] == PARTS
 
 
 async def test_scrapes_that_wait_share_the_next_page(page: MetricsPage) -> None:

@@ -4,19 +4,12 @@ import asyncio
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 
-from magnetar_broker.base.pace import Pace
+from magnetar_broker.base.pace import Slices
 from magnetar_broker.server.http.messages import Request
-from magnetar_storage.world.runtime import Clock
-
-LARGE_PART = 4096
-"""Bytes of a part of the page after which the loop is left to others."""
-LEAST_PARTS, MOST_PARTS = 2, 6
-"""Of such parts between two pauses: some 0.3 milliseconds each."""
 
 Page = Sequence[bytes]
 """In parts, which are never joined."""
 Wanted = Callable[[], bool]
-Pause = Callable[[], Awaitable[None]]
 Make = Callable[[Wanted], Awaitable[Page | None]]
 """Makes a page with figures from after the call; None once it is not wanted."""
 
@@ -53,24 +46,11 @@ class MetricsPage:
         return scrape.page
 
 
-async def gradually(
-    parts: Iterator[bytes], clock: Clock, is_wanted: Wanted, pause: Pause | None = None
-) -> list[bytes]:
-    """All parts, made with pauses in which the loop is left to others; fewer if not wanted.
-
-    `pause` makes one; without it a timer does.
-    Where the loop is busy each pause is long; then there are fewer, so that a scrape ends in time.
-    """
-    made, left = list[bytes](), LEAST_PARTS
-    pause = pause or Pace(clock, 0).after
+async def gradually(parts: Iterator[bytes], is_wanted: Wanted, slices: Slices) -> list[bytes]:
+    """All parts, made in slices of the loop's time; fewer if not wanted."""
+    made = list[bytes]()
     for part in parts:
         made.append(part)
-        if len(part) >= LARGE_PART or not part:
-            left -= 1
-        if left == 0:
-            if not is_wanted():
-                break
-            began_ms = clock.now_ms()
-            await pause()
-            left = max(LEAST_PARTS, min(clock.now_ms() - began_ms, MOST_PARTS))
+        if await slices.after() and not is_wanted():
+            break
     return made
