@@ -13,6 +13,20 @@ HEALTH_TESTS = ("tests/broker/server/test_health_of_workers.py",)
 
 PAGE_FAULTS = (
     Fault(
+        "broker/magnetar_broker/base/pace.py",
+        "a scrape makes as many pauses on a busy loop as on an idle one",
+        "if worked < LEAST_SECONDS or worked < min(self._ahead, MOST_SECONDS):",
+        "if worked < LEAST_SECONDS:",
+        ("tests/broker/base/test_pace.py",),
+    ),
+    Fault(
+        "broker/magnetar_broker/base/pace.py",
+        "where pauses are long, a scrape is one piece",
+        "if worked < LEAST_SECONDS or worked < min(self._ahead, MOST_SECONDS):",
+        "if worked < LEAST_SECONDS or worked < self._ahead:",
+        ("tests/broker/base/test_pace.py",),
+    ),
+    Fault(
         GATHERING,
         "the page has no limits of backlogs",
         "        _quotas_of(topic),\n",

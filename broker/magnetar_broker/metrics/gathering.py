@@ -47,7 +47,7 @@ from magnetar_storage.log.log_record import LogRecord
 
 logger = logging.getLogger(__name__)
 
-QUIET = (
+QUIET: tuple[Blocker | None, ...] = (
     Blocker.CAUGHT_UP,
     Blocker.NO_CONSUMER,
     Blocker.NO_PERMITS,
@@ -274,10 +274,8 @@ def _states_of(topic: AnyTopic) -> States:
     """Why each subscription delivers nothing, up to where it has read, and what is in replay."""
     if not isinstance(topic, Topic):
         return (NO_STATE,) * len(topic.subscriptions)
-    return tuple(
-        (dispatcher.blocker(), dispatcher.read_offset, dispatcher.in_replay)
-        for dispatcher in (one.dispatcher for one in topic.subscriptions.values())
-    )
+    dispatchers = [one.dispatcher for one in topic.subscriptions.by_name.values()]
+    return tuple([(one.blocker(), one.read_offset, one.in_replay) for one in dispatchers])
 
 
 def _waiting_of(topic: AnyTopic, states: States) -> States | None:
@@ -286,11 +284,15 @@ def _waiting_of(topic: AnyTopic, states: States) -> States | None:
         return ()
     if topic.delays.waiting or topic.compactions is not None:
         return None
-    return () if all(reason in QUIET for reason, _, _ in states) else states
+    for reason, _, _ in states:
+        if reason not in QUIET:
+            return states
+    return ()
 
 
 async def _topic(topic: AnyTopic, detail: Detail, states: States) -> TopicFigures:
-    present: list[Subscription | NonPersistentSubscription] = [*topic.subscriptions.values()]
+    present: list[Subscription | NonPersistentSubscription]
+    present = [*topic.subscriptions.by_name.values()]
     subscriptions = tuple(
         [
             await _subscription(topic.name, one, state, detail)

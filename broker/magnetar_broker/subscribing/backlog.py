@@ -44,9 +44,10 @@ class BacklogCounter:
         first, end = self._bounds()
         if first >= end:
             return NOTHING
-        size = sum(share.size for share in self._shares(first, end))
         if self._cursor.is_plain and not delayed:  # as most are
-            return Backlog(await self._backlog.sum([(first, end, 0)]), end - first, size)
+            messages = await self._backlog.whole(first, end)
+            return Backlog(messages, end - first, self._size_of_whole(first, end))
+        size = sum([share.size for share in self._shares(first, end)])
         acked = self._cursor.acked
         entries = end - first - acked.count(first, end)
         messages = await self._backlog.sum(list(_missing(acked, first, end)))
@@ -152,6 +153,14 @@ class BacklogCounter:
                 low = middle + 1
         return low
 
+    def _size_of_whole(self, first: int, end: int) -> int:
+        """Bytes of all entries between these bounds."""
+        log = self._log
+        segments = log.segments
+        if len(segments) == 1 and segments[0].entries is None:
+            return log.size_of(segments[0]) * (end - first) // max(end - log.first_offset, 1)
+        return sum([share.size for share in self._shares(first, end)])
+
     def _shares(self, first: int, end: int) -> "Iterator[Share]":
         """What is not acknowledged between these bounds, segment by segment."""
         log, base = self._log, self._log.first_offset
@@ -204,6 +213,12 @@ class ChunkCounts:
             self._known[start] = bits, messages
             total += messages
         return total
+
+    async def whole(self, start: int, stop: int) -> int:
+        """The messages of all entries from `start` to before `stop`."""
+        if self._known:
+            self._known = {}
+        return await self.between(start, stop)
 
     async def _in_chunk(self, start: int, bits: int) -> int:
         low, high = start + (bits & -bits).bit_length() - 1, start + bits.bit_length()
