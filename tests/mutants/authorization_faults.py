@@ -186,6 +186,13 @@ AUTHORIZATION_FAULTS: tuple[Fault, ...] = (
         OF_REQUESTS,
     ),
     Fault(
+        REQUESTS,
+        "requests for all subscriptions do not look at their roles",
+        "        await _authorize(site, request, questions, refused)\n",
+        "        pass\n",
+        OF_REQUESTS,
+    ),
+    Fault(
         RULES,
         "a text in place of the roles of a subscription has parts of it as roles",
         "    if not isinstance(value, list | tuple):\n",

@@ -110,7 +110,7 @@ class Web:
             self.root("PUT", f"tenants/{tenant}", body)
             self.root("POST", f"tenants/{tenant}", body)
         space = f"namespaces/{NAMESPACE}"
-        self.root("PUT", space, {})
+        self.root("PUT", space, {"bundles": {"numBundles": 1}})
         for role, action in (("producer", "produce"), ("consumer", "consume"),
                              ("subscriber", "consume"), ("proxy", "consume")):  # fmt: skip
             self.root("POST", f"{space}/permissions/{role}", [action])
@@ -229,6 +229,36 @@ def test_a_request_that_names_topics_of_others_is_refused_as_a_whole(
         path = f"/admin/v2/persistent/{NAMESPACE}/{topic}"
         assert web.ask("admin", "PUT", path)[0] == 403
         assert web.ask("admin", "GET", f"{path}/stats")[0] == 401
+
+
+def test_all_subscriptions_are_for_who_may_use_each_of_them(
+    make_broker: Any, settings: dict[str, str]
+) -> None:
+    web = Web(make_broker(**settings))
+    web.set_up()
+    topic, space = TOPIC.replace("://", "/"), f"namespaces/{NAMESPACE}"
+    web.root("PUT", f"{topic}/subscription/consumer-own", "latest")
+    paths = (
+        f"/admin/v2/{topic}/all_subscription/expireMessages/1",
+        f"/admin/v2/{space}/clearBacklog",
+        f"/admin/v2/{space}/0x00000000_0xffffffff/clearBacklog",
+    )
+
+    def statuses(role: str) -> list[int]:
+        answers = [web.ask(role, "POST", path) for path in paths]
+        refusals = [text for status, text in answers if status in REFUSALS]
+        assert all(b"may not use subscription sub of" in text for text in refusals)
+        return [status for status, _ in answers]
+
+    refused, done = [401, 403, 403], [409, 204, 204]
+    assert statuses("consumer") == refused
+    for role in ("subscriber", "admin", "root"):
+        assert statuses(role) == done
+    web.root("DELETE", f"{space}/permissions/sub/subscriber")
+    assert web.root("POST", f"{space}/subscriptionAuthMode", "Prefix") == 204
+    assert statuses("consumer") == refused
+    web.root("DELETE", f"{topic}/subscription/sub")
+    assert statuses("consumer") == done
 
 
 def test_refusals_over_http_do_not_tell_what_exists(

@@ -6,7 +6,7 @@ A handler runs only for who has it.  Whether what a request names exists is look
 so refusals tell nothing about that.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from magnetar_broker.authorization.rules import Need, Question
 from magnetar_broker.base.errors import NotAuthorized
@@ -44,6 +44,18 @@ async def authorize_topic(site: Site, request: Request, need: Need, topic: Topic
     """As `authorize`, for a topic that a handler has found by the request."""
     if site.directory.authorizer.rules is not None:
         await _authorize(site, request, [Question(need, str(topic))], 401)
+
+
+async def authorize_subscriptions(
+    site: Site, request: Request, where: str, names: Iterable[str], refused: int
+) -> None:
+    """As `authorize`, for subscriptions of a topic or a namespace that a handler has found.
+
+    One that the roles may not use is named in the refusal.
+    """
+    if site.directory.authorizer.rules is not None:
+        questions = [Question(Need.CONSUME, where, name) for name in sorted(set(names))]
+        await _authorize(site, request, questions, refused)
 
 
 async def _authorize(site: Site, request: Request, questions: list[Question], refused: int) -> None:

@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 
 from magnetar_broker.names.directory import Directory
+from magnetar_broker.server.admin.authorizing import authorize_subscriptions
 from magnetar_broker.server.admin.bundles import refusing_bundle
 from magnetar_broker.server.admin.operations import subscriptions
 from magnetar_broker.server.admin.operations.messages import skip_everything
@@ -21,10 +22,18 @@ from magnetar_broker.server.http.messages import Request, Response
 from magnetar_broker.server.http.table import Route
 from magnetar_proto.names import TopicName
 
+REFUSED = 403
+"""The status of requests that lack a permission."""
+
 
 async def clear(site: Site, request: Request) -> Response:
-    """Skip every message, for all subscriptions or those of one name."""
+    """Skip every message, for all subscriptions or those of one name.
+
+    None of them if any is for other roles only.
+    """
     found = await _subscriptions(site, request)
+    names = [name for _, name, _ in found]
+    await authorize_subscriptions(site, request, namespace_of(request), names, REFUSED)
     if not found and "subscription" in request.parameters:
         (name,) = parts_of(request, "subscription")
         namespace = namespace_of(request)
@@ -77,14 +86,11 @@ async def _topics(directory: Directory, request: Request) -> list[TopicName]:
 
 def routes() -> Iterator[Route[Handler]]:
     """The routes that this module answers."""
-    for path in (
-        f"/admin/v2/namespaces/{NAMESPACE}",
-        f"/admin/v2/namespaces/{NAMESPACE}/{{bundle}}",
-    ):
-        yield Route("POST", f"{path}/clearBacklog", CONSUME, OWNER, clear, refused=403)
-        yield Route(
-            "POST", f"{path}/clearBacklog/{{subscription}}", CONSUME, OWNER, clear, refused=403
-        )
-        yield Route(
-            "POST", f"{path}/unsubscribe/{{subscription}}", CONSUME, OWNER, unsubscribe, refused=403
-        )
+    namespace = f"/admin/v2/namespaces/{NAMESPACE}"
+    for path in (namespace, f"{namespace}/{{bundle}}"):
+        for method, handler in (
+            ("clearBacklog", clear),
+            ("clearBacklog/{subscription}", clear),
+            ("unsubscribe/{subscription}", unsubscribe),
+        ):
+            yield Route("POST", f"{path}/{method}", CONSUME, OWNER, handler, refused=REFUSED)

@@ -5,6 +5,7 @@ A 204 means that the change is on disk and that connected consumers follow it.
 
 from collections.abc import Iterator
 
+from magnetar_broker.server.admin.authorizing import authorize_subscriptions
 from magnetar_broker.server.admin.operations import messages as operations
 from magnetar_broker.server.admin.operations.loading import load, require_subscription
 from magnetar_broker.server.admin.positions import POSITION, place_of
@@ -103,7 +104,10 @@ async def expire(site: Site, request: Request) -> Response:
 
 
 async def expire_for_all(site: Site, request: Request) -> Response:
-    """Skip the messages of all subscriptions that are older than a number of seconds."""
+    """Skip the messages of all subscriptions that are older than a number of seconds.
+
+    Of none of them if any is for other roles only.
+    """
     return await _expire(site, request, None)
 
 
@@ -111,6 +115,8 @@ async def _expire(site: Site, request: Request, subscription: str | None) -> Res
     seconds = _count(request, "seconds")
     topics, ask = await topics_with_messages(site, request), site.owners.ask
     found = [await ask(operations.expirable, topic, subscription) for topic in topics]
+    names = [name for of_topic in found for name, _ in of_topic]
+    await authorize_subscriptions(site, request, str(topic_of(request)), names, 401)
     behind = [is_behind for of_topic in found for _, is_behind in of_topic]
     if behind and not any(behind):
         raise Refused(409, "nothing to expire: every message is acknowledged")
