@@ -40,6 +40,27 @@ LIMIT_FAULTS: tuple[Fault, ...] = (
     ),
     Fault(
         ADMISSION,
+        "one IPv6 network has as many half-open connections as addresses",
+        "        host = network_of(host)\n",
+        "",
+        PURE,
+    ),
+    Fault(
+        "broker/magnetar_broker/limits/topic_limits.py",
+        "one IPv6 network has as many consumers as addresses",
+        "        hosts = [network_of(host_of(one.connection.address)) for one in present]\n",
+        "        hosts = [host_of(one.connection.address) for one in present]\n",
+        ("tests/broker/limits/test_limits_of.py",),
+    ),
+    Fault(
+        GUARD,
+        "one IPv6 network has as many HTTP connections as addresses",
+        "        host = network_of(host)\n",
+        "",
+        ("tests/broker/server/test_http_connection.py",),
+    ),
+    Fault(
+        ADMISSION,
         "one address takes the places of others",
         "most = max(self._half_open_from, key=lambda host: len(self._half_open_from[host]))",
         "most = min(self._half_open_from, key=lambda host: len(self._half_open_from[host]))",

@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import Callable
 
 from magnetar_broker.base.errors import NotAllowed
+from magnetar_broker.base.networks import network_of
 from magnetar_broker.config import Settings
 from magnetar_broker.limits.reached import ClientLimit, ReachedLimits
 from magnetar_storage.world.runtime import Clock, Timer
@@ -37,10 +38,11 @@ class Admission:
         return len(self._half_open)
 
     def enter(self, host: str, end: Callable[[], None]) -> "Place":
-        """A client has connected; `end` disconnects it at once, for the sake of others or of time.
+        """A client at `host` has connected; `end` disconnects it at once, for the sake of others or of time.
 
         Call this before anything is read from the client, a TLS handshake included.
         """
+        host = network_of(host)
         settings = self._settings()
         limit = settings.magnetar_max_unauthenticated_connections_per_ip
         own = self._half_open_from.get(host, {})
@@ -60,7 +62,7 @@ class Admission:
         return place
 
     def refusal(self, host: str) -> NotAllowed | None:
-        """Why one more connection from this address cannot be accepted; None if it can."""
+        """Why one more connection from the host of a place cannot be accepted; None if it can."""
         settings = self._settings()
         limit = settings.broker_max_connections
         if 0 < limit <= self.accepted:
@@ -114,6 +116,7 @@ class Place:
 
     def __init__(self, admission: Admission, host: str, end: Callable[[], None]) -> None:
         self.host = host
+        """The client's address, or its network (`network_of`)."""
         self._admission = admission
         self._end = end
         self._timer: Timer | None = None

@@ -6,6 +6,7 @@ from typing import Any
 
 from magnetar_broker.base.connection import host_of
 from magnetar_broker.base.errors import ConsumerBusy, NotAllowed
+from magnetar_broker.base.networks import network_of
 from magnetar_broker.config import Settings
 from magnetar_broker.config.domains import QuotaAction, SubscriptionType
 from magnetar_broker.dispatch.base import DispatchLimits
@@ -81,8 +82,12 @@ class TopicLimits(DispatchLimits):
 
     def check_address(self, topic: TopicName, address: str, present: Iterable[Consumer]) -> None:
         """`ConsumerBusy` if the limit of consumers from the host of this address is reached."""
-        limit, host = self.max_consumers_of_address, host_of(address)
-        if 0 < limit <= sum(host_of(one.connection.address) == host for one in present):
+        limit = self.max_consumers_of_address
+        if limit <= 0:
+            return
+        host = network_of(host_of(address))
+        hosts = [network_of(host_of(one.connection.address)) for one in present]
+        if hosts.count(host) >= limit:
             raise ConsumerBusy(
                 f"{topic} has {limit} consumers from {host}, the limit of an address: close one, "
                 "or raise maxSameAddressConsumersPerTopic"

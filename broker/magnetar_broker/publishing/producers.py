@@ -12,6 +12,7 @@ from magnetar_broker.base.errors import (
     ProducerFenced,
     as_refusal,
 )
+from magnetar_broker.base.networks import network_of
 from magnetar_broker.publishing.access import Access, Mode, Place
 from magnetar_broker.publishing.producer import (
     Producer,
@@ -108,9 +109,10 @@ class Producers:
         """`ProducerBusy` if the limit of producers from one address is reached."""
         if self.limit_of_address <= 0:
             return
-        host = host_of(producer.connection.address)
+        host = network_of(host_of(producer.connection.address))
         present = (one for one in (*self, *self.waiting) if one.name != producer.name)
-        if self.limit_of_address <= sum(host_of(one.connection.address) == host for one in present):
+        hosts = [network_of(host_of(one.connection.address)) for one in present]
+        if hosts.count(host) >= self.limit_of_address:
             raise ProducerBusy(
                 f"{self.topic} has {self.limit_of_address} producers from {host}, the limit of an "
                 "address: close one, or raise maxSameAddressProducersPerTopic"

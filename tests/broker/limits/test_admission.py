@@ -146,3 +146,14 @@ def test_a_flood_is_two_lines_in_the_log(caplog: pytest.LogCaptureFixture) -> No
     caplog.clear()
     port.enter("a")
     assert any("magnetarMaxUnauthenticatedConnectionsPerIp" in one for one in caplog.messages)
+
+
+def test_addresses_of_one_ipv6_network_count_together() -> None:
+    port = Port(magnetar_max_unauthenticated_connections_per_ip=2, broker_max_connections_per_ip=2)
+    own = [port.enter(f"2001:db8::{number}") for number in range(3)]
+    port.enter("2001:db8:0:1::1")
+    assert port.ended == ["2001:db8::0"]
+    for place in own[1:]:
+        place.accept()
+    assert port.admission.refusal(port.enter("2001:db8::9").host) is not None
+    assert port.admission.refusal(port.enter("2001:db8:0:1::9").host) is None

@@ -140,10 +140,17 @@ def test_a_new_dispatcher_of_a_subscription_has_the_limits_of_the_day() -> None:
     assert world.offsets(consumer) == [0]
 
 
-def test_producers_and_consumers_from_one_address() -> None:
+ADDRESSES = [
+    ("10.0.0.1:1", "10.0.0.1:2", "10.0.0.2:1"),
+    ("2001:db8::1:1", "2001:db8::2:1", "2001:db8:0:1::1:1"),
+]
+
+
+@pytest.mark.parametrize("addresses", ADDRESSES)
+def test_producers_and_consumers_from_one_address(addresses: tuple[str, ...]) -> None:
     limits = TopicLimits(max_producers_of_address=1, max_consumers_of_address=1)
     world = TopicWorld(limits)
-    here, too, there = (RecordingConnection(f"10.0.0.{host}:{port}") for host, port in HOSTS)
+    here, too, there = (RecordingConnection(address) for address in addresses)
     world.producer(here, "one")
     with pytest.raises(ProducerBusy, match="maxSameAddressProducersPerTopic"):
         world.producer(too, "two")
@@ -152,9 +159,6 @@ def test_producers_and_consumers_from_one_address() -> None:
     with pytest.raises(ConsumerBusy, match="maxSameAddressConsumersPerTopic"):
         world.subscribe(too, sub="other")
     world.subscribe(there, sub_type=SHARED)
-
-
-HOSTS = ((1, 1), (1, 2), (2, 1))
 
 
 def test_the_largest_message_of_a_topic_is_known_to_its_producers() -> None:

@@ -4,6 +4,7 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import Literal
 
+from magnetar_broker.base.networks import network_of
 from magnetar_broker.config import Settings
 from magnetar_broker.limits.held_bytes import HeldBytes, Holder, buffer_bytes
 from magnetar_broker.limits.reached import ClientLimit, ReachedLimits
@@ -84,6 +85,7 @@ class HttpGuard:
 
     def enter(self, connection: Holder, host: str) -> bool:
         """Whether a new connection may stay: if necessary, one that waits makes room."""
+        host = network_of(host)
         limit, name = self.limits.connections_of_address, "magnetarHttpMaxConnectionsPerIp"
         if 0 < limit <= self._connections_from[host]:
             self.reached.count(ClientLimit.HTTP_CONNECTIONS_OF_ADDRESS, name, host)
