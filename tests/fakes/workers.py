@@ -122,6 +122,8 @@ class Worker:
 
     def accept_from(self, listening: socket.socket) -> None:
         """Accept clients."""
+        for departure in self.departures.values():
+            departure.start(self.broker.admission)
         self.reception = Reception(
             listening,
             self.destinations,

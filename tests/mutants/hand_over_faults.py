@@ -34,16 +34,37 @@ HAND_OVER_FAULTS: tuple[Fault, ...] = (
     Fault(
         f"{SERVER}/departure.py",
         "a client that was passed on is shut down",
-        "            for client, _ in self._outgoing.acknowledged(len(data)):\n"
-        "                client.close()",
-        "            for client, _ in self._outgoing.acknowledged(len(data)):\n"
-        "                client.shutdown(socket.SHUT_RDWR)",
+        "            for one in self._outgoing.acknowledged(len(data)):\n"
+        "                one.close()",
+        "            for one in self._outgoing.acknowledged(len(data)):\n"
+        "                one.client.shutdown(socket.SHUT_RDWR)",
+        TESTS,
+    ),
+    Fault(
+        f"{SERVER}/departure.py",
+        "any number of clients of an address wait for a worker that does not run",
+        "            if not self._outgoing.is_ready:\n                self._count(one)\n",
+        "",
+        TESTS,
+    ),
+    Fault(
+        f"{SERVER}/departure.py",
+        "clients that a dead worker has not taken count for nothing",
+        "        for one in self._outgoing.items():\n            self._count(one)\n",
+        "",
+        TESTS,
+    ),
+    Fault(
+        f"{SERVER}/departure.py",
+        "a client that a worker has taken is counted for ever",
+        "            self.place.leave()\n",
+        "            pass\n",
         TESTS,
     ),
     Fault(
         f"{SERVER}/departure.py",
         "the rest of a frame is not sent",
-        "self._rest = data[count:]",
+        "self._rest = following.data[count:]",
         'self._rest = b""',
         TESTS,
     ),

@@ -37,10 +37,11 @@ class Admission:
         """The connections that are not accepted yet."""
         return len(self._half_open)
 
-    def enter(self, host: str, end: Callable[[], None]) -> "Place":
+    def enter(self, host: str, end: Callable[[], None], is_timed: bool = True) -> "Place":
         """A client at `host` has connected; `end` disconnects it at once, for the sake of others or of time.
 
-        Call this before anything is read from the client, a TLS handshake included.
+        Call this before anything is read from the client, a TLS handshake included.  Unless it
+        `is_timed`, somebody else ends it in time.
         """
         host = network_of(host)
         settings = self._settings()
@@ -55,7 +56,7 @@ class Admission:
             self._oldest_of_most().give_up(ClientLimit.HALF_OPEN, name)
         place = Place(self, host, end)
         seconds = settings.magnetar_handshake_timeout_seconds
-        if seconds > 0:
+        if is_timed and seconds > 0:
             place.limit_time(self._clock, seconds)
         self._half_open[place] = None
         self._half_open_from.setdefault(host, {})[place] = None

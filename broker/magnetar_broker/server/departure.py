@@ -11,8 +11,12 @@ process is sent the socket again.
 import asyncio
 import logging
 import socket
+from dataclasses import dataclass
+from functools import partial
 
+from magnetar_broker.base.connection import host_of
 from magnetar_broker.base.errors import NotReady
+from magnetar_broker.limits.admission import Admission, Place
 from magnetar_broker.server.client_socket import refuse
 from magnetar_broker.server.origin import Origin
 from magnetar_broker.server.outgoing import Outgoing
@@ -31,11 +35,37 @@ RETRY_SECONDS = 1.0
 BYTES_AT_ONCE = 4096
 
 
+@dataclass(eq=False, slots=True)
+class _Departing:
+    """A client that is kept."""
+
+    client: socket.socket
+    data: bytes
+    host: str
+    """Blank for an upstream, whose client is counted where it is connected."""
+    place: Place | None = None
+    """Once it is counted."""
+
+    def close(self) -> None:
+        """The worker has it, or nobody."""
+        self._leave()
+        self.client.close()
+
+    def refuse(self, refusal: NotReady) -> None:
+        """Nobody takes it."""
+        self._leave()
+        refuse(self.client, refusal)
+
+    def _leave(self) -> None:
+        if self.place is not None:
+            self.place.leave()
+
+
 class Departure:
     """The way to one other worker.
 
     Clients are kept while that worker's process does not run; not all clients repeat a CONNECT that
-    is refused.
+    is refused.  Meanwhile they count as connections that are not accepted yet.
     """
 
     def __init__(
@@ -44,7 +74,8 @@ class Departure:
         """`worker` names it to people.  Clients are kept until `replace` is called."""
         self._worker = worker
         self._run = stretches.run
-        self._outgoing: Outgoing[tuple[socket.socket, bytes]] = Outgoing(limit, WINDOW, seconds)
+        self._outgoing: Outgoing[_Departing] = Outgoing(limit, WINDOW, seconds)
+        self._admission: Admission | None = None
         self._loop = asyncio.get_running_loop()
         self._channel: socket.socket | None = None
         self._rest = b""  # of what was sent in part
@@ -56,10 +87,17 @@ class Departure:
         """The clients that are kept: the worker has not taken them yet."""
         return len(self._outgoing)
 
+    def start(self, admission: Admission) -> None:
+        """Keep clients within these limits of connections."""
+        self._admission = admission
+
     def send(self, client: socket.socket, frame: bytes, origin: Origin) -> None:
         """Give a client and its first frame to the worker, or refuse it in the end."""
-        if self._outgoing.add((client, origin.encoded() + frame), self._loop.time()):
+        one = _Departing(client, origin.encoded() + frame, _host(client, origin))
+        if self._outgoing.add(one, self._loop.time()):
             self._flush()
+            if not self._outgoing.is_ready:
+                self._count(one)
         else:
             refuse(client, NotReady(f"too many clients wait for {self._worker}: try again"))
 
@@ -75,10 +113,10 @@ class Departure:
     def stop(self) -> None:
         """Refuse the clients that wait; those that were sent are the worker's."""
         waiting, sent = self._outgoing.clear()
-        for client, _ in waiting:
-            refuse(client, NotReady("the broker stops: try again"))
-        for client, _ in sent:
-            client.close()
+        for one in waiting:
+            one.refuse(NotReady("the broker stops: try again"))
+        for one in sent:
+            one.close()
         self._close()
         for timer in (self._timer, self._retry):
             if timer is not None:
@@ -99,8 +137,8 @@ class Departure:
                 return
             except ConnectionError:
                 data = b""
-            for client, _ in self._outgoing.acknowledged(len(data)):
-                client.close()
+            for one in self._outgoing.acknowledged(len(data)):
+                one.close()
             if not data:
                 self._ended()
 
@@ -136,10 +174,9 @@ class Departure:
         following = self._outgoing.following()
         if following is None:
             return False
-        client, data = following
-        count = socket.send_fds(channel, [data], [client.fileno()])
+        count = socket.send_fds(channel, [following.data], [following.client.fileno()])
         self._outgoing.sent()
-        self._rest = data[count:]
+        self._rest = following.data[count:]
         return True
 
     def _writable(self, channel: socket.socket) -> None:
@@ -161,9 +198,21 @@ class Departure:
             self._channel = None
         self._rest = b""
         self._outgoing.lost()
+        for one in self._outgoing.items():
+            self._count(one)
         self._watch_deadline()
 
-    # Clients that wait too long --------------------------------------------------------
+    # Clients that are too many, or wait too long -----------------------------------------
+
+    def _count(self, one: _Departing) -> None:
+        """The client waits for the next process."""
+        if one.host and one.place is None and self._admission is not None:
+            one.place = self._admission.enter(one.host, partial(self._give_up, one), is_timed=False)
+
+    def _give_up(self, one: _Departing) -> None:
+        """A client has to make room; one that was sent meanwhile is the worker's."""
+        if self._outgoing.remove(one):
+            one.refuse(NotReady(f"too many clients wait for {self._worker}: try again"))
 
     def _watch_deadline(self) -> None:
         deadline = self._outgoing.deadline
@@ -173,6 +222,18 @@ class Departure:
     def _expire(self) -> None:
         self._timer = None
         refusal = NotReady(f"{self._worker} has not started in time: try again")
-        for client, _ in self._outgoing.expire(self._loop.time()):
-            refuse(client, refusal)
+        for one in self._outgoing.expire(self._loop.time()):
+            one.refuse(refusal)
         self._watch_deadline()
+
+
+def _host(client: socket.socket, origin: Origin) -> str:
+    """The client's host; blank for an upstream, and for a client that has left."""
+    if origin.is_upstream:
+        return ""
+    if origin.address:
+        return host_of(origin.address)
+    try:
+        return str(client.getpeername()[0])
+    except OSError:
+        return ""

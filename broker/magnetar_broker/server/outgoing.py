@@ -43,6 +43,23 @@ class Outgoing(Generic[T]):
         """The `following` item was sent: it is kept until it is acknowledged."""
         self._sent.append(self._waiting.popleft())
 
+    @property
+    def is_ready(self) -> bool:
+        """Whether there is a receiver that takes what is sent."""
+        return self._ready
+
+    def items(self) -> list[T]:
+        """All that are waiting or sent."""
+        return [item for items in (self._sent, self._waiting) for _, item in items]
+
+    def remove(self, item: T) -> bool:
+        """Forget an item that waits; False if it does not."""
+        for at, (_, one) in enumerate(self._waiting):
+            if one is item:
+                del self._waiting[at]
+                return True
+        return False
+
     def acknowledged(self, count: int) -> list[T]:
         """The receiver acknowledged `count` things; the items among them, which are forgotten."""
         if not self._ready and count:

@@ -76,6 +76,8 @@ class Passing:
         other workers.
         """
         self._take = take
+        for departure in self._departures.values():
+            departure.start(admission)
         self._destinations |= {"": take, own: take}
         self._others |= {
             address: self._departures[number].send for number, address in addresses.items()

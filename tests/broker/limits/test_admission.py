@@ -56,6 +56,13 @@ def test_a_stage_of_the_handshake_takes_the_place_of_the_one_before_it_with_its_
     assert port.ended == ["session"] and port.admission.half_open == 0
 
 
+def test_who_waits_for_another_process_is_not_ended_by_the_time_of_a_handshake() -> None:
+    port = Port(magnetar_handshake_timeout_seconds=10)
+    port.admission.enter("a", lambda: port.ended.append("a"), is_timed=False)
+    port.clock.advance(1000)
+    assert port.ended == [] and port.admission.half_open == 1
+
+
 def test_without_a_limit_of_time_a_handshake_may_take_any() -> None:
     port = Port(magnetar_handshake_timeout_seconds=0)
     port.enter("a")

@@ -274,6 +274,44 @@ async def test_no_more_clients_wait_than_the_limit() -> None:
 
 
 @on_both_loops
+async def test_those_that_wait_for_a_worker_count_as_connections_that_are_not_accepted() -> None:
+    limit = 5
+    async with group(
+        linked=False, magnetar_max_unauthenticated_connections_per_ip=limit
+    ) as workers:
+        admission = workers.workers[0].broker.admission
+        waiting = []
+        for number in range(limit + 3):  # one by one: the oldest make room
+            waiting += await clients(workers, 1)
+            await held(workers.workers[0], min(number + 1, limit))
+        for client in waiting[:3]:
+            await refused(client, "worker 1", "too many")
+        assert admission.half_open == limit
+        workers.link(0, 1)
+        for client in waiting[3:]:
+            await answered(client)
+        await held(workers.workers[0], 0)
+        assert admission.half_open == 0
+
+
+@on_both_loops
+async def test_those_that_a_dead_worker_has_not_taken_count_again() -> None:
+    async with group(linked=False) as workers:
+        admission = workers.workers[0].broker.admission
+        dying = DyingWorker(workers)
+        dying.announce()
+        waiting = await clients(workers, 3)
+        await dying.take(3)
+        assert admission.half_open == 0
+        dying.die()
+        await until(lambda: admission.half_open == 3, "they are counted")
+        workers.link(0, 1)
+        for client in waiting:
+            await answered(client)
+        assert admission.half_open == 0
+
+
+@on_both_loops
 async def test_at_the_end_those_that_wait_are_refused_and_those_that_were_sent_are_not() -> None:
     async with group(linked=False) as workers:
         dying = DyingWorker(workers)

@@ -303,6 +303,26 @@ async def test_too_many_connections_of_an_address_take_the_place_of_its_oldest()
                 await writer.wait_closed()
 
 
+class Waiting:
+    """A connection of a client."""
+
+    def __init__(self, address: str) -> None:
+        self.address = address
+        self.is_ended = False
+
+    def give_up(self) -> None:
+        self.is_ended = True
+
+
+async def test_connections_of_one_ipv6_network_count_together() -> None:
+    clock = LoopClock()
+    guard = HttpGuard(HttpLimits(connections_of_address=1), clock, ReachedLimits(clock))
+    hosts = ("2001:db8::1", "2001:db8:0:1::1", "2001:db8::2")
+    clients = [Waiting(host) for host in hosts]
+    assert all(guard.enter(client, client.address) for client in clients)
+    assert [client.is_ended for client in clients] == [True, False, False]
+
+
 HEAD = b"Host: h\r\n"
 CHUNKED = HEAD + b"Transfer-Encoding: chunked\r\n"
 HIDDEN = b"GET /hidden HTTP/1.1\r\nHost: h\r\n\r\n"

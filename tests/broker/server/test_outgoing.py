@@ -73,6 +73,15 @@ class Queue(RuleBasedStateMachine):
         self.waiting = self.waiting[len(late) :]
         self.done += late
 
+    @precondition(lambda self: self.added)
+    @rule(data=st.data())
+    def remove(self, data: st.DataObject) -> None:
+        item = data.draw(st.sampled_from(list(self.added)))
+        assert self.queue.remove(item) == (item in self.waiting)
+        if item in self.waiting:
+            self.waiting.remove(item)
+            self.done.append(item)
+
     @rule()
     def clear(self) -> None:
         assert self.queue.clear() == (self.waiting, self.sent)
@@ -82,6 +91,8 @@ class Queue(RuleBasedStateMachine):
     @invariant()
     def nothing_is_lost_or_twice(self) -> None:
         assert sorted(self.done + self.sent + self.waiting) == list(self.added)
+        assert self.queue.items() == self.sent + self.waiting
+        assert self.queue.is_ready == self.ready
         assert len(self.queue) == len(self.sent) + len(self.waiting)
         first = self.waiting[0] if self.waiting else None
         assert self.queue.deadline == (None if first is None else self.added[first] + SECONDS)
