@@ -101,6 +101,7 @@ class Worker:
             self.descriptors,
             engine.tasks,
             self.stretches,
+            self.broker.receiving,
         )
         self.listener = Listener(self.broker, self.stretches, self.descriptors, upstreams)
         self.departures = {
@@ -194,6 +195,10 @@ class AsyncClient:
     def finish_sending(self) -> None:
         """Close the outgoing half only."""
         self._writer.write_eof()
+
+    def abort(self) -> None:
+        """Close without sending what waits."""
+        self._writer.transport.abort()
 
     async def close(self) -> None:
         self._writer.close()

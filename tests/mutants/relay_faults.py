@@ -14,6 +14,20 @@ SOCKETS = ("tests/broker/server/test_upstreams.py",)
 
 RELAY_FAULTS: tuple[Fault, ...] = (
     Fault(
+        UPSTREAMS,
+        "what waits for another worker is in no budget",
+        "            self._receiving.hold(self, self._transport.get_write_buffer_size(), begins)\n",
+        "            pass\n",
+        SOCKETS,
+    ),
+    Fault(
+        UPSTREAMS,
+        "a client keeps what waits for another worker though others need the memory",
+        "        if self._transport is not None:\n            self._transport.abort()\n",
+        "",
+        SOCKETS,
+    ),
+    Fault(
         SESSION,
         "a client that breaks the protocol in another process stays connected",
         "        if self.is_upstream and self.connected and not self._closed:\n"

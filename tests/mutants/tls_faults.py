@@ -44,6 +44,27 @@ TLS_FAULTS: tuple[Fault, ...] = (
     ),
     Fault(
         f"{TLS}/pump.py",
+        "what waits for a client is in no budget",
+        "        self._readers.full(self)\n",
+        "        pass\n",
+        PUMP,
+    ),
+    Fault(
+        f"{TLS}/pump.py",
+        "what waits for a worker is in no budget",
+        "        self._receiving.hold(self, self.waiting, begins=True)\n",
+        "        pass\n",
+        PUMP,
+    ),
+    Fault(
+        f"{TLS}/pump.py",
+        "a client keeps what waits for it though others need the memory",
+        "        self.client.abort()\n",
+        "",
+        PUMP,
+    ),
+    Fault(
+        f"{TLS}/pump.py",
         "a side that does not read is written to without a limit",
         "            self.other.pause_reading()\n",
         "            pass\n",

@@ -38,7 +38,7 @@ class Admission:
         return len(self._half_open)
 
     def enter(self, host: str, end: Callable[[], None], is_timed: bool = True) -> "Place":
-        """A client at `host` has connected; `end` disconnects it at once, for the sake of others or of time.
+        """A client at `host` has connected; `end` disconnects it at once, for others or for time.
 
         Call this before anything is read from the client, a TLS handshake included.  Unless it
         `is_timed`, somebody else ends it in time.

@@ -4,6 +4,8 @@ from collections.abc import Iterable, Mapping
 from socket import socket
 
 from magnetar_broker.limits.admission import Admission
+from magnetar_broker.limits.held_bytes import HeldBytes
+from magnetar_broker.limits.slow_readers import SlowReaders
 from magnetar_broker.server.arrival import Arrival
 from magnetar_broker.server.children import name_of
 from magnetar_broker.server.client_socket import Take
@@ -67,8 +69,10 @@ class Passing:
         serve: Serve,
         own: str,
         addresses: Mapping[int, str],
+        receiving: HeldBytes,
+        readers: SlowReaders,
     ) -> None:
-        """Accept clients within the limits of `admission`.
+        """Accept clients within the limits of `admission`, `receiving` and `readers`.
 
         `take` gets those for this worker, `serve` those with TLS.
 
@@ -89,7 +93,7 @@ class Passing:
         for reception in self._receptions:
             reception.start(admission)
         for tls_reception in self._tls_receptions:
-            tls_reception.start(admission, serve, own)
+            tls_reception.start(admission, serve, own, receiving, readers)
 
     def send(self, worker: int, client: socket, frame: bytes, origin: Origin) -> None:
         """Give a client and its first frame to another worker."""

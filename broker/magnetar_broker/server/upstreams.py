@@ -5,6 +5,7 @@ import socket
 from collections.abc import Callable, Mapping
 from typing import cast
 
+from magnetar_broker.limits.held_bytes import HeldBytes
 from magnetar_broker.server.descriptors import Descriptors
 from magnetar_broker.server.origin import Origin
 from magnetar_broker.server.pair import connected_pair
@@ -16,8 +17,9 @@ from magnetar_broker.session.relaying import OwnerOf, relaying
 from magnetar_broker.session.session import Handler
 from magnetar_storage.world.runtime import Tasks
 
-WRITE_BUFFER = 1 << 20
-"""Bytes buffered for another worker above which the client is not read from."""
+WRITE_BUFFER = 64 << 10
+"""Bytes buffered for another worker above which they are counted, and the client is not read
+from."""
 CLOSE_SECONDS = 5.0
 """How long a worker may take to read the rest of what a client sent before it left."""
 
@@ -35,21 +37,23 @@ class Upstreams:
         descriptors: Descriptors,
         tasks: Tasks,
         stretches: Stretches,
+        receiving: HeldBytes,
         handlers: Mapping[int, Handler] = HANDLERS,
     ) -> None:
-        """`handlers` serve what is not for the others."""
+        """`handlers` serve what is not for the others; `receiving` counts what waits for them."""
         self.handlers = relaying(owner_of, handlers)
         self._descriptors = descriptors
         self._send = send
         self._tasks = tasks
         self._run = stretches.run
+        self._receiving = receiving
         self._loop = asyncio.get_running_loop()
 
     def connect(
         self, first_frame: bytes, origin: Origin, worker: int, upstream: Upstream
     ) -> "UpstreamSocket":
         """A connection to a worker for the client with this first frame and origin."""
-        made = UpstreamSocket(upstream, self._run)
+        made = UpstreamSocket(upstream, self._run, origin.address, self._receiving)
         pair = connected_pair(self._descriptors)
         if pair is None:
             self._loop.call_soon(made.connection_lost, None)
@@ -66,10 +70,16 @@ class Upstreams:
 class UpstreamSocket(asyncio.Protocol):
     """This worker's end of the pair; implements the upstream's `Channel`."""
 
-    def __init__(self, upstream: Upstream, run: Callable[..., None]) -> None:
+    def __init__(
+        self, upstream: Upstream, run: Callable[..., None], address: str, receiving: HeldBytes
+    ) -> None:
+        """`address` is the client's."""
+        self.address = address
         self._upstream: Upstream | None = upstream
         """Until it is closed or has ended: it refers to this, and to its client's session."""
         self._run = run
+        self._receiving = receiving
+        self._full = self._holds = False
         self._early: list[bytes] = []
         """What is written before there is a transport."""
         self._reading = True
@@ -96,15 +106,19 @@ class UpstreamSocket(asyncio.Protocol):
             self._run("read", self._upstream.received, data)
 
     def pause_writing(self) -> None:
+        self._full = True
+        asyncio.get_running_loop().call_soon(self._hold)  # after all that this turn writes
         if self._upstream is not None:
             self._upstream.wrote(full=True)
 
     def resume_writing(self) -> None:
+        self._drained()
         if self._upstream is not None:
             self._run("write", self._upstream.wrote, False)
 
     def connection_lost(self, error: Exception | None) -> None:
         self._closing = True
+        self._drained()
         self._transport = None
         if self._abort_timer is not None:
             self._abort_timer.cancel()
@@ -122,6 +136,8 @@ class UpstreamSocket(asyncio.Protocol):
             self._early += pieces
         else:
             write_pieces(self._transport, pieces)
+            if self._holds:
+                self._receiving.hold(self, self._transport.get_write_buffer_size())
 
     def pause_reading(self) -> None:
         """Stop reading from the worker."""
@@ -150,3 +166,26 @@ class UpstreamSocket(asyncio.Protocol):
             transport.resume_reading()
         loop = asyncio.get_running_loop()
         self._abort_timer = loop.call_later(CLOSE_SECONDS, transport.abort)
+
+    # What waits ---------------------------------------------------------------------------
+
+    def _hold(self) -> None:
+        if self._full and self._transport is not None:
+            begins, self._holds = not self._holds, True
+            self._receiving.hold(self, self._transport.get_write_buffer_size(), begins)
+
+    def _drained(self) -> None:
+        self._full = False
+        if self._holds:
+            self._holds = False
+            self._receiving.hold(self, 0)
+
+    def give_up(self) -> None:
+        """Disconnect the client: it holds memory that others need."""
+        upstream = self._upstream
+        self._upstream, self._closing = None, True
+        if upstream is not None:
+            # Not at once: this may be within a call of the client's session.
+            asyncio.get_running_loop().call_soon(self._run, "read", upstream.give_up)
+        if self._transport is not None:
+            self._transport.abort()

@@ -136,6 +136,7 @@ class Worker:
             self._descriptors,
             process.tasks,
             process.stretches,
+            broker.receiving,
             handlers_of(residence.access),
         )
         listener = Listener(broker, process.stretches, self._descriptors, upstreams)
@@ -195,7 +196,15 @@ class Worker:
             self._process.check_files = self._contexts.check
             self._contexts.start()
         own = self._owners.address_of(self._number)
-        self._passing.start(broker.admission, listener.adopt, listener.serve, own, addresses)
+        self._passing.start(
+            broker.admission,
+            listener.adopt,
+            listener.serve,
+            own,
+            addresses,
+            broker.receiving,
+            broker.slow_readers,
+        )
 
     def _meet(self, store: JoinedStore, peer: Peer) -> None:
         """Connect to another process that has started, or started again."""

@@ -336,6 +336,13 @@ class Upstream:
         if not self._relay.closed:
             self._hold_or_release()
 
+    def give_up(self) -> None:
+        """The channel was cut off, as what waits for the process needs too much memory."""
+        if not self._relay.closed:
+            self._client.disconnect(
+                "too much waits for another process (magnetarReceiveBufferSizeInMB)"
+            )
+
     def ended(self) -> None:
         """The channel is closed: requests are refused, producers and consumers closed."""
         if self._relay.closed:

@@ -2,15 +2,20 @@
 
 import asyncio
 import socket
+from contextlib import suppress
 from functools import partial
 
 from hypothesis import given
 from hypothesis import strategies as st
 
+from fakes.loop_world import LoopClock
 from fakes.loops import on_both_loops
 from fakes.waiting import HANGS_SECONDS, until
+from magnetar_broker.limits.held_bytes import HeldBytes
+from magnetar_broker.limits.reached import ClientLimit, ReachedLimits
+from magnetar_broker.limits.slow_readers import SlowReaders
 from magnetar_broker.server.stretches import Stretches
-from magnetar_broker.server.tls.pump import Pump, Side
+from magnetar_broker.server.tls.pump import WRITE_BUFFER, Pump, Side
 
 PIECES = st.lists(st.binary(min_size=1, max_size=200), max_size=20)
 
@@ -18,9 +23,15 @@ PIECES = st.lists(st.binary(min_size=1, max_size=200), max_size=20)
 class Ends:
     """A pump between two pairs of sockets; a socket stands for the TLS connection."""
 
-    def __init__(self) -> None:
+    def __init__(self, limit: int = 0) -> None:
+        """Of `limit` bytes that wait for either side; 0 is none."""
+        clock = LoopClock()
+        self.reached = ReachedLimits(clock)
+        self.receiving = HeldBytes(limit, self.reached, ClientLimit.RECEIVE_BUFFER, "receive")
+        sending = HeldBytes(limit, self.reached, ClientLimit.SEND_BUFFER, "send")
+        self.readers = SlowReaders(clock, 0, sending, self.reached)
         self.pumps: set[Pump] = set()
-        self.pump = Pump(Stretches().run, self.pumps)
+        self.pump = Pump(Stretches().run, self.pumps, "client:1", self.receiving, self.readers)
         self.client, self._tls = socket.socketpair()
         self.worker, self._own = socket.socketpair()
         for one in (self.client, self.worker, self._tls, self._own):
@@ -44,6 +55,11 @@ class Ends:
         self.client.close()
         self.worker.close()
         await until(lambda: not self.pumps, "the pump has ended")
+        assert (self.receiving.used, self.readers.held.used) == (0, 0)
+
+    def held(self, side: str) -> HeldBytes:
+        """Where what waits for a side counts."""
+        return self.receiving if side == "worker" else self.readers.held
 
 
 async def send(end: socket.socket, pieces: list[bytes]) -> None:
@@ -69,6 +85,10 @@ def _is_stopped(side: Side) -> bool:
     return not side.reads
 
 
+def _is_held(held: HeldBytes) -> bool:
+    return held.used > WRITE_BUFFER
+
+
 @given(PIECES, PIECES, st.binary(max_size=50))
 def test_every_byte_arrives_in_order(out: list[bytes], back: list[bytes], early: bytes) -> None:
     async def main() -> None:
@@ -92,10 +112,37 @@ async def test_a_side_that_does_not_read_stops_the_other_and_loses_nothing() -> 
         sending = asyncio.create_task(send(getattr(ends, fast), [data]))
         side = getattr(ends.pump, fast)
         await until(partial(_is_stopped, side), f"{fast} is not read from")
+        await until(partial(_is_held, ends.held(slow)), "what waits is counted")
+        assert ends.held(fast).used == 0
         assert not sending.done()
         assert await receive(getattr(ends, slow), len(data)) == data
         await sending
         await ends.over()
+
+
+@on_both_loops
+async def test_a_client_for_which_too_much_waits_is_disconnected_on_both_sides() -> None:
+    for slow, fast in (("client", "worker"), ("worker", "client")):
+        ends = await Ends(limit=WRITE_BUFFER).open()
+        sending = asyncio.create_task(send(getattr(ends, fast), [bytes(10 << 20)]))
+        await until(lambda: not ends.pumps, "the pump has ended")  # noqa: B023
+        with suppress(ConnectionError):
+            await sending
+        assert ends.reached.counts[ends.held(slow)._counted] == 1
+        await ends.over()
+
+
+@on_both_loops
+async def test_a_client_that_reads_nothing_for_too_long_is_disconnected() -> None:
+    ends = Ends()
+    ends.readers._seconds = 0.01  # type: ignore[assignment]
+    await ends.open()
+    sending = asyncio.create_task(send(ends.worker, [bytes(10 << 20)]))
+    await until(lambda: not ends.pumps, "the pump has ended")
+    with suppress(ConnectionError):
+        await sending
+    assert ends.reached.counts[ClientLimit.SLOW_READER] == 1
+    await ends.over()
 
 
 @on_both_loops

@@ -10,6 +10,8 @@ from fakes.loops import on_both_loops
 from fakes.waiting import until
 from fakes.workers import AsyncClient, Group, connect_frame, group, sessions_ended
 from magnetar_broker.authentication.identity import Roles
+from magnetar_broker.limits.reached import ClientLimit
+from magnetar_broker.server.upstreams import WRITE_BUFFER
 from magnetar_proto import PulsarApi_pb2 as pb
 from magnetar_proto.commands import encode
 from magnetar_proto.deliveries import encode_flow
@@ -133,6 +135,8 @@ async def test_a_worker_that_reads_nothing_stops_the_client_alone() -> None:
         own = next(iter(one for one in workers.workers[0].listener.connections
                         if one.session.relay is not None)).session  # fmt: skip
         await until(lambda: own._throttled.is_held, "the client is not read from")
+        receiving = workers.workers[0].broker.receiving
+        await until(lambda: receiving.used > WRITE_BUFFER, "what waits for the worker is counted")
         await other.send(encode(pb.CommandPing()))
         await expect(other, pb.CommandPong)
         assert not sending.done()
@@ -142,8 +146,33 @@ async def test_a_worker_that_reads_nothing_stops_the_client_alone() -> None:
         while receipts < count:
             answer = await client.receive()
             receipts += isinstance(answer, pb.CommandSendReceipt)
+        assert receiving.used == 0
         await client.close()
         await other.close()
+
+
+@on_both_loops
+async def test_a_client_for_whose_worker_too_much_waits_is_disconnected() -> None:
+    async with group(magnetar_receive_buffer_size_in_mb=1) as workers:
+        receiving = workers.workers[0].broker.receiving
+        clients = [await connected(workers) for _ in range(20)]
+        for client in clients:
+            await client.send(produce(1, topic_of(1)))
+            await expect(client, pb.CommandProducerSuccess)
+        for connection in workers.workers[1].listener.connections:
+            connection.session.hold_reading()
+        flood = b"".join(send_frame(number, BIG) for number in range(100))
+        sending = [asyncio.create_task(client.send(flood)) for client in clients]
+        limit = ClientLimit.RECEIVE_BUFFER
+        counts = workers.workers[0].broker.reached.counts
+        await until(lambda: counts[limit] > 0, "the limit is reached")
+        await until(lambda: receiving.used <= receiving.limit, "there is room again")
+        first, *_ = await asyncio.wait(sending, return_when=asyncio.FIRST_EXCEPTION)
+        assert any(isinstance(one.exception(), ConnectionError) for one in first)
+        for one in sending:
+            one.cancel()
+        for client in clients:
+            client.abort()
 
 
 @on_both_loops

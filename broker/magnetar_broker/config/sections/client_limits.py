@@ -47,9 +47,10 @@ class ClientLimits:
         Key(
             "magnetarReceiveBufferSizeInMB",
             IntegerOrAuto(COUNT),
-            "Size of all frames that are not complete, and of commands that wait; above it the "
-            "client is disconnected whose frame began first. Divided among several workers; auto "
-            "is a sixteenth of the memory, from 64 to 1024. 0 is no limit.",
+            "Size of all frames that are not complete, and of commands that wait, for another "
+            "worker too; above it the client is disconnected whose frame began first. Divided "
+            "among several workers; auto is a sixteenth of the memory, from 64 to 1024. 0 is no "
+            "limit.",
             unit="MB",
         ),
     ] = "auto"

@@ -12,6 +12,8 @@ from typing import Protocol, cast
 
 from magnetar_broker.base.errors import BrokerError, NotReady
 from magnetar_broker.limits.admission import Admission, Place
+from magnetar_broker.limits.held_bytes import HeldBytes
+from magnetar_broker.limits.slow_readers import SlowReaders
 from magnetar_broker.server.client_socket import Take, refusal_frame
 from magnetar_broker.server.descriptors import Descriptors
 from magnetar_broker.server.origin import Origin
@@ -63,10 +65,20 @@ class TlsReception:
         self._own: frozenset[str] = frozenset()
         self._pumps: set[Pump] = set()
         self._connecting: set[asyncio.Task[object]] = set()
+        self._receiving: HeldBytes
+        self._readers: SlowReaders
 
-    def start(self, admission: Admission, serve: Serve, own: str) -> None:
+    def start(
+        self,
+        admission: Admission,
+        serve: Serve,
+        own: str,
+        receiving: HeldBytes,
+        readers: SlowReaders,
+    ) -> None:
         """Accept clients within these limits; `serve` gets those that name `own`, or no worker."""
         self._serve, self._own = serve, frozenset(("", own))
+        self._receiving, self._readers = receiving, readers
         self._port.start(admission)
 
     def stop(self) -> None:
@@ -109,7 +121,7 @@ class TlsReception:
             _refuse(transport, NotReady("the broker is short of file descriptors: try again"))
             return
         own, passed = pair
-        pump = Pump(self._run, self._pumps)
+        pump = Pump(self._run, self._pumps, origin.address, self._receiving, self._readers)
         pump.worker.write(rest)
         transport.set_protocol(pump.client)
         pump.client.connection_made(transport)
