@@ -23,8 +23,8 @@ RELAY_FAULTS: tuple[Fault, ...] = (
     Fault(
         UPSTREAMS,
         "a client keeps what waits for another worker though others need the memory",
-        "        if self._transport is not None:\n            self._transport.abort()\n",
-        "",
+        '            asyncio.get_running_loop().call_soon(self._run, "read", upstream.give_up)\n',
+        "            pass\n",
         SOCKETS,
     ),
     Fault(

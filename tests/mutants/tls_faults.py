@@ -59,7 +59,7 @@ TLS_FAULTS: tuple[Fault, ...] = (
     Fault(
         f"{TLS}/pump.py",
         "a client keeps what waits for it though others need the memory",
-        "        self.client.abort()\n",
+        "        self.client.abort()\n        self.worker.abort()\n",
         "",
         PUMP,
     ),

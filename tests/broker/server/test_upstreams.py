@@ -6,12 +6,15 @@ from typing import Any
 
 import pytest
 
+from fakes.loop_world import LoopClock
 from fakes.loops import on_both_loops
 from fakes.waiting import until
 from fakes.workers import AsyncClient, Group, connect_frame, group, sessions_ended
 from magnetar_broker.authentication.identity import Roles
-from magnetar_broker.limits.reached import ClientLimit
-from magnetar_broker.server.upstreams import WRITE_BUFFER
+from magnetar_broker.limits.held_bytes import HeldBytes
+from magnetar_broker.limits.reached import ClientLimit, ReachedLimits
+from magnetar_broker.server.stretches import Stretches
+from magnetar_broker.server.upstreams import WRITE_BUFFER, UpstreamSocket
 from magnetar_proto import PulsarApi_pb2 as pb
 from magnetar_proto.commands import encode
 from magnetar_proto.deliveries import encode_flow
@@ -136,7 +139,10 @@ async def test_a_worker_that_reads_nothing_stops_the_client_alone() -> None:
                         if one.session.relay is not None)).session  # fmt: skip
         await until(lambda: own._throttled.is_held, "the client is not read from")
         receiving = workers.workers[0].broker.receiving
-        await until(lambda: receiving.used > WRITE_BUFFER, "what waits for the worker is counted")
+        await until(
+            lambda: any(isinstance(one, UpstreamSocket) for one in receiving._holders),
+            "what waits for the worker is counted",
+        )
         await other.send(encode(pb.CommandPing()))
         await expect(other, pb.CommandPong)
         assert not sending.done()
@@ -151,28 +157,41 @@ async def test_a_worker_that_reads_nothing_stops_the_client_alone() -> None:
         await other.close()
 
 
+class Recorded:
+    """An upstream that remembers what its socket told it."""
+
+    def __init__(self) -> None:
+        self.told: list[str] = []
+
+    def received(self, data: bytes) -> None:
+        self.told.append("received")
+
+    def wrote(self, full: bool) -> None:
+        self.told.append("full" if full else "has room")
+
+    def ended(self) -> None:
+        self.told.append("ended")
+
+    def give_up(self) -> None:
+        self.told.append("gives the client up")
+
+
 @on_both_loops
 async def test_a_client_for_whose_worker_too_much_waits_is_disconnected() -> None:
-    async with group(magnetar_receive_buffer_size_in_mb=1) as workers:
-        receiving = workers.workers[0].broker.receiving
-        clients = [await connected(workers) for _ in range(20)]
-        for client in clients:
-            await client.send(produce(1, topic_of(1)))
-            await expect(client, pb.CommandProducerSuccess)
-        for connection in workers.workers[1].listener.connections:
-            connection.session.hold_reading()
-        flood = b"".join(send_frame(number, BIG) for number in range(100))
-        sending = [asyncio.create_task(client.send(flood)) for client in clients]
-        limit = ClientLimit.RECEIVE_BUFFER
-        counts = workers.workers[0].broker.reached.counts
-        await until(lambda: counts[limit] > 0, "the limit is reached")
-        await until(lambda: receiving.used <= receiving.limit, "there is room again")
-        first, *_ = await asyncio.wait(sending, return_when=asyncio.FIRST_EXCEPTION)
-        assert any(isinstance(one.exception(), ConnectionError) for one in first)
-        for one in sending:
-            one.cancel()
-        for client in clients:
-            client.abort()
+    reached = ReachedLimits(LoopClock())
+    held = HeldBytes(WRITE_BUFFER, reached, ClientLimit.RECEIVE_BUFFER, "receive")
+    upstream, (own, other) = Recorded(), socket.socketpair()
+    made = UpstreamSocket(upstream, Stretches().run, "client:1", held)  # type: ignore[arg-type]
+    loop = asyncio.get_running_loop()
+    await loop.create_unix_connection(lambda: made, sock=own)
+    made.write([bytes(10 << 20)])
+    await until(lambda: len(upstream.told) > 2, "the client is given up")
+    assert upstream.told == ["has room", "full", "gives the client up"]
+    assert reached.counts[ClientLimit.RECEIVE_BUFFER] == 1 and held.used == 0
+    other.setblocking(False)
+    while await loop.sock_recv(other, 1 << 20):
+        pass
+    other.close()
 
 
 @on_both_loops

@@ -4,7 +4,7 @@ broker serves others as before and keeps nothing of them.
 Input: choices of what happens next (`STEPS`).
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
 from fakes.sessions import Client, SessionWorld, produce, subscribe
@@ -48,19 +48,34 @@ SETTINGS: Final = {
 class Play:
     """The clients that misbehave."""
 
+    topics: Sequence[str] = TOPICS
+    subscriptions: Sequence[str] = TEXTS[2:4]
+
     def __init__(self, choices: Choices) -> None:
         self.choices = choices
-        self.world = SessionWorld(**SETTINGS)
-        self.clients = [self.world.client() for _ in range(CLIENTS)]
+        self.world = self.begin()
+        self.clients = [self.connect(number) for number in range(CLIENTS)]
         self.at = 0
         self.got: list[tuple[int, int]] = []
         """Ledger and entry of the last messages that were delivered."""
+
+    def begin(self) -> SessionWorld:
+        """The broker."""
+        return SessionWorld(**SETTINGS)
+
+    def connect(self, number: int) -> Client:
+        """A client that connects, in place of this one."""
+        return self.world.client()
+
+    def newcomer(self) -> Client:
+        """A client that keeps to the rules."""
+        return self.world.client()
 
     @property
     def client(self) -> Client:
         """The client that is next; one that was disconnected connects again."""
         if self.clients[self.at].closed:
-            self.clients[self.at] = self.world.client()
+            self.clients[self.at] = self.connect(self.at)
         return self.clients[self.at]
 
     def feed(self, data: bytes) -> None:
@@ -101,11 +116,16 @@ class Play:
 
     def producer(self) -> None:
         choices = self.choices
-        self.feed(encode(produce(choices.below(4), choices.below(IDS), topic=choices.pick(TOPICS))))
+        self.feed(
+            encode(produce(choices.below(4), choices.below(IDS), topic=choices.pick(self.topics)))
+        )
 
     def consumer(self) -> None:
         choices = self.choices
-        fields = {"topic": choices.pick(TOPICS), "subscription": TEXTS[2 + choices.below(2)]}
+        fields = {
+            "topic": choices.pick(self.topics),
+            "subscription": choices.pick(self.subscriptions),
+        }
         self.feed(
             encode(
                 subscribe(
@@ -242,10 +262,11 @@ def finish(play: Play) -> None:
     settle(world.clock)
     assert world.broker.publishes.used == 0, "bytes wait for the disk for ever"
     assert not world.broker.publishes.paused, "a client waits that is gone"
+    assert world.broker.receiving.used == 0, "what was received is held for ever"
     for client in play.clients:
         assert client.session.publishing.pending_entries == 0
         assert not client.session.publishing.producers and not client.session.consumers
-    check_serves(world)
+    check_serves(play.newcomer())
 
 
 def settle(clock: ManualClock) -> None:
@@ -253,9 +274,8 @@ def settle(clock: ManualClock) -> None:
     clock.advance(120)
 
 
-def check_serves(world: SessionWorld) -> None:
+def check_serves(client: Client) -> None:
     """A newcomer publishes and receives."""
-    client = world.client()
     topic = "persistent://public/default/for-newcomers"
     client.send(subscribe(1, topic=topic), produce(2, topic=topic))
     answers = {type(answer) for answer in client.received()}
