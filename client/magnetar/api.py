@@ -1,6 +1,6 @@
 """What `import magnetar` offers."""
 
-from magnetar import auth
+from magnetar import auth, schema
 from magnetar.batching import BatchLimits
 from magnetar.client import Client, connect
 from magnetar.consumer import Consumer
@@ -28,6 +28,7 @@ from magnetar.errors import (
     QuotaExceeded,
     TlsFailed,
     TopicTerminated,
+    Undecodable,
     Unreadable,
 )
 from magnetar.messages import Entry, Message, Outgoing
@@ -87,7 +88,9 @@ __all__ = [
     "Tls",
     "TlsFailed",
     "TopicTerminated",
+    "Undecodable",
     "Unreadable",
     "auth",
     "connect",
+    "schema",
 ]

@@ -84,7 +84,7 @@ class SameMessages(Sequence[bytes]):
 class Batch:
     """Messages that will be one entry; they share the outcome."""
 
-    __slots__ = ("done", "has_ids", "is_noticed", "messages", "size")
+    __slots__ = ("done", "has_ids", "is_noticed", "messages", "schema_version", "size")
 
     def __init__(self, done: Future[tuple[int, int]]) -> None:
         self.done = done
@@ -95,6 +95,8 @@ class Batch:
         self.size = 0
         self.has_ids = False
         """Whether the application chose sequence ids."""
+        self.schema_version: bytes | None = None
+        """Of all its messages; None: that of the producer's schema."""
 
     def ids(self, next_id: int) -> list[int]:
         """The sequence ids of its messages: those that were chosen, and what follows them."""
@@ -108,6 +110,8 @@ class Batch:
     def add(self, message: bytes | Outgoing) -> int:
         """Append a message; returns its index in the batch."""
         assert isinstance(self.messages, list)
+        if not self.messages:
+            self.schema_version = version_of(message)
         self.size += size_of(message)
         self.messages.append(message)
         return len(self.messages) - 1
@@ -118,6 +122,7 @@ class Batch:
             return True
         return (
             len(self.messages) < limits.max_messages
+            and self.schema_version == version_of(message)
             and self.size + size_of(message) <= limits.max_bytes
         )
 
@@ -132,6 +137,11 @@ def size_of(message: bytes | Outgoing) -> int:
         return MESSAGE_OVERHEAD + len(message)
     described = sum(len(name) + len(text) for name, text in message.properties.items())
     return MESSAGE_OVERHEAD + len(message.value) + described
+
+
+def version_of(message: bytes | Outgoing) -> bytes | None:
+    """The schema version of a message that has another one than its producer."""
+    return None if isinstance(message, bytes) else message.schema_version
 
 
 def rides_alone(message: bytes | Outgoing) -> bool:

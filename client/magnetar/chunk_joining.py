@@ -17,6 +17,7 @@ class ChunkedEntry(Entry):
         self.redelivery_count = last.redelivery_count
         self.ack_set = ()
         self.source = last.source
+        self.reader = None
         self.metadata = last.metadata
         self.is_chunk = False
         self.chunks = [chunk.position for chunk in chunks]

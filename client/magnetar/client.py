@@ -18,7 +18,7 @@ from magnetar.dead_letters import DLQ, RETRY, DeadLetters, new_name, old_name
 from magnetar.entry_consumer import EntryConsumer
 from magnetar.errors import NotFound
 from magnetar.inbox import Inbox
-from magnetar.lookup import find_partitions, find_topics, pattern_of, topic_exists
+from magnetar.lookup import find_partitions, find_schema, find_topics, pattern_of, topic_exists
 from magnetar.messages import Entry, Message
 from magnetar.partition_consumer import PartitionConsumer
 from magnetar.partition_producer import PartitionProducer
@@ -28,6 +28,9 @@ from magnetar.producer_options import ProducerOptions
 from magnetar.reader import EntryReader, Reader
 from magnetar.retry import Retry
 from magnetar.routing import Routing
+from magnetar.schema.base import Schema
+from magnetar.schema.info import SchemaInfo
+from magnetar.schema.versions import SchemaVersions, WriterSchemas
 from magnetar.security import OPEN, Security, security_of
 from magnetar.settings import Settings
 from magnetar.subscription import FAIL, SKIP, DeadLetterPolicy, Subscription
@@ -35,6 +38,7 @@ from magnetar.table_view import TableView
 from magnetar.tls import Tls
 from magnetar.topic_discovery import TopicDiscovery
 from magnetar.topic_watch import TopicWatch
+from magnetar.values import V
 from magnetar_proto import PulsarApi_pb2 as pb
 from magnetar_proto.ids import EARLIEST, MessageId
 from magnetar_proto.names import TopicName
@@ -50,7 +54,7 @@ INITIAL_POSITIONS: dict[str, int] = {
     "earliest": pb.CommandSubscribe.Earliest,
 }
 
-T = TypeVar("T", bound=Message | Entry)
+T = TypeVar("T", bound=Message[Any] | Entry)
 
 
 class _Closable(Protocol):
@@ -72,6 +76,7 @@ class Client(Closing):
         self._settings = settings
         self._pool = Pool(service_url, settings, security)
         self._ids = itertools.count()
+        self._schema_versions = SchemaVersions(self.schema)
         # Weak: what was closed and dropped needs no second closing.
         self._parts: WeakSet[_Closable] = WeakSet()
 
@@ -88,14 +93,18 @@ class Client(Closing):
         *,
         name: str | None = None,
         batching: BatchLimits | None = BATCHED,
+        schema: Schema[V] | None = None,
         **options: Any,
-    ) -> Producer:
+    ) -> Producer[V]:
         """A producer; batching=None sends each message as an entry by itself.
 
-        `options` are further fields of ProducerOptions.  Partitions that the topic gets later are
-        sent to as well.
+        `schema` is one of `magnetar.schema`; without one values are bytes.  `options` are
+        further fields of ProducerOptions.  Partitions that the topic gets later are sent to as
+        well.
         """
-        chosen = ProducerOptions(name=name, batching=batching or UNBATCHED, **options)
+        chosen = ProducerOptions(
+            name=name, batching=batching or UNBATCHED, schema=schema, **options
+        )
 
         def make(partition_topic: str, index: int) -> PartitionProducer:
             return PartitionProducer(
@@ -109,13 +118,13 @@ class Client(Closing):
             self._parts.update(parts)
         else:
             parts = await self._open_parts(names, make)
-        producer = Producer(topic, parts, Routing(chosen.routing, chosen.hashing))
+        producer = Producer(topic, parts, Routing(chosen.routing, chosen.hashing), schema)
         if TopicName.parse(names[0]).partition >= 0 and TopicName.parse(topic).partition < 0:
             await self._add_later(producer, make)
         return producer
 
     async def _add_later(
-        self, producer: Producer, make: Callable[[str, int], PartitionProducer]
+        self, producer: Producer[V], make: Callable[[str, int], PartitionProducer]
     ) -> None:
         async def look() -> None:
             names = await self.partitions(producer.topic)
@@ -137,17 +146,24 @@ class Client(Closing):
         *,
         type: str = "exclusive",
         initial_position: str = "latest",
+        schema: Schema[V] | None = None,
         **options: Any,
-    ) -> Consumer:
+    ) -> Consumer[V]:
         """A consumer; type is exclusive, shared, failover or key_shared.
 
-        `initial_position`, latest or earliest, is where a new subscription starts.  `options`
-        are further fields of Subscription: among them `queue_size`, and `on_unreadable`, what
-        happens to an entry that cannot be decoded: fail (the default), skip or discard.
+        `initial_position`, latest or earliest, is where a new subscription starts.  `schema` is
+        that of the values, without one they are bytes.  `options` are further fields of
+        Subscription: among them `queue_size`, and `on_unreadable`, what happens to an entry that
+        cannot be decoded: fail (the default), skip or discard.
         Partitions that the topic gets later are received as well, from their beginning.
         """
         return await self.subscribe_all(
-            [topic], subscription, type=type, initial_position=initial_position, **options
+            [topic],
+            subscription,
+            type=type,
+            initial_position=initial_position,
+            schema=schema,
+            **options,
         )
 
     async def subscribe_all(
@@ -157,13 +173,14 @@ class Client(Closing):
         *,
         type: str = "exclusive",
         initial_position: str = "latest",
+        schema: Schema[V] | None = None,
         **options: Any,
-    ) -> Consumer:
+    ) -> Consumer[V]:
         """A consumer of several topics, on the subscription of that name of each; as `subscribe`.
 
         If one of them cannot be subscribed, those before it are left again.
         """
-        chosen = _subscription(subscription, type, initial_position, options)
+        chosen = _subscription(subscription, type, initial_position, options, schema)
         if not topics:
             raise ValueError("subscribe_all needs a topic")
         letters = await self._dead_letters(topics[0], chosen)
@@ -186,8 +203,9 @@ class Client(Closing):
         *,
         type: str = "exclusive",
         initial_position: str = "latest",
+        schema: Schema[V] | None = None,
         **options: Any,
-    ) -> Consumer:
+    ) -> Consumer[V]:
         """A consumer of all topics that match a pattern, now or later; as `subscribe`.
 
         The pattern is that of `topics_matching`.  New topics are received from their beginning,
@@ -195,7 +213,7 @@ class Client(Closing):
         deleted ones are left.
         """
         found = await self.topics_matching(pattern)
-        chosen = _subscription(subscription, type, initial_position, options)
+        chosen = _subscription(subscription, type, initial_position, options, schema)
         chosen = replace(chosen, create_topic=False)
         letters = None
         if chosen.dead_letter is not None or chosen.retry:
@@ -231,8 +249,8 @@ class Client(Closing):
         chosen: Subscription,
         letters: DeadLetters | None,
         leaves_deleted: bool = False,
-    ) -> Consumer:
-        inbox: Inbox[Message] = Inbox()
+    ) -> Consumer[Any]:
+        inbox = self._inbox(chosen)
         consumer = Consumer(name, chosen.name, inbox, letters, leaves_deleted)
         try:
             for topic in topics:
@@ -250,7 +268,26 @@ class Client(Closing):
             raise
         return consumer
 
-    async def _add_partitions(self, consumer: Consumer, topic: str, chosen: Subscription) -> None:
+    def _inbox(self, chosen: Subscription) -> Inbox[Message[Any]]:
+        inbox: Inbox[Message[Any]] = Inbox()
+        schemas = self._writer_schemas(chosen)
+        if schemas is not None and schemas.are_needed:
+            inbox.prepare = schemas.prepare
+        return inbox
+
+    def _writer_schemas(self, chosen: Subscription) -> WriterSchemas[Any] | None:
+        return WriterSchemas(chosen.schema, self._schema_versions) if chosen.schema else None
+
+    async def schema(self, topic: str, version: bytes | None = None) -> SchemaInfo:
+        """A version of the topic's schema, or the latest (None); NotFound if there is none."""
+        name = str(TopicName.parse(topic).base)
+        return await Retry(self._settings).in_time(
+            lambda: find_schema(self._pool, name, version), f"reading a schema of {name}"
+        )
+
+    async def _add_partitions(
+        self, consumer: Consumer[Any], topic: str, chosen: Subscription
+    ) -> None:
         """Have a consumer receive from what is new of a topic, from its beginning."""
         known = consumer.partitions_of(topic)
         from_start = replace(chosen, initial_position=pb.CommandSubscribe.Earliest, start=None)
@@ -290,7 +327,8 @@ class Client(Closing):
                 first["initial_subscription"] = policy.initial_subscription
             return await self.producer(target, **(first | dict(options[kind])))
 
-        return DeadLetters(chosen.dead_letter, names, open_producer)
+        schemas = self._writer_schemas(chosen)
+        return DeadLetters(chosen.dead_letter, names, open_producer, schemas)
 
     async def _exists(self, topic: str) -> bool:
         return await Retry(self._settings).in_time(
@@ -320,7 +358,8 @@ class Client(Closing):
         read_compacted: bool = False,
         name: str | None = None,
         max_pending_chunked: int = 10,
-    ) -> Reader:
+        schema: Schema[V] | None = None,
+    ) -> Reader[V]:
         """A reader of one topic or several of what follows `start`, with it if `inclusive`.
 
         `start` is an id, EARLIEST, LATEST, or a time in ms: then what was published since.
@@ -328,13 +367,14 @@ class Client(Closing):
         `on_unreadable` is what happens to an entry that cannot be decoded: fail or skip.
         `read_compacted` gives the last value of each key, as far as the topic is compacted.
         `name` is that of the subscription in the statistics.  `max_pending_chunked` chunked
-        messages may be incomplete at a time; of more the oldest is unreadable.
+        messages may be incomplete at a time; of more the oldest is unreadable.  `schema` is that
+        of the values, without one they are bytes.
         """
         chosen = _reading(start, inclusive, queue_size, on_unreadable, read_compacted, name)
-        chosen = replace(chosen, max_pending_chunked=max_pending_chunked)
+        chosen = replace(chosen, max_pending_chunked=max_pending_chunked, schema=schema)
         topics = [topic] if isinstance(topic, str) else list(topic)
-        inbox: Inbox[Message] = Inbox()
-        parts: list[PartitionConsumer[Message]] = []
+        inbox = self._inbox(chosen)
+        parts: list[PartitionConsumer[Message[V]]] = []
         try:
             for one in topics:
                 parts += await self._consumers(one, chosen, inbox, Entry.messages, joins=True)
@@ -343,10 +383,12 @@ class Client(Closing):
             raise
         return Reader(", ".join(topics), parts, inbox)
 
-    async def table_view(self, topic: str) -> TableView:
+    async def table_view(self, topic: str, *, schema: Schema[V] | None = None) -> TableView[V]:
         """The latest value of each key of a topic, complete as of now, and kept up to date."""
         is_compacted = TopicName.parse(topic).is_persistent
-        reader = await self.reader(topic, on_unreadable=SKIP, read_compacted=is_compacted)
+        reader = await self.reader(
+            topic, on_unreadable=SKIP, read_compacted=is_compacted, schema=schema
+        )
         view = TableView(reader)
         self._parts.add(view)
         try:
@@ -473,12 +515,17 @@ def connect(
 
 
 def _subscription(
-    name: str, type: str, initial_position: str, options: dict[str, Any]
+    name: str,
+    type: str,
+    initial_position: str,
+    options: dict[str, Any],
+    schema: Schema[Any] | None = None,
 ) -> Subscription:
     return Subscription(
         name,
         type=_choice(SUBSCRIPTION_TYPES, type, "subscription type"),
         initial_position=_choice(INITIAL_POSITIONS, initial_position, "initial position"),
+        schema=schema,
         **options,
     )
 

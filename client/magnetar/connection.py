@@ -433,6 +433,8 @@ class Connection(asyncio.Protocol):
         Kind.GET_LAST_MESSAGE_ID_RESPONSE: _on_answer,
         Kind.GET_TOPICS_OF_NAMESPACE_RESPONSE: _on_answer,
         Kind.ACK_RESPONSE: _on_answer,
+        Kind.GET_SCHEMA_RESPONSE: _on_answer,
+        Kind.GET_OR_CREATE_SCHEMA_RESPONSE: _on_answer,
         Kind.AUTH_CHALLENGE: _on_auth_challenge,
         Kind.WATCH_TOPIC_LIST_SUCCESS: _on_answer,
         Kind.WATCH_TOPIC_UPDATE: _on_topic_update,
@@ -453,5 +455,7 @@ _REPLY_OF: dict[int, Callable[[pb.BaseCommand], Any]] = {
     Kind.GET_LAST_MESSAGE_ID_RESPONSE: attrgetter("getLastMessageIdResponse"),
     Kind.GET_TOPICS_OF_NAMESPACE_RESPONSE: attrgetter("getTopicsOfNamespaceResponse"),
     Kind.ACK_RESPONSE: attrgetter("ackResponse"),
+    Kind.GET_SCHEMA_RESPONSE: attrgetter("getSchemaResponse"),
+    Kind.GET_OR_CREATE_SCHEMA_RESPONSE: attrgetter("getOrCreateSchemaResponse"),
     Kind.WATCH_TOPIC_LIST_SUCCESS: attrgetter("watchTopicListSuccess"),
 }

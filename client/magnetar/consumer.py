@@ -3,6 +3,7 @@
 from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from itertools import chain, groupby
 from operator import attrgetter
+from typing import Any, Generic
 
 from magnetar.closing import Closing
 from magnetar.concurrency import gather_all
@@ -12,12 +13,13 @@ from magnetar.messages import Message
 from magnetar.partition_consumer import PartitionConsumer
 from magnetar.topic_discovery import TopicDiscovery
 from magnetar.topic_watch import TopicWatch
+from magnetar.values import V
 from magnetar_proto.ids import MessageId
 
 _source_of = attrgetter("source")
 
 
-class Consumer(Closing):
+class Consumer(Closing, Generic[V]):
     """Receives from a subscription; created by `Client.subscribe`, closed by `close`.
 
     `async for message in consumer` receives without end, until the consumer is closed.
@@ -27,20 +29,20 @@ class Consumer(Closing):
         self,
         topic: str,
         subscription: str,
-        inbox: Inbox[Message],
+        inbox: Inbox[Message[V]],
         dead_letters: DeadLetters | None = None,
         leaves_deleted: bool = False,
     ) -> None:
         self.topic = topic
         self.subscription = subscription
         self.inbox = inbox
-        self._by_topic: dict[str, list[PartitionConsumer[Message]]] = {}
+        self._by_topic: dict[str, list[PartitionConsumer[Message[V]]]] = {}
         self._dead_letters = dead_letters
         self._leaves_deleted = leaves_deleted
         self._background: Sequence[TopicDiscovery | TopicWatch] = ()
 
     @property
-    def _partitions(self) -> list[PartitionConsumer[Message]]:
+    def _partitions(self) -> list[PartitionConsumer[Message[V]]]:
         return list(chain.from_iterable(self._by_topic.values()))
 
     @property
@@ -63,7 +65,7 @@ class Consumer(Closing):
         """Whether all of its topics were terminated, and everything in them was acknowledged."""
         return all(partition.is_at_end for partition in self._partitions)
 
-    async def receive(self, timeout_s: float | None = None) -> Message:
+    async def receive(self, timeout_s: float | None = None) -> Message[V]:
         """The next message; None waits for ever, else OperationTimeout when none came.
 
         Raises `Unreadable`, once, in the place of an entry that cannot be decoded, unless
@@ -73,17 +75,17 @@ class Consumer(Closing):
 
     async def receive_batch(
         self, max_messages: int = 1000, timeout_s: float | None = None
-    ) -> list[Message]:
+    ) -> list[Message[V]]:
         """All that have arrived, at most `max_messages`; waits for the first as `receive`."""
         return await self.inbox.take(max_messages, timeout_s)
 
-    async def __aiter__(self) -> AsyncIterator[Message]:
+    async def __aiter__(self) -> AsyncIterator[Message[V]]:
         while True:
             yield await self.receive()
 
     # -- acknowledging
 
-    def ack(self, messages: Message | Iterable[Message]) -> None:
+    def ack(self, messages: Message[Any] | Iterable[Message[Any]]) -> None:
         """Acknowledge one or many, individually; `flush` waits until the broker stored it."""
         if isinstance(messages, Message):
             messages.source.ack((messages,))
@@ -91,7 +93,7 @@ class Consumer(Closing):
         for source, run in groupby(messages, _source_of):
             source.ack(run)
 
-    def ack_up_to(self, message: Message) -> None:
+    def ack_up_to(self, message: Message[Any]) -> None:
         """Acknowledge all of the message's partition up to it; not for shared subscriptions."""
         message.source.ack_up_to(message)
 
@@ -109,7 +111,7 @@ class Consumer(Closing):
 
     # -- delivering again
 
-    def nack(self, messages: Message | Iterable[Message]) -> None:
+    def nack(self, messages: Message[Any] | Iterable[Message[Any]]) -> None:
         """Have messages delivered again, after `nack_delay_s` or `nack_backoff`.
 
         Of a batch all comes again that is not acknowledged.  A subscription that is not shared
@@ -127,7 +129,7 @@ class Consumer(Closing):
             partition.redeliver_all()
 
     async def reconsume_later(
-        self, message: Message, delay_s: float, properties: Mapping[str, str] | None = None
+        self, message: Message[Any], delay_s: float, properties: Mapping[str, str] | None = None
     ) -> None:
         """Move a message to the retry topic, from where it comes again after the delay.
 
@@ -138,7 +140,7 @@ class Consumer(Closing):
         await self._retries().retry(message, delay_s, properties or {}, up_to=False)
 
     async def reconsume_later_cumulative(
-        self, message: Message, delay_s: float, properties: Mapping[str, str] | None = None
+        self, message: Message[Any], delay_s: float, properties: Mapping[str, str] | None = None
     ) -> None:
         """As `reconsume_later`, and acknowledge all of its partition up to the message."""
         await self._retries().retry(message, delay_s, properties or {}, up_to=True)
@@ -181,7 +183,9 @@ class Consumer(Closing):
         ids = await gather_all(partition.last_message_id() for partition in partitions)
         return {one.topic: last for one, last in zip(partitions, ids, strict=True)}
 
-    def _partition_of(self, message_id: MessageId, topic: str | None) -> PartitionConsumer[Message]:
+    def _partition_of(
+        self, message_id: MessageId, topic: str | None
+    ) -> PartitionConsumer[Message[V]]:
         found = [
             one
             for one in self._partitions
@@ -239,7 +243,7 @@ class Consumer(Closing):
         """The partitions of one of its topics from which it receives; the topic if it has none."""
         return [partition.topic for partition in self._by_topic.get(topic, ())]
 
-    def add(self, topic: str, partitions: Iterable[PartitionConsumer[Message]]) -> None:
+    def add(self, topic: str, partitions: Iterable[PartitionConsumer[Message[V]]]) -> None:
         """Receive from these partitions of a topic as well."""
         known = self._by_topic.setdefault(topic, [])
         for partition in partitions:

@@ -3,10 +3,13 @@
 import logging
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import Any
 
 from magnetar.errors import MagnetarError
 from magnetar.messages import Message, Outgoing
 from magnetar.producer import Producer
+from magnetar.schema.base import Encoded
+from magnetar.schema.versions import WriterSchemas
 from magnetar.subscription import DeadLetterPolicy
 from magnetar_proto.names import TopicName
 
@@ -43,12 +46,14 @@ class DeadLetters:
         policy: DeadLetterPolicy | None,
         names: Mapping[str, str],
         open_producer: Callable[[str, str], Awaitable[Producer]],
+        schemas: WriterSchemas[Any] | None = None,
     ) -> None:
         self._policy = policy or DeadLetterPolicy()
         self.names = names
         """The topics, by RETRY and DLQ."""
         self._gives_up = policy is not None
         self._open_producer = open_producer
+        self._schemas = schemas
         self._open: dict[str, Producer] = {}
 
     async def move(self, messages: Sequence[Message]) -> None:
@@ -83,9 +88,12 @@ class DeadLetters:
     ) -> None:
         try:
             producer = await self._producer(kind)
+            info = await self._schemas.info_of(message) if self._schemas is not None else None
             await producer.send_message(
                 Outgoing(
-                    message.value,
+                    message.data,
+                    schema=Encoded(info) if info is not None else None,
+                    is_null=message.is_null,
                     key=message.key,
                     ordering_key=message.ordering_key or None,
                     properties=properties,

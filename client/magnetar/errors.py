@@ -11,6 +11,7 @@ MagnetarError
 ├── QueueFull                the producer has as many pending messages as its options allow
 ├── MessageTooLarge          nothing was sent; send less, or raise the broker's limit
 ├── Unreadable               an entry arrived that cannot be decoded; `message_id` names it
+│   └── Undecodable          a value does not fit its schema; raised by `message.value`
 └── BrokerError              the broker refused; `code` is the number on the wire
     ├── NotReady             the topic is moving or loading: retried
     ├── Busy                 another producer or consumer holds the name or subscription
@@ -79,6 +80,17 @@ class Unreadable(MagnetarError):
         self.message_id = message_id
 
 
+class Undecodable(Unreadable):
+    """The value of a message cannot be decoded by the schema; raised by `message.value`.
+
+    The message can be acknowledged, and `data` has its bytes.
+    """
+
+    def __init__(self, text: str, message_id: MessageId, schema_version: bytes) -> None:
+        super().__init__(text, message_id)
+        self.schema_version = schema_version
+
+
 class BrokerError(MagnetarError):
     """The broker refused; the text is the broker's own, followed by the remedy."""
 
@@ -140,6 +152,8 @@ class InvalidName(BrokerError):
 
 class IncompatibleSchema(BrokerError):
     """The schema does not fit the topic's schema."""
+
+    remedy = "use the topic's schema or a compatible one, or another topic"
 
 
 class QuotaExceeded(BrokerError):

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass
 from itertools import islice, takewhile
 from typing import Generic, Protocol, TypeVar
@@ -49,6 +49,9 @@ class Inbox(Generic[T]):
         self._error: MagnetarError | None = None
         self._on_demand: list[Callable[[], None]] = []
         self._on_taken: dict[Source, Callable[[list[T]], None]] = {}
+        self.prepare: Callable[[list[T]], Awaitable[None] | None] | None = None
+        """Is called with what `take` is about to return; if it has something to wait for, `take`
+        waits, and calls again."""
 
     def on_taken(self, source: Source, report: Callable[[list[T]], None]) -> None:
         """Call `report` with the items of this source that the application takes."""
@@ -104,6 +107,8 @@ class Inbox(Generic[T]):
         """
         if not self._items:
             await self._wait(timeout_s)
+        if self.prepare is not None:
+            await self._prepared(self.prepare, max_items, timeout_s)
         taken = self._take_readable(max_items) if self._failures else self._pop(max_items)
         permits: dict[Source, int] = {}
         for item in taken:
@@ -115,6 +120,28 @@ class Inbox(Generic[T]):
             if source in permits:
                 report([item for item in taken if item.source is source])
         return taken
+
+    async def _prepared(
+        self,
+        prepare: Callable[[list[T]], Awaitable[None] | None],
+        max_items: int,
+        timeout_s: float | None,
+    ) -> None:
+        """Wait until what can be taken is prepared; it stays in the queue so long."""
+        try:
+            async with asyncio.timeout(timeout_s):
+                while True:
+                    if not self._items:  # what was there is delivered again
+                        await self._wait(None)
+                    head = list(islice(self._items, max_items))
+                    waiting = prepare([item for item in head if not isinstance(item, Failure)])
+                    if waiting is None:
+                        return
+                    await waiting
+        except TimeoutError:
+            raise OperationTimeout(
+                f"the schemas of what was received did not come within {timeout_s:g} s"
+            ) from None
 
     def _pop(self, max_items: int) -> list[T]:
         items = self._items

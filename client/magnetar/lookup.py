@@ -5,6 +5,7 @@ import re
 from magnetar.connection import Connection
 from magnetar.errors import NotFound, NotReady, broker_error
 from magnetar.pool import Pool
+from magnetar.schema.info import SchemaInfo
 from magnetar_proto import PulsarApi_pb2 as pb
 from magnetar_proto.names import TopicName
 
@@ -57,6 +58,17 @@ async def topic_exists(pool: Pool, topic: str) -> bool:
     if isinstance(error, NotFound):
         return False
     raise error
+
+
+async def find_schema(pool: Pool, topic: str, version: bytes | None) -> SchemaInfo:
+    """A version of the topic's schema, or the latest (None); NotFound if there is none."""
+    connection = await pool.service()
+    reply: pb.CommandGetSchemaResponse = await connection.request(
+        pb.CommandGetSchema(topic=topic, schema_version=version)
+    )
+    if reply.HasField("error_code"):
+        raise broker_error(reply.error_code, reply.error_message)
+    return SchemaInfo.from_pb(reply.schema)
 
 
 async def find_topics(pool: Pool, pattern: str) -> list[str]:

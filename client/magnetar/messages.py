@@ -3,17 +3,21 @@
 import base64
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any, Generic, cast
 
 from google.protobuf.unknown_fields import UnknownFieldSet
 
-from magnetar.errors import Unreadable
+from magnetar.errors import Undecodable, Unreadable
+from magnetar.values import V
 from magnetar_proto import PulsarApi_pb2 as pb
 from magnetar_proto.batch import decode_batch
 from magnetar_proto.compression import decompress
 from magnetar_proto.entries import parse_metadata, verify_checksum
 from magnetar_proto.errors import BadBatch, BadCompression, BadMetadata
 from magnetar_proto.ids import MessageId, ack_set_to_mask
+
+if TYPE_CHECKING:
+    from magnetar.schema.base import Schema
 
 MAX_INFLATED_BYTES = 128 * 1024 * 1024
 """No entry is decompressed to more than this."""
@@ -24,10 +28,11 @@ LAST_BATCH_INDEX = 2**31 - 1
 
 
 @dataclass(frozen=True, slots=True)
-class Outgoing:
+class Outgoing(Generic[V]):
     """A message to send, when it is more than a value."""
 
-    value: bytes
+    value: V
+    """Of the schema's type, bytes without one; with a schema None is no value at all."""
     key: str | bytes | None = None
     """Chooses the partition, and the consumer of a Key_Shared subscription."""
     ordering_key: bytes | None = None
@@ -40,6 +45,10 @@ class Outgoing:
     """For deduplication: above those of the producer's messages before; None: the next one."""
     is_null: bool = False
     """No value at all, rather than an empty one: compaction then deletes the key."""
+    schema: "Schema[V] | None" = None
+    """Of this message, if it is not the producer's.  It is registered with the topic."""
+    schema_version: bytes | None = None
+    """Of a value that is encoded already; None: that of the producer's schema."""
 
     def describe(self, metadata: pb.SingleMessageMetadata | pb.MessageMetadata) -> None:
         """Write key, properties and event time into either kind of metadata."""
@@ -58,29 +67,62 @@ class Outgoing:
             metadata.null_value = True
 
 
-class Message:
+class Message(Generic[V]):
     """A received message; `id` is what acknowledging it needs.
 
-    Everything but `value` is read from the metadata when it is asked for.
+    Everything but `data` is read from the metadata, or decoded, when it is asked for.
     """
 
-    __slots__ = ("_about", "batch_index", "entry", "value")
+    __slots__ = ("_about", "_value", "batch_index", "data", "entry")
 
     permits = 1
 
     def __init__(
         self,
-        value: bytes,
+        data: bytes,
         about: pb.SingleMessageMetadata | pb.MessageMetadata,
         entry: "Entry",
         batch_index: int,
     ) -> None:
-        self.value = value
+        self.data = data
+        """The value as it was sent, encoded."""
         self.batch_index = batch_index
         """-1 when the message is an entry by itself."""
         self.entry = entry
         """The stored entry that holds the message, maybe with others."""
         self._about = about
+
+    @property
+    def value(self) -> V:
+        """The value, decoded by the schema of the consumer or reader; without one the bytes.
+
+        None if `is_null` and there is a schema.  Undecodable if the bytes do not fit the schema.
+        """
+        reader = self.entry.reader
+        if reader is None:
+            return cast(V, self.data)
+        try:
+            return self._value
+        except AttributeError:
+            self._value: V = self._decode(reader)
+            return self._value
+
+    def _decode(self, reader: "Schema[Any] | Exception") -> V:
+        if self.is_null:
+            return cast(V, None)
+        try:
+            if isinstance(reader, Exception):
+                raise reader
+            return cast(V, reader.decode_message(self))
+        except Exception as error:  # whatever a decoder makes of bytes that are not for it
+            version = self.schema_version
+            raise Undecodable(
+                f"message {self.id} of {self.topic}, schema version "
+                f"{int.from_bytes(version, 'big') if version else 'none'}, cannot be decoded: "
+                f"{error or type(error).__name__}",
+                self.id,
+                version,
+            ) from error
 
     @property
     def id(self) -> MessageId:
@@ -151,7 +193,7 @@ class Message:
         return self.entry.redelivery_count
 
     def __repr__(self) -> str:
-        return f"Message({self.id}, {self.value[:40]!r})"
+        return f"Message({self.id}, {self.data[:40]!r})"
 
 
 class Entry:
@@ -159,7 +201,7 @@ class Entry:
 
     __slots__ = (
         "_body_start", "_data", "ack_set", "entry", "is_chunk", "ledger", "metadata", "partition",
-        "redelivery_count", "source", "topic",
+        "reader", "redelivery_count", "source", "topic",
     )  # fmt: skip
 
     batch_index = LAST_BATCH_INDEX
@@ -182,6 +224,8 @@ class Entry:
         self.redelivery_count = redelivery_count
         self.ack_set = ack_set
         self.source = source
+        self.reader: Schema[Any] | Exception | None = None
+        """Decodes the values, or is why that is not possible; None leaves them as they are."""
         self._data = data
         if not verify_checksum(data, 0, len(data)):
             raise self.unreadable("is damaged: its checksum does not match")
@@ -244,7 +288,7 @@ class Entry:
         except BadCompression as error:
             raise self.unreadable(f"cannot be decompressed: {error}") from error
 
-    def messages(self) -> list[Message]:
+    def messages(self) -> list[Message[Any]]:
         """Its messages without those acknowledged before; Unreadable if it cannot be decoded."""
         body = self.body()
         if not self.is_batch:

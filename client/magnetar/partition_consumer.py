@@ -3,7 +3,7 @@
 import asyncio
 import logging
 from collections.abc import Callable, Iterable
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 from magnetar.acking import Acknowledging
 from magnetar.acks import Ack, AckTracker
@@ -26,7 +26,7 @@ from magnetar_proto.ids import LATEST, MessageId
 
 logger = logging.getLogger(__name__)
 
-T = TypeVar("T", bound=Message | Entry)
+T = TypeVar("T", bound=Message[Any] | Entry)
 
 
 class PartitionConsumer(Generic[T]):
@@ -55,6 +55,8 @@ class PartitionConsumer(Generic[T]):
         self._id = consumer_id
         self._inbox = inbox
         self._unpack = unpack
+        schema = subscription.schema
+        self._reader = None if schema is None or schema.needs_writer else schema
         self._loop = asyncio.get_running_loop()
         self._attachment = Attachment(pool, settings, topic, self._register, self._failed)
         self.on_gone: Callable[[], None] | None = None
@@ -325,6 +327,7 @@ class PartitionConsumer(Generic[T]):
 
     def _unseen(self, entry: Entry) -> list[T]:
         """What the entry holds, without what lies before the start or was received before."""
+        entry.reader = self._reader
         if not self._resuming.is_on:
             items = self._unpack(entry)
             if self._joiner is not None and items and items[0].batch_index >= 0:
@@ -354,7 +357,10 @@ class PartitionConsumer(Generic[T]):
             self._report(chunk.unreadable(outcome.orphan), [chunk.position], 0)
         if self._chunk_timer is None and joiner:
             self._schedule_expiry(joiner)
-        return self._unpack(outcome.entry) if outcome.entry is not None else []
+        if outcome.entry is None:
+            return []
+        outcome.entry.reader = self._reader
+        return self._unpack(outcome.entry)
 
     def _schedule_expiry(self, joiner: ChunkJoiner) -> None:
         due_s = joiner.next_expiry_s()
@@ -462,6 +468,8 @@ class PartitionConsumer(Generic[T]):
             command.keySharedMeta.CopyFrom(chosen.key_shared.to_pb())
         if self.redelivering.epoch:
             command.consumer_epoch = self.redelivering.epoch
+        if chosen.schema is not None and chosen.schema.info.is_registered:
+            command.schema.CopyFrom(chosen.schema.info.to_pb())
         if not chosen.create_topic:
             command.force_topic_creation = False
         for name, text in chosen.properties.items():

@@ -4,7 +4,7 @@ import asyncio
 import time
 from collections import deque
 from collections.abc import Generator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from magnetar.attachment import Attachment
@@ -16,6 +16,7 @@ from magnetar.batching import (
     Sender,
     rides_alone,
     size_of,
+    version_of,
 )
 from magnetar.connection import DEFAULT_MAX_MESSAGE_SIZE, Connection
 from magnetar.errors import (
@@ -32,6 +33,8 @@ from magnetar.errors import (
 from magnetar.messages import Outgoing
 from magnetar.pool import Pool
 from magnetar.producer_options import ACCESS_MODES, WAIT_FOR_EXCLUSIVE, ProducerOptions
+from magnetar.retry import Retry
+from magnetar.schema.info import SchemaInfo
 from magnetar.settings import Settings
 from magnetar_proto import PulsarApi_pb2 as pb
 from magnetar_proto.commands import encode
@@ -160,6 +163,20 @@ class PartitionProducer:
             self.send_batch_now()
             await self._room.wait()
 
+    async def register(self, schema: SchemaInfo) -> bytes:
+        """The version of a schema on the topic, which gets it as its next one if it is new."""
+
+        async def ask() -> bytes:
+            self._attachment.start()  # of a lazy producer
+            connection = await self._attachment.ready()
+            command = pb.CommandGetOrCreateSchema(topic=self.topic, schema=schema.to_pb())
+            reply: pb.CommandGetOrCreateSchemaResponse = await connection.request(command)
+            if reply.HasField("error_code"):
+                raise broker_error(reply.error_code, reply.error_message)
+            return reply.schema_version
+
+        return await Retry(self._settings).in_time(ask, f"registering a schema of {self.topic}")
+
     def is_between_batches(self) -> bool:
         """Whether the next message would begin a new batch."""
         return not self._batch.messages and not self._keyed
@@ -198,6 +215,9 @@ class PartitionProducer:
     def _add_keyed(self, message: bytes | Outgoing) -> Receipt:
         key = None if isinstance(message, bytes) else message.ordering_key or message.key
         batch = self._keyed.get(key)
+        if batch is not None and batch.schema_version != version_of(message):
+            self.send_batch_now()  # what comes later of the key must not overtake it
+            batch = None
         if batch is None:
             batch = self._keyed[key] = self._new_batch()
         if not isinstance(message, bytes) and message.sequence_id is not None:
@@ -345,7 +365,7 @@ class PartitionProducer:
                 self._id,
                 reply.producer_name,
                 COMPRESSIONS[self._options.compression],
-                reply.schema_version if self._options.schema is not None else b"",
+                reply.schema_version if command.HasField("schema") else b"",
             )
         self._max_message_size = connection.max_message_size
         for pending in self._pending:
@@ -357,8 +377,8 @@ class PartitionProducer:
     def _describe(self, command: pb.CommandProducer) -> None:
         """Add what is not in every command."""
         options = self._options
-        if options.schema is not None:
-            command.schema.CopyFrom(options.schema.to_pb())
+        if options.schema is not None and options.schema.info.is_registered:
+            command.schema.CopyFrom(options.schema.info.to_pb())
         mode = ACCESS_MODES[options.access_mode]
         if mode != pb.Shared:
             command.producer_access_mode = mode  # type: ignore[assignment]
@@ -397,6 +417,8 @@ class PartitionProducer:
             self._unregistered.append(batch)
             self._attachment.start()
             return
+        if batch.schema_version is not None:
+            sender = replace(sender, schema_version=batch.schema_version)
         now_ms = time.time_ns() // 1_000_000
         ids = batch.ids(self._next_sequence_id) if batch.has_ids else ()
         first = ids[0] if ids else self._next_sequence_id

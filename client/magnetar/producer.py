@@ -2,18 +2,22 @@
 
 import time
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from dataclasses import replace
+from typing import Any, Generic, cast
 
 from magnetar.closing import Closing
 from magnetar.concurrency import gather_all
 from magnetar.messages import Outgoing
 from magnetar.partition_producer import PartitionProducer, Receipt
 from magnetar.routing import Routing
+from magnetar.schema.base import Schema
+from magnetar.schema.info import SchemaInfo
 from magnetar.topic_discovery import TopicDiscovery
+from magnetar.values import V
 from magnetar_proto.ids import MessageId
 
 
-class Producer(Closing):
+class Producer(Closing, Generic[V]):
     """Sends to a topic; created by `Client.producer`, closed by `close` or `async with`.
 
     Messages of one key go to one partition in order; messages without key take turns, a batch
@@ -21,9 +25,16 @@ class Producer(Closing):
     """
 
     def __init__(
-        self, topic: str, partitions: list[PartitionProducer], routing: Routing | None = None
+        self,
+        topic: str,
+        partitions: list[PartitionProducer],
+        routing: Routing | None = None,
+        schema: Schema[V] | None = None,
     ) -> None:
         self.topic = topic
+        self._schema = schema
+        self._versions: dict[SchemaInfo, bytes] = {}
+        """Of the schemas of single messages."""
         self._partitions = partitions
         self._routing = routing or Routing()
         self._discovery: TopicDiscovery | None = None
@@ -50,7 +61,7 @@ class Producer(Closing):
 
     async def send(
         self,
-        value: bytes,
+        value: V,
         *,
         key: str | bytes | None = None,
         properties: Mapping[str, str] | None = None,
@@ -61,19 +72,19 @@ class Producer(Closing):
         """Send one message and wait until the broker has stored it; waits for room as well.
 
         Shared subscriptions receive it `deliver_after_s` later.  `more` are further fields of
-        Outgoing: ordering_key, deliver_at_ms, sequence_id, is_null.  The id of a message that was
-        a duplicate is (-1, -1).
+        Outgoing: ordering_key, deliver_at_ms, sequence_id, is_null, schema.  The id of a message
+        that was a duplicate is (-1, -1).  ValueError if the value does not fit the schema.
         """
         message = _message(value, key, properties, event_time_ms, deliver_after_s, more)
-        return await (await self._add(message))
+        return await (await self._add(await self._ready(message)))
 
-    async def send_message(self, message: Outgoing) -> MessageId:
+    async def send_message(self, message: Outgoing[V]) -> MessageId:
         """As `send`, for a message that is more than a value with a key."""
-        return await (await self._add(message))
+        return await (await self._add(await self._ready(message)))
 
     def send_nowait(
         self,
-        value: bytes,
+        value: V,
         *,
         key: str | bytes | None = None,
         properties: Mapping[str, str] | None = None,
@@ -83,17 +94,19 @@ class Producer(Closing):
     ) -> Receipt:
         """Send one message; await the receipt or `flush`. QueueFull when there is no room.
 
-        The arguments are those of `send`.
+        The arguments are those of `send`; a schema of its own must be known by `register`.
         """
-        message = _message(value, key, properties, event_time_ms, deliver_after_s, more)
+        message = self._encoded(
+            _message(value, key, properties, event_time_ms, deliver_after_s, more)
+        )
         return self._route(message).add(message)
 
-    async def send_batch(self, messages: Iterable[bytes | Outgoing]) -> list[MessageId]:
+    async def send_batch(self, messages: Iterable[V | Outgoing[V]]) -> list[MessageId]:
         """Send many in order and wait until all are stored: the fast path.
 
         Raises the first failure; the others may have been stored.
         """
-        receipts = [await self._add(message) for message in messages]
+        receipts = [await self._add(await self._ready(message)) for message in messages]
         for partition in self._partitions:
             partition.send_batch_now()
         for receipt in receipts:
@@ -111,6 +124,34 @@ class Producer(Closing):
         if self._discovery is not None:
             await self._discovery.close()
         await gather_all(partition.close() for partition in self._partitions)
+
+    async def register(self, schema: Schema[Any]) -> bytes:
+        """Register a schema for single messages, and return its version on the topic.
+
+        IncompatibleSchema if the broker refuses it.
+        """
+        if schema.info not in self._versions:
+            self._versions[schema.info] = await self._partitions[0].register(schema.info)
+        return self._versions[schema.info]
+
+    async def _ready(self, message: V | Outgoing[V]) -> bytes | Outgoing:
+        """The message, encoded; its schema is registered first if that is needed."""
+        if isinstance(message, Outgoing) and message.schema is not None:
+            await self.register(message.schema)
+        return self._encoded(message)
+
+    def _encoded(self, message: V | Outgoing[V]) -> bytes | Outgoing:
+        if self._schema is None and not (isinstance(message, Outgoing) and message.schema):
+            return cast(bytes | Outgoing, message)
+        if not isinstance(message, Outgoing):
+            message = Outgoing(message)
+        if message.schema is None:
+            assert self._schema is not None
+            return self._schema.encode_message(message)
+        version = self._versions.get(message.schema.info)
+        if version is None:
+            raise ValueError("the message has a schema of its own: await `register` of it first")
+        return replace(message.schema.encode_message(message), schema_version=version)
 
     async def _add(self, message: bytes | Outgoing) -> Receipt:
         producer = self._route(message)
@@ -144,13 +185,13 @@ class Producer(Closing):
 
 
 def _message(
-    value: bytes,
+    value: V,
     key: str | bytes | None,
     properties: Mapping[str, str] | None,
     event_time_ms: int,
     deliver_after_s: float,
     more: dict[str, Any],
-) -> bytes | Outgoing:
+) -> V | Outgoing[V]:
     if key is None and not (properties or event_time_ms or deliver_after_s or more):
         return value
     if deliver_after_s > 0:

@@ -2,10 +2,11 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 from magnetar.batching import BATCHED, COMPRESSIONS, BatchLimits
 from magnetar.routing import HASHES, MURMUR3, ROUND_ROBIN, ROUTINGS, Router
-from magnetar.schema import Schema
+from magnetar.schema.base import Schema
 from magnetar_proto import PulsarApi_pb2 as pb
 
 WAIT_FOR_EXCLUSIVE = "wait_for_exclusive"
@@ -34,8 +35,9 @@ class ProducerOptions:
     max_pending_messages: int = 10_000
     max_pending_bytes: int = 64 * 1024 * 1024
     send_timeout_s: float = 30.0
-    schema: Schema | None = None
-    """Registered with the broker, which refuses one that does not fit the topic's."""
+    schema: Schema[Any] | None = None
+    """Of the values, one of `magnetar.schema`; None: they are bytes.  The broker refuses one that
+    does not fit the topic's."""
     access_mode: str = "shared"
     """shared; exclusive: fails if there is another producer; wait_for_exclusive: opening it waits
     for its turn; exclusive_with_fencing: ends the others with ProducerFenced."""

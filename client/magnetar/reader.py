@@ -1,23 +1,28 @@
 """Readers: they follow a topic from a position and leave nothing behind at the broker."""
 
 from collections.abc import AsyncIterator, Sequence
+from typing import Generic
 
 from magnetar.closing import Closing
 from magnetar.concurrency import gather_all
 from magnetar.inbox import Inbox
 from magnetar.messages import Entry, Message
 from magnetar.partition_consumer import PartitionConsumer
+from magnetar.values import V
 from magnetar_proto.ids import MessageId
 
 
-class Reader(Closing):
+class Reader(Closing, Generic[V]):
     """Reads messages in order, by partition; created by `Client.reader`, closed by `close`.
 
     `async for message in reader` reads without end, until the reader is closed.
     """
 
     def __init__(
-        self, topic: str, partitions: Sequence[PartitionConsumer[Message]], inbox: Inbox[Message]
+        self,
+        topic: str,
+        partitions: Sequence[PartitionConsumer[Message[V]]],
+        inbox: Inbox[Message[V]],
     ) -> None:
         self.topic = topic
         self._partitions = partitions
@@ -28,7 +33,7 @@ class Reader(Closing):
         """How many entries could not be decoded since the reader was opened."""
         return sum(partition.unreadable for partition in self._partitions)
 
-    async def read(self, timeout_s: float | None = None) -> Message:
+    async def read(self, timeout_s: float | None = None) -> Message[V]:
         """The next message; None waits for ever, else OperationTimeout when none came.
 
         Raises `Unreadable`, once, in the place of an entry that cannot be decoded, unless
@@ -38,7 +43,7 @@ class Reader(Closing):
 
     async def read_batch(
         self, max_messages: int = 1000, timeout_s: float | None = None
-    ) -> list[Message]:
+    ) -> list[Message[V]]:
         """All messages that have arrived, at most `max_messages`; waits for the first as `read`."""
         messages = await self._inbox.take(max_messages, timeout_s)
         # The broker counts what a reader has not acknowledged as its backlog.
@@ -46,7 +51,7 @@ class Reader(Closing):
             last.source.ack_up_to(last)
         return messages
 
-    async def __aiter__(self) -> AsyncIterator[Message]:
+    async def __aiter__(self) -> AsyncIterator[Message[V]]:
         while True:
             yield await self.read()
 

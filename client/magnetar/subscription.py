@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from magnetar.redelivery import RedeliveryBackoff
+from magnetar.schema.base import Schema
 from magnetar_proto import PulsarApi_pb2 as pb
 from magnetar_proto.ids import MessageId
 
@@ -92,6 +93,9 @@ class Subscription:
     start_inclusive: bool = False
     start_time_ms: int | None = None
     """With `start`: begin instead with what was published at this time or later."""
+    schema: Schema[Any] | None = None
+    """Of the values, one of `magnetar.schema`; None: they are bytes.  The broker refuses one that
+    cannot read the topic's."""
     queue_size: int = 1000
     """The limit of messages received ahead of the application.
 

@@ -18,6 +18,8 @@ from typing import Any, Generic, Self, TypeVar
 import magnetar
 from magnetar.closing import Closing
 from magnetar.errors import Closed
+from magnetar.schema.base import Schema
+from magnetar.values import V
 
 T = TypeVar("T")
 W = TypeVar("W", bound=Closing)
@@ -94,7 +96,7 @@ class _Facade(Generic[W]):
         self.close()
 
 
-class Producer(_Facade[magnetar.Producer]):
+class Producer(_Facade[magnetar.Producer[V]], Generic[V]):
     """As `magnetar.Producer`."""
 
     @property
@@ -105,15 +107,15 @@ class Producer(_Facade[magnetar.Producer]):
     def last_sequence_id(self) -> int:
         return self._wrapped.last_sequence_id
 
-    def send(self, value: bytes, **options: Any) -> magnetar.MessageId:
+    def send(self, value: V, **options: Any) -> magnetar.MessageId:
         """Send one message and wait until it is stored."""
         return self._run(self._wrapped.send, value, **options)
 
-    def send_batch(self, messages: Iterable[bytes | magnetar.Outgoing]) -> list[magnetar.MessageId]:
+    def send_batch(self, messages: Iterable[V | magnetar.Outgoing[V]]) -> list[magnetar.MessageId]:
         """Send many in order and wait until all are stored: the fast path."""
         return self._run(self._wrapped.send_batch, messages)
 
-    def send_nowait(self, value: bytes, **options: Any) -> None:
+    def send_nowait(self, value: V, **options: Any) -> None:
         """Send one message without waiting; `flush` raises what failed.  QueueFull: no room."""
         self._do(self._wrapped.send_nowait, value, **options)
 
@@ -122,7 +124,7 @@ class Producer(_Facade[magnetar.Producer]):
         self._run(self._wrapped.flush)
 
 
-class Consumer(_Facade[magnetar.Consumer]):
+class Consumer(_Facade[magnetar.Consumer[V]], Generic[V]):
     """As `magnetar.Consumer`; a loop over it receives without end."""
 
     @property
@@ -133,25 +135,25 @@ class Consumer(_Facade[magnetar.Consumer]):
     def subscription(self) -> str:
         return self._wrapped.subscription
 
-    def receive(self, timeout_s: float | None = None) -> magnetar.Message:
+    def receive(self, timeout_s: float | None = None) -> magnetar.Message[V]:
         """The next message; OperationTimeout when none came in time."""
         return self._run(self._wrapped.receive, timeout_s)
 
     def receive_batch(
         self, max_messages: int = 1000, timeout_s: float | None = None
-    ) -> list[magnetar.Message]:
+    ) -> list[magnetar.Message[V]]:
         """All that have arrived, at least one: the fast path."""
         return self._run(self._wrapped.receive_batch, max_messages, timeout_s)
 
-    def __iter__(self) -> Iterator[magnetar.Message]:
+    def __iter__(self) -> Iterator[magnetar.Message[V]]:
         while True:
             yield self.receive()
 
-    def ack(self, messages: magnetar.Message | Iterable[magnetar.Message]) -> None:
+    def ack(self, messages: magnetar.Message[Any] | Iterable[magnetar.Message[Any]]) -> None:
         """Acknowledge one or many; `flush` waits until the broker has stored it."""
         self._do(self._wrapped.ack, messages)
 
-    def ack_up_to(self, message: magnetar.Message) -> None:
+    def ack_up_to(self, message: magnetar.Message[Any]) -> None:
         """Acknowledge all of the message's partition up to it."""
         self._do(self._wrapped.ack_up_to, message)
 
@@ -159,13 +161,13 @@ class Consumer(_Facade[magnetar.Consumer]):
         """Acknowledge a message by its id."""
         self._do(self._wrapped.ack_id, message_id, topic)
 
-    def nack(self, messages: magnetar.Message | Iterable[magnetar.Message]) -> None:
+    def nack(self, messages: magnetar.Message[Any] | Iterable[magnetar.Message[Any]]) -> None:
         """Have messages delivered again, later."""
         self._do(self._wrapped.nack, messages)
 
     def reconsume_later(
         self,
-        message: magnetar.Message,
+        message: magnetar.Message[Any],
         delay_s: float,
         properties: Mapping[str, str] | None = None,
     ) -> None:
@@ -201,24 +203,24 @@ class Consumer(_Facade[magnetar.Consumer]):
         self._run(self._wrapped.unsubscribe, force)
 
 
-class Reader(_Facade[magnetar.Reader]):
+class Reader(_Facade[magnetar.Reader[V]], Generic[V]):
     """As `magnetar.Reader`; a loop over it reads without end."""
 
     @property
     def topic(self) -> str:
         return self._wrapped.topic
 
-    def read(self, timeout_s: float | None = None) -> magnetar.Message:
+    def read(self, timeout_s: float | None = None) -> magnetar.Message[V]:
         """The next message; OperationTimeout when none came in time."""
         return self._run(self._wrapped.read, timeout_s)
 
     def read_batch(
         self, max_messages: int = 1000, timeout_s: float | None = None
-    ) -> list[magnetar.Message]:
+    ) -> list[magnetar.Message[V]]:
         """All that have arrived, at least one."""
         return self._run(self._wrapped.read_batch, max_messages, timeout_s)
 
-    def __iter__(self) -> Iterator[magnetar.Message]:
+    def __iter__(self) -> Iterator[magnetar.Message[V]]:
         while True:
             yield self.read()
 
@@ -231,14 +233,14 @@ class Reader(_Facade[magnetar.Reader]):
         self._run(self._wrapped.seek, target)
 
 
-class TableView(_Facade[magnetar.TableView]):
+class TableView(_Facade[magnetar.TableView[V]], Generic[V]):
     """As `magnetar.TableView`."""
 
-    def get(self, key: str | bytes, default: bytes | None = None) -> bytes | None:
+    def get(self, key: str | bytes, default: V | None = None) -> V | None:
         """The value of a key."""
         return self._do(self._wrapped.get, key, default)
 
-    def snapshot(self) -> dict[str | bytes, bytes]:
+    def snapshot(self) -> dict[str | bytes, V]:
         """All keys with their values, as they are now."""
         return self._do(dict, self._wrapped)
 
@@ -253,31 +255,53 @@ class TableView(_Facade[magnetar.TableView]):
 class Client(_Facade[magnetar.Client]):
     """As `magnetar.Client`; created by `connect`."""
 
-    def producer(self, topic: str, **options: Any) -> Producer:
+    def producer(
+        self, topic: str, *, schema: Schema[V] | None = None, **options: Any
+    ) -> Producer[V]:
         """A producer; the options are those of `magnetar.Client.producer`."""
-        return Producer(self._run(self._wrapped.producer, topic, **options))
+        return Producer(self._run(self._wrapped.producer, topic, schema=schema, **options))
 
-    def subscribe(self, topic: str, subscription: str, **options: Any) -> Consumer:
+    def subscribe(
+        self, topic: str, subscription: str, *, schema: Schema[V] | None = None, **options: Any
+    ) -> Consumer[V]:
         """A consumer; the options are those of `magnetar.Client.subscribe`."""
-        return Consumer(self._run(self._wrapped.subscribe, topic, subscription, **options))
+        work = self._wrapped.subscribe
+        return Consumer(self._run(work, topic, subscription, schema=schema, **options))
 
-    def subscribe_all(self, topics: Iterable[str], subscription: str, **options: Any) -> Consumer:
+    def subscribe_all(
+        self,
+        topics: Iterable[str],
+        subscription: str,
+        *,
+        schema: Schema[V] | None = None,
+        **options: Any,
+    ) -> Consumer[V]:
         """A consumer of several topics."""
         work = self._wrapped.subscribe_all
-        return Consumer(self._run(work, list(topics), subscription, **options))
+        return Consumer(self._run(work, list(topics), subscription, schema=schema, **options))
 
-    def subscribe_matching(self, pattern: str, subscription: str, **options: Any) -> Consumer:
+    def subscribe_matching(
+        self, pattern: str, subscription: str, *, schema: Schema[V] | None = None, **options: Any
+    ) -> Consumer[V]:
         """A consumer of all topics that match a pattern, now or later."""
         work = self._wrapped.subscribe_matching
-        return Consumer(self._run(work, pattern, subscription, **options))
+        return Consumer(self._run(work, pattern, subscription, schema=schema, **options))
 
-    def reader(self, topic: str | list[str], *start: Any, **options: Any) -> Reader:
+    def reader(
+        self,
+        topic: str | list[str],
+        *start: Any,
+        schema: Schema[V] | None = None,
+        **options: Any,
+    ) -> Reader[V]:
         """A reader; the arguments are those of `magnetar.Client.reader`."""
-        return Reader(self._run(self._wrapped.reader, topic, *start, **options))
+        return Reader(self._run(self._wrapped.reader, topic, *start, schema=schema, **options))
 
-    def table_view(self, topic: str, **options: Any) -> TableView:
+    def table_view(
+        self, topic: str, *, schema: Schema[V] | None = None, **options: Any
+    ) -> TableView[V]:
         """A table view; the options are those of `magnetar.Client.table_view`."""
-        return TableView(self._run(self._wrapped.table_view, topic, **options))
+        return TableView(self._run(self._wrapped.table_view, topic, schema=schema, **options))
 
     def partitions(self, topic: str) -> list[str]:
         """The full names of the topic's partitions: the topic itself when it has none."""

@@ -3,31 +3,33 @@
 import asyncio
 import logging
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any
+from typing import Any, Generic
 
 from magnetar.closing import Closing
-from magnetar.errors import MagnetarError
+from magnetar.errors import MagnetarError, Undecodable
 from magnetar.messages import Message
 from magnetar.reader import Reader
+from magnetar.values import V
 
 logger = logging.getLogger(__name__)
 
 LOOK_S = 0.01
-Listener = Callable[[str | bytes, bytes | None], None]
+Listener = Callable[[str | bytes, V | None], None]
 """Is told a key and its new value; None: the key is gone."""
 
 
-class TableView(Closing, Mapping[str | bytes, bytes]):
+class TableView(Closing, Mapping[str | bytes, V], Generic[V]):
     """A mapping that follows a topic; created by `Client.table_view`, closed by `close`.
 
-    A message with an empty value, or none, removes its key; one without key is ignored.
+    A message with no bytes, or no value, removes its key; one without key is ignored.  What cannot
+    be decoded is logged, and leaves the former value.
     """
 
-    def __init__(self, reader: Reader) -> None:
+    def __init__(self, reader: Reader[V]) -> None:
         self.topic = reader.topic
         self._reader = reader
-        self._values: dict[str | bytes, bytes] = {}
-        self._listeners: list[Listener] = []
+        self._values: dict[str | bytes, V] = {}
+        self._listeners: list[Listener[V]] = []
         self._error: MagnetarError | None = None
         self._following = asyncio.create_task(self._follow())
 
@@ -37,7 +39,7 @@ class TableView(Closing, Mapping[str | bytes, bytes]):
     def __eq__(self, other: object) -> bool:
         return self is other
 
-    def __getitem__(self, key: str | bytes) -> bytes:
+    def __getitem__(self, key: str | bytes) -> V:
         return self._values[key]
 
     def __len__(self) -> int:
@@ -46,11 +48,11 @@ class TableView(Closing, Mapping[str | bytes, bytes]):
     def __iter__(self) -> Iterator[str | bytes]:
         return iter(self._values)
 
-    def listen(self, listener: Listener) -> None:
+    def listen(self, listener: Listener[V]) -> None:
         """Call `listener(key, value)` for every change from now on; None: the key is gone."""
         self._listeners.append(listener)
 
-    def for_each_and_listen(self, listener: Listener) -> None:
+    def for_each_and_listen(self, listener: Listener[V]) -> None:
         """Call `listener` for what is there, and for every change from now on."""
         for key, value in self._values.items():
             listener(key, value)
@@ -77,23 +79,26 @@ class TableView(Closing, Mapping[str | bytes, bytes]):
         except MagnetarError as error:
             self._error = error
 
-    def _apply(self, message: Message) -> None:
+    def _apply(self, message: Message[V]) -> None:
         key = message.key
         if key is None:
             return
-        value: bytes | None = message.value
-        if message.is_null or not value:
-            value = None
-            if self._values.pop(key, None) is None:
+        value: V | None = None
+        if message.is_null or not message.data:
+            if key not in self._values:
                 return
+            del self._values[key]
         else:
-            assert value is not None
-            self._values[key] = value
+            try:
+                value = self._values[key] = message.value
+            except Undecodable as error:
+                logger.warning("%s", error)
+                return
         for listener in self._listeners:
             _tell(listener, key, value)
 
 
-def _tell(listener: Callable[..., Any], key: str | bytes, value: bytes | None) -> None:
+def _tell(listener: Callable[..., Any], key: str | bytes, value: object) -> None:
     try:
         listener(key, value)
     except Exception:  # one listener must not keep others, or the table, from the change

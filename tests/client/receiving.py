@@ -4,13 +4,14 @@ import time
 
 import magnetar
 from fakes.waiting import until
+from magnetar.values import V
 
 TIMEOUT_S = 60.0
 
 
-async def take(consumer: magnetar.Consumer, count: int) -> list[magnetar.Message]:
+async def take(consumer: magnetar.Consumer[V], count: int) -> list[magnetar.Message[V]]:
     """So many messages, as they come."""
-    messages: list[magnetar.Message] = []
+    messages: list[magnetar.Message[V]] = []
     while len(messages) < count:
         messages += await consumer.receive_batch(count - len(messages), TIMEOUT_S)
     return messages

@@ -43,14 +43,14 @@ def _head(message: Message) -> str:
 
 
 def _text_line(message: Message) -> str:
-    return f"{_head(message)} {message.value.decode(errors='replace')}"
+    return f"{_head(message)} {message.data.decode(errors='replace')}"
 
 
 def _hex_lines(message: Message) -> str:
     """The value as rows of offset, bytes and what of them is printable."""
     rows = [_head(message)]
-    for at in range(0, len(message.value), HEX_ROW):
-        row = message.value[at : at + HEX_ROW]
+    for at in range(0, len(message.data), HEX_ROW):
+        row = message.data[at : at + HEX_ROW]
         text = "".join(chr(byte) if 32 <= byte < 127 else "." for byte in row)
         rows.append(f"  {at:08x}  {row.hex(' '):<{3 * HEX_ROW}} {text}")
     return "\n".join(rows)
@@ -58,13 +58,13 @@ def _hex_lines(message: Message) -> str:
 
 def _json_line(message: Message) -> str:
     try:
-        return _json({"value": message.value.decode()}, message)
+        return _json({"value": message.data.decode()}, message)
     except UnicodeDecodeError:
         return _json_hex_line(message)
 
 
 def _json_hex_line(message: Message) -> str:
-    return _json({"value_hex": message.value.hex()}, message)
+    return _json({"value_hex": message.data.hex()}, message)
 
 
 def _json(value: dict[str, str], message: Message) -> str:

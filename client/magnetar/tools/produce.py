@@ -10,13 +10,14 @@ import click
 
 from magnetar.batching import BATCHED, COMPRESSIONS
 from magnetar.messages import Outgoing
-from magnetar.schema import Schema, schema_from_text
+from magnetar.schema.base import Encoded
 from magnetar.tools.common import (
     named_value,
     number_of,
     refusing,
     run,
 )
+from magnetar.tools.schema_text import schema_from_text
 from magnetar.tools.stdin import stdin_lines
 from magnetar.tools.target import Target, target_options
 
@@ -136,7 +137,7 @@ def _contents(files: tuple[str, ...]) -> Iterator[bytes]:
             raise click.BadParameter(f"{name}: {error.strerror}", param_hint="--files") from error
 
 
-def _schema(text: str) -> Schema | None:
+def _schema(text: str) -> Encoded | None:
     try:
         return schema_from_text(text)
     except ValueError as error:

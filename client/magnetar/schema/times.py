@@ -1,0 +1,146 @@
+"""Schemas of dates and times, in the forms that Java clients have for them.
+
+Python's times have microseconds: what a message has beyond is cut off.
+"""
+
+import struct
+from datetime import UTC, date, datetime, time, timedelta
+
+from magnetar.schema.base import Schema
+from magnetar.schema.info import SchemaInfo
+from magnetar.schema.primitives import sized
+from magnetar_proto import PulsarApi_pb2 as pb
+
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+FIRST_DAY = EPOCH.date()
+MICROSECOND, MILLISECOND, DAY = timedelta(microseconds=1), timedelta(milliseconds=1), timedelta(1)
+
+_NUMBER = struct.Struct(">q")
+_SECONDS = struct.Struct(">qi")
+_TWO = struct.Struct(">qq")
+
+
+def micros_of_day(value: time) -> int:
+    """Microseconds since midnight."""
+    passed = timedelta(
+        hours=value.hour,
+        minutes=value.minute,
+        seconds=value.second,
+        microseconds=value.microsecond,
+    )
+    return passed // MICROSECOND
+
+
+def time_of_day(micros: int) -> time:
+    """The time so many microseconds after midnight; ValueError if the day has no such."""
+    if not 0 <= micros < DAY // MICROSECOND:
+        raise ValueError(f"{micros} microseconds are no time of a day")
+    return (datetime.min + timedelta(microseconds=micros)).time()
+
+
+def aware(value: datetime) -> datetime:
+    """A moment; ValueError for a datetime without time zone, which is none."""
+    if not isinstance(value, datetime) or value.tzinfo is None:
+        raise ValueError(f"{value!r} is no datetime with a time zone, such as datetime.now(UTC)")
+    return value
+
+
+def local_time(value: time) -> time:
+    """A time of day; ValueError if it is none, or has a time zone."""
+    if not isinstance(value, time) or value.tzinfo is not None:
+        raise ValueError(f"{value!r} is no datetime.time without time zone")
+    return value
+
+
+def day_of(value: date) -> int:
+    """Days since 1970; ValueError if it is no date alone."""
+    if not isinstance(value, date) or isinstance(value, datetime):
+        raise ValueError(f"{value!r} is no datetime.date")
+    return (value - FIRST_DAY) // DAY
+
+
+class Timestamp(Schema[datetime]):
+    """A moment, in milliseconds since 1970."""
+
+    info = SchemaInfo(pb.Schema.Timestamp, name="Timestamp")
+
+    def encode(self, value: datetime) -> bytes:
+        return _NUMBER.pack((aware(value) - EPOCH) // MILLISECOND)
+
+    def decode(self, data: bytes) -> datetime:
+        millis: int = _NUMBER.unpack(sized(data, 8))[0]
+        return EPOCH + millis * MILLISECOND
+
+
+class Date(Timestamp):
+    """A moment, as Java's Date: in milliseconds since 1970.  `LocalDate` is a date."""
+
+    info = SchemaInfo(pb.Schema.Date, name="Date")
+
+
+class Time(Schema[time]):
+    """A time of day in UTC, in milliseconds."""
+
+    info = SchemaInfo(pb.Schema.Time, name="Time")
+
+    def encode(self, value: time) -> bytes:
+        return _NUMBER.pack(micros_of_day(local_time(value)) // 1000)
+
+    def decode(self, data: bytes) -> time:
+        # Java's Time is a moment, and its day has no meaning.
+        millis: int = _NUMBER.unpack(sized(data, 8))[0] % (DAY // MILLISECOND)
+        return time_of_day(millis * 1000)
+
+
+class Instant(Schema[datetime]):
+    """A moment, in seconds since 1970 and nanoseconds."""
+
+    info = SchemaInfo(pb.Schema.Instant, name="Instant")
+
+    def encode(self, value: datetime) -> bytes:
+        seconds, micros = divmod((aware(value) - EPOCH) // MICROSECOND, 1_000_000)
+        return _SECONDS.pack(seconds, micros * 1000)
+
+    def decode(self, data: bytes) -> datetime:
+        seconds, nanos = _SECONDS.unpack(sized(data, 12))
+        return EPOCH + timedelta(seconds=seconds, microseconds=nanos // 1000)
+
+
+class LocalDate(Schema[date]):
+    """A date."""
+
+    info = SchemaInfo(pb.Schema.LocalDate, name="LocalDate")
+
+    def encode(self, value: date) -> bytes:
+        return _NUMBER.pack(day_of(value))
+
+    def decode(self, data: bytes) -> date:
+        days: int = _NUMBER.unpack(sized(data, 8))[0]
+        return FIRST_DAY + days * DAY
+
+
+class LocalTime(Schema[time]):
+    """A time of day without time zone."""
+
+    info = SchemaInfo(pb.Schema.LocalTime, name="LocalTime")
+
+    def encode(self, value: time) -> bytes:
+        return _NUMBER.pack(micros_of_day(local_time(value)) * 1000)
+
+    def decode(self, data: bytes) -> time:
+        return time_of_day(_NUMBER.unpack(sized(data, 8))[0] // 1000)
+
+
+class LocalDateTime(Schema[datetime]):
+    """A date with a time of day, without time zone."""
+
+    info = SchemaInfo(pb.Schema.LocalDateTime, name="LocalDateTime")
+
+    def encode(self, value: datetime) -> bytes:
+        if not isinstance(value, datetime) or value.tzinfo is not None:
+            raise ValueError(f"{value!r} is no datetime without time zone")
+        return _TWO.pack(day_of(value.date()), micros_of_day(value.time()) * 1000)
+
+    def decode(self, data: bytes) -> datetime:
+        days, nanos = _TWO.unpack(sized(data, 16))
+        return datetime.combine(FIRST_DAY + days * DAY, time_of_day(nanos // 1000))
