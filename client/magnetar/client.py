@@ -6,7 +6,7 @@ import uuid
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
 from ssl import SSLContext
-from typing import Any, Protocol, TypeVar
+from typing import Any, Protocol, TypeVar, cast
 from weakref import WeakSet
 
 from magnetar.auth import Authentication
@@ -28,6 +28,7 @@ from magnetar.producer_options import ProducerOptions
 from magnetar.reader import EntryReader, Reader
 from magnetar.retry import Retry
 from magnetar.routing import Routing
+from magnetar.schema.auto import AutoProduce
 from magnetar.schema.base import Schema
 from magnetar.schema.info import SchemaInfo
 from magnetar.schema.versions import SchemaVersions, WriterSchemas
@@ -102,6 +103,8 @@ class Client(Closing):
         further fields of ProducerOptions.  Partitions that the topic gets later are sent to as
         well.
         """
+        if isinstance(schema, AutoProduce):
+            schema = cast("Schema[V]", schema.resolved(await self._latest_schema(topic)))
         chosen = ProducerOptions(
             name=name, batching=batching or UNBATCHED, schema=schema, **options
         )
@@ -284,6 +287,12 @@ class Client(Closing):
         return await Retry(self._settings).in_time(
             lambda: find_schema(self._pool, name, version), f"reading a schema of {name}"
         )
+
+    async def _latest_schema(self, topic: str) -> SchemaInfo | None:
+        try:
+            return await self.schema(topic)
+        except NotFound:
+            return None
 
     async def _add_partitions(
         self, consumer: Consumer[Any], topic: str, chosen: Subscription

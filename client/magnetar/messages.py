@@ -108,8 +108,6 @@ class Message(Generic[V]):
             return self._value
 
     def _decode(self, reader: "Schema[Any] | Exception") -> V:
-        if self.is_null:
-            return cast(V, None)
         try:
             if isinstance(reader, Exception):
                 raise reader

@@ -6,6 +6,7 @@ from typing import Any
 
 from magnetar.batching import BATCHED, COMPRESSIONS, BatchLimits
 from magnetar.routing import HASHES, MURMUR3, ROUND_ROBIN, ROUTINGS, Router
+from magnetar.schema.auto import AutoConsume
 from magnetar.schema.base import Schema
 from magnetar_proto import PulsarApi_pb2 as pb
 
@@ -55,6 +56,8 @@ class ProducerOptions:
     """Shown with the producer in the statistics of the broker."""
 
     def __post_init__(self) -> None:
+        if isinstance(self.schema, AutoConsume):
+            raise ValueError("AutoConsume is for consumers and readers: producers take AutoProduce")
         if self.compression not in COMPRESSIONS:
             known = ", ".join(COMPRESSIONS)
             raise ValueError(f"compression {self.compression!r} is unknown; known are {known}")

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from magnetar.redelivery import RedeliveryBackoff
+from magnetar.schema.auto import AutoProduce
 from magnetar.schema.base import Schema
 from magnetar_proto import PulsarApi_pb2 as pb
 from magnetar_proto.ids import MessageId
@@ -145,6 +146,8 @@ class Subscription:
     """Shown with the consumer in the statistics of the broker."""
 
     def __post_init__(self) -> None:
+        if isinstance(self.schema, AutoProduce):
+            raise ValueError("AutoProduce is for producers: consumers and readers take AutoConsume")
         if self.queue_size < 0:
             raise ValueError(f"queue_size is {self.queue_size}: it must not be negative")
         if self.on_unreadable not in ON_UNREADABLE:

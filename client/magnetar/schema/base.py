@@ -2,7 +2,7 @@
 
 from abc import ABC, abstractmethod
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast
 
 from magnetar.messages import Outgoing
 from magnetar.schema.info import SchemaInfo
@@ -43,8 +43,8 @@ class Schema(ABC, Generic[T]):
         return with_value(message, self.encode(message.value))
 
     def decode_message(self, message: "Message[Any]") -> T:
-        """The value of a message that has one."""
-        return self.decode(message.data)
+        """The value of a message; None if it has none."""
+        return cast(T, None) if message.is_null else self.decode(message.data)
 
 
 def with_value(message: Outgoing[Any], value: bytes | None) -> Outgoing:

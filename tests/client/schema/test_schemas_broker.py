@@ -1,10 +1,14 @@
 """Producers, consumers, readers and table views with schemas, on the real broker."""
 
+import asyncio
 import uuid
 from dataclasses import dataclass
+from datetime import date
 from typing import Any
+from urllib.request import Request, urlopen
 
 import pytest
+from google.protobuf.timestamp_pb2 import Timestamp
 
 import magnetar
 import magnetar.sync
@@ -201,3 +205,127 @@ def test_without_asyncio(broker: RunningBroker) -> None:
         client.producer(topic, schema=schema.Json(Person)).send(Person("Ada"))
         assert consumer.receive(TIMEOUT_S).value == Person("Ada")
         assert client.table_view(topic, schema=schema.Json(Person)).snapshot() == {}
+
+
+async def test_consumers_read_older_and_newer_versions(broker: RunningBroker) -> None:
+    topic = new_topic()
+    async with magnetar.connect(broker.service_url) as client:
+        old = await client.producer(topic, schema=schema.Avro(Person))
+        await old.send(Person("Ada"))
+        young = await client.producer(topic, schema=schema.Avro(Older))
+        await young.send_batch([Older("Eve", 37), Older("Zoe", 3)])
+        await old.send(Person("Bob"))
+        people = await client.subscribe(
+            topic, "old", initial_position="earliest", schema=schema.Avro(Person)
+        )
+        messages = await take(people, 4)
+        assert [one.value.name for one in messages] == ["Ada", "Eve", "Zoe", "Bob"]
+        versions = [schema.version_number(one.schema_version) for one in messages]
+        assert versions == [0, 1, 1, 0]
+        reader = await client.reader(topic, schema=schema.Avro(Older), queue_size=0)
+        read = [(await reader.read(TIMEOUT_S)).value for _ in range(4)]
+        assert read == [Older("Ada", -1), Older("Eve", 37), Older("Zoe", 3), Older("Bob", -1)]
+
+
+async def test_a_schema_that_is_gone_makes_its_messages_undecodable(broker: RunningBroker) -> None:
+    topic = new_topic()
+    async with magnetar.connect(broker.service_url) as client:
+        producer = await client.producer(topic, schema=schema.Avro(Person))
+        await producer.send(Person("Ada"))
+        await producer.close()
+        path = topic.replace("persistent://", "schemas/") + "/schema"
+        url = f"{broker.http_url}/admin/v2/{path}"
+        await asyncio.to_thread(lambda: urlopen(Request(url, method="DELETE")).close())
+        again = await client.producer(topic, schema=schema.Avro(Person))
+        await again.send(Person("Eve"))
+        consumer = await client.subscribe(
+            topic, "s", initial_position="earliest", schema=schema.Avro(Person)
+        )
+        first, second = await take(consumer, 2)
+        with pytest.raises(magnetar.Undecodable, match="schema version 0, cannot be decoded"):
+            _ = first.value
+        assert second.value == Person("Eve")
+
+
+async def test_anything_is_received_as_it_was_written(broker: RunningBroker) -> None:
+    moment = Timestamp(seconds=5)
+    pair = schema.KeyValue(schema.String(), schema.Avro(Person), "separated")
+    for kind, value, received in (
+        (schema.Avro(Person), Person("Ada"), {"name": "Ada"}),
+        (schema.Json(Person), Person("Ada"), {"name": "Ada"}),
+        (schema.String(), "a", "a"),
+        (schema.Int16(), -5, -5),
+        (schema.LocalDate(), date(2024, 2, 29), date(2024, 2, 29)),
+        (schema.KeyValue(schema.Int8(), schema.Bool()), (1, True), (1, True)),
+        (pair, ("k", Person("Ada")), ("k", {"name": "Ada"})),
+        (schema.ProtobufNative(Timestamp), moment, moment),
+        (schema.Protobuf(Timestamp), moment, moment.SerializeToString()),
+        (None, b"bytes", b"bytes"),
+    ):
+        topic = new_topic()
+        async with magnetar.connect(broker.service_url) as client:
+            anything: schema.Schema[Any] | None = kind
+            await (await client.producer(topic, schema=anything)).send(value)
+            consumer = await client.subscribe(
+                topic, "s", initial_position="earliest", schema=schema.AutoConsume()
+            )
+            got = (await consumer.receive(TIMEOUT_S)).value
+            if isinstance(value, Timestamp) and not isinstance(received, bytes):
+                assert (type(got).__name__, got.seconds) == ("Timestamp", 5)
+            else:
+                assert got == received
+            if anything is not None:
+                typed = await client.reader(topic, schema=anything)
+                assert (await typed.read(TIMEOUT_S)).value == value
+
+
+async def test_bytes_are_checked_by_the_schema_of_the_topic(broker: RunningBroker) -> None:
+    topic = new_topic()
+    async with magnetar.connect(broker.service_url) as client:
+        plain = await client.producer(new_topic(), schema=schema.AutoProduce())
+        assert (await plain.send(b"anything")).entry == 0
+        await (await client.producer(topic, schema=schema.Avro(Person))).send(Person("Ada"))
+        producer = await client.producer(topic, schema=schema.AutoProduce())
+        await producer.send(schema.Avro(Person).encode(Person("Eve")))
+        with pytest.raises(ValueError, match="does not fit the topic's schema"):
+            await producer.send(b"\x20a")
+        reader = await client.reader(topic, schema=schema.Avro(Person))
+        messages = [await reader.read(TIMEOUT_S) for _ in range(2)]
+        assert [one.value.name for one in messages] == ["Ada", "Eve"]
+        assert messages[1].schema_version == bytes(8)
+        with pytest.raises(ValueError, match="AutoConsume is for consumers"):
+            await client.producer(topic, schema=schema.AutoConsume())
+        with pytest.raises(ValueError, match="AutoProduce is for producers"):
+            await client.subscribe(topic, "s", schema=schema.AutoProduce())
+
+
+async def test_separated_keys_choose_the_partition_and_are_compacted_away(
+    broker: RunningBroker,
+) -> None:
+    topic = new_topic()
+    kind = schema.KeyValue(schema.String(), schema.Int32(), "separated")
+    async with magnetar.connect(broker.service_url) as client:
+        producer = await client.producer(topic, schema=kind)
+        await producer.send_batch([("a", 1), ("b", 2), ("a", 3)])
+        view = await client.table_view(topic, schema=kind)
+        assert dict(view) == {b"a": ("a", 3), b"b": ("b", 2)}
+
+
+async def test_dead_letters_of_older_versions(broker: RunningBroker) -> None:
+    topic = new_topic()
+    async with magnetar.connect(broker.service_url) as client:
+        await (await client.producer(topic, schema=schema.Avro(Person))).send(Person("Ada"))
+        await (await client.producer(topic, schema=schema.Avro(Older))).send(Older("Eve", 3))
+        consumer = await client.subscribe(
+            topic, "s", type="shared", initial_position="earliest", schema=schema.AutoConsume(),
+            dead_letter=magnetar.DeadLetterPolicy(1, initial_subscription="kept"),
+            nack_delay_s=0.01,
+        )  # fmt: skip
+        for _ in range(2):
+            for message in await take(consumer, 2):
+                consumer.nack(message)
+        letters = await client.subscribe(
+            f"{topic}-s-DLQ", "kept", type="shared", schema=schema.Avro(Older)
+        )
+        got = {one.value.name: one.value.age for one in await take(letters, 2)}
+        assert got == {"Ada": -1, "Eve": 3}

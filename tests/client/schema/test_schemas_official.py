@@ -5,6 +5,7 @@ from typing import Any
 
 import pulsar
 import pytest
+from google.protobuf.timestamp_pb2 import Timestamp
 
 import magnetar
 from client.schema import official_records
@@ -24,6 +25,24 @@ PAIRS: list[tuple[schema.Schema[Any], Any, Any, Any]] = [
         pulsar.schema.JsonSchema(Theirs),
         official_records.ours(),
         official_records.theirs(),
+    ),
+    (
+        schema.Avro(Ours),
+        pulsar.schema.AvroSchema(Theirs),
+        official_records.ours(),
+        official_records.theirs(),
+    ),
+    (
+        schema.Avro(definition=official_records.Part.schema()),
+        pulsar.schema.AvroSchema(None, official_records.Part.schema()),
+        {"name": "a", "price": 1.5},
+        {"name": "a", "price": 1.5},
+    ),
+    (
+        schema.ProtobufNative(Timestamp),
+        pulsar.schema.ProtobufNativeSchema(Timestamp),
+        Timestamp(seconds=5),
+        Timestamp(seconds=5),
     ),
 ]
 IDS = [type(kind).__name__ for kind, *_ in PAIRS]
