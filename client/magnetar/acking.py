@@ -66,6 +66,11 @@ class Acknowledging:
         self._tracker.ack_up_to(message)
         self._schedule()
 
+    def ack_up_to_id(self, message_id: MessageId) -> None:
+        """Acknowledge everything up to the message of this id, itself included."""
+        self._tracker.ack_up_to_id(message_id)
+        self._schedule()
+
     def ack_up_to_entry(self, position: tuple[int, int]) -> None:
         """Acknowledge everything up to the entry, itself included."""
         self._tracker.ack_up_to_entry(position)

@@ -75,6 +75,23 @@ class AckTracker:
             )
         self._ack_in_batch(position, (1 << size) - 1, 1 << message_id.batch_index)
 
+    def ack_up_to_id(self, message_id: MessageId) -> None:
+        """Acknowledge everything up to the message of an id, itself included.
+
+        Of a batch that is not known nothing: its size decides what is left of it.
+        """
+        position = (message_id.ledger, message_id.entry)
+        size = message_id.batch_index + 1
+        if message_id.batch_index >= 0:
+            size = self._sizes.get(position, 0)
+        if message_id.batch_index + 1 == size:
+            self.ack_up_to_entry(position)
+        elif size and self._batch_indexes:
+            remaining = (1 << size) - (1 << (message_id.batch_index + 1))
+            self._acknowledge_up_to((*position, mask_to_ack_set(remaining)))
+        else:
+            self.ack_up_to_entry((position[0], position[1] - 1))
+
     def ack_entry(self, position: Position) -> None:
         """Acknowledge a whole entry, whatever it holds."""
         self._unacked.pop(position, None)

@@ -366,6 +366,7 @@ class Client(Closing):
         on_unreadable: str = FAIL,
         read_compacted: bool = False,
         name: str | None = None,
+        consumer_name: str | None = None,
         max_pending_chunked: int = 10,
         schema: Schema[V] | None = None,
     ) -> Reader[V]:
@@ -375,12 +376,17 @@ class Client(Closing):
         A real id has a meaning in one partition only: name that partition as the topic.
         `on_unreadable` is what happens to an entry that cannot be decoded: fail or skip.
         `read_compacted` gives the last value of each key, as far as the topic is compacted.
-        `name` is that of the subscription in the statistics.  `max_pending_chunked` chunked
-        messages may be incomplete at a time; of more the oldest is unreadable.  `schema` is that
-        of the values, without one they are bytes.
+        `name` and `consumer_name` are those of the subscription and the consumer in the
+        statistics.  `max_pending_chunked` chunked messages may be incomplete at a time; of more
+        the oldest is unreadable.  `schema` is that of the values, without one they are bytes.
         """
         chosen = _reading(start, inclusive, queue_size, on_unreadable, read_compacted, name)
-        chosen = replace(chosen, max_pending_chunked=max_pending_chunked, schema=schema)
+        chosen = replace(
+            chosen,
+            max_pending_chunked=max_pending_chunked,
+            consumer_name=consumer_name,
+            schema=schema,
+        )
         topics = [topic] if isinstance(topic, str) else list(topic)
         inbox = self._inbox(chosen)
         parts: list[PartitionConsumer[Message[V]]] = []
@@ -392,11 +398,16 @@ class Client(Closing):
             raise
         return Reader(", ".join(topics), parts, inbox)
 
-    async def table_view(self, topic: str, *, schema: Schema[V] | None = None) -> TableView[V]:
-        """The latest value of each key of a topic, complete as of now, and kept up to date."""
+    async def table_view(
+        self, topic: str, *, name: str | None = None, schema: Schema[V] | None = None
+    ) -> TableView[V]:
+        """The latest value of each key of a topic, complete as of now, and kept up to date.
+
+        `name` is that of its subscription in the statistics.
+        """
         is_compacted = TopicName.parse(topic).is_persistent
         reader = await self.reader(
-            topic, on_unreadable=SKIP, read_compacted=is_compacted, schema=schema
+            topic, on_unreadable=SKIP, read_compacted=is_compacted, name=name, schema=schema
         )
         view = TableView(reader)
         self._parts.add(view)
@@ -450,6 +461,12 @@ class Client(Closing):
             await gather_all(part.close() for part in list(self._parts))
         finally:
             await self._pool.close()
+
+    async def abort(self) -> None:
+        """Close at once: what is pending fails, and the broker finds the connections ended."""
+        await self._pool.close()
+        parts = list(self._parts)
+        await asyncio.gather(*(part.close() for part in parts), return_exceptions=True)
 
     async def _consumers(
         self,
@@ -508,17 +525,17 @@ def connect(
     *,
     auth: Authentication | None = None,
     tls: Tls | SSLContext | None = None,
-    **settings: float,
+    **settings: Any,
 ) -> Client:
     """A client for `pulsar://host:port` or `pulsar+ssl://host:port`.
 
     It connects when that is first needed.  `auth` is one of `magnetar.auth`; `tls` says whom to
     trust for pulsar+ssl://, without it the authorities of the system.  `settings` are fields of
-    Settings: timeouts and pauses.  Use it as `async with connect(...)`.
+    Settings: timeouts, pauses and the listener's name.  Use it as `async with connect(...)`.
     """
     return Client(
         service_url,
-        Settings(**settings),  # type: ignore[arg-type]
+        Settings(**settings),
         security_of(service_url, auth, tls),
     )
 

@@ -61,6 +61,11 @@ class Consumer(Closing, Generic[V]):
         return [partition.topic for partition in self._partitions if partition.is_active]
 
     @property
+    def is_connected(self) -> bool:
+        """Whether all of its partitions are registered with a broker at the moment."""
+        return all(partition.is_connected for partition in self._partitions)
+
+    @property
     def is_at_end(self) -> bool:
         """Whether all of its topics were terminated, and everything in them was acknowledged."""
         return all(partition.is_at_end for partition in self._partitions)
@@ -105,6 +110,13 @@ class Consumer(Closing, Generic[V]):
         """
         self._partition_of(message_id, topic).ack_id(message_id)
 
+    def ack_up_to_id(self, message_id: MessageId, topic: str | None = None) -> None:
+        """Acknowledge all of a partition up to the message of an id; as `ack_id`.
+
+        Of a batch that this consumer has not received, nothing is acknowledged.
+        """
+        self._partition_of(message_id, topic).ack_up_to_id(message_id)
+
     async def flush(self) -> None:
         """Wait until the broker confirmed every acknowledgement; raises if it refused one."""
         await gather_all(partition.flush_acks() for partition in self._partitions)
@@ -122,6 +134,10 @@ class Consumer(Closing, Generic[V]):
             return
         for source, run in groupby(messages, _source_of):
             source.nack(run)
+
+    def nack_id(self, message_id: MessageId, topic: str | None = None) -> None:
+        """Have the entry of an id delivered again after `nack_delay_s`; as `ack_id`."""
+        self._partition_of(message_id, topic).nack_id(message_id)
 
     def redeliver_all(self) -> None:
         """Have everything delivered again, now, that is not acknowledged."""

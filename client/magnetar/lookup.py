@@ -17,9 +17,10 @@ async def find_broker(pool: Pool, topic: str) -> Connection:
     connection = await pool.service()
     authoritative = False
     for _ in range(MAX_REDIRECTS):
-        reply: pb.CommandLookupTopicResponse = await connection.request(
-            pb.CommandLookupTopic(topic=topic, authoritative=authoritative)
-        )
+        lookup = pb.CommandLookupTopic(topic=topic, authoritative=authoritative)
+        if pool.listener_name:
+            lookup.advertised_listener_name = pool.listener_name
+        reply: pb.CommandLookupTopicResponse = await connection.request(lookup)
         if reply.response == pb.CommandLookupTopicResponse.Failed:
             raise broker_error(reply.error, reply.message)
         proxy = connection.address if reply.proxy_through_service_url else None

@@ -103,6 +103,11 @@ class PartitionConsumer(Generic[T]):
         """Subscribe; raises what the broker answered, or OperationTimeout."""
         await self._attachment.open()
 
+    @property
+    def is_connected(self) -> bool:
+        """Whether it is registered with a broker at the moment."""
+        return self._attachment.connection is not None
+
     async def last_message_id(self) -> MessageId:
         """The id of the topic's last message; (-1, -1) when there is none."""
 
@@ -139,6 +144,16 @@ class PartitionConsumer(Generic[T]):
         """Acknowledge all messages of this partition up to this one."""
         self.check_open()
         self.acking.ack_up_to(message)
+
+    def ack_up_to_id(self, message_id: MessageId) -> None:
+        """Acknowledge all messages of this partition up to the one of this id."""
+        self.check_open()
+        self.acking.ack_up_to_id(message_id)
+
+    def nack_id(self, message_id: MessageId) -> None:
+        """Have the broker deliver the entry of this id again, after the delay."""
+        self._check_durable()
+        self.redelivering.nack_entry((message_id.ledger, message_id.entry))
 
     def nack(self, messages: Iterable[Message]) -> None:
         """Have the broker deliver messages again, after the delay of the subscription."""
@@ -178,8 +193,11 @@ class PartitionConsumer(Generic[T]):
         else:
             self._inbox.wake()
 
-    async def seek(self, target: MessageId | int) -> None:
-        """Continue with the message of this id, or with the first published at this time (ms)."""
+    async def seek(self, target: MessageId | int, inclusive: bool = True) -> None:
+        """Continue with the message of this id, or with the first published at this time (ms).
+
+        Without `inclusive` a consumer without durable subscription continues behind the message.
+        """
         await self.flush_acks()
         connection = await self._attachment.ready()
         command = pb.CommandSeek(consumer_id=self._id)
@@ -188,7 +206,7 @@ class PartitionConsumer(Generic[T]):
         else:
             command.message_id.CopyFrom(MessageId(*target[:2]).to_pb())
         former, registrations = self._resuming.state(), self._registrations
-        self._resuming.sought(target)
+        self._resuming.sought(target, inclusive)
         self._seeking = True
         try:
             await connection.request(command)

@@ -3,7 +3,7 @@
 import asyncio
 import time
 from collections import deque
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -67,6 +67,10 @@ class Receipt:
     def done(self) -> bool:
         """Is the outcome known?"""
         return self._batch.done.done()
+
+    def on_done(self, report: Callable[["Receipt"], None]) -> None:
+        """Call `report` with this receipt, in the event loop, once the outcome is known."""
+        self._batch.done.add_done_callback(lambda _: report(self))
 
     def notice(self) -> None:
         """Mark the outcome as seen: `flush` will not raise it."""

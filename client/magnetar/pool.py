@@ -17,6 +17,7 @@ class Pool:
     def __init__(self, service_url: str, settings: Settings, security: Security = OPEN) -> None:
         self._service = parse_service_url(service_url)
         self._settings = settings
+        self.listener_name = settings.listener_name
         self._security = security
         self._is_tls = self._service[0].is_tls
         self._opening: dict[tuple[Address, str], asyncio.Task[Connection]] = {}

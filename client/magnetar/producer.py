@@ -80,7 +80,7 @@ class Producer(Closing, Generic[V]):
 
     async def send_message(self, message: Outgoing[V]) -> MessageId:
         """As `send`, for a message that is more than a value with a key."""
-        return await (await self._add(await self._ready(message)))
+        return await (await self.enqueue(message))
 
     def send_nowait(
         self,
@@ -100,6 +100,15 @@ class Producer(Closing, Generic[V]):
             _message(value, key, properties, event_time_ms, deliver_after_s, more)
         )
         return self._route(message).add(message)
+
+    def send_message_nowait(self, message: Outgoing[V]) -> Receipt:
+        """As `send_nowait`, for a message that is more than a value with a key."""
+        encoded = self._encoded(message)
+        return self._route(encoded).add(encoded)
+
+    async def enqueue(self, message: Outgoing[V]) -> Receipt:
+        """Send one message once there is room for it; await the receipt or `flush`."""
+        return await self._add(await self._ready(message))
 
     async def send_batch(self, messages: Iterable[V | Outgoing[V]]) -> list[MessageId]:
         """Send many in order and wait until all are stored: the fast path.

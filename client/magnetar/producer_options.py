@@ -45,7 +45,8 @@ class ProducerOptions:
     routing: str | Router = ROUND_ROBIN
     """Of messages without key: round_robin, single, or a function; see `Routing`."""
     hashing: str = MURMUR3
-    """Of keys to partitions: murmur3, or java as in Java clients with their default."""
+    """Of keys to partitions: murmur3; java and cpp are what the official clients of Java and of C++
+    do by default, and those that wrap the latter, such as Python's."""
     lazy: bool = False
     """Whether producers of all partitions but one are opened when they are first used."""
     initial_sequence_id: int | None = None

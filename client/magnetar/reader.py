@@ -65,11 +65,16 @@ class Reader(Closing, Generic[V]):
             for partition, last in zip(self._partitions, lasts, strict=True)
         )
 
-    async def seek(self, target: MessageId | int) -> None:
+    @property
+    def is_connected(self) -> bool:
+        """Whether all of its partitions are registered with a broker at the moment."""
+        return all(partition.is_connected for partition in self._partitions)
+
+    async def seek(self, target: MessageId | int, inclusive: bool = True) -> None:
         """Continue with the message of this id, or with the first published at this time (ms).
 
-        EARLIEST, LATEST and a time apply to all partitions, another id to its own: ValueError if
-        there is none.
+        Without `inclusive` it continues behind the message.  EARLIEST, LATEST and a time apply to
+        all partitions, another id to its own: ValueError if there is none.
         """
         partitions = list(self._partitions)
         if not (isinstance(target, int) or target.is_earliest or target.is_latest):
@@ -79,7 +84,7 @@ class Reader(Closing, Generic[V]):
                 raise ValueError(
                     f"{target} is in {len(partitions)} of the partitions of {self.topic}"
                 )
-        await gather_all(partition.seek(target) for partition in partitions)
+        await gather_all(partition.seek(target, inclusive) for partition in partitions)
 
     async def last_message_ids(self) -> list[MessageId]:
         """The last message's id of each partition; (-1, -1) where there is none."""

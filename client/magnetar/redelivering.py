@@ -101,6 +101,12 @@ class Redelivering:
                 self._nacked.add(position, now_s + delay_s)
         self._schedule()
 
+    def nack_entry(self, position: Position) -> None:
+        """Deliver an entry again, after the delay."""
+        self._untouched.discard(position)
+        self._nacked.add(position, self._loop.time() + self._options.nack_delay_s)
+        self._schedule()
+
     def acked(self, acks: list[Ack], is_cumulative: bool) -> None:
         """The broker has confirmed these."""
         if not (self._untouched or self._nacked or self._last):

@@ -30,7 +30,7 @@ class Resuming:
         self.is_on = subscription.start is not None and TopicName.parse(topic).is_persistent
         self.at = subscription.start
         """The entry to begin with, as far as the broker is told."""
-        self._seen = _seen_before(subscription)
+        self._seen = _seen_before(subscription.start, subscription.start_inclusive)
         self._from_ms = subscription.start_time_ms if subscription.start is not None else None
 
     def state(self) -> _State:
@@ -40,17 +40,15 @@ class Resuming:
     def restore(self, state: _State) -> None:
         self.at, self._seen, self._from_ms = state
 
-    def sought(self, target: MessageId | int) -> None:
-        """Continue with a message, itself included, or with what was published since a time."""
+    def sought(self, target: MessageId | int, inclusive: bool = True) -> None:
+        """Continue with a message, or behind it, or with what was published since a time."""
         if self.at is None:
             return
         if isinstance(target, int):
             self.at, self._seen, self._from_ms = EARLIEST, EARLIEST[:3], target
         else:
             self.at, self._from_ms = target, None
-            self._seen = (target.ledger, target.entry, target.batch_index - 1)
-            if target.is_earliest or target.is_latest:
-                self._seen = EARLIEST[:3]
+            self._seen = _seen_before(target, inclusive)
 
     def pin_latest(self, last: MessageId) -> None:
         """ "Latest" must mean the same after a reconnect: it becomes an id before any delivery."""
@@ -96,11 +94,10 @@ class Resuming:
         return True
 
 
-def _seen_before(subscription: Subscription) -> tuple[int, int, int]:
+def _seen_before(start: MessageId | None, inclusive: bool) -> tuple[int, int, int]:
     """Ledger, entry and batch index of the last message that must not be delivered."""
-    start = subscription.start
     if start is None or start.is_earliest or start.is_latest:
         return EARLIEST[:3]
-    if subscription.start_inclusive:
+    if inclusive:
         return start.ledger, start.entry, start.batch_index - 1
     return start.ledger, start.entry, start.batch_index if start.batch_index >= 0 else WHOLE_ENTRY

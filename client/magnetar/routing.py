@@ -5,16 +5,18 @@ import random
 from collections.abc import Callable
 
 from magnetar.messages import Outgoing
-from magnetar_proto.hashes import java_string_hash, murmur3_32
+from magnetar_proto.hashes import cpp_string_hash, java_string_hash, murmur3_32
 
 ROUND_ROBIN, SINGLE = "round_robin", "single"
 ROUTINGS = (ROUND_ROBIN, SINGLE)
-MURMUR3, JAVA = "murmur3", "java"
+MURMUR3, JAVA, CPP = "murmur3", "java", "cpp"
 HASHES: dict[str, Callable[[str], int]] = {
     MURMUR3: lambda text: murmur3_32(text.encode()),
     JAVA: java_string_hash,
+    CPP: cpp_string_hash,
 }
-"""murmur3 is the same in all clients; java is the default of Java's, String.hashCode."""
+"""murmur3 is the same in all clients; java is the default of Java's, String.hashCode; cpp that of
+the C++ client and those that wrap it, such as Python's."""
 
 Router = Callable[[Outgoing, int], int]
 """The partition, from 0, of a message on a topic of so many partitions."""

@@ -1,4 +1,4 @@
-"""Timeouts of the client, and the service URL."""
+"""Settings of a client, and the service URL."""
 
 from dataclasses import dataclass
 
@@ -9,7 +9,7 @@ PORTS = {"pulsar": 6650, TLS_SCHEME: 6651}
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """Timeouts of one client; every wait for the broker ends by one of them."""
+    """Of one client, mostly timeouts: every wait for the broker ends by one of them."""
 
     connect_timeout_s: float = 10.0
     """Opening the socket and the handshake."""
@@ -21,6 +21,8 @@ class Settings:
     """How often topics are looked at for new partitions, and patterns for new topics."""
     backoff_first_ms: int = 100
     backoff_max_ms: int = 10_000
+    listener_name: str = ""
+    """Of the broker's `advertisedListeners` the one whose addresses lookups answer."""
 
 
 @dataclass(frozen=True, slots=True, order=True)

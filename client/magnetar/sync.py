@@ -9,85 +9,24 @@ thread.  A forked child has no such thread: what the parent opened raises Closed
 child opens its own.
 """
 
-import asyncio
-import os
-import threading
-from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Generic, Self, TypeVar
 
 import magnetar
+from magnetar.background import Facade, background
 from magnetar.closing import Closing
-from magnetar.errors import Closed
 from magnetar.schema.base import Schema
 from magnetar.values import V
 
-T = TypeVar("T")
 W = TypeVar("W", bound=Closing)
 
 
-class _Background:
-    """The loop and its thread, made when they are first needed."""
-
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._loop: asyncio.AbstractEventLoop | None = None
-        self.generation = 0
-        """Changes in a forked child: what was opened before cannot be used."""
-
-    def forked(self) -> None:
-        """The thread is not there in a child; its loop must not be touched."""
-        self._lock = threading.Lock()
-        self._loop = None
-        self.generation += 1
-
-    def run(self, work: Coroutine[Any, Any, T]) -> T:
-        """The result of a coroutine; an interrupt cancels it."""
-        future = asyncio.run_coroutine_threadsafe(work, self._running())
-        try:
-            return future.result()
-        except BaseException:
-            future.cancel()
-            raise
-
-    def _running(self) -> asyncio.AbstractEventLoop:
-        with self._lock:
-            if self._loop is None:
-                self._loop = asyncio.new_event_loop()
-                threading.Thread(
-                    target=self._loop.run_forever, name="magnetar-sync", daemon=True
-                ).start()
-            return self._loop
-
-
-_background = _Background()
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_background.forked)
-
-
-class _Facade(Generic[W]):
-    """Runs what `_wrapped` does in the background loop, and waits for it."""
-
-    def __init__(self, wrapped: W) -> None:
-        self._wrapped = wrapped
-        self._generation = _background.generation
-
-    def _run(self, work: Callable[..., Coroutine[Any, Any, T]], *args: Any, **options: Any) -> T:
-        if self._generation != _background.generation:
-            raise Closed(
-                f"this {type(self).__name__} was opened before the process was forked: a child "
-                "opens its own with magnetar.sync.connect"
-            )
-        return _background.run(work(*args, **options))
-
-    def _do(self, function: Callable[..., T], *args: Any, **options: Any) -> T:
-        async def call() -> T:
-            return function(*args, **options)
-
-        return self._run(call)
+class _Facade(Facade[W]):
+    """What all objects here have: they are closed by `close`, or at the end of a `with`."""
 
     def close(self) -> None:
         """Finish what is pending and release every resource."""
-        self._run(self._wrapped.close)
+        self.run(self.wrapped.close)
 
     def __enter__(self) -> Self:
         return self
@@ -101,27 +40,27 @@ class Producer(_Facade[magnetar.Producer[V]], Generic[V]):
 
     @property
     def topic(self) -> str:
-        return self._wrapped.topic
+        return self.wrapped.topic
 
     @property
     def last_sequence_id(self) -> int:
-        return self._wrapped.last_sequence_id
+        return self.wrapped.last_sequence_id
 
     def send(self, value: V, **options: Any) -> magnetar.MessageId:
         """Send one message and wait until it is stored."""
-        return self._run(self._wrapped.send, value, **options)
+        return self.run(self.wrapped.send, value, **options)
 
     def send_batch(self, messages: Iterable[V | magnetar.Outgoing[V]]) -> list[magnetar.MessageId]:
         """Send many in order and wait until all are stored: the fast path."""
-        return self._run(self._wrapped.send_batch, messages)
+        return self.run(self.wrapped.send_batch, messages)
 
     def send_nowait(self, value: V, **options: Any) -> None:
         """Send one message without waiting; `flush` raises what failed.  QueueFull: no room."""
-        self._do(self._wrapped.send_nowait, value, **options)
+        self.do(self.wrapped.send_nowait, value, **options)
 
     def flush(self) -> None:
         """Wait until all is stored; raises the first failure that was not seen."""
-        self._run(self._wrapped.flush)
+        self.run(self.wrapped.flush)
 
 
 class Consumer(_Facade[magnetar.Consumer[V]], Generic[V]):
@@ -129,21 +68,21 @@ class Consumer(_Facade[magnetar.Consumer[V]], Generic[V]):
 
     @property
     def topic(self) -> str:
-        return self._wrapped.topic
+        return self.wrapped.topic
 
     @property
     def subscription(self) -> str:
-        return self._wrapped.subscription
+        return self.wrapped.subscription
 
     def receive(self, timeout_s: float | None = None) -> magnetar.Message[V]:
         """The next message; OperationTimeout when none came in time."""
-        return self._run(self._wrapped.receive, timeout_s)
+        return self.run(self.wrapped.receive, timeout_s)
 
     def receive_batch(
         self, max_messages: int = 1000, timeout_s: float | None = None
     ) -> list[magnetar.Message[V]]:
         """All that have arrived, at least one: the fast path."""
-        return self._run(self._wrapped.receive_batch, max_messages, timeout_s)
+        return self.run(self.wrapped.receive_batch, max_messages, timeout_s)
 
     def __iter__(self) -> Iterator[magnetar.Message[V]]:
         while True:
@@ -151,19 +90,19 @@ class Consumer(_Facade[magnetar.Consumer[V]], Generic[V]):
 
     def ack(self, messages: magnetar.Message[Any] | Iterable[magnetar.Message[Any]]) -> None:
         """Acknowledge one or many; `flush` waits until the broker has stored it."""
-        self._do(self._wrapped.ack, messages)
+        self.do(self.wrapped.ack, messages)
 
     def ack_up_to(self, message: magnetar.Message[Any]) -> None:
         """Acknowledge all of the message's partition up to it."""
-        self._do(self._wrapped.ack_up_to, message)
+        self.do(self.wrapped.ack_up_to, message)
 
     def ack_id(self, message_id: magnetar.MessageId, topic: str | None = None) -> None:
         """Acknowledge a message by its id."""
-        self._do(self._wrapped.ack_id, message_id, topic)
+        self.do(self.wrapped.ack_id, message_id, topic)
 
     def nack(self, messages: magnetar.Message[Any] | Iterable[magnetar.Message[Any]]) -> None:
         """Have messages delivered again, later."""
-        self._do(self._wrapped.nack, messages)
+        self.do(self.wrapped.nack, messages)
 
     def reconsume_later(
         self,
@@ -172,35 +111,44 @@ class Consumer(_Facade[magnetar.Consumer[V]], Generic[V]):
         properties: Mapping[str, str] | None = None,
     ) -> None:
         """Move a message to the retry topic."""
-        self._run(self._wrapped.reconsume_later, message, delay_s, properties)
+        self.run(self.wrapped.reconsume_later, message, delay_s, properties)
+
+    def reconsume_later_cumulative(
+        self,
+        message: magnetar.Message,
+        delay_s: float,
+        properties: Mapping[str, str] | None = None,
+    ) -> None:
+        """As `reconsume_later`, and acknowledge all of its partition up to the message."""
+        self.run(self.wrapped.reconsume_later_cumulative, message, delay_s, properties)
 
     def redeliver_all(self) -> None:
         """Have everything delivered again that is not acknowledged."""
-        self._do(self._wrapped.redeliver_all)
+        self.do(self.wrapped.redeliver_all)
 
     def seek(self, target: magnetar.MessageId | int, topic: str | None = None) -> None:
         """Continue with a message, or with what was published since a time (ms)."""
-        self._run(self._wrapped.seek, target, topic)
+        self.run(self.wrapped.seek, target, topic)
 
     def last_message_ids(self) -> dict[str, magnetar.MessageId]:
         """By topic or partition the id of its last message."""
-        return self._run(self._wrapped.last_message_ids)
+        return self.run(self.wrapped.last_message_ids)
 
     def pause(self) -> None:
         """Ask the broker for nothing more."""
-        self._do(self._wrapped.pause)
+        self.do(self.wrapped.pause)
 
     def resume(self) -> None:
         """Continue after `pause`."""
-        self._do(self._wrapped.resume)
+        self.do(self.wrapped.resume)
 
     def flush(self) -> None:
         """Wait until the broker confirmed every acknowledgement."""
-        self._run(self._wrapped.flush)
+        self.run(self.wrapped.flush)
 
     def unsubscribe(self, force: bool = False) -> None:
         """Delete the subscription, and close."""
-        self._run(self._wrapped.unsubscribe, force)
+        self.run(self.wrapped.unsubscribe, force)
 
 
 class Reader(_Facade[magnetar.Reader[V]], Generic[V]):
@@ -208,17 +156,17 @@ class Reader(_Facade[magnetar.Reader[V]], Generic[V]):
 
     @property
     def topic(self) -> str:
-        return self._wrapped.topic
+        return self.wrapped.topic
 
     def read(self, timeout_s: float | None = None) -> magnetar.Message[V]:
         """The next message; OperationTimeout when none came in time."""
-        return self._run(self._wrapped.read, timeout_s)
+        return self.run(self.wrapped.read, timeout_s)
 
     def read_batch(
         self, max_messages: int = 1000, timeout_s: float | None = None
     ) -> list[magnetar.Message[V]]:
         """All that have arrived, at least one."""
-        return self._run(self._wrapped.read_batch, max_messages, timeout_s)
+        return self.run(self.wrapped.read_batch, max_messages, timeout_s)
 
     def __iter__(self) -> Iterator[magnetar.Message[V]]:
         while True:
@@ -226,11 +174,11 @@ class Reader(_Facade[magnetar.Reader[V]], Generic[V]):
 
     def has_message_available(self) -> bool:
         """Whether there is a message that was not read."""
-        return self._run(self._wrapped.has_message_available)
+        return self.run(self.wrapped.has_message_available)
 
     def seek(self, target: magnetar.MessageId | int) -> None:
         """Continue with a message, or with what was published since a time (ms)."""
-        self._run(self._wrapped.seek, target)
+        self.run(self.wrapped.seek, target)
 
 
 class TableView(_Facade[magnetar.TableView[V]], Generic[V]):
@@ -238,18 +186,18 @@ class TableView(_Facade[magnetar.TableView[V]], Generic[V]):
 
     def get(self, key: str | bytes, default: V | None = None) -> V | None:
         """The value of a key."""
-        return self._do(self._wrapped.get, key, default)
+        return self.do(self.wrapped.get, key, default)
 
     def snapshot(self) -> dict[str | bytes, V]:
         """All keys with their values, as they are now."""
-        return self._do(dict, self._wrapped)
+        return self.do(dict, self.wrapped)
 
     def __len__(self) -> int:
-        return len(self._wrapped)
+        return len(self.wrapped)
 
     def refresh(self) -> None:
         """Wait until everything that is in the topic now can be seen."""
-        self._run(self._wrapped.refresh)
+        self.run(self.wrapped.refresh)
 
 
 class Client(_Facade[magnetar.Client]):
@@ -259,14 +207,14 @@ class Client(_Facade[magnetar.Client]):
         self, topic: str, *, schema: Schema[V] | None = None, **options: Any
     ) -> Producer[V]:
         """A producer; the options are those of `magnetar.Client.producer`."""
-        return Producer(self._run(self._wrapped.producer, topic, schema=schema, **options))
+        return Producer(self.run(self.wrapped.producer, topic, schema=schema, **options))
 
     def subscribe(
         self, topic: str, subscription: str, *, schema: Schema[V] | None = None, **options: Any
     ) -> Consumer[V]:
         """A consumer; the options are those of `magnetar.Client.subscribe`."""
-        work = self._wrapped.subscribe
-        return Consumer(self._run(work, topic, subscription, schema=schema, **options))
+        work = self.wrapped.subscribe
+        return Consumer(self.run(work, topic, subscription, schema=schema, **options))
 
     def subscribe_all(
         self,
@@ -277,15 +225,15 @@ class Client(_Facade[magnetar.Client]):
         **options: Any,
     ) -> Consumer[V]:
         """A consumer of several topics."""
-        work = self._wrapped.subscribe_all
-        return Consumer(self._run(work, list(topics), subscription, schema=schema, **options))
+        work = self.wrapped.subscribe_all
+        return Consumer(self.run(work, list(topics), subscription, schema=schema, **options))
 
     def subscribe_matching(
         self, pattern: str, subscription: str, *, schema: Schema[V] | None = None, **options: Any
     ) -> Consumer[V]:
         """A consumer of all topics that match a pattern, now or later."""
-        work = self._wrapped.subscribe_matching
-        return Consumer(self._run(work, pattern, subscription, schema=schema, **options))
+        work = self.wrapped.subscribe_matching
+        return Consumer(self.run(work, pattern, subscription, schema=schema, **options))
 
     def reader(
         self,
@@ -295,17 +243,17 @@ class Client(_Facade[magnetar.Client]):
         **options: Any,
     ) -> Reader[V]:
         """A reader; the arguments are those of `magnetar.Client.reader`."""
-        return Reader(self._run(self._wrapped.reader, topic, *start, schema=schema, **options))
+        return Reader(self.run(self.wrapped.reader, topic, *start, schema=schema, **options))
 
     def table_view(
         self, topic: str, *, schema: Schema[V] | None = None, **options: Any
     ) -> TableView[V]:
         """A table view; the options are those of `magnetar.Client.table_view`."""
-        return TableView(self._run(self._wrapped.table_view, topic, schema=schema, **options))
+        return TableView(self.run(self.wrapped.table_view, topic, schema=schema, **options))
 
     def partitions(self, topic: str) -> list[str]:
         """The full names of the topic's partitions: the topic itself when it has none."""
-        return self._run(self._wrapped.partitions, topic)
+        return self.run(self.wrapped.partitions, topic)
 
 
 def connect(service_url: str, **options: Any) -> Client:
@@ -314,4 +262,4 @@ def connect(service_url: str, **options: Any) -> Client:
     async def make() -> magnetar.Client:
         return magnetar.connect(service_url, **options)
 
-    return Client(_background.run(make()))
+    return Client(background.run(make()))

@@ -6,7 +6,11 @@ from struct import unpack
 import mmh3
 from crc32c import crc32c
 
+from magnetar_proto.wire import MAX64
+
 MAX31 = 0x7FFF_FFFF
+_BOOST_STEP = 0x9E37_79B9_7F4A_7C15
+_BOOST_FACTOR = 0xDF44_2D22_CE48_59B9
 RING_SLOTS = 65535
 """Slots 1 to 65535 lie on the hash ring of a Key_Shared subscription."""
 RANGE_SLOTS = 65536
@@ -35,6 +39,39 @@ def java_string_hash(text: str) -> int:
     for unit in unpack(f">{len(encoded) // 2}H", encoded):
         value = (31 * value + unit) & 0xFFFF_FFFF
     return value & MAX31
+
+
+def cpp_string_hash(text: str) -> int:
+    """The default key routing of the C++ client and those that wrap it, without the sign bit.
+
+    This is the hash of byte strings of the Boost library since its version 1.81.
+    """
+    data = text.encode("utf-8", "surrogatepass")
+    left = len(data)
+    weight = _folded(_BOOST_STEP)
+    value = weight ^ left
+    start = 0
+    while left >= 8:
+        weight += _BOOST_STEP
+        value ^= _folded(int.from_bytes(data[start : start + 8], "little") + weight)
+        start += 8
+        left -= 8
+    rest = data[start:]
+    last = 0
+    if left >= 4:
+        last = int.from_bytes(rest[-4:], "little") << ((left - 4) * 8)
+        last |= int.from_bytes(rest[:4], "little")
+    elif left:
+        middle, end = (left - 1) & 2, left >> 1
+        last = rest[middle] << (middle * 8) | rest[end] << (end * 8) | rest[0]
+    value ^= _folded(last + weight + _BOOST_STEP)
+    return _folded(value + weight + _BOOST_STEP) & MAX31
+
+
+def _folded(value: int) -> int:
+    """The two halves of a product of 128 bits, one over the other."""
+    product = (value & MAX64) * _BOOST_FACTOR
+    return (product & MAX64) ^ (product >> 64)
 
 
 def topics_hash(names: Iterable[str]) -> str:

@@ -37,6 +37,8 @@ class Scene:
     `refusals` are the answers to the next registrations, by the broker's name.
     """
 
+    listener_name = ""
+
     def __init__(self, is_proxied: bool = False) -> None:
         self.old = Broker("old", is_proxied)
         self.old.found = "pulsar://old:1"

@@ -1,4 +1,4 @@
-"""The snippets of docs/client.md do what the page states."""
+"""The snippets of docs/client.md and docs/compat.md do what the pages state."""
 
 import ast
 import asyncio
@@ -9,24 +9,27 @@ from collections.abc import Callable
 from contextlib import redirect_stdout
 from pathlib import Path
 
+import pytest
+
 import magnetar
 from magnetar import api
 from running_broker import RunningBroker
 
 ROOT = Path(__file__).resolve().parents[2]
-PAGE = (ROOT / "docs" / "client.md").read_text()
 SERVICE_URL = "pulsar://localhost:6650"
 OUTPUT = re.compile(r"^# -> (.+)$", re.MULTILINE)
 TIMEOUT_S = 120.0
 
 
+@pytest.mark.parametrize(("page", "at_least"), [("client.md", 8), ("compat.md", 1)])
 async def test_the_snippets_run_and_print_the_documented_output(
-    make_broker: Callable[..., RunningBroker],
+    make_broker: Callable[..., RunningBroker], page: str, at_least: int
 ) -> None:
     broker = make_broker()
     namespace: dict[str, object] = {}
-    snippets = re.findall(r"^```python\n(.*?)^```$", PAGE, re.DOTALL | re.MULTILINE)
-    assert len(snippets) > 8
+    text = (ROOT / "docs" / page).read_text()
+    snippets = re.findall(r"^```python\n(.*?)^```$", text, re.DOTALL | re.MULTILINE)
+    assert len(snippets) >= at_least
     try:
         async with asyncio.timeout(TIMEOUT_S):
             for snippet in snippets:

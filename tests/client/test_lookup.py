@@ -32,6 +32,8 @@ class Broker:
 class Brokers:
     """Stands in for the pool: brokers by URL."""
 
+    listener_name = ""
+
     def __init__(self, first: Broker, **others: Broker) -> None:
         self.first = first
         self.others = others
@@ -74,6 +76,16 @@ async def test_a_refusal_gives_the_reason() -> None:
     refusing = Broker([answer(Lookup.Failed, "", error=pb.TopicNotFound, message="gone")])
     with pytest.raises(NotFound, match="gone"):
         await find(Brokers(refusing))
+
+
+async def test_the_name_of_a_listener_is_in_the_lookup() -> None:
+    for name in ("", "outside"):
+        found = Broker([])
+        asked = Broker([answer(Lookup.Connect, "found")])
+        brokers = Brokers(asked, found=found)
+        brokers.listener_name = name
+        await find(brokers)
+        assert asked.asked[0].advertised_listener_name == name
 
 
 async def partitions(topic: str, *answers: Any) -> list[str]:

@@ -6,6 +6,7 @@ from hypothesis import strategies as st
 
 from magnetar_proto.hashes import (
     RING_SLOTS,
+    cpp_string_hash,
     java_string_hash,
     murmur3_32,
     range_slot,
@@ -19,6 +20,18 @@ from magnetar_proto.hashes import (
 )
 def test_murmur3(key: bytes, value: int) -> None:
     assert murmur3_32(key) == value
+
+
+@pytest.mark.parametrize(
+    ("key", "partition"),
+    [
+        ("a", 6), ("ab", 86), ("abc", 39), ("abcd", 49), ("abcdefgh", 11), ("abcdefghi", 21),
+        ("customer-1", 63), ("customer-22", 74), ("x" * 40, 77),
+        ("\u00e9t\u00e9-\u043a\u043b\u044e\u0447-\u957f", 75),
+    ],
+)  # fmt: skip
+def test_the_official_python_client_chose_these_of_97_partitions(key: str, partition: int) -> None:
+    assert cpp_string_hash(key) % 97 == partition
 
 
 def test_the_slots_of_a_key() -> None:

@@ -1,0 +1,221 @@
+"""The API of the official Python client on top of this one: `import magnetar.compat as pulsar`.
+
+Names, arguments and exceptions are those of pulsar-client 3.13.  What is not supported raises
+OperationNotSupported, which names the option; docs/compat.md lists it.
+"""
+
+from magnetar.compat import exceptions, schema
+from magnetar.compat.authentication import (
+    Authentication,
+    AuthenticationAthenz,
+    AuthenticationBasic,
+    AuthenticationOauth2,
+    AuthenticationTLS,
+    AuthenticationToken,
+)
+from magnetar.compat.client import (
+    Client,
+)
+from magnetar.compat.consumer import (
+    Consumer,
+)
+from magnetar.compat.enums import (
+    BatchingType,
+    CompressionType,
+    ConsumerCryptoFailureAction,
+    ConsumerType,
+    InitialPosition,
+    KeySharedMode,
+    LoggerLevel,
+    PartitionsRoutingMode,
+    ProducerAccessMode,
+    RegexSubscriptionMode,
+    Result,
+)
+from magnetar.compat.exceptions import (
+    AlreadyClosed,
+    AuthenticationError,
+    AuthorizationError,
+    BrokerMetadataError,
+    BrokerPersistenceError,
+    ChecksumError,
+    ConnectError,
+    ConsumerAssignError,
+    ConsumerBusy,
+    ConsumerNotFound,
+    ConsumerNotInitialized,
+    CryptoError,
+    CumulativeAcknowledgementNotAllowedError,
+    ErrorGettingAuthenticationData,
+    IncompatibleSchema,
+    Interrupted,
+    InvalidConfiguration,
+    InvalidMessage,
+    InvalidTopicName,
+    InvalidTxnStatusError,
+    InvalidUrl,
+    LookupError,
+    MemoryBufferIsFull,
+    MessageTooBig,
+    NotAllowedError,
+    NotConnected,
+    OperationNotSupported,
+    ProducerBlockedQuotaExceededError,
+    ProducerBlockedQuotaExceededException,
+    ProducerBusy,
+    ProducerFenced,
+    ProducerNotInitialized,
+    ProducerQueueIsFull,
+    PulsarException,
+    ReadError,
+    ServiceUnitNotReady,
+    SubscriptionNotFound,
+    Timeout,
+    TooManyLookupRequestException,
+    TopicNotFound,
+    TopicTerminated,
+    TransactionConflict,
+    TransactionCoordinatorNotFoundError,
+    TransactionNotFound,
+    UnknownError,
+    UnsupportedVersionError,
+)
+from magnetar.compat.loggers import (
+    ConsoleLogger,
+    FileLogger,
+)
+from magnetar.compat.messages import (
+    EncryptionContext,
+    EncryptionKey,
+    Message,
+    MessageBatch,
+    MessageId,
+)
+from magnetar.compat.policies import (
+    ConsumerBatchReceivePolicy,
+    ConsumerDeadLetterPolicy,
+    ConsumerKeySharedPolicy,
+    CryptoKeyReader,
+)
+from magnetar.compat.producer import (
+    Producer,
+)
+from magnetar.compat.reader import (
+    Reader,
+    TableView,
+)
+from magnetar.compat.schema import (
+    BytesSchema,
+)
+from magnetar.compat.service import (
+    AutoClusterFailover,
+    ServiceInfo,
+    ServiceInfoProvider,
+)
+
+__all__ = [
+    "AlreadyClosed",
+    "Authentication",
+    "AuthenticationAthenz",
+    "AuthenticationBasic",
+    "AuthenticationError",
+    "AuthenticationOauth2",
+    "AuthenticationTLS",
+    "AuthenticationToken",
+    "AuthorizationError",
+    "AutoClusterFailover",
+    "BatchingType",
+    "BrokerMetadataError",
+    "BrokerPersistenceError",
+    "BytesSchema",
+    "ChecksumError",
+    "Client",
+    "CompressionType",
+    "ConnectError",
+    "ConsoleLogger",
+    "Consumer",
+    "ConsumerAssignError",
+    "ConsumerBatchReceivePolicy",
+    "ConsumerBusy",
+    "ConsumerCryptoFailureAction",
+    "ConsumerDeadLetterPolicy",
+    "ConsumerKeySharedPolicy",
+    "ConsumerNotFound",
+    "ConsumerNotInitialized",
+    "ConsumerType",
+    "CryptoError",
+    "CryptoKeyReader",
+    "CumulativeAcknowledgementNotAllowedError",
+    "EncryptionContext",
+    "EncryptionKey",
+    "ErrorGettingAuthenticationData",
+    "FileLogger",
+    "IncompatibleSchema",
+    "InitialPosition",
+    "Interrupted",
+    "InvalidConfiguration",
+    "InvalidMessage",
+    "InvalidTopicName",
+    "InvalidTxnStatusError",
+    "InvalidUrl",
+    "KeySharedMode",
+    "LoggerLevel",
+    "LookupError",
+    "MemoryBufferIsFull",
+    "Message",
+    "MessageBatch",
+    "MessageId",
+    "MessageTooBig",
+    "NotAllowedError",
+    "NotConnected",
+    "OperationNotSupported",
+    "PartitionsRoutingMode",
+    "Producer",
+    "ProducerAccessMode",
+    "ProducerBlockedQuotaExceededError",
+    "ProducerBlockedQuotaExceededException",
+    "ProducerBusy",
+    "ProducerFenced",
+    "ProducerNotInitialized",
+    "ProducerQueueIsFull",
+    "PulsarException",
+    "ReadError",
+    "Reader",
+    "RegexSubscriptionMode",
+    "Result",
+    "ServiceInfo",
+    "ServiceInfoProvider",
+    "ServiceUnitNotReady",
+    "SubscriptionNotFound",
+    "TableView",
+    "Timeout",
+    "TooManyLookupRequestException",
+    "TopicNotFound",
+    "TopicTerminated",
+    "TransactionConflict",
+    "TransactionCoordinatorNotFoundError",
+    "TransactionNotFound",
+    "UnknownError",
+    "UnsupportedVersionError",
+    "exceptions",
+    "schema",
+]
+
+_MISSING = {
+    "Function": "functions run in Pulsar's own workers",
+    "Context": "functions run in Pulsar's own workers",
+    "SerDe": "functions run in Pulsar's own workers",
+    "IdentitySerDe": "functions run in Pulsar's own workers",
+    "PickleSerDe": "functions run in Pulsar's own workers",
+    "functions": "functions run in Pulsar's own workers",
+    "asyncio": "`import magnetar` is a client for asyncio",
+    "BatchReceivePolicy": "use ConsumerBatchReceivePolicy",
+    "KeySharedPolicy": "use ConsumerKeySharedPolicy",
+    "DeadLetterPolicyBuilder": "use ConsumerDeadLetterPolicy",
+}
+
+
+def __getattr__(name: str) -> object:
+    """Say of what is missing what to use."""
+    hint = f": {_MISSING[name]}" if name in _MISSING else ""
+    raise AttributeError(f"magnetar.compat has no {name}{hint}")

@@ -1,0 +1,140 @@
+"""Threads that call an application's listeners and callbacks, and what feeds them."""
+
+import asyncio
+import itertools
+import logging
+import queue
+import threading
+from collections.abc import Awaitable, Callable
+from concurrent.futures import ThreadPoolExecutor
+
+from magnetar.errors import Closed, MagnetarError
+from magnetar.messages import Message
+
+logger = logging.getLogger(__name__)
+
+
+class ListenerThreads:
+    """Threads of which a listener always gets the same one; made when they are first needed."""
+
+    def __init__(self, count: int) -> None:
+        self._count = count
+        self._threads: list[ThreadPoolExecutor] = []
+        self._turn = itertools.cycle(range(count))
+        self._lock = threading.Lock()
+
+    def next(self) -> ThreadPoolExecutor:
+        """The thread of one more listener."""
+        with self._lock:
+            index = next(self._turn)
+            while len(self._threads) <= index:
+                self._threads.append(
+                    ThreadPoolExecutor(1, thread_name_prefix=f"magnetar-listener-{index}")
+                )
+            return self._threads[index]
+
+    def close(self) -> None:
+        """Call nothing any more; what is under way ends by itself."""
+        with self._lock:
+            for thread in self._threads:
+                thread.shutdown(wait=False, cancel_futures=True)
+
+
+class Listening:
+    """Takes messages, one at a time, and has a thread call the listener with each.
+
+    Create it in the event loop.
+    """
+
+    def __init__(
+        self,
+        thread: ThreadPoolExecutor,
+        receive: Callable[[], Awaitable[Message]],
+        tell: Callable[[Message], None],
+    ) -> None:
+        self._thread = thread
+        self._receive = receive
+        self._tell = tell
+        self._resumed = asyncio.Event()
+        self._resumed.set()
+        self._task = asyncio.create_task(self._run())
+
+    def pause(self) -> None:
+        """Keep the next message until `resume`."""
+        self._resumed.clear()
+
+    def resume(self) -> None:
+        self._resumed.set()
+
+    def close(self) -> None:
+        """Take nothing any more; a listener that is being called ends by itself."""
+        self._task.cancel()
+
+    async def _run(self) -> None:
+        loop = asyncio.get_running_loop()
+        while True:
+            try:
+                message = await self._receive()
+            except Closed:
+                return
+            except MagnetarError as error:
+                logger.warning("a message listener gets nothing any more: %s", error)
+                return
+            await self._resumed.wait()
+            try:
+                await loop.run_in_executor(self._thread, self._tell, message)
+            except Exception:  # the application's; other messages are not concerned
+                logger.exception("a message listener failed")
+
+
+class CallbackThread:
+    """A thread that calls the callbacks of `send_async`, in order; made when it is needed."""
+
+    def __init__(self) -> None:
+        self._calls: queue.SimpleQueue[Callable[[], object] | None] = queue.SimpleQueue()
+        self._lock = threading.Lock()
+        self._thread: threading.Thread | None = None
+        self._is_closed = False
+
+    def call(self, function: Callable[[], object]) -> None:
+        """Call it soon; once it is closed, at once."""
+        if self._is_closed:
+            _call(function)
+            return
+        self._calls.put(function)
+        if self._thread is None:
+            with self._lock:
+                if self._thread is None:
+                    self._thread = threading.Thread(
+                        target=self._run, name="magnetar-callbacks", daemon=True
+                    )
+                    self._thread.start()
+
+    def drain(self) -> None:
+        """Wait until all before this were called; does nothing in a callback."""
+        if self._thread is None or self._thread is threading.current_thread():
+            return
+        called = threading.Event()
+        self.call(called.set)
+        called.wait()
+
+    def close(self) -> None:
+        """Call what is there, and end."""
+        self.drain()
+        self._is_closed = True
+        if self._thread is not None:
+            self._calls.put(None)
+
+    def _run(self) -> None:
+        while True:
+            function = self._calls.get()
+            if function is None:
+                return
+            _call(function)
+
+
+def _call(function: Callable[[], object]) -> None:
+    try:
+        function()
+    except Exception:  # the application's; other callbacks are not concerned
+        logger.exception("a callback of send_async failed")

@@ -1,0 +1,201 @@
+"""Messages and their ids, with the methods of the official client."""
+
+from __future__ import annotations
+
+import base64
+from typing import Any, ClassVar, Final
+
+from google.protobuf.message import DecodeError
+
+import magnetar
+from magnetar.compat.exceptions import unsupported
+from magnetar.compat.schema import BytesSchema, Schema
+from magnetar_proto import PulsarApi_pb2 as pb
+
+
+class MessageId:
+    """Where a message is; ids of one partition are ordered as its messages."""
+
+    __slots__ = ("_id", "_topic")
+
+    earliest: ClassVar[MessageId]
+    """The first message of a topic."""
+    latest: ClassVar[MessageId]
+    """The end of a topic."""
+
+    def __init__(
+        self, partition: int = -1, ledger_id: int = -1, entry_id: int = -1, batch_index: int = -1
+    ) -> None:
+        self._id = magnetar.MessageId(ledger_id, entry_id, batch_index, partition)
+        self._topic: str | None = None
+
+    @classmethod
+    def wrap(cls, msg_id: magnetar.MessageId | MessageId) -> MessageId:
+        """The id as an object of this class."""
+        return msg_id if isinstance(msg_id, MessageId) else cls._of(msg_id)
+
+    @classmethod
+    def _of(cls, message_id: magnetar.MessageId, topic: str | None = None) -> MessageId:
+        self = cls()
+        self._id = message_id
+        self._topic = topic
+        return self
+
+    def ledger_id(self) -> int:
+        return self._id.ledger
+
+    def entry_id(self) -> int:
+        return self._id.entry
+
+    def batch_index(self) -> int:
+        return self._id.batch_index
+
+    def partition(self) -> int:
+        return self._id.partition
+
+    def serialize(self) -> bytes:
+        """The id as bytes, for `deserialize` of this or the official client."""
+        return self._id.to_pb().SerializeToString()
+
+    @staticmethod
+    def deserialize(message_id_bytes: bytes, topic: str | None = None) -> MessageId:
+        """The id that was serialized; consumers of several topics need the topic with it."""
+        try:
+            found = pb.MessageIdData.FromString(message_id_bytes)
+        except DecodeError:
+            raise ValueError(f"{message_id_bytes!r} is no serialized message id") from None
+        return MessageId._of(magnetar.MessageId.from_pb(found), topic)
+
+    def __str__(self) -> str:
+        ledger, entry, batch_index, partition = self._id
+        return f"({ledger},{entry},{partition},{batch_index})"
+
+    __repr__ = __str__
+
+    def __hash__(self) -> int:
+        return hash(self._id)
+
+    def __eq__(self, other: object) -> bool:
+        return self._id == other._id if isinstance(other, MessageId) else NotImplemented
+
+    def __ne__(self, other: object) -> bool:
+        return self._id != other._id if isinstance(other, MessageId) else NotImplemented
+
+    def __lt__(self, other: MessageId) -> bool:
+        return self._id < other._id
+
+    def __le__(self, other: MessageId) -> bool:
+        return self._id <= other._id
+
+    def __gt__(self, other: MessageId) -> bool:
+        return self._id > other._id
+
+    def __ge__(self, other: MessageId) -> bool:
+        return self._id >= other._id
+
+
+MessageId.earliest = MessageId.wrap(magnetar.EARLIEST)
+MessageId.latest = MessageId.wrap(magnetar.LATEST)
+
+
+class Message:
+    """A received message, or one that a message router is asked about."""
+
+    __slots__ = ("_message", "_schema")
+
+    _message: Any
+    _schema: Schema
+
+    def data(self) -> bytes:
+        """The payload."""
+        message = self._message
+        return message.data if isinstance(message, magnetar.Message) else bytes(message.value)
+
+    def value(self) -> Any:
+        """The payload as the schema decodes it."""
+        return self._schema.decode_message(self)
+
+    def properties(self) -> dict[str, str]:
+        return dict(self._message.properties)
+
+    def partition_key(self) -> str:
+        """The key, "" without one; a key of bytes in base64."""
+        key = self._message.key
+        return base64.b64encode(key).decode() if isinstance(key, bytes) else key or ""
+
+    def ordering_key(self) -> str:
+        """The ordering key, "" without one."""
+        return (self._message.ordering_key or b"").decode("utf-8", "surrogateescape")
+
+    def publish_timestamp(self) -> int:
+        """When it was published, in milliseconds."""
+        return self._received().publish_time_ms
+
+    def event_timestamp(self) -> int:
+        """The sender's own time, in milliseconds; 0 without one."""
+        return int(self._message.event_time_ms)
+
+    def message_id(self) -> MessageId:
+        message = self._received()
+        return MessageId._of(message.id, message.topic)
+
+    def topic_name(self) -> str:
+        """The topic, or partition of a topic, that it came from."""
+        return self._received().topic
+
+    def redelivery_count(self) -> int:
+        """How often it was delivered before."""
+        return self._received().redelivery_count
+
+    def schema_version(self) -> str:
+        """The version of the schema it was written with, as the broker names it; "" without one."""
+        return self._received().schema_version.decode("utf-8", "surrogateescape")
+
+    def producer_name(self) -> str:
+        return self._received().producer_name
+
+    def has_null_value(self) -> bool:
+        """Whether there is no value at all, rather than an empty one."""
+        return bool(self._message.is_null)
+
+    def encryption_context(self) -> EncryptionContext | None:
+        """How the message is encrypted; None: it is not."""
+        return None
+
+    def _received(self) -> magnetar.Message[Any]:
+        if not isinstance(self._message, magnetar.Message):
+            raise ValueError("a message that is being sent has no such thing yet")
+        return self._message
+
+    @staticmethod
+    def _wrap(
+        _message: magnetar.Message | magnetar.Outgoing, schema: Schema | None = None
+    ) -> Message:
+        self = Message()
+        self._message = _message
+        self._schema = schema or BytesSchema()
+        return self
+
+
+_OF_ENCRYPTION: Final = "messages are neither encrypted nor decrypted"
+
+
+class EncryptionKey:
+    """A key that a message is encrypted with."""
+
+    def __init__(self, key: object) -> None:
+        raise unsupported("EncryptionKey", _OF_ENCRYPTION)
+
+
+class EncryptionContext:
+    """How a message is encrypted."""
+
+    def __init__(self, context: object) -> None:
+        raise unsupported("EncryptionContext", _OF_ENCRYPTION)
+
+
+class MessageBatch:
+    """A batch that was received by other ways than a consumer."""
+
+    def __init__(self) -> None:
+        raise unsupported("MessageBatch", "consumers and readers return the messages of batches")

@@ -1,0 +1,290 @@
+"""The producer of the official client."""
+
+import asyncio
+import threading
+import time
+from collections import deque
+from collections.abc import Callable
+from concurrent.futures import Future
+from datetime import timedelta
+from functools import partial
+from typing import Any
+
+import magnetar
+from magnetar.background import Facade, background
+from magnetar.compat.checks import check, check_or_none
+from magnetar.compat.enums import Result
+from magnetar.compat.exceptions import (
+    AlreadyClosed,
+    ProducerQueueIsFull,
+    result_of,
+    translated,
+    unsupported,
+)
+from magnetar.compat.listening import CallbackThread
+from magnetar.compat.messages import MessageId
+from magnetar.compat.schema import Schema
+
+Callback = Callable[[Result, MessageId], None]
+Settle = Callable[[Exception | None, MessageId], None]
+"""Is told why a message was not stored, or its id."""
+NO_ID = MessageId()
+
+
+class Outbox:
+    """Messages on their way from the application's threads to a producer, in order.
+
+    At most `limit` are there or without receipt: more wait if `blocks`, else fail.
+    """
+
+    def __init__(self, producer: magnetar.Producer, limit: int, blocks: bool) -> None:
+        self._producer = producer
+        self._limit = limit
+        self._blocks = blocks
+        self._changed = threading.Condition()
+        self._waiting: deque[tuple[magnetar.Outgoing, Settle]] = deque()
+        self._pending = 0
+        self._is_draining = False
+        self._for_room: asyncio.Task[None] | None = None
+        self._is_closed = False
+
+    def put(self, message: magnetar.Outgoing, settle: Settle) -> None:
+        """Send a message; `settle` is called in the event loop, or at once if there is no room."""
+        with self._changed:
+            while self._pending >= self._limit and self._blocks and not self._is_closed:
+                self._changed.wait()
+            is_closed, is_full = self._is_closed, self._pending >= self._limit
+            if not (is_closed or is_full):
+                self._pending += 1
+                self._waiting.append((message, settle))
+                if self._is_draining:
+                    return
+                self._is_draining = True
+        if is_closed:
+            settle(AlreadyClosed("the producer is closed"), NO_ID)
+        elif is_full:
+            settle(ProducerQueueIsFull(f"{self._limit} messages have no receipt yet"), NO_ID)
+        else:
+            background.loop().call_soon_threadsafe(self.drain)
+
+    def close(self) -> None:
+        """Take nothing any more; those who wait for room find it closed."""
+        with self._changed:
+            self._is_closed = True
+            self._changed.notify_all()
+
+    # -- in the event loop
+
+    def drain(self) -> None:
+        """Give the producer what is here, as far as it has room."""
+        if self._for_room is not None:
+            return
+        while True:
+            with self._changed:
+                if not self._waiting:
+                    self._is_draining = False
+                    return
+                message, settle = self._waiting.popleft()
+            try:
+                receipt = self._producer.send_message_nowait(message)
+            except magnetar.QueueFull as error:  # of one partition
+                if self._blocks:
+                    self._waiting.appendleft((message, settle))
+                    self._for_room = asyncio.create_task(self._send_when_room())
+                    return
+                self._settle(settle, error, NO_ID)
+            except Exception as error:  # whatever it is, somebody waits for the outcome
+                self._settle(settle, error, NO_ID)
+            else:
+                receipt.on_done(partial(self._settled, settle))
+
+    async def _send_when_room(self) -> None:
+        message, settle = self._waiting.popleft()
+        message_id, failure = NO_ID, None
+        try:
+            receipt = await self._producer.enqueue(message)
+        except Exception as error:  # as above
+            failure = error
+        self._for_room = None
+        if failure is not None:
+            self._settle(settle, failure, message_id)
+        else:
+            receipt.on_done(partial(self._settled, settle))
+        self.drain()
+
+    async def flush(self) -> None:
+        """Wait until all is stored or has failed."""
+        self.drain()
+        while self._for_room is not None:
+            await self._for_room
+        await self._producer.flush()
+
+    def _settled(self, settle: Settle, receipt: magnetar.Receipt) -> None:
+        try:
+            found = MessageId.wrap(receipt.id())
+        except Exception as error:
+            self._settle(settle, error, NO_ID)
+        else:
+            self._settle(settle, None, found)
+
+    def _settle(self, settle: Settle, error: Exception | None, message_id: MessageId) -> None:
+        with self._changed:
+            self._pending -= 1
+            self._changed.notify()
+        settle(error, message_id)
+
+
+class Producer:
+    """Publishes messages to a topic; created by `Client.create_producer`."""
+
+    _facade: Facade[magnetar.Producer]
+    _schema: Schema
+    _outbox: Outbox
+    _callbacks: CallbackThread
+
+    def topic(self) -> str:
+        """The full name of the topic."""
+        return self._facade.wrapped.topic
+
+    def producer_name(self) -> str:
+        """As it was chosen, or as the broker has named it."""
+        return self._facade.wrapped.name or ""
+
+    def last_sequence_id(self) -> int:
+        """The highest sequence id that the broker has stored; -1: none."""
+        return self._facade.wrapped.last_sequence_id
+
+    def send(
+        self,
+        content: Any,
+        properties: dict[str, str] | None = None,
+        partition_key: str | None = None,
+        ordering_key: str | None = None,
+        sequence_id: int | None = None,
+        replication_clusters: list[str] | None = None,
+        disable_replication: bool = False,
+        event_timestamp: int | None = None,
+        deliver_at: int | None = None,
+        deliver_after: timedelta | None = None,
+    ) -> MessageId:
+        """Publish a message and wait until it is stored; content None is a null value."""
+        message = self._build_msg(
+            content, properties, partition_key, ordering_key, sequence_id, replication_clusters,
+            disable_replication, event_timestamp, deliver_at, deliver_after,
+        )  # fmt: skip
+        outcome: Future[MessageId] = Future()
+
+        def settle(error: Exception | None, message_id: MessageId) -> None:
+            if error is None:
+                outcome.set_result(message_id)
+            else:
+                outcome.set_exception(error)
+
+        self._put(message, settle)
+        return self._outcome(outcome)
+
+    @translated
+    def _outcome(self, outcome: Future[MessageId]) -> MessageId:
+        return outcome.result()
+
+    def send_async(
+        self,
+        content: Any,
+        callback: Callback,
+        properties: dict[str, str] | None = None,
+        partition_key: str | None = None,
+        ordering_key: str | None = None,
+        sequence_id: int | None = None,
+        replication_clusters: list[str] | None = None,
+        disable_replication: bool = False,
+        event_timestamp: int | None = None,
+        deliver_at: int | None = None,
+        deliver_after: timedelta | None = None,
+    ) -> None:
+        """Publish a message; a thread of the client calls `callback(result, message_id)`.
+
+        An exception of the callback is logged.
+        """
+        message = self._build_msg(
+            content, properties, partition_key, ordering_key, sequence_id, replication_clusters,
+            disable_replication, event_timestamp, deliver_at, deliver_after,
+        )  # fmt: skip
+        callbacks = self._callbacks
+
+        def settle(error: Exception | None, message_id: MessageId) -> None:
+            result = Result.Ok if error is None else result_of(error)
+            callbacks.call(partial(callback, result, message_id))
+
+        self._put(message, settle)
+
+    def flush(self) -> None:
+        """Wait until all messages have their outcome, and the callbacks were called."""
+        self._run_flush()
+        self._callbacks.drain()
+
+    @translated
+    def _run_flush(self) -> None:
+        self._facade.run(self._outbox.flush)
+
+    def close(self) -> None:
+        """Flush, and leave."""
+        self._close()
+        self._callbacks.drain()
+
+    @translated
+    def _close(self) -> None:
+        self._outbox.close()
+        self._facade.run(self._outbox.flush)
+        self._facade.run(self._facade.wrapped.close)
+
+    def is_connected(self) -> bool:
+        """Whether it is registered with the broker at the moment."""
+        return self._facade.wrapped.is_connected
+
+    @translated
+    def _put(self, message: magnetar.Outgoing, settle: Settle) -> None:
+        self._facade.check_not_forked()
+        self._outbox.put(message, settle)
+
+    def _build_msg(
+        self,
+        content: Any,
+        properties: dict[str, str] | None,
+        partition_key: str | None,
+        ordering_key: str | None,
+        sequence_id: int | None,
+        replication_clusters: list[str] | None,
+        disable_replication: bool,
+        event_timestamp: int | None,
+        deliver_at: int | None,
+        deliver_after: timedelta | None,
+    ) -> magnetar.Outgoing:
+        data = b""
+        if content is not None:
+            data = self._schema.encode(content)
+            check(bytes, data, "data")
+        check_or_none(dict, properties, "properties")
+        check_or_none(str, partition_key, "partition_key")
+        check_or_none(str, ordering_key, "ordering_key")
+        check_or_none(int, sequence_id, "sequence_id")
+        check_or_none(list, replication_clusters, "replication_clusters")
+        check(bool, disable_replication, "disable_replication")
+        check_or_none(int, event_timestamp, "event_timestamp")
+        check_or_none(int, deliver_at, "deliver_at")
+        check_or_none(timedelta, deliver_after, "deliver_after")
+        if replication_clusters:
+            raise unsupported("replication_clusters", "leave it out: nothing is replicated")
+        if disable_replication:
+            raise unsupported("disable_replication", "leave it out: nothing is replicated")
+        if deliver_after:
+            deliver_at = time.time_ns() // 1_000_000 + round(deliver_after.total_seconds() * 1000)
+        return magnetar.Outgoing(
+            data,
+            key=partition_key or None,
+            ordering_key=ordering_key.encode() if ordering_key else None,
+            properties=properties or {},
+            event_time_ms=event_timestamp or 0,
+            deliver_at_ms=deliver_at or 0,
+            sequence_id=sequence_id,
+            is_null=content is None,
+        )

@@ -1,0 +1,118 @@
+"""The reader and the table view of the official client."""
+
+from collections.abc import Callable
+from typing import Any
+
+import magnetar
+from magnetar.background import Facade
+from magnetar.compat.checks import check, check_or_none
+from magnetar.compat.exceptions import translated
+from magnetar.compat.listening import CallbackThread
+from magnetar.compat.messages import Message, MessageId
+from magnetar.compat.receiving import Receiving, position
+from magnetar.compat.schema import Schema
+
+
+class Reader(Receiving):
+    """Reads a topic from a position; created by `Client.create_reader`."""
+
+    _facade: Facade[magnetar.Reader]
+    _inclusive: bool
+
+    def topic(self) -> str:
+        """The full name of the topic."""
+        return self._facade.wrapped.topic
+
+    @translated
+    def read_next(self, timeout_millis: int | None = None) -> Message:
+        """The next message; Timeout when none came in time."""
+        check_or_none(int, timeout_millis, "timeout_millis")
+        self._check_no_listener("read_next")
+        timeout_s = None if timeout_millis is None else timeout_millis / 1000
+        return self._message(self._facade.run(self._facade.wrapped.read, timeout_s))
+
+    @translated
+    def has_message_available(self) -> bool:
+        """Whether there is a message that was not read."""
+        return self._facade.run(self._facade.wrapped.has_message_available)
+
+    @translated
+    def seek(self, messageid: MessageId | magnetar.MessageId | int) -> None:
+        """Continue behind a message, or with what was published since a time in milliseconds.
+
+        With the option start_message_id_inclusive it continues with the message itself.
+        """
+        self._facade.run(self._facade.wrapped.seek, position(messageid), self._inclusive)
+
+    @translated
+    def close(self) -> None:
+        """Leave."""
+        if self._listening is not None:
+            self._facade.do(self._listening.close)
+        self._client._forget(self)
+        self._facade.run(self._facade.wrapped.close)
+
+    def is_connected(self) -> bool:
+        """Whether it is registered with the broker at the moment."""
+        return self._facade.wrapped.is_connected
+
+
+class TableView:
+    """The latest value of each key; created by `Client.create_table_view`."""
+
+    def __init__(
+        self,
+        table_view: Facade[magnetar.TableView],
+        topic: str,
+        subscription: str | None,
+        schema: Schema,
+    ) -> None:
+        self._facade = table_view
+        self._topic = topic
+        self._subscription = subscription
+        self._schema = schema
+        self._callbacks = CallbackThread()
+
+    @translated
+    def get(self, key: str) -> Any | None:
+        """The value of a key; None if there is none."""
+        check(str, key, "key")
+        found = self._facade.do(self._facade.wrapped.get, key)
+        return None if found is None else self._schema.decode(found)
+
+    @translated
+    def for_each(self, callback: Callable[[str, Any], None]) -> None:
+        """Call `callback(key, value)` for what is there."""
+        there: dict[str | bytes, bytes] = self._facade.do(dict, self._facade.wrapped)
+        for key, value in there.items():
+            callback(str(key), self._schema.decode(value))
+
+    @translated
+    def for_each_and_listen(self, callback: Callable[[str, Any], None]) -> None:
+        """Call `callback(key, value)` for what is there, then for what is new or changes.
+
+        A thread of the table view calls it; what is there is told when this returns.
+        """
+        callbacks = self._callbacks
+
+        def tell(key: str | bytes, value: bytes | None) -> None:
+            if value is not None:
+                callbacks.call(lambda: callback(str(key), self._schema.decode(value)))
+
+        self._facade.do(self._facade.wrapped.for_each_and_listen, tell)
+        callbacks.drain()
+
+    @translated
+    def close(self) -> None:
+        """Follow the topic no more."""
+        self._facade.run(self._facade.wrapped.close)
+        self._callbacks.close()
+
+    def __len__(self) -> int:
+        return len(self._facade.wrapped)
+
+    def __str__(self) -> str:
+        named = f", subscription={self._subscription}" if self._subscription is not None else ""
+        return f"TableView(topic={self._topic}{named})"
+
+    __repr__ = __str__

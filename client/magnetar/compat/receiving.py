@@ -1,0 +1,38 @@
+"""What the official consumer and reader have in common."""
+
+from typing import TYPE_CHECKING, Any
+
+import magnetar
+from magnetar.compat.exceptions import InvalidConfiguration
+from magnetar.compat.listening import Listening
+from magnetar.compat.messages import Message, MessageId
+from magnetar.compat.schema import Schema
+
+if TYPE_CHECKING:
+    from magnetar.compat.client import Client
+
+
+class Receiving:
+    """Wraps messages, and has at most one listener."""
+
+    _client: "Client"
+    _schema: Schema
+    _listening: Listening | None = None
+
+    def _message(self, received: magnetar.Message) -> Message:
+        return Message._wrap(received, self._schema)
+
+    def _check_no_listener(self, call: str) -> None:
+        if self._listening is not None:
+            raise InvalidConfiguration(f"{call} is not possible with a listener, which gets all")
+
+
+def position(messageid: Any) -> magnetar.MessageId | int:
+    """Where to seek; ValueError if it is neither an id nor a time."""
+    if isinstance(messageid, MessageId):
+        return messageid._id
+    if isinstance(messageid, magnetar.MessageId):
+        return messageid
+    if isinstance(messageid, int) and not isinstance(messageid, bool):
+        return messageid
+    raise ValueError(f"{messageid!r} is neither a message id nor a time in milliseconds")
