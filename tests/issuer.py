@@ -1,6 +1,7 @@
 """A small issuer of OpenID Connect: discovery, keys that rotate, and tokens for clients."""
 
 import json
+import math
 import time
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from threading import Thread
@@ -87,7 +88,7 @@ class Issuer:
             "sub": self.role,
             "aud": "broker",
             "iat": int(time.time()),
-            "exp": int(time.time() + self.seconds),
+            "exp": math.ceil(time.time() + self.seconds),
             **others,
         }
         return jwt.encode(claims, key, "RS256", {"kid": name})
@@ -97,5 +98,6 @@ class Issuer:
         return {
             "access_token": self.token(),
             "token_type": "Bearer",
-            "expires_in": int(self.seconds),
+            # Clients that keep a token for so long ask for the next one before it has expired.
+            "expires_in": max(1, int(self.seconds) - 1),
         }

@@ -7,6 +7,7 @@ import pulsar
 import pytest
 
 import official
+from clients.secured import Secured
 from clients.stage import Stage
 from running_broker import RunningBroker
 
@@ -30,3 +31,20 @@ def client(broker: RunningBroker) -> Iterator[pulsar.Client]:
     connected = official.connect(broker.service_url)
     yield connected
     connected.close()
+
+
+@pytest.fixture(scope="module", params=["1", "3"])
+def secured_broker(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[tuple[RunningBroker, Secured]]:
+    """One with TLS and credentials, for all scenarios of a language that need it."""
+    folder = tmp_path_factory.mktemp("secured")
+    secured = Secured(folder)
+    broker = RunningBroker(folder / "data", **secured.settings | {"magnetarWorkers": request.param})
+    try:
+        secured.prepare(broker.start())
+        yield broker, secured
+    finally:
+        broker.close()
+        secured.close()
+    assert "Traceback" not in broker.log, broker.log

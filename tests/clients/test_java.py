@@ -4,8 +4,9 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from clients import builds
+from clients import builds, secured
 from clients.java_driver import JavaDriver, scenarios
+from clients.secured import Secured, SecuredStage
 from clients.stage import Stage
 from running_broker import RunningBroker
 
@@ -28,7 +29,7 @@ else:
         yield driver
         driver.close()
 
-    @pytest.mark.parametrize("scenario", scenarios())
+    @pytest.mark.parametrize("scenario", secured.without(scenarios()))
     def test_java(java: JavaDriver, stage: Stage, scenario: str) -> None:
         failure = java.play(scenario, stage)
         if failure is not None:
@@ -49,3 +50,16 @@ else:
                     failures.append(f"{scenario}: {failure}")
         if failures:
             pytest.fail("\n".join(failures) + f"\nlog: {java.log_path}", pytrace=False)
+
+    @pytest.mark.parametrize("scenario", secured.only(scenarios()))
+    def test_secured(
+        java: JavaDriver,
+        secured_broker: tuple[RunningBroker, Secured],
+        make_broker: Callable[..., RunningBroker],
+        topic: str,
+        scenario: str,
+    ) -> None:
+        broker, credentials = secured_broker
+        failure = java.play(scenario, SecuredStage(broker, make_broker, topic, credentials))
+        if failure is not None:
+            pytest.fail(f"{scenario}: {failure}\nlog: {java.log_path}", pytrace=False)

@@ -25,6 +25,7 @@ final class Parts {
         play(1);
     }
 
+    /** When the time of the scenario is over, and the thread is interrupted, the failure names what is not done. */
     private void play(int atATime) throws InterruptedException {
         var threads = Executors.newFixedThreadPool(atATime, task -> {
             var thread = new Thread(task);
@@ -44,6 +45,9 @@ final class Parts {
             } catch (ExecutionException failed) {
                 names.append("\n  ").append(result.getKey()).append(": ").append(failed.getCause());
                 failures.addSuppressed(failed.getCause());
+            } catch (InterruptedException late) {
+                results.forEach((name, part) -> names.append(part.isDone() ? "" : "\n  not done: " + name));
+                throw new AssertionError(names.toString(), late);
             }
         }
         threads.shutdown();

@@ -12,6 +12,7 @@ import java.util.Map;
 import java.util.Set;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.ConcurrentHashMap;
+import java.util.concurrent.CopyOnWriteArrayList;
 import java.util.concurrent.TimeUnit;
 import java.util.function.UnaryOperator;
 import java.util.stream.IntStream;
@@ -48,7 +49,7 @@ final class Stage {
 
     final String topic;
     private final Teller teller;
-    private final List<PulsarClient> clients = new ArrayList<>();
+    private final List<PulsarClient> clients = new CopyOnWriteArrayList<>();
     private String serviceUrl;
     private String httpUrl;
 
@@ -65,6 +66,11 @@ final class Stage {
         var urls = teller.ask("broker " + String.join(" ", settings)).split(" ");
         serviceUrl = urls[0];
         httpUrl = urls[1];
+    }
+
+    /** Ask the program that started this one. */
+    String ask(String what) throws IOException {
+        return teller.ask(what);
     }
 
     /** SIGKILL to the own broker, and a new start on the same data and ports. */
