@@ -16,7 +16,12 @@ ROLE = "alice"
 SUPER_USER = "root"
 SHORT_SECONDS = 2
 PACKAGE = "org.apache.pulsar.broker.authentication"
-PROVIDERS = ("Token", "Basic", "Tls", "oidc.OpenID")
+PROVIDERS = (
+    "AuthenticationProviderToken",
+    "AuthenticationProviderBasic",
+    "AuthenticationProviderTls",
+    "oidc.AuthenticationProviderOpenID",
+)
 
 
 def only(scenarios: Iterable[str]) -> list[str]:
@@ -50,13 +55,9 @@ class Secured:
         unknown, expired = stranger.client(ROLE), authority.client(ROLE, days=-1)
         self._other_name = authority.server("other.test")
         self._issuers = Issuer(ROLE), Issuer(ROLE, SHORT_SECONDS)
-        names = []
-        for name in PROVIDERS:
-            room, _, name = name.rpartition(".")
-            names.append(".".join(filter(None, (PACKAGE, room, f"AuthenticationProvider{name}"))))
         self.settings = {
             **credentials.settings(folder),
-            "authenticationProviders": ",".join(names),
+            "authenticationProviders": ",".join(f"{PACKAGE}.{name}" for name in PROVIDERS),
             "authenticationRefreshCheckSeconds": "1",
             "authorizationEnabled": "true",
             "superUserRoles": SUPER_USER,
@@ -142,9 +143,10 @@ class SecuredStage(Stage):
         self._secured = secured
 
     def answer(self, question: str) -> str:
-        if question == "secured":
+        what = question.strip()
+        if what == "secured":
             return self._secured.details
-        if question == "another-name":
+        if what == "another-name":
             broker = self._make_secured(**self._secured.settings_of_another_name)
             return f"url={broker.tls_url} webUrl={broker.https_url}"
         return super().answer(question)

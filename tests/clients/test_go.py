@@ -4,8 +4,9 @@ from collections.abc import Callable
 
 import pytest
 
-from clients import builds
+from clients import builds, secured
 from clients.go_driver import GoDriver, scenarios
+from clients.secured import Secured, SecuredStage
 from clients.stage import Stage
 from running_broker import RunningBroker
 
@@ -26,7 +27,7 @@ else:
     def go() -> GoDriver:
         return GoDriver()
 
-    @pytest.mark.parametrize("scenario", scenarios())
+    @pytest.mark.parametrize("scenario", secured.without(scenarios()))
     def test_go(go: GoDriver, stage: Stage, scenario: str) -> None:
         failure = go.play(scenario, stage)
         if failure is not None:
@@ -47,3 +48,16 @@ else:
                     failures.append(f"{scenario}: {failure}")
         if failures:
             pytest.fail("\n".join(failures), pytrace=False)
+
+    @pytest.mark.parametrize("scenario", secured.only(scenarios()))
+    def test_secured(
+        go: GoDriver,
+        secured_broker: tuple[RunningBroker, Secured],
+        make_broker: Callable[..., RunningBroker],
+        topic: str,
+        scenario: str,
+    ) -> None:
+        broker, credentials = secured_broker
+        failure = go.play(scenario, SecuredStage(broker, make_broker, topic, credentials))
+        if failure is not None:
+            pytest.fail(f"{scenario}: {failure}", pytrace=False)
