@@ -1,6 +1,8 @@
 """Clients that mean harm: what they get, while an honest client publishes and consumes as ever."""
 
 import random
+import select
+import socket
 import struct
 import urllib.request
 from collections.abc import Iterator
@@ -15,7 +17,16 @@ from magnetar_proto.commands import encode
 from magnetar_proto.entries import encode_entry
 from magnetar_proto.frames import SIZE, encode_frame
 from official import connect, publish, take, texts
-from raw_client import Closed, Kind, RawClient, metadata, refused, send_error, send_frame
+from raw_client import (
+    Closed,
+    Kind,
+    RawClient,
+    metadata,
+    process_of,
+    refused,
+    send_error,
+    send_frame,
+)
 from running_broker import RunningBroker
 
 pytestmark = pytest.mark.daemon
@@ -30,15 +41,18 @@ LIMITS = {
     "magnetarMaxConsumersPerConnection": "200",
     "magnetarMaxTopicWatchersPerConnection": "100",
     "maxConcurrentLookupRequest": "500",
-    "magnetarWorkers": "1",
 }
+WORKERS = 3
 GROWTH_KIB = 400 << 10
 """More than everything together may take: buffers, caches and what the allocator keeps."""
 
 
-@pytest.fixture(scope="module")
-def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningBroker]:
-    running = RunningBroker(tmp_path_factory.mktemp("hostile") / "data", **LIMITS).start()
+@pytest.fixture(scope="module", params=[1, WORKERS], ids=["one process", "several workers"])
+def broker(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[RunningBroker]:
+    settings = {**LIMITS, "magnetarWorkers": str(request.param)}
+    running = RunningBroker(tmp_path_factory.mktemp("hostile") / "data", **settings).start()
     yield running
     running.close()
 
@@ -82,6 +96,13 @@ def reached(broker: RunningBroker, limit: str) -> float:
     return sum(float(line.rsplit(" ", 1)[1]) for line in lines)
 
 
+def is_ended(client: RawClient) -> bool:
+    """Whether the broker has closed a connection by now."""
+    poll = select.poll()
+    poll.register(client.fileno(), select.POLLRDHUP)
+    return bool(poll.poll(0))
+
+
 def begun_send(size: int, sent: int) -> bytes:
     """The beginning of a SEND of so many bytes."""
     return send_frame(0, bytes(size))[:sent]
@@ -97,8 +118,8 @@ def test_frames_that_are_never_complete(broker: RunningBroker, honest: Honest) -
             honest.is_served()
         while reached(broker, "receive_buffer") < before + 14:
             honest.is_served()
-        for client in hostile[:14]:
-            client.await_close()
+        while sum(map(is_ended, hostile)) < 14:
+            honest.is_served()
 
 
 def test_connections_without_a_handshake(broker: RunningBroker, honest: Honest) -> None:
@@ -108,6 +129,42 @@ def test_connections_without_a_handshake(broker: RunningBroker, honest: Honest) 
         honest.is_served()
         stack.enter_context(RawClient(broker.port)).ping()
     assert reached(broker, "unauthenticated_connections_per_ip") > 0
+
+
+def test_connections_that_name_any_process(
+    broker: RunningBroker, honest: Honest, topic: str
+) -> None:
+    with ExitStack() as stack:
+        client = stack.enter_context(RawClient(broker.port))
+        requests = [
+            pb.CommandLookupTopic(topic=f"{topic}-{number}", request_id=0) for number in range(20)
+        ]
+        names = sorted({process_of(client.request(request)) or "" for request in requests})
+        for number in range(300):
+            connect = pb.CommandConnect(
+                client_version="hostile",
+                protocol_version=21,
+                proxy_to_broker_url=[*names, "nowhere:1"][number % (len(names) + 1)],
+                auth_data=bytes(60_000),
+            )
+            hostile = stack.enter_context(RawClient(broker.port, handshake=False))
+            with suppress(Closed):
+                hostile.send_bytes(encode(connect) + begun_send(5 * MB, 1000))
+            if number % 50 == 0:
+                honest.is_served()
+
+
+def test_messages_in_any_number_to_topics_of_any_process(
+    broker: RunningBroker, honest: Honest, topic: str
+) -> None:
+    with ExitStack() as stack:
+        for number in range(6):
+            hostile = stack.enter_context(RawClient(broker.port))
+            hostile.produce(f"{topic}-{number}")
+            # What is sent is never all read at once, and no receipt is.
+            for sequence_id in range(10):
+                hostile.send_bytes(send_frame(sequence_id, bytes(4 * MB)))
+            honest.is_served()
 
 
 def test_lookups_whose_answers_nobody_reads(broker: RunningBroker, honest: Honest) -> None:
@@ -282,6 +339,37 @@ def test_patterns_without_end(broker: RunningBroker, honest: Honest) -> None:
             )
         refused(answer, pb.NotAllowedError, "magnetarMaxTopicWatchersPerConnection")
         honest.is_served()
+
+
+HOST = b"Host: h\r\n"
+HIDDEN = b"GET /admin/v2/clusters HTTP/1.1\r\n" + HOST + b"\r\n"
+
+
+@pytest.mark.parametrize(
+    "head",
+    [
+        b"Content-Length: 0\r\nTransfer-Encoding: chunked\r\n",
+        b"Content-Length: 0\r\nContent-Length: 44\r\n",
+        b"Content-Length: 0, 44\r\n",
+        b"Transfer-Encoding: chunked\r\nTransfer-Encoding: identity\r\n",
+        b"Transfer-Encoding: xchunked\r\n",
+        b"X: y\nContent-Length: 44\r\n",
+        b"X: y\r\n Content-Length: 44\r\n",
+        b"Content-Length : 44\r\n",
+    ],
+)
+def test_requests_over_http_that_hide_another(
+    broker: RunningBroker, honest: Honest, head: bytes
+) -> None:
+    with socket.create_connection(("127.0.0.1", broker.http_port), 60) as client:
+        path = b"POST /admin/v2/persistent/public/default/none/unload HTTP/1.1\r\n"
+        client.sendall(path + HOST + head + b"\r\n" + HIDDEN)
+        received = b""
+        while data := client.recv(1 << 16):
+            received += data
+    assert received.startswith((b"HTTP/1.1 400 ", b"HTTP/1.1 501 "))
+    assert received.count(b"HTTP/1.1 ") == 1
+    honest.is_served()
 
 
 def test_entries_that_are_none(broker: RunningBroker, honest: Honest, topic: str) -> None:
