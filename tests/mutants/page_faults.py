@@ -13,6 +13,27 @@ HEALTH_TESTS = ("tests/broker/server/test_health_of_workers.py",)
 
 PAGE_FAULTS = (
     Fault(
+        "broker/magnetar_broker/schemas/counts.py",
+        "each namespace whose schemas are used takes memory for ever",
+        "            if len(self._of) >= MAX_NAMESPACES:\n                namespace = OTHER\n",
+        "",
+        ("tests/broker/metrics/test_metrics.py",),
+    ),
+    Fault(
+        "broker/magnetar_broker/schemas/counts.py",
+        "work with schemas that fails is not counted as such",
+        "            counts.failed[work] += 1\n",
+        "",
+        ("tests/broker/metrics/test_metrics.py",),
+    ),
+    Fault(
+        "storage/magnetar_storage/log/cache.py",
+        "entries that are dropped from the cache count as present",
+        "            self.entries -= entries\n",
+        "",
+        ("tests/storage/log/test_cache.py",),
+    ),
+    Fault(
         "broker/magnetar_broker/base/pace.py",
         "a scrape makes as many pauses on a busy loop as on an idle one",
         "if worked < LEAST_SECONDS or worked < min(self._ahead, MOST_SECONDS):",

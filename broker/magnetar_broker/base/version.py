@@ -1,7 +1,20 @@
 """The version of this broker, and the name it sends to clients."""
 
-from importlib.metadata import version
+import json
+from functools import cache
+from importlib.metadata import distribution, version
 from typing import Final
 
 VERSION: Final = version("magnetar")
 SERVER_VERSION: Final = f"Magnetar {VERSION}"
+UNKNOWN: Final = "unknown"
+
+
+@cache
+def commit() -> str:
+    """The commit of the repository from which this was installed; "unknown" if from a file."""
+    try:
+        origin = json.loads(distribution("magnetar").read_text("direct_url.json") or "{}")
+        return str(origin["vcs_info"]["commit_id"])
+    except (KeyError, ValueError):
+        return UNKNOWN

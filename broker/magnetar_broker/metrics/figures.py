@@ -249,6 +249,11 @@ class Figures:
     now_ms: int = 0
     window_seconds: int = 60
     """Over which rates are measured."""
+    logs: int = 0
+    """Of topics whose messages are stored."""
+    cache_entries: int = 0
+    cache_evicted: int = 0
+    """Entries of the cache of recent entries, and those that were dropped from it."""
     connections_half_open: int = 0
     """Those that are not accepted yet."""
     connections_accepted: int = 0

@@ -61,7 +61,7 @@ SAME, COMPARED, GATHERED = 1, 10, 20
 """What looking at a topic costs, and for each subscription: in units of about a microsecond."""
 PIECE = 100
 """Such units after which the loop may be left to others."""
-SERIES_OF_TOPIC, SERIES_OF_SUBSCRIPTION, SERIES_OF_PRODUCER, SERIES_OF_CONSUMER = 30, 24, 3, 7
+SERIES_OF_TOPIC, SERIES_OF_SUBSCRIPTION, SERIES_OF_PRODUCER, SERIES_OF_CONSUMER = 31, 24, 3, 7
 """How many series the page has for each, about."""
 NOTHING: Totals = (0, 0, 0, 0)
 NO_READS = (0.0, 0.0)
@@ -159,7 +159,7 @@ class Gatherer:
         choice = _Choice(settings)
         shown: list[TopicFigures] = []
         others: list[TopicFigures] = []
-        used = 0
+        used = logs = 0
         for topic in broker.topics:
             traffic = topic.traffic
             seen = traffic.seen if isinstance(traffic.seen, _Seen) else None
@@ -172,6 +172,7 @@ class Gatherer:
                 before = NOTHING if seen is None else seen.figures.load.totals
                 seen = await self._look_at(topic, series, detail, before)
                 used += GATHERED * (1 + len(topic.subscriptions))
+            logs += seen.log is not None
             (shown if detail.alone or not choice.by_topic else others).append(seen.figures)
             if used >= PIECE:
                 used = 0
@@ -197,6 +198,9 @@ class Gatherer:
             connections_half_open=broker.admission.half_open,
             publish_pending_bytes=broker.publishes.used,
             cache_used_bytes=engine.cache.used,
+            cache_entries=engine.cache.entries,
+            cache_evicted=engine.cache.evicted,
+            logs=logs,
             read_bytes=engine.reading.held,
             read_limit_bytes=engine.reading.limit,
             reads_waiting=engine.reading.waiting,

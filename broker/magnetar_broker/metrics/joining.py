@@ -44,6 +44,7 @@ RULES: Final[Mapping[str, Rule]] = {
     "pulsar_connection_create_success_count": Rule.APART,
     "pulsar_connection_create_fail_count": Rule.APART,
     "pulsar_publish_rate_limit_times": Rule.APART,
+    "pulsar_ml_cache_evictions": Rule.APART,
     # Each process has a limit of its own, and a sum would hide the one that has reached it.
     "magnetar_read_bytes": Rule.APART,
     "magnetar_read_limit_bytes": Rule.APART,

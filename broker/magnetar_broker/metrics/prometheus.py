@@ -13,7 +13,7 @@ from prometheus_client.exposition import generate_latest
 from prometheus_client.registry import Collector
 
 from magnetar_broker.authentication.outcomes import OutcomeCounts
-from magnetar_broker.base.version import VERSION
+from magnetar_broker.base.version import VERSION, commit
 from magnetar_broker.compaction.topic_compaction import CompactionFigures
 from magnetar_broker.dispatch.consumer import Backlog
 from magnetar_broker.dispatch.throttle import ThrottleEvents
@@ -49,12 +49,16 @@ from magnetar_broker.metrics.rows import (
     JOURNAL_BYTES_ROW,
     LIMIT_ROW,
     LOAD_ROWS,
+    LOG_ROWS,
     LOOKUP_ROWS,
+    MEAN_SIZE_ROW,
     NAMESPACE_ROWS,
     OUT_ROWS,
     PRODUCER_ROWS,
     QUOTA_ROWS,
     REFUSED_ROW,
+    SCHEMA_FAILED_ROW,
+    SCHEMA_ROWS,
     SHOWN_ROW,
     STALL_ROWS,
     SUBSCRIPTION_ROWS,
@@ -62,12 +66,15 @@ from magnetar_broker.metrics.rows import (
     TLS_ROWS,
     TOPICS_ROW,
     TOTAL_ROWS,
+    USAGE_ROWS,
     VERSION_ROW,
     WORKERS_ROW,
 )
 from magnetar_broker.metrics.text import SLICE, Row, escaped, histograms, labels_of, summary, table
 from magnetar_broker.metrics.tls import TlsFigures
+from magnetar_broker.metrics.usage import Usage
 from magnetar_broker.metrics.writes import Window, of_broker, of_writes, summed
+from magnetar_broker.schemas.counts import SchemaCounts, Work
 from magnetar_broker.topic.measuring import Consuming
 
 T = TypeVar("T")
@@ -76,6 +83,11 @@ OTHER = "other"
 """In the place of the names of topics, and of their subscriptions, that are shown in sums only."""
 PARTITION = "-partition-"
 QUOTA_TYPES = ("size", "time")
+SCHEMA_WORK: Final[Mapping[Work, str]] = {
+    Work.GET: "reading schemas",
+    Work.PUT: "adding schemas",
+    Work.DEL: "deleting schemas",
+}
 SCOPES = ("subscription", "topic", "broker")
 """Of dispatch rates."""
 
@@ -89,7 +101,7 @@ def parts(
     no sample; `with_unknown` it is NaN, so that sums of this page with others are unknown too.
     """
     cluster = {"cluster": figures.cluster}
-    version = labels_of({**cluster, "version": VERSION})
+    version = labels_of({**cluster, "version": VERSION, "commit": commit()})
     yield from table("", (VERSION_ROW,), [(version, figures)])
     connection = {**cluster, "broker": figures.broker, "metric": "broker_connection"}
     yield from table("", CONNECTION_ROWS, [(labels_of(connection), figures)])
@@ -133,6 +145,31 @@ def of_tls(figures: TlsFigures | None, cluster: str) -> bytes:
     if figures is None:
         return b""
     return b"".join(table("", TLS_ROWS, [(labels_of({"cluster": cluster}), figures)]))
+
+
+def of_usage(usage: Usage, figures: Figures) -> bytes:
+    """The metrics of what the process uses of the machine."""
+    labels = {"cluster": figures.cluster, "broker": figures.broker, "metric": "loadBalancing"}
+    return b"".join(table("", USAGE_ROWS, [(labels_of(labels), usage)]))
+
+
+def of_schemas(schemas: SchemaCounts | None, cluster: str) -> bytes:
+    """The metrics of schemas; none in a process that has no schemas."""
+    counts = [] if schemas is None else schemas.all()
+    if not counts:
+        return b""
+    measured = [
+        (labels_of({"cluster": cluster, "namespace": namespace}), one) for namespace, one in counts
+    ]
+    made = list[bytes]()
+    for work, text in SCHEMA_WORK.items():
+        name = f"pulsar_schema_{work.value}"
+        times = [(labels, one.durations[work]) for labels, one in measured]
+        done = [(labels, one.count, one.total_ms) for labels, one in times]
+        made.append(summary(f"{name}_ops_latency", f"Milliseconds that {text} took", done))
+        failed = [(labels, one.failed[work]) for labels, one in measured]
+        made += table(name, (SCHEMA_FAILED_ROW,), failed)
+    return b"".join((*made, *table("pulsar_schema_", SCHEMA_ROWS, measured)))
 
 
 def of_limits(reached: Mapping[str, int], cluster: str) -> bytes:
@@ -195,7 +232,7 @@ def _of_lookups(figures: Figures) -> Iterator[bytes]:
         ("pulsar_broker_lookup", "Milliseconds that lookups took", figures.lookups.done),
         ("pulsar_topic_load_times", "Milliseconds that loading topics took", figures.loads),
     ):
-        yield summary(name, text, labels, done.times, done.total_ms)
+        yield summary(name, text, [(labels, done.times, done.total_ms)])
 
 
 def _stalls(figures: Figures) -> Iterator[bytes]:
@@ -217,7 +254,9 @@ def _of_namespaces(
         ({"cluster": figures.cluster, "namespace": namespace}, load)
         for namespace, load in namespaces.items()
     ]
-    yield from table("pulsar_", (TOPICS_ROW,), (), [(labels_of(of), load) for of, load in measured])
+    by_namespace = [(labels_of(of), load) for of, load in measured]
+    yield from table("pulsar_", (TOPICS_ROW,), (), by_namespace)
+    yield from table("pulsar_ml_", LOG_ROWS, (), by_namespace, with_unknown)
     if not figures.by_topic:
         loads = [
             (labels_of(of), load.with_totals(plus(load.totals, figures.ended_of(of["namespace"]))))
@@ -284,6 +323,7 @@ def _of_topics(figures: Figures, others: dict[str, Load], with_unknown: bool) ->
         for name, load in others.items()
     ]
     rows = (*LOAD_ROWS, BACKLOG_SIZE_ROW, _age_row(figures), *TOTAL_ROWS, BACKLOG_ROW)
+    rows = (*rows, MEAN_SIZE_ROW)
     yield from table("pulsar_", rows, loads, sums, with_unknown)
     yield from table("pulsar_", COMPACTION_ROWS, compactions)
     yield from table("pulsar_", QUOTA_ROWS, quotas)

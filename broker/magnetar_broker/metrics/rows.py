@@ -38,6 +38,12 @@ AGE_NAME, AGE_TEXT = (
     "Age of the oldest unacknowledged message in seconds",
 )
 
+MEAN_SIZE_ROW = Row(
+    "average_msg_size",
+    "Mean bytes of the messages of the last window",
+    lambda load: load.throughput_in / load.rate_in if load.rate_in else 0.0,
+)
+
 TOTAL_ROWS: tuple[Row, ...] = (
     Row("publish_rate_limit_times", "How often reading from a client paused for the publish rate",
         attrgetter("publish_waits")),
@@ -154,6 +160,22 @@ CACHE_ROWS: tuple[Row, ...] = (
 )  # fmt: skip
 """Of the cache of recent entries, for the load of the broker."""
 
+LOG_ROWS: tuple[Row, ...] = (
+    Row("AddEntryMessagesRate", "Messages published per second; by namespace",
+        attrgetter("rate_in")),
+    Row("AddEntryBytesRate", "Bytes published per second; by namespace",
+        attrgetter("throughput_in")),
+    Row("ReadEntriesRate", "Entries read per second to deliver them; by namespace",
+        attrgetter("rate_read")),
+    Row("ReadEntriesOpsCacheMissesRate", "Entries read per second from disk; by namespace",
+        attrgetter("rate_read_from_disk")),
+    Row("NumberOfMessagesInBacklog", "Unacknowledged messages of all subscriptions; by namespace",
+        attrgetter("backlog")),
+    Row("StoredMessagesSize", "Bytes of stored entries; by namespace",
+        attrgetter("storage_bytes")),
+)  # fmt: skip
+"""Of namespaces, always."""
+
 EVICTIONS_ROW = Row(
     "storage_backlog_quota_exceeded_evictions_total",
     "How often a subscription's backlog was evicted for a quota, since the topic was loaded",
@@ -204,7 +226,32 @@ LOOKUP_ROWS: tuple[Row, ...] = (
         attrgetter("loads.under_way")),
 )  # fmt: skip
 
+USAGE_ROWS: tuple[Row, ...] = (
+    Row("pulsar_lb_cpu_usage",
+        "Percent of the machine's processors that were used since the last scrape",
+        attrgetter("cpu")),
+    Row("pulsar_lb_memory_usage", "Percent of the machine's memory that is resident",
+        attrgetter("memory")),
+)  # fmt: skip
+
+SCHEMA_FAILED_ROW = Row(
+    "_ops_failed_total", "How often that failed; by namespace", lambda number: number
+)
+"""Behind the name of what is done with a schema."""
+SCHEMA_ROWS: tuple[Row, ...] = (
+    Row("compatible_total", "Schemas that were compatible with a topic's versions; by namespace",
+        attrgetter("compatible")),
+    Row("incompatible_total", "Schemas that were not; by namespace",
+        attrgetter("incompatible")),
+)  # fmt: skip
+
 BROKER_ROWS: tuple[Row, ...] = (
+    Row("pulsar_ml_count", "Loaded topics whose messages are stored", attrgetter("logs")),
+    Row("pulsar_ml_cache_entries", "Entries in the cache of recent entries",
+        attrgetter("cache_entries")),
+    Row("pulsar_ml_cache_evictions",
+        "Entries dropped from the cache of recent entries since the start",
+        attrgetter("cache_evicted")),
     Row("magnetar_unauthenticated_connections", "Connections that are not accepted yet",
         attrgetter("connections_half_open")),
     Row("pulsar_ml_cache_used_size", "Bytes in the cache of recent entries",

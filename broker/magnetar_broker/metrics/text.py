@@ -81,10 +81,11 @@ def _samples(
         yield "".join(lines).encode()
 
 
-def summary(name: str, text: str, labels: str, count: float, total: float) -> bytes:
-    """A summary without quantiles."""
+def summary(name: str, text: str, measured: Iterable[tuple[str, float, float]]) -> bytes:
+    """A summary without quantiles: for each of these labels a number and a sum."""
     lines = [declaration(name, text, "summary")]
-    lines.append(f"{name}_count{{{labels}}} {count}\n{name}_sum{{{labels}}} {total}\n")
+    for labels, count, total in measured:
+        lines.append(f"{name}_count{{{labels}}} {count}\n{name}_sum{{{labels}}} {total}\n")
     return "".join(lines).encode()
 
 

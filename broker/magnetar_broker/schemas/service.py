@@ -21,6 +21,7 @@ from magnetar_broker.schemas.compatibility import (
     Rule,
     objection,
 )
+from magnetar_broker.schemas.counts import SchemaCounts, Work
 from magnetar_broker.schemas.registry import History, Registered, Registry, schema_name
 from magnetar_broker.schemas.types import InvalidSchema, Schema
 from magnetar_proto.names import TopicName
@@ -65,6 +66,7 @@ class Schemas:
     def __init__(
         self, metadata: MetadataStore, clock: Clock, policies: PolicyView, limits: SchemaLimits
     ) -> None:
+        self.counts = SchemaCounts(clock)
         self._registry = Registry(metadata, clock)
         self._policies = policies
         self._limits = limits
@@ -142,9 +144,10 @@ class Schemas:
     async def get(self, topic: TopicName, number: int | None = None) -> Registered | None:
         """A version, or the latest one; None if there is none."""
         name = schema_name(topic)
-        if number is None:
-            number = (await self._registry.history(name)).latest
-        return None if number is None else await self._registry.version(name, number)
+        with self.counts.doing(Work.GET, topic.namespace_name):
+            if number is None:
+                number = (await self._registry.history(name)).latest
+            return None if number is None else await self._registry.version(name, number)
 
     async def versions(self, topic: TopicName) -> list[Registered]:
         """All of them, the oldest first."""
@@ -164,6 +167,10 @@ class Schemas:
 
         `SchemaRefused` if it is incompatible or invalid, or beyond a limit.
         """
+        with self.counts.doing(Work.PUT, topic.namespace_name):
+            return await self._add(topic, schema, check_open)
+
+    async def _add(self, topic: TopicName, schema: Schema, check_open: Check) -> int:
         understood = self._accept(schema)
 
         async def agree(history: History) -> None:
@@ -186,7 +193,8 @@ class Schemas:
 
     async def remove(self, topic: TopicName) -> int:
         """Remove the topic's schema; returns the number that the deletion itself takes."""
-        return await self._registry.remove(schema_name(topic))
+        with self.counts.doing(Work.DEL, topic.namespace_name):
+            return await self._registry.remove(schema_name(topic))
 
     async def delete(self, topic: TopicName) -> None:
         """Remove all versions because the topic is deleted; repeating it is safe."""
@@ -232,10 +240,12 @@ class Schemas:
                 continue  # removed meanwhile
             why = objection(rule, new, number, self._understand(old.schema).known)
             if why is not None:
+                self.counts.of(topic.namespace_name).incompatible += 1
                 raise SchemaRefused(
                     f"the schema is incompatible with {topic} under {strategy}: {why}.  Change the "
                     "schema, or the strategy (schemaCompatibilityStrategy)"
                 )
+        self.counts.of(topic.namespace_name).compatible += 1
 
     def _accept(self, schema: Schema) -> Understood:
         """Parse a schema of a client, after checking its size."""

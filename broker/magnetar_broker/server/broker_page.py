@@ -10,6 +10,8 @@ from magnetar_broker.metrics.gathering import Gatherer
 from magnetar_broker.metrics.journal import JournalFigures, JournalStats
 from magnetar_broker.metrics.loop import LoopFigures, LoopStats
 from magnetar_broker.metrics.tls import TlsFigures
+from magnetar_broker.metrics.usage import UsageMeter
+from magnetar_broker.schemas.counts import SchemaCounts
 from magnetar_broker.server.admin.metrics_page import Page, Wanted, gradually
 from magnetar_broker.server.turns import Turns
 
@@ -33,8 +35,11 @@ class BrokerPage:
         loop: LoopStats,
         is_joined: bool = False,
         tls: Callable[[], TlsFigures | None] = lambda: None,
+        schemas: SchemaCounts | None = None,
     ) -> None:
         """`is_joined` for a page that is joined with those of other processes."""
+        self._schemas = schemas
+        self._usage = UsageMeter(broker.engine.clock.now_ms())
         self._tls = tls
         self._broker = broker
         self._turns = Turns()
@@ -49,25 +54,33 @@ class BrokerPage:
         slices = self._turns.slices()
         figures = await self._gatherer.gather(self._advertised.service_url, is_wanted, slices.after)
         journal, loop = self._journal.figures(), self._loop.figures()
-        parts, process, tls = await asyncio.to_thread(
-            _begin, figures, journal, loop, self._is_joined, self._tls()
-        )
-        page = [process, tls, *await gradually(parts, is_wanted, slices)]
+        parts, process = await asyncio.to_thread(self._begin, figures, journal, loop, self._tls())
+        page = [process, *await gradually(parts, is_wanted, slices)]
         return page if is_wanted() else None
 
+    def _begin(
+        self,
+        figures: Figures,
+        journal: JournalFigures,
+        loop: LoopFigures,
+        tls: TlsFigures | None,
+    ) -> tuple[Iterator[bytes], bytes]:
+        """The page, to be made, and the parts that are fit for a thread: files in /proc are read.
 
-def _begin(
-    figures: Figures,
-    journal: JournalFigures,
-    loop: LoopFigures,
-    is_joined: bool,
-    tls: TlsFigures | None,
-) -> tuple[Iterator[bytes], bytes, bytes]:
-    # In a thread: the library is imported with the first scrape, and /proc is read.
-    from magnetar_broker.metrics.prometheus import of_tls, parts, process_part  # noqa: PLC0415
+        The library is imported with the first scrape.
+        """
+        from magnetar_broker.metrics.prometheus import (  # noqa: PLC0415
+            of_schemas,
+            of_tls,
+            of_usage,
+            parts,
+            process_part,
+        )
 
-    return (
-        parts(figures, journal, loop, is_joined),
-        process_part(figures.cluster),
-        of_tls(tls, figures.cluster),
-    )
+        process = (
+            process_part(figures.cluster),
+            of_tls(tls, figures.cluster),
+            of_usage(self._usage.usage(figures.now_ms), figures),
+            of_schemas(self._schemas, figures.cluster),
+        )
+        return parts(figures, journal, loop, self._is_joined), b"".join(process)

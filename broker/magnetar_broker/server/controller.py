@@ -132,6 +132,7 @@ class Controller:
             reached,
             self._authenticator,
             self._contexts.figures if self._contexts is not None else lambda: None,
+            directory.schemas.counts,
         )
         parts = partial(_parts, links, process.clock)
         snapshots = Snapshots(metadata, parts, settings, process.clock)

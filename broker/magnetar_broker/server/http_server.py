@@ -157,7 +157,14 @@ def sole_site(
     """The site of a broker that is one process."""
     directory, broker = halves
     tls = contexts.figures if contexts is not None else lambda: None
-    page = BrokerPage(broker, directory.ownership, journal, stretches.stats, tls=tls)
+    page = BrokerPage(
+        broker,
+        directory.ownership,
+        journal,
+        stretches.stats,
+        tls=tls,
+        schemas=directory.schemas.counts,
+    )
     return Site(directory, SoleProcess(broker), MetricsPage(page.make), HealthCheck(broker), _stop)
 
 

@@ -17,11 +17,13 @@ from magnetar_broker.metrics.prometheus import (
     of_authentication,
     of_limits,
     of_loop,
+    of_schemas,
     of_tls,
     of_workers,
     process_part,
 )
 from magnetar_broker.metrics.tls import TlsFigures
+from magnetar_broker.schemas.counts import SchemaCounts
 from magnetar_broker.server.admin.metrics_page import Page, Wanted, gradually
 from magnetar_broker.server.children import name_of
 from magnetar_broker.server.linked_page import page_of
@@ -42,6 +44,7 @@ class JoinedPage:
         reached: ReachedLimits,
         authenticator: Authenticator | None = None,
         tls: Callable[[], TlsFigures | None] = lambda: None,
+        schemas: SchemaCounts | None = None,
     ) -> None:
         """`links` are those to the present workers, by their numbers.
 
@@ -49,6 +52,7 @@ class JoinedPage:
         """
         self._authenticator = authenticator
         self._tls = tls
+        self._schemas = schemas
         self._cluster = cluster
         self._workers = workers
         self._links = links
@@ -78,6 +82,7 @@ class JoinedPage:
             of_authentication(outcomes, self._cluster),
             of_tls(self._tls(), self._cluster),
             of_limits(self._reached.counts, self._cluster),
+            of_schemas(self._schemas, self._cluster),
         )
         joined = join({**answered, name_of(None): own})
         known = of_workers(self._cluster, len(answered), self._workers)

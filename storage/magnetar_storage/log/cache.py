@@ -15,7 +15,9 @@ class EntryCache:
 
     def __init__(self, budget: int) -> None:
         self.budget = budget
-        self.used = 0
+        self.used = self.entries = 0
+        self.evicted = 0
+        """Entries that were dropped to keep the budget, since the start."""
         # The runs, oldest first, as columns: a tuple for each would be one more object for the
         # garbage collector to visit.  Those before `_dropped` were dropped.
         self._tails: list[Tail] = []
@@ -32,6 +34,7 @@ class EntryCache:
         self._entries.append(entries)
         self._sizes.append(size)
         self.used += size
+        self.entries += entries
         if self.used > self.budget:
             self._drop_excess()
 
@@ -39,7 +42,10 @@ class EntryCache:
         at = self._dropped
         while self.used > self.budget:
             self.used -= self._sizes[at]
-            self._tails[at]._drop(self._entries[at])
+            entries = self._entries[at]
+            self.entries -= entries
+            self.evicted += entries
+            self._tails[at]._drop(entries)
             at += 1
         if at * 2 > len(self._tails):
             del self._tails[:at], self._entries[:at], self._sizes[:at]

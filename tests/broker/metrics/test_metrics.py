@@ -3,12 +3,14 @@
 from dataclasses import replace
 from typing import get_args
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from prometheus_client.parser import text_string_to_metric_families
 from pytest import approx
 
-from magnetar_broker.base.version import VERSION
+from fakes.world import ManualClock
+from magnetar_broker.base.version import VERSION, commit
 from magnetar_broker.compaction.topic_compaction import CompactionFigures
 from magnetar_broker.dispatch.consumer import Backlog
 from magnetar_broker.dispatch.throttle import ThrottleEvents
@@ -26,9 +28,11 @@ from magnetar_broker.metrics.figures import (
 )
 from magnetar_broker.metrics.journal import JournalStats
 from magnetar_broker.metrics.loop import LoopStats
-from magnetar_broker.metrics.prometheus import parts, process_part
+from magnetar_broker.metrics.prometheus import of_schemas, of_usage, parts, process_part
 from magnetar_broker.metrics.text import SLICE
+from magnetar_broker.metrics.usage import Usage, UsageMeter
 from magnetar_broker.publishing.write_counts import LATENCY_BOUNDS_MS, WriteCounts
+from magnetar_broker.schemas.counts import MAX_NAMESPACES, SchemaCounts, Work
 from magnetar_broker.topic.measuring import Consuming, Publishing
 from magnetar_broker.watchdog import Stalls
 from magnetar_storage.world.runtime import Cause
@@ -80,6 +84,9 @@ FIGURES = Figures(
     connections_half_open=6,
     publish_pending_bytes=11,
     cache_used_bytes=13,
+    cache_entries=3,
+    cache_evicted=4,
+    logs=1,
     read_bytes=17,
     read_limit_bytes=19,
     reads_waiting=2,
@@ -191,7 +198,8 @@ def test_metrics_of_backlog_quotas() -> None:
 
 def test_the_broker_as_a_whole() -> None:
     page = samples(FIGURES)
-    assert page["pulsar_version_info"] == [({**CLUSTER, "version": VERSION}, 1)]
+    installed = {**CLUSTER, "version": VERSION, "commit": commit()}
+    assert page["pulsar_version_info"] == [(installed, 1)]
     connection = {**CLUSTER, "broker": "host", "metric": "broker_connection"}
     assert page["pulsar_active_connections"] == [(connection, 5)]
     assert page["pulsar_connection_created_total_count"] == [(connection, 9)]
@@ -211,12 +219,89 @@ def test_the_broker_as_a_whole() -> None:
     assert page["pulsar_ml_cache_misses_rate"] == [(CLUSTER, 2)]
     assert page["magnetar_publish_pending_bytes"] == [(CLUSTER, 11)]
     assert page["pulsar_ml_cache_used_size"] == [(CLUSTER, 13)]
+    assert page["pulsar_ml_cache_entries"] == [(CLUSTER, 3)]
+    assert page["pulsar_ml_cache_evictions"] == [(CLUSTER, 4)]
+    assert page["pulsar_ml_count"] == [(CLUSTER, 1)]
     assert page["magnetar_read_bytes"] == [(CLUSTER, 17)]
     assert page["magnetar_read_limit_bytes"] == [(CLUSTER, 19)]
     assert page["magnetar_reads_waiting"] == [(CLUSTER, 2)]
     assert page["magnetar_read_dropped_bytes_total"] == [(CLUSTER, 23)]
     for name, value in {**LOADS, "msg_backlog": 7, "topics_count": 1}.items():
         assert page[f"pulsar_broker_{name}"] == [(CLUSTER, value)], name
+
+
+def read(page: bytes) -> dict[str, list[tuple[dict[str, str], float]]]:
+    """The samples of a part of the page, by name."""
+    found: dict[str, list[tuple[dict[str, str], float]]] = {}
+    for family in text_string_to_metric_families(page.decode()):
+        for sample in family.samples:
+            found.setdefault(sample.name, []).append((sample.labels, sample.value))
+    return found
+
+
+def test_logs_of_a_namespace_are_shown_whether_its_topics_are_or_not() -> None:
+    for by_topic in (True, False):
+        page = samples(replace(FIGURES, by_topic=by_topic))
+        assert page["pulsar_ml_AddEntryMessagesRate"] == [(BY_NAMESPACE, 1.5)]
+        assert page["pulsar_ml_AddEntryBytesRate"] == [(BY_NAMESPACE, 15)]
+        assert page["pulsar_ml_ReadEntriesRate"] == [(BY_NAMESPACE, 6)]
+        assert page["pulsar_ml_ReadEntriesOpsCacheMissesRate"] == [(BY_NAMESPACE, 2)]
+        assert page["pulsar_ml_NumberOfMessagesInBacklog"] == [(BY_NAMESPACE, 7)]
+        assert page["pulsar_ml_StoredMessagesSize"] == [(BY_NAMESPACE, 180)]
+
+
+def test_the_mean_size_of_a_topic_s_messages() -> None:
+    assert samples(FIGURES)["pulsar_average_msg_size"] == [(BY_TOPIC, 10)]
+    (topic,) = FIGURES.topics
+    idle = topic._replace(load=topic.load._replace(rate_in=0.0, throughput_in=0.0))
+    page = samples(replace(FIGURES, topics=(idle,)))
+    assert page["pulsar_average_msg_size"] == [(BY_TOPIC, 0)]
+
+
+def test_what_the_process_uses_of_the_machine() -> None:
+    page = read(of_usage(Usage(12.5, 25), FIGURES))
+    labels = {**CLUSTER, "broker": "host", "metric": "loadBalancing"}
+    assert page == {
+        "pulsar_lb_cpu_usage": [(labels, 12.5)],
+        "pulsar_lb_memory_usage": [(labels, 25)],
+    }
+    used = UsageMeter(now_ms=1000).usage(now_ms=1_000_000_000)
+    assert 0 <= used.cpu < 100
+    assert 0 < used.memory < 100
+
+
+def test_what_is_done_with_schemas_by_namespace() -> None:
+    clock = ManualClock()
+    counts = SchemaCounts(clock)
+    assert read(of_schemas(counts, "standalone")) == read(of_schemas(None, "standalone")) == {}
+    with counts.doing(Work.PUT, "public/default"):
+        clock.set_forward(20)
+    with pytest.raises(ValueError, match="broken"), counts.doing(Work.GET, "public/default"):
+        raise ValueError("broken")
+    counts.of("public/default").incompatible += 1
+    page = read(of_schemas(counts, "standalone"))
+    expected = {
+        "pulsar_schema_put_ops_latency_count": 1,
+        "pulsar_schema_put_ops_latency_sum": 20,
+        "pulsar_schema_put_ops_failed_total": 0,
+        "pulsar_schema_get_ops_latency_count": 1,
+        "pulsar_schema_get_ops_failed_total": 1,
+        "pulsar_schema_del_ops_latency_count": 0,
+        "pulsar_schema_compatible_total": 0,
+        "pulsar_schema_incompatible_total": 1,
+    }
+    for name, value in expected.items():
+        assert page[name] == [(BY_NAMESPACE, value)], name
+
+
+def test_schemas_of_very_many_namespaces_are_counted_together() -> None:
+    counts = SchemaCounts(ManualClock())
+    for number in range(MAX_NAMESPACES + 10):
+        with counts.doing(Work.GET, f"public/{number}"):
+            pass
+    done = {name: one.durations[Work.GET].count for name, one in counts.all()}
+    assert len(done) == MAX_NAMESPACES + 1
+    assert done["other"] == 10
 
 
 def test_stalls_by_what_is_in_the_way() -> None:

@@ -8,6 +8,7 @@ import pytest
 from fakes.sessions import TOPIC, Client, SessionWorld, produce, subscribe
 from fakes.world import run
 from magnetar_broker.config.domains import SchemaCompatibility
+from magnetar_broker.schemas.counts import Work
 from magnetar_broker.schemas.registry import History
 from magnetar_proto import PulsarApi_pb2 as pb
 from magnetar_proto.names import TopicName
@@ -56,6 +57,20 @@ def test_a_refusal_names_the_version_the_field_and_the_rule() -> None:
         "field 'b': the reader's has no default, and the writer's record lacks it",
         "schemaCompatibilityStrategy",
     )
+
+
+def test_what_is_done_with_schemas_is_counted() -> None:
+    world = SessionWorld()
+    client = opened(world)
+    registered(client, avro(A))
+    client.ask(produce(2, 2, schema=avro(A_B)))
+    ((namespace, counts),) = world.directory.schemas.counts.all()
+    assert namespace == NAME.namespace_name
+    assert (counts.compatible, counts.incompatible) == (0, 1)
+    assert counts.durations[Work.PUT].count == 2
+    assert counts.failed[Work.PUT] == 1
+    run(world.directory.schemas.remove(NAME), world.clock)
+    assert counts.durations[Work.DEL].count == 1
 
 
 def test_the_reader_may_be_the_old_version() -> None:

@@ -58,6 +58,7 @@ def test_what_a_gap_left_behind_leaves_the_budget_in_its_turn() -> None:
     append(tail, 8, entries(8, 2), [1, 1])  # and now the first of the new window
     assert window(tail, 12) == [6, 7, 8, 9]
     assert cache.used == 4 * (ENTRY_OVERHEAD + 1)
+    assert (cache.entries, cache.evicted) == (4, 3)
 
 
 def test_the_oldest_run_of_all_logs_goes_first() -> None:

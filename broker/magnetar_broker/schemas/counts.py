@@ -1,0 +1,65 @@
+"""Counts what is done with schemas, by namespace."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from enum import Enum
+from typing import Final
+
+from magnetar_broker.base.durations import Durations
+from magnetar_storage.world.runtime import Clock
+
+MAX_NAMESPACES: Final = 1000
+"""Counted one by one; the others are counted together."""
+OTHER: Final = "other"
+
+
+class Work(Enum):
+    """What is done with a topic's schema."""
+
+    GET = "get"
+    PUT = "put"
+    DEL = "del"
+
+
+class Counts:
+    """Of one namespace, since the start."""
+
+    def __init__(self, clock: Clock) -> None:
+        self.durations = {work: Durations(clock) for work in Work}
+        self.failed = dict.fromkeys(Work, 0)
+        self.compatible = self.incompatible = 0
+        """Schemas that were compared with the versions of a topic."""
+
+
+class SchemaCounts:
+    """Of the namespaces whose schemas were used."""
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._of: dict[str, Counts] = {}
+
+    def of(self, namespace: str) -> Counts:
+        """The counts of a namespace."""
+        found = self._of.get(namespace)
+        if found is None:
+            if len(self._of) >= MAX_NAMESPACES:
+                namespace = OTHER
+            found = self._of.setdefault(namespace, Counts(self._clock))
+        return found
+
+    def all(self) -> list[tuple[str, Counts]]:
+        """The namespaces, with their counts."""
+        return list(self._of.items())
+
+    @contextmanager
+    def doing(self, work: Work, namespace: str) -> Iterator[None]:
+        """Count this work; an error is a failure."""
+        counts = self.of(namespace)
+        began_ms = counts.durations[work].begin()
+        try:
+            yield
+        except BaseException:
+            counts.failed[work] += 1
+            raise
+        finally:
+            counts.durations[work].end(began_ms)
