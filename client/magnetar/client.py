@@ -34,6 +34,7 @@ from magnetar.schema.info import SchemaInfo
 from magnetar.schema.versions import SchemaVersions, WriterSchemas
 from magnetar.security import OPEN, Security, security_of
 from magnetar.settings import Settings
+from magnetar.subscribing import from_start, reading_of, subscription_of
 from magnetar.subscription import FAIL, SKIP, DeadLetterPolicy, Subscription
 from magnetar.table_view import TableView
 from magnetar.tls import Tls
@@ -43,17 +44,6 @@ from magnetar.values import V
 from magnetar_proto import PulsarApi_pb2 as pb
 from magnetar_proto.ids import EARLIEST, MessageId
 from magnetar_proto.names import TopicName
-
-SUBSCRIPTION_TYPES: dict[str, int] = {
-    "exclusive": pb.CommandSubscribe.Exclusive,
-    "shared": pb.CommandSubscribe.Shared,
-    "failover": pb.CommandSubscribe.Failover,
-    "key_shared": pb.CommandSubscribe.Key_Shared,
-}
-INITIAL_POSITIONS: dict[str, int] = {
-    "latest": pb.CommandSubscribe.Latest,
-    "earliest": pb.CommandSubscribe.Earliest,
-}
 
 T = TypeVar("T", bound=Message[Any] | Entry)
 
@@ -183,7 +173,7 @@ class Client(Closing):
 
         If one of them cannot be subscribed, those before it are left again.
         """
-        chosen = _subscription(subscription, type, initial_position, options, schema)
+        chosen = subscription_of(subscription, type, initial_position, options, schema)
         if not topics:
             raise ValueError("subscribe_all needs a topic")
         letters = await self._dead_letters(topics[0], chosen)
@@ -216,7 +206,7 @@ class Client(Closing):
         deleted ones are left.
         """
         found = await self.topics_matching(pattern)
-        chosen = _subscription(subscription, type, initial_position, options, schema)
+        chosen = subscription_of(subscription, type, initial_position, options, schema)
         chosen = replace(chosen, create_topic=False)
         letters = None
         if chosen.dead_letter is not None or chosen.retry:
@@ -299,15 +289,12 @@ class Client(Closing):
     ) -> None:
         """Have a consumer receive from what is new of a topic, from its beginning."""
         known = consumer.partitions_of(topic)
-        from_start = replace(chosen, initial_position=pb.CommandSubscribe.Earliest, start=None)
-        if chosen.start is not None:
-            from_start = replace(chosen, start=EARLIEST, start_time_ms=None)
         names = await self.partitions(topic)
         if known and len(names) <= len(known):
             return
         parts = await self._open_parts(
             [name for name in names if name not in known],
-            self._making(from_start, consumer.inbox, Entry.messages, joins=True),
+            self._making(from_start(chosen), consumer.inbox, Entry.messages, joins=True),
         )
         consumer.add(topic, parts)
 
@@ -374,13 +361,14 @@ class Client(Closing):
 
         `start` is an id, EARLIEST, LATEST, or a time in ms: then what was published since.
         A real id has a meaning in one partition only: name that partition as the topic.
+        Partitions that a topic gets later are read as well, from their beginning.
         `on_unreadable` is what happens to an entry that cannot be decoded: fail or skip.
         `read_compacted` gives the last value of each key, as far as the topic is compacted.
         `name` and `consumer_name` are those of the subscription and the consumer in the
         statistics.  `max_pending_chunked` chunked messages may be incomplete at a time; of more
         the oldest is unreadable.  `schema` is that of the values, without one they are bytes.
         """
-        chosen = _reading(start, inclusive, queue_size, on_unreadable, read_compacted, name)
+        chosen = reading_of(start, inclusive, queue_size, on_unreadable, read_compacted, name)
         chosen = replace(
             chosen,
             max_pending_chunked=max_pending_chunked,
@@ -396,7 +384,26 @@ class Client(Closing):
         except BaseException:
             await asyncio.gather(*(part.close() for part in parts), return_exceptions=True)
             raise
-        return Reader(", ".join(topics), parts, inbox)
+        reader = Reader(", ".join(topics), parts, inbox)
+        await self._add_later_to_reader(reader, topics, chosen)
+        return reader
+
+    async def _add_later_to_reader(
+        self, reader: Reader[Any], topics: Sequence[str], chosen: Subscription
+    ) -> None:
+        """Have a reader read partitions that its topics get later, from their beginning."""
+        bases = {str(TopicName.parse(topic)) for topic in topics}
+        bases &= {str(TopicName.parse(topic).base) for topic in reader.topics} - {*reader.topics}
+        if not bases:
+            return
+        make = self._making(from_start(chosen), reader.inbox, Entry.messages, joins=True)
+
+        async def look() -> None:
+            for base in sorted(bases):
+                names = [one for one in await self.partitions(base) if one not in reader.topics]
+                reader.add(await self._open_parts(names, make))
+
+        reader.keeps_up(await self._discovery(look))
 
     async def table_view(
         self, topic: str, *, name: str | None = None, schema: Schema[V] | None = None
@@ -429,7 +436,7 @@ class Client(Closing):
         on_unreadable: str = FAIL,
     ) -> EntryReader:
         """A reader of undecoded entries; the topic must be one partition or not partitioned."""
-        chosen = _reading(start, inclusive, queue_size, on_unreadable)
+        chosen = reading_of(start, inclusive, queue_size, on_unreadable)
         inbox: Inbox[Entry] = Inbox()
         parts = await self._consumers(topic, chosen, inbox, lambda entry: [entry])
         if len(parts) > 1:
@@ -450,7 +457,7 @@ class Client(Closing):
         **options: Any,
     ) -> EntryConsumer:
         """A consumer of undecoded entries; the arguments are those of `subscribe`."""
-        chosen = _subscription(subscription, type, initial_position, options)
+        chosen = subscription_of(subscription, type, initial_position, options)
         inbox: Inbox[Entry] = Inbox()
         parts = await self._consumers(topic, chosen, inbox, lambda entry: [entry])
         return EntryConsumer(parts, inbox)
@@ -538,48 +545,6 @@ def connect(
         Settings(**settings),
         security_of(service_url, auth, tls),
     )
-
-
-def _subscription(
-    name: str,
-    type: str,
-    initial_position: str,
-    options: dict[str, Any],
-    schema: Schema[Any] | None = None,
-) -> Subscription:
-    return Subscription(
-        name,
-        type=_choice(SUBSCRIPTION_TYPES, type, "subscription type"),
-        initial_position=_choice(INITIAL_POSITIONS, initial_position, "initial position"),
-        schema=schema,
-        **options,
-    )
-
-
-def _reading(
-    start: MessageId | int,
-    inclusive: bool,
-    queue_size: int,
-    on_unreadable: str,
-    read_compacted: bool = False,
-    name: str | None = None,
-) -> Subscription:
-    is_time = isinstance(start, int)
-    return Subscription(
-        name or f"reader-{uuid.uuid4().hex[:10]}",
-        start=EARLIEST if isinstance(start, int) else start,
-        start_time_ms=start if isinstance(start, int) else None,
-        start_inclusive=inclusive and not is_time,
-        queue_size=queue_size,
-        on_unreadable=on_unreadable,
-        read_compacted=read_compacted,
-    )
-
-
-def _choice(known: dict[str, int], name: str, what: str) -> int:
-    if name not in known:
-        raise ValueError(f"{what} {name!r} is unknown; known are {', '.join(known)}")
-    return known[name]
 
 
 def _first(errors: ExceptionGroup[Exception]) -> Exception:

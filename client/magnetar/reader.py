@@ -1,6 +1,6 @@
 """Readers: they follow a topic from a position and leave nothing behind at the broker."""
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Iterable, Sequence
 from typing import Generic
 
 from magnetar.closing import Closing
@@ -8,6 +8,7 @@ from magnetar.concurrency import gather_all
 from magnetar.inbox import Inbox
 from magnetar.messages import Entry, Message
 from magnetar.partition_consumer import PartitionConsumer
+from magnetar.topic_discovery import TopicDiscovery
 from magnetar.values import V
 from magnetar_proto.ids import MessageId
 
@@ -25,8 +26,14 @@ class Reader(Closing, Generic[V]):
         inbox: Inbox[Message[V]],
     ) -> None:
         self.topic = topic
-        self._partitions = partitions
-        self._inbox = inbox
+        self.inbox = inbox
+        self._partitions = list(partitions)
+        self._discovery: TopicDiscovery | None = None
+
+    @property
+    def topics(self) -> list[str]:
+        """The topics and partitions it reads at the moment."""
+        return [partition.topic for partition in self._partitions]
 
     @property
     def unreadable(self) -> int:
@@ -45,7 +52,7 @@ class Reader(Closing, Generic[V]):
         self, max_messages: int = 1000, timeout_s: float | None = None
     ) -> list[Message[V]]:
         """All messages that have arrived, at most `max_messages`; waits for the first as `read`."""
-        messages = await self._inbox.take(max_messages, timeout_s)
+        messages = await self.inbox.take(max_messages, timeout_s)
         # The broker counts what a reader has not acknowledged as its backlog.
         for last in {message.topic: message for message in messages}.values():
             last.source.ack_up_to(last)
@@ -57,12 +64,12 @@ class Reader(Closing, Generic[V]):
 
     async def has_message_available(self) -> bool:
         """Whether the broker has, or had just now, a message that was not read."""
-        if self._inbox:
+        if self.inbox:
             return True
-        lasts = await self.last_message_ids()
-        return bool(self._inbox) or any(
-            partition.is_behind(last)
-            for partition, last in zip(self._partitions, lasts, strict=True)
+        partitions = list(self._partitions)  # more may come meanwhile
+        lasts = await gather_all(partition.last_message_id() for partition in partitions)
+        return bool(self.inbox) or any(
+            partition.is_behind(last) for partition, last in zip(partitions, lasts, strict=True)
         )
 
     @property
@@ -92,7 +99,19 @@ class Reader(Closing, Generic[V]):
 
     async def close(self) -> None:
         """Leave; nothing of the reader stays at the broker."""
+        if self._discovery is not None:
+            await self._discovery.close()
         await gather_all(partition.close() for partition in self._partitions)
+
+    # -- for the client
+
+    def keeps_up(self, discovery: TopicDiscovery) -> None:
+        """This adds partitions from now on, until the reader is closed."""
+        self._discovery = discovery
+
+    def add(self, partitions: Iterable[PartitionConsumer[Message[V]]]) -> None:
+        """Read these as well."""
+        self._partitions.extend(partitions)
 
 
 class EntryReader(Closing):

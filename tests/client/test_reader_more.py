@@ -1,5 +1,6 @@
 """Readers that seek and know whether there is more; table views."""
 
+import asyncio
 import uuid
 
 import pytest
@@ -101,3 +102,24 @@ async def test_a_table_view_has_the_latest_values(broker: RunningBroker) -> None
         assert (view["k1"], view.get("k2"), len(view), "k3" in view) == (b"new", None, 4, True)
         assert sorted(changes) == [("k1", b"new"), ("k2", None)]
         assert len(seen) == 7
+
+
+async def test_partitions_that_a_topic_gets_later_are_read(broker: RunningBroker) -> None:
+    topic = new_topic()
+    path = f"{topic.replace('://', '/')}/partitions"
+    admin = Admin(broker)
+    assert admin.put(path, 1).status == 204
+    async with magnetar.connect(broker.service_url, discovery_s=0.05) as client:
+        reader = await client.reader(topic, magnetar.LATEST)
+        view = await client.table_view(topic)
+        changed = asyncio.Event()
+        view.listen(lambda key, value: changed.set())
+        assert reader.topics == [f"{topic}-partition-0"]
+        assert admin.post(path, 2).status == 204
+        producer = await client.producer(f"{topic}-partition-1")
+        await producer.send(b"new", key="k")
+        assert (await reader.read(TIMEOUT_S)).value == b"new"
+        assert reader.topics == [f"{topic}-partition-0", f"{topic}-partition-1"]
+        await asyncio.wait_for(changed.wait(), TIMEOUT_S)
+        assert dict(view) == {"k": b"new"}
+        await reader.close()

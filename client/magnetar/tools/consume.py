@@ -7,10 +7,11 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 
 import click
 
-from magnetar.client import INITIAL_POSITIONS, SUBSCRIPTION_TYPES, Client
+from magnetar.client import Client
 from magnetar.consumer import Consumer
 from magnetar.errors import OperationTimeout
 from magnetar.messages import Message
+from magnetar.subscribing import INITIAL_POSITIONS, SUBSCRIPTION_TYPES
 from magnetar.subscription import DISCARD, FAIL, ON_UNREADABLE
 from magnetar.tools.common import number_of, refusing, run
 from magnetar.tools.printing import Form, form_of, show

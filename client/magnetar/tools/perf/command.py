@@ -12,8 +12,9 @@ import click
 
 from magnetar.admin.settings import DEFAULT_URL as DEFAULT_ADMIN_URL
 from magnetar.batching import COMPRESSIONS, BatchLimits
-from magnetar.client import INITIAL_POSITIONS, SUBSCRIPTION_TYPES, Client
+from magnetar.client import Client
 from magnetar.partition_producer import PartitionProducer
+from magnetar.subscribing import INITIAL_POSITIONS, SUBSCRIPTION_TYPES
 from magnetar.tools.common import INTERRUPTED, refusing, run
 from magnetar.tools.perf.admin import SECONDS, durability_of, have_partitions
 from magnetar.tools.perf.consuming import Consuming
