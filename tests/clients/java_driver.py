@@ -30,7 +30,8 @@ class JavaDriver:
     def __init__(self, log_path: Path) -> None:
         self.log_path = log_path
         target = builds.build("java", builds.sources("java", "*.java", "pom.xml"), MAVEN)
-        class_path = f"{target / 'classes'}:{(target / 'classpath').read_text().strip()}"
+        self.libraries = (target / "classpath").read_text().strip()
+        class_path = f"{target / 'classes'}:{self.libraries}"
         with log_path.open("w") as log:
             self._process = subprocess.Popen(
                 ["java", "-Xmx512m", QUIET, "-cp", class_path, "magnetar.clients.Main"],

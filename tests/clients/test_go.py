@@ -1,10 +1,12 @@
 """The official Go client: the tests in go/ against the real daemon."""
 
+import shutil
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 
-from clients import builds, secured
+from clients import builds, secured, snippets
 from clients.go_driver import GoDriver, scenarios
 from clients.secured import Secured, SecuredStage
 from clients.stage import Stage
@@ -61,3 +63,15 @@ else:
         failure = go.play(scenario, SecuredStage(broker, make_broker, topic, credentials))
         if failure is not None:
             pytest.fail(f"{scenario}: {failure}", pytrace=False)
+
+    def test_what_users_are_told_compiles_and_runs(tmp_path: Path) -> None:
+        for name in ("go.mod", "go.sum"):
+            shutil.copy(builds.HERE / "go" / name, tmp_path)
+        with snippets.secure_broker(tmp_path) as prepared:
+            program = tmp_path / "printed.go"
+            program.write_text(
+                snippets.GO.format(
+                    printed=prepared.program("Go"), documented=snippets.documented("Go")
+                )
+            )
+            snippets.prints_here(("go", "run", program.name), tmp_path)

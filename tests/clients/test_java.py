@@ -1,10 +1,11 @@
 """The official Java client: the scenarios in java/ against the real daemon."""
 
 from collections.abc import Callable, Iterator
+from pathlib import Path
 
 import pytest
 
-from clients import builds, secured
+from clients import builds, secured, snippets
 from clients.java_driver import JavaDriver, scenarios
 from clients.secured import Secured, SecuredStage
 from clients.stage import Stage
@@ -63,3 +64,13 @@ else:
         failure = java.play(scenario, SecuredStage(broker, make_broker, topic, credentials))
         if failure is not None:
             pytest.fail(f"{scenario}: {failure}\nlog: {java.log_path}", pytrace=False)
+
+    def test_what_users_are_told_compiles_and_runs(java: JavaDriver, tmp_path: Path) -> None:
+        with snippets.secure_broker(tmp_path) as prepared:
+            program = tmp_path / "Printed.java"
+            program.write_text(
+                snippets.JAVA.format(
+                    printed=prepared.program("Java"), documented=snippets.documented("Java")
+                )
+            )
+            snippets.prints_here(("java", "-cp", java.libraries, program), tmp_path)

@@ -27,7 +27,7 @@ PulsarClient client = PulsarClient.builder()
     .tlsTrustCertsFilePath("{trust}")
     .enableTlsHostnameVerification(true)
     .authentication("org.apache.pulsar.client.impl.auth.AuthenticationToken",
-        "file://{token}")
+        "{token_uri}")
     .build();""",
     "Go": """\
 client, err := pulsar.NewClient(pulsar.ClientOptions{{
@@ -70,6 +70,7 @@ def how_to(made: SecureDirectory) -> str:
         "url": made.address.url,
         "trust": made.trust,
         "token": made.token(EXAMPLE),
+        "token_uri": made.token(EXAMPLE).as_uri(),
         "app": EXAMPLE,
         "private": quote(str(made.private_key)),
         "certs": quote(str(made.certs.directory)),

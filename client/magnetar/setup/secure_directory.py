@@ -48,7 +48,7 @@ CLIENT_CONF: Final = """\
 webServiceUrl={web_url}
 brokerServiceUrl={url}
 authPlugin=org.apache.pulsar.client.impl.auth.AuthenticationToken
-authParams=file://{token}
+authParams={token}
 tlsTrustCertsFilePath={trust}
 tlsAllowInsecureConnection=false
 tlsEnableHostnameVerification=true
@@ -155,6 +155,6 @@ class SecureDirectory:
             role=role,
             web_url=self.address.web_url,
             url=self.address.url,
-            token=self.token(role),
+            token=self.token(role).as_uri(),
             trust=self.trust,
         )
