@@ -254,14 +254,18 @@ class Subscription:
         if self.topic.log.terminated:
             self.notify_end()
 
+    def has_epochs(self, read_compacted: bool) -> bool:
+        """Whether messages carry the epoch of their consumer: only where one gets everything."""
+        return self.dispatcher.exclusive_acks and not read_compacted
+
     def redeliver(self, consumer: Consumer, ids: list[tuple[int, int]], epoch: int | None) -> None:
         """Send these entries again, or without any ids all that the consumer did not acknowledge.
 
         A higher `epoch` becomes the consumer's: messages carry it, and the client drops those with
         a lower one, which were on their way when it asked.
         """
-        # Only where one consumer gets everything: with other types messages carry no epoch.
-        if epoch is not None and self.dispatcher.exclusive_acks and epoch > consumer.epoch:
+        has_epochs = self.has_epochs(consumer.compacted is not None)
+        if epoch is not None and has_epochs and epoch > consumer.epoch:
             consumer.epoch = epoch
         self.topic.traffic.changed = True
         if ids:

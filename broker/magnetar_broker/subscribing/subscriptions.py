@@ -89,7 +89,7 @@ class Subscriptions(Mapping[str, Subscription]):
             subscription,
             request.consumer_name,
             request.priority,
-            request.epoch if subscription.dispatcher.exclusive_acks else -1,
+            request.epoch if subscription.has_epochs(request.read_compacted) else -1,
             self._topic.traffic,
             request.key_shared,
             request.metadata,

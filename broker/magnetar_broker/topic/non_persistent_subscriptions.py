@@ -239,7 +239,7 @@ class NonPersistentSubscriptions(Mapping[str, NonPersistentSubscription]):
             subscription,
             request.consumer_name,
             request.priority,
-            request.epoch,
+            -1,  # nothing is delivered again, so no message is of an earlier time than another
             self.traffic,
             request.key_shared,
             request.metadata,

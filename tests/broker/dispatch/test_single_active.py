@@ -83,6 +83,14 @@ def test_a_new_epoch_marks_what_is_sent_from_then_on() -> None:
     assert [m.epoch for m in world.got(consumer)] == [0, 2, 2]
 
 
+def test_who_reads_compacted_has_no_epoch() -> None:
+    world = TopicWorld()
+    consumer = world.subscribe(permits=100, epoch=3, read_compacted=True)
+    world.publish(b"a")
+    world.nack(consumer, epoch=7)
+    assert [m.epoch for m in world.got(consumer)] == [None, None]
+
+
 def keyed(key: str) -> bytes:
     metadata = pb.MessageMetadata(
         producer_name="p", sequence_id=0, publish_time=1, partition_key=key

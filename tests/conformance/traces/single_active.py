@@ -116,6 +116,28 @@ def an_epoch_that_an_inactive_consumer_names(t: Trace) -> None:
     b.receives()
 
 
+def no_epoch_where_nothing_is_kept(t: Trace) -> None:
+    t.topic = t.topic.replace("persistent", "non-persistent")
+    a = t.connects()
+    a.subscribes(EXCLUSIVE, consumer_epoch=3)
+    a.permits(10)
+    a.produces()
+    a.publishes()
+    a.receives()
+    a.sends_command(pb.CommandRedeliverUnacknowledgedMessages(consumer_id=1, consumer_epoch=7))
+    a.publishes(1, 1)
+    a.receives()
+
+
+def no_epoch_for_who_reads_compacted(t: Trace) -> None:
+    a = t.publisher(1)
+    a.subscribes(EXCLUSIVE, read_compacted=True, consumer_epoch=3)
+    a.permits(10)
+    a.receives()
+    a.sends_command(pb.CommandRedeliverUnacknowledgedMessages(consumer_id=1, consumer_epoch=7))
+    a.receives()
+
+
 def permits_of_who_waits_are_kept(t: Trace) -> None:
     a, b = t.publisher(4), t.connects()
     _joins(a, 1, "a", priority_level=0)
