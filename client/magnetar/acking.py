@@ -2,10 +2,12 @@
 
 import asyncio
 import logging
-from collections.abc import Callable, Iterable
-from typing import Any
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, Protocol
 
-from magnetar.acks import Ack, AckTracker
+from magnetar.acks import Ack, AckTracker, Position, later
 from magnetar.attachment import Attachment
 from magnetar.connection import Connection
 from magnetar.errors import MagnetarError, OperationTimeout
@@ -20,11 +22,35 @@ MAX_ACKS = 1000
 """Entries acknowledged by one command; as many waiting are sent at once."""
 
 
+@dataclass(slots=True)
+class _Sent:
+    """An ACK that the broker has not answered."""
+
+    connection: Connection
+    acks: list[Ack]
+    is_cumulative: bool
+    frame: bytes
+    at_s: float
+
+
+class AckEnd(Protocol):
+    """Is told what becomes of acknowledgements."""
+
+    def acked(self, acks: list[Ack], is_cumulative: bool) -> None:
+        """The broker has confirmed them."""
+
+    def doubted(self, acks: list[Ack]) -> None:
+        """These, each by itself, may have been lost; they are sent again."""
+
+    def refused(self, acks: list[Ack], is_cumulative: bool) -> None:
+        """The broker has refused them; they are not sent again."""
+
+
 class Acknowledging:
     """Collects acknowledgements and sends them `delay_s` after the first, or when they are many.
 
-    Those whose answer was lost with a connection are sent again on the next one.
-    `confirmed(acks, is_cumulative)` is called when the broker has answered.
+    What the broker does not answer is sent again: after `resend_s` on the same connection, and
+    on the next one after a loss.
     """
 
     def __init__(
@@ -32,17 +58,20 @@ class Acknowledging:
         attachment: Attachment,
         consumer_id: int,
         delay_s: float,
+        resend_s: float,
         tracker: AckTracker,
-        confirmed: Callable[[list[Ack], bool], None],
+        end: AckEnd,
     ) -> None:
         self._attachment = attachment
         self._id = consumer_id
         self._delay_s = delay_s
+        self._resend_s = resend_s
         self._tracker = tracker
-        self._confirmed = confirmed
+        self._end = end
         self._loop = asyncio.get_running_loop()
         self._timer: asyncio.TimerHandle | None = None
-        self._unconfirmed: set[asyncio.Future[Any]] = set()
+        self._resend_timer: asyncio.TimerHandle | None = None
+        self._unanswered: dict[asyncio.Future[Any], _Sent] = {}
         self._error: MagnetarError | None = None
 
     def ack(self, messages: Iterable[Message]) -> None:
@@ -76,15 +105,37 @@ class Acknowledging:
         self._tracker.ack_up_to_entry(position)
         self._schedule()
 
+    def unconfirmed(self) -> tuple[list[Ack], Ack | None]:
+        """What was acknowledged and not confirmed: the individual ones, and the last cumulative."""
+        individual, cumulative = self._tracker.collected()
+        for sent in self._unanswered.values():
+            if not sent.is_cumulative:
+                individual += sent.acks
+            else:
+                cumulative = later(cumulative, sent.acks[0])
+        return individual, cumulative
+
+    def acked_entries(self, positions: Iterable[Position]) -> set[Position]:
+        """Those of the entries that were acknowledged as a whole, and are not confirmed yet."""
+        individual, cumulative = self.unconfirmed()
+        whole = {(ledger, entry) for ledger, entry, ack_set in individual if not ack_set}
+        end = (-1, -1) if cumulative is None else cumulative[:2]
+        is_whole = cumulative is not None and not cumulative[2]
+        return {
+            position
+            for position in positions
+            if position in whole or position < end or (is_whole and position == end)
+        }
+
     async def flush(self, timeout_s: float) -> None:
         """Wait until the broker confirmed every acknowledgement; raises if it refused one."""
         try:
             async with asyncio.timeout(timeout_s):
-                while self._tracker or self._unconfirmed:
+                while self._tracker or self._unanswered:
                     await self._attachment.ready()
                     self.send()
-                    if self._unconfirmed:
-                        await asyncio.wait(self._unconfirmed)
+                    if self._unanswered:
+                        await asyncio.wait(self._unanswered)
         except TimeoutError:
             raise OperationTimeout(
                 f"{self._attachment.topic}: acknowledgements were not confirmed within "
@@ -96,24 +147,32 @@ class Acknowledging:
 
     def send(self) -> None:
         """Send what has been collected, if there is a connection."""
-        self.stop()
+        self._cancel_timer()
         if self._attachment.connection is not None:
             self.send_on(self._attachment.connection)
 
+    def send_again(self) -> None:
+        """Send all that is not confirmed: what follows reaches the broker after it."""
+        self._send_unanswered(self._loop.time())
+        self._end.doubted(self._tracker.collected()[0])
+        self.send()
+
     def stop(self) -> None:
-        """Send nothing by itself until the next acknowledgement."""
-        if self._timer is not None:
-            self._timer.cancel()
-            self._timer = None
+        """Send nothing by itself any more."""
+        self._cancel_timer()
+        if self._resend_timer is not None:
+            self._resend_timer.cancel()
+            self._resend_timer = None
 
     def detached(self) -> None:
         """A broker answers no ACK for a consumer that it has closed: they are sent again."""
-        for answer in list(self._unconfirmed):
+        for answer in list(self._unanswered):
             answer.cancel()
 
-    def begin_anew(self) -> None:
-        """The broker will deliver again what is not acknowledged."""
-        self._tracker.begin_anew()
+    def _cancel_timer(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
 
     def _schedule(self) -> None:
         if len(self._tracker) >= MAX_ACKS:
@@ -134,21 +193,44 @@ class Acknowledging:
 
     def _send(self, connection: Connection, kind: int, acks: list[Ack]) -> None:
         request_id, answer = connection.expect()
-        self._unconfirmed.add(answer)
-        answer.add_done_callback(lambda done: self._answered(connection, kind, acks, done))
-        connection.write(encode_ack(self._id, kind, acks, request_id))
-
-    def _answered(
-        self, connection: Connection, kind: int, acks: list[Ack], answer: asyncio.Future[Any]
-    ) -> None:
-        self._unconfirmed.discard(answer)
+        frame = encode_ack(self._id, kind, acks, request_id)
         is_cumulative = kind == pb.CommandAck.Cumulative
+        sent = _Sent(connection, acks, is_cumulative, frame, self._loop.time())
+        self._unanswered[answer] = sent
+        answer.add_done_callback(partial(self._answered, sent))
+        connection.write(frame)
+        if self._resend_timer is None:
+            self._resend_timer = self._loop.call_later(self._resend_s, self._overdue)
+
+    def _overdue(self) -> None:
+        self._resend_timer = None
+        now_s = self._loop.time()
+        self._send_unanswered(now_s - self._resend_s)
+        if self._unanswered:
+            due_s = min(sent.at_s for sent in self._unanswered.values()) + self._resend_s
+            self._resend_timer = self._loop.call_at(max(due_s, now_s), self._overdue)
+
+    def _send_unanswered(self, before_s: float) -> None:
+        """Send again what was sent at this time or before, as it was: any answer counts."""
+        for answer, sent in self._unanswered.items():
+            if sent.at_s > before_s or answer.done() or not sent.connection.is_open:
+                continue
+            sent.at_s = self._loop.time()
+            if not sent.is_cumulative:
+                self._end.doubted(sent.acks)
+            sent.connection.write(sent.frame)
+
+    def _answered(self, sent: _Sent, answer: asyncio.Future[Any]) -> None:
+        del self._unanswered[answer]
         error = None if answer.cancelled() else answer.exception()
-        if answer.cancelled() or (error is not None and not connection.is_open):
-            self._tracker.restore(acks, is_cumulative=is_cumulative)
+        if answer.cancelled() or (error is not None and not sent.connection.is_open):
+            if not sent.is_cumulative:
+                self._end.doubted(sent.acks)
+            self._tracker.restore(sent.acks, is_cumulative=sent.is_cumulative)
         elif error is None:
-            self._confirmed(acks, is_cumulative)
+            self._end.acked(sent.acks, sent.is_cumulative)
         else:
             logger.warning("%s refused an acknowledgement: %s", self._attachment.topic, error)
+            self._end.refused(sent.acks, sent.is_cumulative)
             if isinstance(error, MagnetarError):
                 self._error = error

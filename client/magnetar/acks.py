@@ -125,8 +125,7 @@ class AckTracker:
         self._acknowledge_up_to((*position, ()))
 
     def _acknowledge_up_to(self, ack: Ack) -> None:
-        if self._cumulative is None or _end_of(ack) > _end_of(self._cumulative):
-            self._cumulative = ack
+        self._cumulative = later(self._cumulative, ack)
 
     def take(self) -> list[Ack]:
         """The individual acknowledgements to send; the broker combines repeated bitsets."""
@@ -136,6 +135,14 @@ class AckTracker:
         self._whole.clear()
         self._partial.clear()
         return acks
+
+    def collected(self) -> tuple[list[Ack], Ack | None]:
+        """What is to be sent, individual and cumulative; it stays collected."""
+        acks: list[Ack] = [(ledger, entry, ()) for ledger, entry in self._whole]
+        acks += [
+            (*position, mask_to_ack_set(self._unacked[position])) for position in self._partial
+        ]
+        return acks, self._cumulative
 
     def take_cumulative(self) -> Ack | None:
         """The cumulative acknowledgement to send, if any."""
@@ -150,13 +157,24 @@ class AckTracker:
                 self._acknowledge_up_to(ack)
             elif not ack_set:
                 self._whole.add((ledger, entry))
-            elif (ledger, entry) in self._unacked:
+            elif (ledger, entry) not in self._whole:
+                # Of the batch others may be acknowledged since, or forgotten by `begin_anew`.
+                left = ack_set_to_mask(ack_set)
+                unacked = self._unacked.get((ledger, entry), left) & left
+                self._unacked[ledger, entry] = unacked
                 self._partial.add((ledger, entry))
+                if not unacked:
+                    self.ack_entry((ledger, entry))
 
     def begin_anew(self) -> None:
         """Entries will be delivered again, each with an ack set of what is left of its batch."""
         if self._batch_indexes:
             self._unacked = {position: self._unacked[position] for position in self._partial}
+
+
+def later(one: Ack | None, other: Ack) -> Ack:
+    """Of two cumulative acknowledgements the one that acknowledges more."""
+    return one if one is not None and _end_of(one) >= _end_of(other) else other
 
 
 def _end_of(ack: Ack) -> tuple[int, int, int]:

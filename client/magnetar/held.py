@@ -1,6 +1,6 @@
 """Which messages of a partition the application has: they need not be delivered again. Pure."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from itertools import groupby, islice, takewhile
 from operator import attrgetter
 
@@ -39,15 +39,8 @@ class Held:
 
     def add(self, messages: Iterable[Message]) -> None:
         """The application was given these."""
-        for entry, run in groupby(messages, _entry_of):
-            if entry.is_batch:
-                bits = 0
-                for message in run:
-                    bits |= 1 << message.batch_index
-                self._add(entry.position, bits)
-            else:
-                for position in entry.chunks or (entry.position,):
-                    self._add(position, ALL)
+        for position, bits in _bits_of(messages):
+            self._add(position, bits)
 
     def add_acks(self, acks: Iterable[Ack]) -> None:
         """The application has acknowledged these, each by itself; it is not confirmed yet."""
@@ -66,10 +59,14 @@ class Held:
             else:
                 self._bits.pop(position, None)
 
-    def release(self, positions: Iterable[Position]) -> None:
+    def release(self, messages: Iterable[Message]) -> None:
         """Have these delivered again."""
-        for position in positions:
-            self._bits.pop(position, None)
+        for position, bits in _bits_of(messages):
+            left = self._bits.get(position, 0) & ~bits
+            if left:
+                self._bits[position] = left
+            else:
+                self._bits.pop(position, None)
 
     def keep(self, acks: Iterable[Ack], up_to: Ack | None) -> None:
         """Have all delivered again but these, and but what is not behind `up_to`."""
@@ -103,3 +100,13 @@ class Held:
             self._last = next(reversed(self._bits), (-1, -1))
         for known in list(takewhile(lambda one: one < position, self._bits)):
             del self._bits[known]
+
+
+def _bits_of(messages: Iterable[Message]) -> Iterator[tuple[Position, int]]:
+    for entry, run in groupby(messages, _entry_of):
+        bits = 0
+        for message in run:
+            index = message.batch_index
+            bits |= ALL if index < 0 else 1 << index
+        for position in entry.chunks or ((entry.ledger, entry.entry),):
+            yield position, bits

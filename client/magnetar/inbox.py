@@ -117,7 +117,9 @@ class Inbox(Generic[T]):
         for source, count in permits.items():
             source.taken(count)
         for source, report in self._on_taken.items() if self._on_taken else ():
-            if source in permits:
+            if len(permits) == 1 and source in permits:
+                report(taken)
+            elif source in permits:
                 report([item for item in taken if item.source is source])
         return taken
 

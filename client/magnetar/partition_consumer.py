@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 from typing import Any, Generic, TypeVar
 
 from magnetar.acking import Acknowledging
-from magnetar.acks import Ack, AckTracker
+from magnetar.acks import AckTracker
 from magnetar.attachment import Attachment
 from magnetar.chunk_joining import ChunkJoiner
 from magnetar.connection import Connection
@@ -85,16 +85,17 @@ class PartitionConsumer(Generic[T]):
         )
         self._chunk_timer: asyncio.TimerHandle | None = None
         self._tracker = AckTracker(subscription.batch_index_acks)
+        self.redelivering = Redelivering(self)
         self.acking = Acknowledging(
             self._attachment,
             consumer_id,
             subscription.ack_delay_ms / 1000,
+            subscription.ack_resend_s,
             self._tracker,
-            self._acks_confirmed,
+            self.redelivering,
         )
-        self.redelivering = Redelivering(self)
         self._may_give_up = subscription.dead_letter is not None
-        if subscription.ack_timeout_s is not None and joins:
+        if self.redelivering.counts_taken and joins:
             inbox.on_taken(self, self.redelivering.taken)
 
     # -- for the application's consumer
@@ -313,7 +314,7 @@ class PartitionConsumer(Generic[T]):
                 source=self,
             )
             entry_permits = entry.permits
-            if self.redelivering.epoch and self.redelivering.is_stale(delivery.consumer_epoch):
+            if self.redelivering.is_stale(delivery.consumer_epoch):
                 items = []
             elif self._joiner is not None and entry.is_chunk:
                 items = self._chunk_rcvd(self._joiner, entry)
@@ -332,6 +333,8 @@ class PartitionConsumer(Generic[T]):
             self._left_out(entry_permits - permits)
 
     def active_changed(self, is_active: bool) -> None:
+        if self.is_active and not is_active and self.redelivering.holds:
+            self._left_out(self._drop_queued())  # the consumer that is active now gets them
         self.is_active = is_active
         if self.subscription.on_active_change is not None:
             self.subscription.on_active_change(self.topic, is_active)
@@ -347,7 +350,7 @@ class PartitionConsumer(Generic[T]):
         """What the entry holds, without what lies before the start or was received before."""
         entry.reader = self._reader
         if not self._resuming.is_on:
-            items = self._unpack(entry)
+            items = self._unheld(entry)
             if self._joiner is not None and items and items[0].batch_index >= 0:
                 self._tracker.delivered(entry)
             return items
@@ -360,8 +363,20 @@ class PartitionConsumer(Generic[T]):
         self._resuming.see(entry.position)
         return items
 
+    def _unheld(self, entry: Entry) -> list[T]:
+        """What the entry holds, without what the application has."""
+        held = self.redelivering.held
+        bits = held.bits(entry.position) if held else 0
+        if not bits:
+            return self._unpack(entry)
+        if not entry.unacked & ~bits:
+            return []
+        return [item for item in self._unpack(entry) if not bits >> item.batch_index & 1]
+
     def _chunk_rcvd(self, joiner: ChunkJoiner, chunk: Entry) -> list[T]:
         """The joined message, once it is complete."""
+        if self.redelivering.held and self.redelivering.held.bits(chunk.position):
+            return []
         if self._resuming.is_on:
             if self._resuming.is_seen(chunk):
                 return []
@@ -442,11 +457,11 @@ class PartitionConsumer(Generic[T]):
             raise
         if not self._resuming.is_on or was_seeking:
             # The broker delivers again what is not acknowledged.
-            self._queued_permits -= self._inbox.drop(self)
-            self._tracker.begin_anew()
-            self.redelivering.begin_anew()
-            if self._joiner is not None:
-                self._joiner.clear()
+            self._drop_queued()
+            if was_seeking:
+                self.redelivering.sought()
+            else:
+                self.redelivering.begin_anew()
         # Acknowledgements come first: what they name is then not delivered again.
         self.acking.send_on(connection)
         self._owed_permits = 0
@@ -458,6 +473,15 @@ class PartitionConsumer(Generic[T]):
             connection.write(encode_flow(self._id, permits))
         # With queue_size=0 an application that waits asks again, once this method has returned.
         self._inbox.wake()
+
+    def _drop_queued(self) -> int:
+        """Forget what the application has not taken, as it comes again; returns its permits."""
+        dropped = self._inbox.drop(self)
+        self._queued_permits -= dropped
+        self._tracker.begin_anew()
+        if self._joiner is not None:
+            self._joiner.clear()
+        return dropped
 
     def _register_anew(self, connection: Connection) -> None:
         """End the registration on this connection, if it still stands, and register again."""
@@ -484,8 +508,9 @@ class PartitionConsumer(Generic[T]):
             command.read_compacted = True
         if chosen.key_shared is not None:
             command.keySharedMeta.CopyFrom(chosen.key_shared.to_pb())
-        if self.redelivering.epoch:
-            command.consumer_epoch = self.redelivering.epoch
+        epoch = self.redelivering.raise_epoch()
+        if epoch is not None:
+            command.consumer_epoch = epoch
         if chosen.schema is not None and chosen.schema.info.is_registered:
             command.schema.CopyFrom(chosen.schema.info.to_pb())
         if not chosen.create_topic:
@@ -498,27 +523,21 @@ class PartitionConsumer(Generic[T]):
 
     # -- redelivery
 
-    def _acks_confirmed(self, acks: list[Ack], is_cumulative: bool) -> None:
-        self.redelivering.acked(acks, is_cumulative)
-
-    def ask_again(self, positions: list[tuple[int, int]] | None, epoch: int | None) -> None:
+    def ask_again(self, positions: list[tuple[int, int]] | None) -> None:
         """Send a request to deliver these entries again, or all (None)."""
         connection = self._attachment.connection
         if connection is None or not connection.is_open:
             return  # all will be delivered again
         # Acknowledgements come first: what they name is then not delivered again.
-        self.acking.send()
+        self.acking.send_again()
         command = pb.CommandRedeliverUnacknowledgedMessages(consumer_id=self._id)
         for ledger, entry in positions or ():
             command.message_ids.add(ledgerId=ledger, entryId=entry, partition=self.partition)
-        if epoch is not None:
-            command.consumer_epoch = epoch
         if positions is None:
-            dropped = self._inbox.drop(self)
-            self._queued_permits -= dropped
-            self._tracker.begin_anew()
-            if self._joiner is not None:
-                self._joiner.clear()
+            epoch = self.redelivering.raise_epoch()
+            if epoch is not None:
+                command.consumer_epoch = epoch
+            dropped = self._drop_queued()
             connection.write(encode(command))
             self._left_out(dropped)
         else:

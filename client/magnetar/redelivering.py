@@ -9,9 +9,11 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from magnetar.acks import Ack
 from magnetar.errors import MagnetarError
+from magnetar.held import Held
 from magnetar.messages import Entry, Message
 from magnetar.redelivery import DueEntries, Position
 from magnetar_proto.ids import ack_set_to_mask
+from magnetar_proto.names import TopicName
 
 if TYPE_CHECKING:
     from magnetar.partition_consumer import PartitionConsumer
@@ -40,7 +42,16 @@ class Redelivering:
 
     def __init__(self, consumer: "PartitionConsumer[Any]") -> None:
         self._consumer = consumer
-        self._options = consumer.subscription
+        self._options = options = consumer.subscription
+        # Without persistence all positions are the same, and nothing is delivered again.
+        is_kept = TopicName.parse(consumer.topic).is_persistent
+        self.held: Held | None = Held() if is_kept and options.start is None else None
+        """What is left out when it comes again; without a durable subscription `Resuming` knows."""
+        self.holds = self.held is not None and options.holds
+        """Whether that is all that the application has, and not only what it has acknowledged."""
+        self._has_epochs = is_kept and options.has_epochs
+        self.epoch: int | None = None
+        """Raised by each registration and each redelivery of all; None until the first."""
         self._loop = asyncio.get_running_loop()
         self._nacked = DueEntries(NACK_TICK_S)
         self._untouched = DueEntries(self._options.ack_timeout_tick_s)
@@ -50,14 +61,23 @@ class Redelivering:
         self._last: dict[Position, list[Message]] = {}
         """Messages in the application's hands that will not be delivered again."""
         self._moves: set[asyncio.Task[None]] = set()
-        self.epoch = 0
-        """Raised by each redelivery of all: messages of an earlier epoch are stale."""
+
+    def raise_epoch(self) -> int | None:
+        """The epoch of what is sent from now on; None where messages have none."""
+        if self._has_epochs:
+            self.epoch = 0 if self.epoch is None else self.epoch + 1
+        return self.epoch
 
     def is_stale(self, epoch: int | None) -> bool:
-        """Whether a message was sent before all was asked for again."""
-        return self._options.has_epochs and (epoch or 0) < self.epoch
+        """Whether a message was sent before the epoch was raised; older brokers do not say."""
+        return epoch is not None and self.epoch is not None and epoch < self.epoch
 
     # -- what is received and taken
+
+    @property
+    def counts_taken(self) -> bool:
+        """Whether it must be told what the application takes."""
+        return self.holds or self._options.ack_timeout_s is not None
 
     def gives_up(self, items: Sequence[Any]) -> bool:
         """Whether these were delivered too often, and the dead letter topic gets them."""
@@ -73,8 +93,12 @@ class Redelivering:
         self._give_up(list(items))
         return True
 
-    def taken(self, items: Iterable[Any]) -> None:
+    def taken(self, items: Sequence[Any]) -> None:
         """The application has these: the ack timeout begins."""
+        if self.holds and self.held is not None:
+            self.held.add(items)
+        if self._options.ack_timeout_s is None:
+            return
         now_s = self._loop.time()
         for entry, _ in groupby(items, _entry_of):
             for position in entry.chunks or (entry.position,):
@@ -90,6 +114,9 @@ class Redelivering:
 
     def nack(self, messages: Iterable[Message]) -> None:
         """Deliver these again, later."""
+        if self.held:
+            messages = list(messages)
+            self.held.release(messages)
         now_s = self._loop.time()
         backoff = self._options.nack_backoff
         for entry, _ in groupby(messages, _entry_of):
@@ -109,6 +136,8 @@ class Redelivering:
 
     def acked(self, acks: list[Ack], is_cumulative: bool) -> None:
         """The broker has confirmed these."""
+        if self.held:
+            self.held.acked(acks, is_cumulative)
         if not (self._untouched or self._nacked or self._last):
             return
         for ledger, entry, ack_set in acks:
@@ -124,26 +153,47 @@ class Redelivering:
                 self._nacked.discard(position)
                 self._last.pop(position, None)
 
+    def doubted(self, acks: list[Ack]) -> None:
+        """These acknowledgements may have been lost: if the messages come again, leave them out."""
+        if self.held is not None:
+            self.held.add_acks(acks)
+
+    def refused(self, acks: list[Ack], is_cumulative: bool) -> None:
+        """The broker has refused these: their messages may come again."""
+        if self.held is not None:
+            self.held.acked(acks, is_cumulative)
+
     # -- when it is due
 
     def all(self) -> None:
         """Deliver all again that is not acknowledged, now."""
-        epoch = None
-        if self._options.has_epochs:
-            self.epoch += 1
-            epoch = self.epoch
-        self.begin_anew()
-        self._consumer.ask_again(None, epoch)
+        self._forget()
+        if self.held is not None:
+            self.held.keep(*self._consumer.acking.unconfirmed())
+        self._consumer.ask_again(None)
 
     def begin_anew(self) -> None:
-        """All that is not acknowledged will be delivered again."""
+        """The broker will deliver again all that is not acknowledged."""
+        if self.holds:
+            self._nacked.clear()  # the others are left out, and their ack timeout goes on
+        else:
+            self._forget()
+            self.doubted(self._consumer.acking.unconfirmed()[0])
+
+    def sought(self) -> None:
+        """The broker delivers what is behind another position, whoever had it before."""
+        self._forget()
+        if self.held is not None:
+            self.held.keep((), None)
+
+    def _forget(self) -> None:
         self._nacked.clear()
         self._untouched.clear()
         self._last.clear()
 
     def stop(self) -> None:
         """Ask for nothing any more."""
-        self.begin_anew()
+        self._forget()
         if self._timer is not None:
             self._timer.cancel()
         for move in self._moves:
@@ -169,7 +219,11 @@ class Redelivering:
 
     def _again(self, positions: list[Position]) -> None:
         rest = []
+        # What the application has acknowledged is not asked for: the acknowledgement is sent again.
+        acked = self._consumer.acking.acked_entries(positions) if positions else ()
         for position in positions:
+            if position in acked:
+                continue
             if self.dead_letters is not None and position in self._last:
                 self._give_up(self._last.pop(position))
             else:
@@ -178,7 +232,7 @@ class Redelivering:
             self.all()  # the broker of an exclusive consumer cannot deliver single messages again
             return
         for first in range(0, len(rest), MAX_IDS):
-            self._consumer.ask_again(rest[first : first + MAX_IDS], None)
+            self._consumer.ask_again(rest[first : first + MAX_IDS])
 
     def _give_up(self, messages: list[Message]) -> None:
         task = self._loop.create_task(self._move(messages))

@@ -106,9 +106,14 @@ class Subscription:
     """What happens to an entry that cannot be decoded; see `ON_UNREADABLE`."""
     ack_delay_ms: float = 100.0
     """How long an acknowledgement waits for others, to be sent in one command."""
+    ack_resend_s: float = 5.0
+    """How long the broker may take to confirm an acknowledgement before it is sent again."""
     batch_index_acks: bool = True
     """Whether the broker is told which messages of a batch are acknowledged; if not, a batch is
     acknowledged once all of it is."""
+    redeliver_on_reconnect: bool = False
+    """Exclusive and failover: whether what the application has and did not acknowledge is delivered
+    to it again when the consumer was connected anew, as it always is with other types."""
     ack_timeout_s: float | None = None
     """Deliver again what was received so long ago and is not acknowledged; None: never."""
     ack_timeout_backoff: RedeliveryBackoff | None = None
@@ -157,6 +162,8 @@ class Subscription:
             )
         if self.ack_timeout_s is not None and self.ack_timeout_s <= 0:
             raise ValueError(f"ack_timeout_s must be above 0, but is {self.ack_timeout_s}")
+        if self.ack_resend_s <= 0:
+            raise ValueError(f"ack_resend_s must be above 0, but is {self.ack_resend_s}")
         if self.ack_timeout_tick_s <= 0 or self.nack_delay_s < 0:
             raise ValueError(
                 "ack_timeout_tick_s must be above 0 and nack_delay_s not negative, but are "
@@ -182,3 +189,8 @@ class Subscription:
     def has_epochs(self) -> bool:
         """Whether the broker says after which redelivery it sent a message."""
         return not self.is_shared and not self.read_compacted
+
+    @property
+    def holds(self) -> bool:
+        """Whether the client leaves out what the application has already."""
+        return not (self.is_shared or self.redeliver_on_reconnect)

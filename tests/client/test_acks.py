@@ -53,6 +53,32 @@ def test_lost_acks_are_sent_again_with_what_came_since() -> None:
     assert tracker.take() == [(1, 1, ()), (1, 0, (0b100,))]
 
 
+def test_a_lost_part_of_a_batch_that_came_again_is_sent_again() -> None:
+    tracker = AckTracker()
+    [batch] = batches(3)
+    tracker.ack([batch[0]])
+    lost = tracker.take()
+    tracker.begin_anew()
+    tracker.ack([batch[1]])
+    assert tracker.take() == [(1, 0, (0b101,))]
+    tracker.restore(lost, is_cumulative=False)
+    assert tracker.take() == [(1, 0, (0b100,))]
+    tracker.begin_anew()
+    tracker.restore([(1, 0, (0b011,))], is_cumulative=False)
+    tracker.restore([(1, 0, (0b100,))], is_cumulative=False)
+    assert tracker.take() == [(1, 0, ())]
+
+
+def test_what_is_collected_can_be_looked_at() -> None:
+    tracker = AckTracker()
+    first, second = batches(2, 1)
+    tracker.ack([first[0], *second])
+    tracker.ack_up_to(first[0])
+    expected = [(1, 1, ()), (1, 0, (0b10,))], (1, 0, (0b10,))
+    assert tracker.collected() == expected
+    assert (tracker.take(), tracker.take_cumulative()) == expected
+
+
 def test_a_lost_part_is_not_sent_after_the_whole() -> None:
     tracker = AckTracker()
     [batch] = batches(2)

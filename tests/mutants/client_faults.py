@@ -7,6 +7,13 @@ REDELIVERY = "client/magnetar/redelivery.py"
 CHUNKS = ("tests/client/test_chunk_joining.py",)
 DUE = ("tests/client/test_redelivery.py",)
 AGAIN = ("tests/client/test_consumer_again.py",)
+EPOCHS = ("tests/client/test_client_epochs.py",)
+LOST = ("tests/client/test_client_lost_acks.py",)
+CONSUMER = "client/magnetar/partition_consumer.py"
+REDELIVERING = "client/magnetar/redelivering.py"
+ACKING = "client/magnetar/acking.py"
+ACKS = ("tests/client/test_acks.py",)
+HELD = ("tests/client/test_held.py",)
 
 COMPAT = ("tests/client/compat/test_same_program.py",)
 
@@ -42,7 +49,7 @@ CLIENT_FAULTS: tuple[Fault, ...] = (
     Fault(
         "client/magnetar/partition_consumer.py",
         "an acknowledgement that waits for others is overtaken by the request to deliver again",
-        "        self.acking.send()\n        command = pb.CommandRedeliver",
+        "        self.acking.send_again()\n        command = pb.CommandRedeliver",
         "        command = pb.CommandRedeliver",
         AGAIN,
     ),
@@ -73,5 +80,124 @@ CLIENT_FAULTS: tuple[Fault, ...] = (
         '"hashing": "cpp"',
         '"hashing": "murmur3"',
         COMPAT,
+    ),
+    Fault(
+        CONSUMER,
+        "messages of an older epoch are delivered",
+        "if self.redelivering.is_stale(delivery.consumer_epoch):",
+        "if False:",
+        EPOCHS,
+    ),
+    Fault(
+        CONSUMER,
+        "a redelivery does not raise the epoch",
+        "epoch = self.redelivering.raise_epoch()\n            if",
+        "epoch = self.redelivering.epoch\n            if",
+        EPOCHS,
+    ),
+    Fault(
+        REDELIVERING,
+        "messages of a broker without epochs are stale",
+        "return epoch is not None and self.epoch is not None and",
+        "epoch = -1 if epoch is None else epoch\n        return self.epoch is not None and",
+        EPOCHS,
+    ),
+    Fault(
+        CONSUMER,
+        "what the application has is delivered again after a reconnect",
+        "        if not bits:\n            return self._unpack(entry)",
+        "        if True:\n            return self._unpack(entry)",
+        EPOCHS,
+    ),
+    Fault(
+        CONSUMER,
+        "chunked messages that the application has are delivered again after a reconnect",
+        "if self.redelivering.held and self.redelivering.held.bits(chunk.position):",
+        "if False:",
+        EPOCHS,
+    ),
+    Fault(
+        CONSUMER,
+        "an active consumer that is replaced keeps what another gets",
+        "if self.is_active and not is_active and self.redelivering.holds:",
+        "if False:",
+        EPOCHS,
+    ),
+    Fault(
+        REDELIVERING,
+        "what was nacked before a reconnect does not come again",
+        "            self.held.release(messages)\n",
+        "",
+        EPOCHS,
+    ),
+    Fault(
+        REDELIVERING,
+        "after a seek what the application has is left out",
+        "            self.held.keep((), None)\n",
+        "            pass\n",
+        EPOCHS,
+    ),
+    Fault(
+        REDELIVERING,
+        "a reconnect ends the ack timeout",
+        "            self._nacked.clear()  # the others",
+        "            self._forget()  # the others",
+        EPOCHS,
+    ),
+    Fault(
+        ACKING,
+        "an acknowledgement that is not answered is never sent again",
+        "            sent.connection.write(sent.frame)\n",
+        "",
+        LOST,
+    ),
+    Fault(
+        ACKING,
+        "an acknowledgement counts before the broker has answered",
+        "        self._unanswered[answer] = sent\n",
+        "        answer.set_result(None)\n        self._unanswered[answer] = sent\n",
+        LOST,
+    ),
+    Fault(
+        REDELIVERING,
+        "the ack timeout asks for what was acknowledged",
+        "            if position in acked:\n                continue\n",
+        "",
+        LOST,
+    ),
+    Fault(
+        REDELIVERING,
+        "an acknowledgement in doubt does not keep its message away",
+        "            self.held.add_acks(acks)\n",
+        "            pass\n",
+        LOST,
+    ),
+    Fault(
+        "client/magnetar/acks.py",
+        "a lost acknowledgement of a part takes what is known as acknowledged",
+        "unacked = self._unacked.get((ledger, entry), left) & left",
+        "unacked = self._unacked.get((ledger, entry), left)",
+        ACKS,
+    ),
+    Fault(
+        "client/magnetar/held.py",
+        "a cumulative confirmation misses what was delivered in another order",
+        "            self._bits = dict(sorted(self._bits.items()))\n",
+        "            pass\n",
+        HELD,
+    ),
+    Fault(
+        "broker/magnetar_broker/topic/non_persistent_subscriptions.py",
+        "messages that are not kept carry an epoch, which nothing raises",
+        "            -1,  # nothing is delivered again",
+        "            request.epoch,  # nothing is delivered again",
+        ("tests/broker/topic/test_non_persistent.py",),
+    ),
+    Fault(
+        "broker/magnetar_broker/subscribing/subscription.py",
+        "messages of a reader of compacted topics carry an epoch",
+        "return self.dispatcher.exclusive_acks and not read_compacted",
+        "return self.dispatcher.exclusive_acks",
+        ("tests/broker/dispatch/test_single_active.py",),
     ),
 )

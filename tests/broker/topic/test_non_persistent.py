@@ -63,7 +63,7 @@ class Volatile:
     ) -> Consumer:
         self._ids += 1
         name = name or f"c{self._ids}"
-        request = SubscribeRequest("sub", sub_type, self._ids, name, key_shared=meta)
+        request = SubscribeRequest("sub", sub_type, self._ids, name, epoch=3, key_shared=meta)
         consumer = run(
             self.topic.subscriptions.subscribe(RecordingConnection(), request), self.clock
         )
@@ -87,6 +87,7 @@ def test_receipts_and_messages_carry_zeros() -> None:
     assert isinstance(connection, RecordingConnection)
     got = connection.take()
     assert [(m.ledger, m.entry, m.payload) for m in got] == [(0, 0, b"a"), (0, 0, b"b")]
+    assert [m.epoch for m in got] == [None, None], "nothing could raise it"
 
 
 def test_a_consumer_that_cannot_take_a_message_never_gets_it() -> None:
