@@ -68,6 +68,10 @@ class Held:
             else:
                 self._bits.pop(position, None)
 
+    def release_entry(self, position: Position) -> None:
+        """Have a whole entry delivered again."""
+        self._bits.pop(position, None)
+
     def keep(self, acks: Iterable[Ack], up_to: Ack | None) -> None:
         """Have all delivered again but these, and but what is not behind `up_to`."""
         before, self._bits = self._bits, {}

@@ -130,6 +130,8 @@ class Redelivering:
 
     def nack_entry(self, position: Position) -> None:
         """Deliver an entry again, after the delay."""
+        if self.held is not None:
+            self.held.release_entry(position)
         self._untouched.discard(position)
         self._nacked.add(position, self._loop.time() + self._options.nack_delay_s)
         self._schedule()

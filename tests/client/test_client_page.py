@@ -1,4 +1,4 @@
-"""The snippets of docs/client.md and docs/compat.md do what the pages state."""
+"""The snippets of the pages about the asyncio client do what these state."""
 
 import ast
 import asyncio
@@ -17,26 +17,27 @@ from running_broker import RunningBroker
 
 ROOT = Path(__file__).resolve().parents[2]
 SERVICE_URL = "pulsar://localhost:6650"
+HTTP_URL = "http://localhost:8080"
 OUTPUT = re.compile(r"^# -> (.+)$", re.MULTILINE)
 TIMEOUT_S = 120.0
 
 
-@pytest.mark.parametrize(("page", "at_least"), [("client.md", 8), ("compat.md", 1)])
+@pytest.mark.parametrize(
+    ("page", "at_least"), [("client.md", 8), ("compat.md", 1), ("exactly-once.md", 8)]
+)
 async def test_the_snippets_run_and_print_the_documented_output(
     make_broker: Callable[..., RunningBroker], page: str, at_least: int
 ) -> None:
     broker = make_broker()
     namespace: dict[str, object] = {}
-    text = (ROOT / "docs" / page).read_text()
+    text = (ROOT / "docs" / page).read_text().replace(SERVICE_URL, broker.service_url)
+    text = text.replace(HTTP_URL, f"http://127.0.0.1:{broker.http_port}")
     snippets = re.findall(r"^```python\n(.*?)^```$", text, re.DOTALL | re.MULTILINE)
     assert len(snippets) >= at_least
     try:
         async with asyncio.timeout(TIMEOUT_S):
             for snippet in snippets:
-                code = compile(
-                    snippet.replace(SERVICE_URL, broker.service_url),
-                    snippet, "exec", ast.PyCF_ALLOW_TOP_LEVEL_AWAIT,
-                )  # fmt: skip
+                code = compile(snippet, snippet, "exec", ast.PyCF_ALLOW_TOP_LEVEL_AWAIT)
                 with redirect_stdout(io.StringIO()) as printed:
                     running = eval(code, namespace)
                     if inspect.isawaitable(running):

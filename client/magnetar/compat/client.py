@@ -262,6 +262,7 @@ class Client:
             "consumer_name": name,
             "ack_timeout_s": (unacked_messages_timeout_ms or 0) / 1000 or None,
             "nack_delay_s": negative_ack_redelivery_delay_ms / 1000,
+            "redeliver_on_reconnect": True,  # as the official client has it
             "read_compacted": is_read_compacted,
             "consumer_properties": properties or {},
             "max_pending_chunked": max_pending_chunked_message or _NO_LIMIT,
