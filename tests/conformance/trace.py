@@ -11,7 +11,7 @@ import urllib.error
 import urllib.request
 import uuid
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from typing import Any, NamedTuple
 
@@ -54,7 +54,9 @@ class Target(NamedTuple):
 class Peer:
     """One connection; its methods are the steps."""
 
-    def __init__(self, trace: "Trace", name: str, version: int | None, client: str) -> None:
+    def __init__(
+        self, trace: "Trace", name: str, version: int | None, client: str, **connect: Any
+    ) -> None:
         self.name = name
         self.closed = self.mute = False
         self.topic = trace.topic
@@ -68,7 +70,9 @@ class Peer:
         self._connected = version is not None
         trace.selector.register(self._socket, selectors.EVENT_READ, self)
         if version is not None:
-            self._send(pb.CommandConnect(client_version=client, protocol_version=version))
+            self._send(
+                pb.CommandConnect(client_version=client, protocol_version=version, **connect)
+            )
             self._await(lambda frame: frame.kind == Kind.CONNECTED)
 
     # Steps --------------------------------------------------------------------------------
@@ -317,11 +321,16 @@ class Trace:
         self.path = f"persistent/{NAMESPACE}/{self.token}"
         """The topic for `rest`."""
         self.roles = Roles(self.token, _addresses(target))
+        self.headers: Mapping[str, str] = {}
+        """Sent with every request to the admin API, and not recorded."""
         self._peers: list[Peer] = []
 
-    def connects(self, version: int | None = 21, client: str = "trace") -> Peer:
-        """A further client: `a`, then `b`, ...; without a handshake if it has no version."""
-        peer = Peer(self, "abcdef"[len(self._peers)], version, client)
+    def connects(self, version: int | None = 21, client: str = "trace", **connect: Any) -> Peer:
+        """A further client: `a`, then `b`, ...; without a handshake if it has no version.
+
+        `connect` are fields of its CONNECT.
+        """
+        peer = Peer(self, "abcdef"[len(self._peers)], version, client, **connect)
         self._peers.append(peer)
         return peer
 
@@ -343,7 +352,7 @@ class Trace:
         self.lines.append(f"- the namespace {self.roles.text(namespace)} is new")
         with suppress(urllib.error.HTTPError):  # where namespaces come with their first topic
             self._rest("PUT", f"namespaces/{namespace}", {"bundles": {"numBundles": 1}})
-        _open(self.target, f"persistent://{namespace}/warm-up")
+        open_topic(self.target, f"persistent://{namespace}/warm-up")
         return namespace
 
     def has_policy(self, namespace: str, policy: str, value: Any) -> None:
@@ -383,7 +392,8 @@ class Trace:
         what = [repr(raw)[1:]] if raw is body else [shown(body, roles)] if body is not None else []
         self.lines.append(" ".join(["rest >", method, roles.plain(shown_path), *what]))
         sent = b"" if body is None else raw
-        return ask(self.target.http_port, method, target, sent, **also)
+        headers = {**self.headers, **also.pop("headers", {})}
+        return ask(self.target.http_port, method, target, sent, headers=headers, **also)
 
     def _settled(self, method: str, answer: Answer) -> Any:
         if method != "GET":  # the original does some of it after it has answered
@@ -461,13 +471,16 @@ def part_of(batch: pb.MessageIdData, *words: int) -> pb.MessageIdData:
 def warm_up(target: Target) -> None:
     """Open so many topics that every bundle of the namespace is served."""
     for _ in range(TOPICS_IN_ALL_BUNDLES):
-        _open(target, f"persistent://{NAMESPACE}/{uuid.uuid4().hex}")
+        open_topic(target, f"persistent://{NAMESPACE}/{uuid.uuid4().hex}")
 
 
-def _open(target: Target, topic: str) -> None:
-    """Open a topic, and with it its bundle; a broker that has just started may need a while."""
+def open_topic(target: Target, topic: str, **connect: Any) -> None:
+    """Open a topic, and with it its bundle; a broker that has just started may need a while.
+
+    `connect` are fields of the CONNECT.
+    """
     trace = Trace(target)
-    peer = trace.connects()
+    peer = trace.connects(**connect)
     for _ in range(ATTEMPTS):
         peer.looks_up(topic)
         if isinstance(peer.produces(topic), pb.CommandProducerSuccess):
