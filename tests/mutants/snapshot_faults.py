@@ -74,9 +74,9 @@ SNAPSHOT_FAULTS = (
     Fault(
         WRITE_BEHIND,
         "it is said to be decided what is in a snapshot while segments of it can be deleted",
-        "        self._describe_slice(snapshot, self._journal_bytes, waiters, captures)\n",
+        "        self._describe_slice(state, self._journal_bytes, waiters, captures)\n",
         "        for capture in captures:\n            capture.begun()\n"
-        "        self._describe_slice(snapshot, self._journal_bytes, waiters, captures)\n",
+        "        self._describe_slice(state, self._journal_bytes, waiters, captures)\n",
         CAPTURE_TESTS,
     ),
     Fault(

@@ -17,7 +17,7 @@ from magnetar_storage.local.journal import Journal, JournalPosition
 from magnetar_storage.local.limits import Limits
 from magnetar_storage.local.open_indexes import IndexesKept, IndexWork, OpenIndexes, keep
 from magnetar_storage.local.segment_writer import LocalSegment
-from magnetar_storage.local.snapshot import Snapshot
+from magnetar_storage.local.segments_state import SegmentsState
 from magnetar_storage.world.disk import Disk
 from magnetar_storage.world.runtime import Clock, Done, Timer, Worker
 
@@ -156,36 +156,36 @@ class WriteBehind:
         """A round reports all its records in one turn, so the state is that of `position`."""
         next_segment, rows = self._describe()
         made = Checkpoint(self._number + 1, self._journal.position, next_segment, rows)
-        snapshot = Snapshot(made, self._segments, self._indexes)
+        state = SegmentsState(made, self._segments, self._indexes)
         # It completes the file of every sealed segment.
         waiters = [*self._waiters, *(done for _, done in self._finishing)]
         captures, self._captures = self._captures, []
         self._waiters, self._finishing = [], []
         self._busy = True
-        self._describe_slice(snapshot, self._journal_bytes, waiters, captures)
+        self._describe_slice(state, self._journal_bytes, waiters, captures)
 
     def _describe_slice(
         self,
-        snapshot: Snapshot,
+        state: SegmentsState,
         journal_bytes: int,
         waiters: Sequence[Done],
         captures: Sequence[Capture],
     ) -> None:
-        if snapshot.describe(self._limits.slice_segments):
-            rest = partial(self._describe_slice, snapshot, journal_bytes, waiters, captures)
+        if state.describe(self._limits.slice_segments):
+            rest = partial(self._describe_slice, state, journal_bytes, waiters, captures)
             self._clock.soon(rest, "checkpoint")
         else:
-            self._write_checkpoint(snapshot, journal_bytes, waiters, captures)
+            self._write_checkpoint(state, journal_bytes, waiters, captures)
 
     def _write_checkpoint(
         self,
-        snapshot: Snapshot,
+        state: SegmentsState,
         journal_bytes: int,
         waiters: Sequence[Done],
         captures: Sequence[Capture],
     ) -> None:
         doomed = set(self._doomed)  # with those that were deleted meanwhile: removed once flushed
-        made, flushes = snapshot.checkpoint, snapshot.flushes
+        made, flushes = state.checkpoint, state.flushes
         outcomes: list[BaseException | None] = []
 
         def written(kept: IndexesKept, error: BaseException | None) -> None:
@@ -202,7 +202,7 @@ class WriteBehind:
             self._written(flushes, waiters, error)
 
         spare_files = self._limits.spare_journal_files
-        index_work = snapshot.index_work()
+        index_work = state.index_work()
         takes = partial(_have_taken, captures, made, doomed, outcomes)
         job = partial(
             _checkpoint, self._disk, flushes, doomed, made, spare_files, index_work, takes

@@ -10,7 +10,7 @@ from magnetar_storage.local.open_indexes import IndexWork, OpenIndexes
 from magnetar_storage.local.segment_writer import LocalSegment
 
 
-class Snapshot:
+class SegmentsState:
     """What is to be written so that files and checkpoint hold the segments as they are now.
 
     Only numbers of blocks are noted at once.  Later rounds add blocks behind these, and nothing
