@@ -52,6 +52,13 @@ STATISTICS_FAULTS: tuple[Fault, ...] = (
     ),
     Fault(
         "broker/magnetar_broker/statistics/key_hashes.py",
+        "statistics list a thousand draining hashes of each of very many consumers",
+        "most = min(MAX_HASHES, max(1, MAX_LISTED // max(len(held), 1)))",
+        "most = MAX_HASHES",
+        HASHES,
+    ),
+    Fault(
+        "broker/magnetar_broker/statistics/key_hashes.py",
         "ranges of hashes end where the next one of the same consumer begins",
         "                ranges[-1][1] = last\n",
         "                ranges.append([first, last])\n",

@@ -1,7 +1,9 @@
 """Key_Shared: which consumer has which hashes, and which hashes are draining."""
 
 from collections.abc import AsyncIterator, Iterable, Mapping
+from dataclasses import dataclass, field
 from heapq import heappush, heapreplace, nsmallest
+from operator import itemgetter
 from typing import TypeVar
 
 from magnetar_broker.dispatch.consumer import Consumer
@@ -15,6 +17,9 @@ from magnetar_storage.world.runtime import Clock, yield_turn
 T = TypeVar("T")
 MAX_HASHES = 1000
 """Draining hashes that are listed of one consumer, and of one subscription."""
+MAX_LISTED = 10_000
+"""Draining hashes that are listed of all consumers of one subscription together, but for one of
+each."""
 MAX_IDS = 100
 """Messages that are listed of one draining hash."""
 STEP = 5000
@@ -48,28 +53,6 @@ def queues_of(subscription: Subscription) -> KeyQueues | None:
     return dispatcher.queues if isinstance(dispatcher, KeyShared) else None
 
 
-def drained(queues: KeyQueues) -> dict[Consumer, Json]:
-    """The fields of each consumer about the hashes that it is draining."""
-    held: dict[Consumer, list[Json]] = {consumer: [] for consumer in queues.cleared}
-    for slot, draining in sorted(queues.draining.items(), key=lambda item: item[0]):
-        held[draining.holder].append(
-            {
-                "hash": slot,
-                "unackMsgs": draining.entries,
-                "blockedAttempts": draining.blocked_attempts,
-            }
-        )
-    return {
-        consumer: {
-            "drainingHashesCount": len(hashes),
-            "drainingHashesClearedTotal": queues.cleared[consumer],
-            "drainingHashesUnackedMessages": sum(each["unackMsgs"] for each in hashes),
-            "drainingHashes": hashes[:MAX_HASHES],
-        }
-        for consumer, hashes in held.items()
-    }
-
-
 class _Turns:
     """Leaves the loop to others after each `STEP` things."""
 
@@ -91,6 +74,47 @@ class _Turns:
             part = present[start : start + STEP]
             yield part
             await self.after(len(part))
+
+
+@dataclass(slots=True)
+class _Held:
+    """What one consumer is draining."""
+
+    hashes: list[tuple[int, Draining]] = field(default_factory=list)
+    unacked: int = 0
+
+
+async def drained(queues: KeyQueues, clock: Clock) -> dict[Consumer, Json]:
+    """The fields of each consumer about the hashes that it is draining: all of them are counted,
+    the lowest are listed.
+
+    Others have their turns in between, so parts differ slightly in time.
+    """
+    turns, held = _Turns(clock), {consumer: _Held() for consumer in queues.cleared}
+    async for some in turns.parts(queues.draining.items()):
+        for item in some:
+            one = held.setdefault(item[1].holder, _Held())
+            one.hashes.append(item)
+            one.unacked += item[1].entries
+    most = min(MAX_HASHES, max(1, MAX_LISTED // max(len(held), 1)))
+    found: dict[Consumer, Json] = {}
+    for consumer, one in held.items():
+        lowest = nsmallest(most, one.hashes, key=itemgetter(0))
+        await turns.after(len(one.hashes))
+        found[consumer] = {
+            "drainingHashesCount": len(one.hashes),
+            "drainingHashesClearedTotal": queues.cleared.get(consumer, 0),
+            "drainingHashesUnackedMessages": one.unacked,
+            "drainingHashes": [
+                {
+                    "hash": slot,
+                    "unackMsgs": draining.entries,
+                    "blockedAttempts": draining.blocked_attempts,
+                }
+                for slot, draining in lowest
+            ],
+        }
+    return found
 
 
 async def draining_with_ids(subscription: Subscription, queues: KeyQueues) -> Json:

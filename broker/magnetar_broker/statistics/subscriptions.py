@@ -62,7 +62,7 @@ async def of_persistent(one: Subscription, wanted: Wanted) -> Json:
         found["subscriptionProperties"] = shown(cursor.properties)
     queues = queues_of(one)
     if queues is not None and isinstance(dispatcher, KeyShared):
-        draining = drained(queues)
+        draining = await drained(queues, one.topic.log.engine.clock)
         found |= {name: sum(each[name] for each in draining.values()) for name in NOT_DRAINING}
         found |= _key_shared(dispatcher.meta)
         if wanted.consumers:

@@ -17,7 +17,12 @@ from magnetar_broker.dispatch.key_selection import (
 )
 from magnetar_broker.statistics import key_hashes
 from magnetar_broker.statistics.blockers import REASONS, why_not_delivering
-from magnetar_broker.statistics.key_hashes import draining_with_ids, hash_ranges, queues_of
+from magnetar_broker.statistics.key_hashes import (
+    drained,
+    draining_with_ids,
+    hash_ranges,
+    queues_of,
+)
 
 
 @dataclass(eq=False)
@@ -86,6 +91,28 @@ def test_the_oldest_messages_of_the_hashes_with_most_waiting_are_listed(
         offsets = [turn * len(keys) + keys.index(moved[at]) for turn in range(3)]
         expected = ["{}:{}".format(*world.topic.log.position(offset)) for offset in offsets]
         assert listed[slots[moved[at]]]["unackedMessageIds"] == expected
+
+
+def test_all_hashes_that_a_consumer_drains_are_counted_and_the_lowest_listed(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(key_hashes, "STEP", 4)
+    world, keys = TopicWorld(), [f"key-{number}" for number in range(16)]
+    holder = world.subscribe(sub_type=KEY_SHARED, permits=200)
+    world.publish(*(keyed(key) for _ in range(5) for key in keys))
+    others = [world.subscribe(sub_type=KEY_SHARED, permits=100) for _ in range(2)]
+    subscription = world.subscription()
+    queues = queues_of(subscription)
+    assert queues is not None
+    slots = sorted(queues.draining)
+    assert len(slots) > 4
+    for name, limit, listed in (("MAX_HASHES", 4, 4), ("MAX_LISTED", 6, 2), ("MAX_LISTED", 1, 1)):
+        monkeypatch.setattr(key_hashes, name, limit)
+        found = world.do(drained(queues, world.clock))
+        assert [one["hash"] for one in found[holder]["drainingHashes"]] == slots[:listed]
+        assert found[holder]["drainingHashesCount"] == len(slots)
+        assert found[holder]["drainingHashesUnackedMessages"] == 5 * len(slots)
+        assert all(found[other]["drainingHashesCount"] == 0 for other in others)
 
 
 def test_nobody_has_no_ranges() -> None:
