@@ -4,6 +4,7 @@ from collections.abc import Callable
 from typing import Protocol
 from urllib.request import Request, urlopen
 
+from clients.values import share_value
 from compacting import compact
 
 REST_SECONDS = 60
@@ -35,8 +36,9 @@ class Stage:
     def answer(self, question: str) -> str:
         """Do what the scenario asks for.
 
-        That is a `broker KEY=VALUE...` of its own, to `kill` it, to `compact` a topic, or a
-        request to the admin API: `rest METHOD PATH BODY`, without spaces.
+        That is a `broker KEY=VALUE...` of its own, to `kill` it, to `compact` a topic, a request
+        to the admin API: `rest METHOD PATH BODY`, without spaces, or a `value TOPIC KIND` of the
+        asyncio client.
         """
         verb, *settings = question.split()
         if verb == "rest":
@@ -44,6 +46,9 @@ class Stage:
             return "done"
         if verb == "compact":
             compact(self._own or self.broker, *settings)
+            return "done"
+        if verb == "value":
+            share_value((self._own or self.broker).service_url, *settings)
             return "done"
         if verb == "broker":
             self._own = self._make_broker(**dict(pair.split("=", 1) for pair in settings))

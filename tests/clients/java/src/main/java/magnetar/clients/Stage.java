@@ -83,6 +83,11 @@ final class Stage {
         teller.ask("compact " + topic);
     }
 
+    /** The asyncio client receives the first value of a topic, and sends the one it expects. */
+    void shareValue(String topic, String kind) throws IOException {
+        teller.ask("value " + topic + " " + kind);
+    }
+
     /** A request to the admin API; fails unless it succeeds. */
     void rest(String method, String path, String json) throws Exception {
         var request = HttpRequest.newBuilder(URI.create(httpUrl + "/admin/v2/" + path))
