@@ -132,3 +132,15 @@ def test_properties_count_towards_the_size() -> None:
 def test_limits_that_cannot_be(wrong: dict[str, int]) -> None:
     with pytest.raises(ValueError, match="must be at least 1"):
         BatchLimits(**wrong)
+
+
+def test_a_batch_has_one_schema_version(loop: AbstractEventLoop) -> None:
+    batch = Batch(loop.create_future())
+    plain, other = Outgoing(b"a"), Outgoing(b"b", schema_version=b"1")
+    for message in (b"a", plain, other):
+        assert batch.has_room(message, BatchLimits())
+    batch.add(other)
+    assert batch.has_room(other, BatchLimits())
+    assert not batch.has_room(plain, BatchLimits())
+    assert not batch.has_room(b"a", BatchLimits())
+    assert not batch.has_room(Outgoing(b"b", schema_version=b"2"), BatchLimits())
