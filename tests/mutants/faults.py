@@ -24,6 +24,7 @@ from mutants.process_faults import PROCESS_FAULTS
 from mutants.reading_faults import READING_FAULTS
 from mutants.relay_faults import RELAY_FAULTS
 from mutants.rest_faults import REST_FAULTS
+from mutants.schema_faults import SCHEMA_FAULTS
 from mutants.snapshot_faults import SNAPSHOT_FAULTS
 from mutants.statistics_faults import STATISTICS_FAULTS
 from mutants.tls_faults import TLS_FAULTS
@@ -354,6 +355,7 @@ FAULTS: tuple[Fault, ...] = (
     *HAND_OVER_FAULTS,
     *PAGE_FAULTS,
     *CLIENT_FAULTS,
+    *SCHEMA_FAULTS,
     *COMMAND_LINE_FAULTS,
     *BALANCE_FAULTS,
     *MOVED_FAULTS,
