@@ -4,6 +4,7 @@ from magnetar import auth, schema
 from magnetar.batching import BatchLimits
 from magnetar.client import Client, connect
 from magnetar.consumer import Consumer
+from magnetar.encryption.keys import Key, KeyReader
 from magnetar.errors import (
     BrokerError,
     Busy,
@@ -11,7 +12,9 @@ from magnetar.errors import (
     ConnectionLost,
     CredentialsError,
     CredentialsUnavailable,
+    DecryptionFailed,
     Denied,
+    EncryptionFailed,
     IncompatibleSchema,
     Insecure,
     InvalidName,
@@ -31,6 +34,7 @@ from magnetar.errors import (
     Undecodable,
     Unreadable,
 )
+from magnetar.interceptors import ConsumerInterceptor, ProducerInterceptor
 from magnetar.messages import Entry, Message, Outgoing
 from magnetar.partition_producer import Receipt
 from magnetar.producer import Producer
@@ -53,15 +57,20 @@ __all__ = [
     "Closed",
     "ConnectionLost",
     "Consumer",
+    "ConsumerInterceptor",
     "CredentialsError",
     "CredentialsUnavailable",
     "DeadLetterPolicy",
+    "DecryptionFailed",
     "Denied",
+    "EncryptionFailed",
     "Entry",
     "EntryReader",
     "IncompatibleSchema",
     "Insecure",
     "InvalidName",
+    "Key",
+    "KeyReader",
     "KeyShared",
     "MagnetarError",
     "Message",
@@ -76,6 +85,7 @@ __all__ = [
     "Outgoing",
     "Producer",
     "ProducerFenced",
+    "ProducerInterceptor",
     "ProducerOptions",
     "QueueFull",
     "QuotaExceeded",

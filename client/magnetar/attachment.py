@@ -98,6 +98,11 @@ class Attachment:
             await asyncio.gather(self._reattaching, return_exceptions=True)
         return connection
 
+    def forked(self, error: Closed) -> None:
+        """The connection is the parent's."""
+        self.error = error
+        self.connection = self._candidate = self._reattaching = None
+
     async def _reattach(self, former: Connection, new_owner: str) -> None:
         await self._guarded(self._again(former, new_owner))
 

@@ -6,8 +6,9 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import overload
 
+from magnetar.encryption.sending import Encrypting
 from magnetar.errors import MessageTooLarge
-from magnetar.messages import Outgoing
+from magnetar.messages import MESSAGE_OVERHEAD, Outgoing
 from magnetar_proto import PulsarApi_pb2 as pb
 from magnetar_proto.batch import encode_batch
 from magnetar_proto.compression import compress
@@ -16,8 +17,6 @@ from magnetar_proto.frames import encode_frame
 from magnetar_proto.sends import encode_send
 
 MAX_CHUNKS = 1 << 16
-MESSAGE_OVERHEAD = 64
-"""Bytes a message is counted with beyond its value, so that empty ones fill batches too."""
 
 COMPRESSIONS: dict[str, int] = {
     "none": pb.NONE,
@@ -158,6 +157,7 @@ class Sender:
     compression: int = pb.NONE
     schema_version: bytes = b""
     """Of the schema that the producer has registered; empty without one."""
+    encrypting: Encrypting | None = None
 
     def encode(
         self,
@@ -191,6 +191,9 @@ class Sender:
                 if isinstance(messages, SameMessages)
                 else compress(self.compression, body)
             )
+        if self.encrypting is not None:
+            self.encrypting.describe(metadata)
+            body = self.encrypting.encrypt(metadata, body)
         head = metadata.SerializeToString()
         if len(head) + len(body) > max_message_size:
             raise MessageTooLarge(
@@ -221,7 +224,11 @@ class Sender:
             body = compress(self.compression, body)
         metadata.total_chunk_msg_size = len(body)
         metadata.chunk_id = metadata.num_chunks_from_msg = MAX_CHUNKS
-        size = limits.max_message_size - metadata.ByteSize()
+        size = limits.max_message_size
+        if self.encrypting is not None:
+            self.encrypting.describe(metadata)
+            size -= self.encrypting.overhead
+        size -= metadata.ByteSize()
         if limits.max_chunk_bytes is not None:
             size = min(size, limits.max_chunk_bytes)
         count = -(-len(body) // size) if size > 0 else MAX_CHUNKS
@@ -240,6 +247,9 @@ class Sender:
         command.send.producer_id = self.producer_id
         command.send.sequence_id = sequence_id
         command.send.is_chunk = True
+        if self.encrypting is not None:
+            self.encrypting.describe(metadata)
+            part = self.encrypting.encrypt(metadata, part)
         return encode_frame(command.SerializeToString(), encode_entry(metadata, part))
 
 

@@ -20,6 +20,8 @@ class ChunkedEntry(Entry):
         self.reader = None
         self.metadata = last.metadata
         self.is_chunk = False
+        self.is_encrypted = last.is_encrypted
+        self.is_taken_encrypted = False
         self.chunks = [chunk.position for chunk in chunks]
         self._payload = b"".join([chunk.payload() for chunk in chunks])
 

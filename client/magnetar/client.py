@@ -6,19 +6,24 @@ import uuid
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
 from ssl import SSLContext
-from typing import Any, Protocol, TypeVar, cast
+from typing import Any, TypeVar, cast
 from weakref import WeakSet
 
 from magnetar.auth import Authentication
 from magnetar.batching import BATCHED, UNBATCHED, BatchLimits
-from magnetar.closing import Closing
-from magnetar.concurrency import gather_all
+from magnetar.closing import Closing, OpenedPart, Part
+from magnetar.concurrency import gather_all, open_together
 from magnetar.consumer import Consumer
 from magnetar.dead_letters import DLQ, RETRY, DeadLetters, new_name, old_name
+from magnetar.encryption.keys import KeyReader
+from magnetar.encryption.sending import Encrypting, opened_for
 from magnetar.entry_consumer import EntryConsumer
-from magnetar.errors import NotFound
+from magnetar.errors import Closed, NotFound
+from magnetar.forking import end_in_children
 from magnetar.inbox import Inbox
+from magnetar.interceptors import ConsumerInterceptors, ProducerInterceptors
 from magnetar.lookup import find_partitions, find_schema, find_topics, pattern_of, topic_exists
+from magnetar.memory import MemoryLimit
 from magnetar.messages import Entry, Message
 from magnetar.partition_consumer import PartitionConsumer
 from magnetar.partition_producer import PartitionProducer
@@ -48,15 +53,7 @@ from magnetar_proto.names import TopicName
 T = TypeVar("T", bound=Message[Any] | Entry)
 
 
-class _Closable(Protocol):
-    async def close(self) -> None: ...
-
-
-class _Part(_Closable, Protocol):
-    async def open(self) -> None: ...
-
-
-P = TypeVar("P", bound=_Part)
+P = TypeVar("P", bound=OpenedPart)
 
 
 class Client(Closing):
@@ -66,10 +63,12 @@ class Client(Closing):
         self.service_url = service_url
         self._settings = settings
         self._pool = Pool(service_url, settings, security)
+        self._memory = MemoryLimit(settings.memory_limit)
         self._ids = itertools.count()
         self._schema_versions = SchemaVersions(self.schema)
         # Weak: what was closed and dropped needs no second closing.
-        self._parts: WeakSet[_Closable] = WeakSet()
+        self._parts: WeakSet[Part] = WeakSet()
+        end_in_children(self)
 
     async def partitions(self, topic: str) -> list[str]:
         """The full names of the topic's partitions: the topic itself when it has none."""
@@ -99,11 +98,37 @@ class Client(Closing):
             name=name, batching=batching or UNBATCHED, schema=schema, **options
         )
 
+        encrypting = await opened_for(topic, chosen)
+
         def make(partition_topic: str, index: int) -> PartitionProducer:
             return PartitionProducer(
-                self._pool, self._settings, next(self._ids), partition_topic, index, chosen
+                self._pool,
+                self._settings,
+                next(self._ids),
+                partition_topic,
+                index,
+                chosen,
+                encrypting,
+                self._memory,
             )
 
+        if encrypting is not None:
+            self._parts.add(encrypting)
+        try:
+            producer: Producer[V] = await self._producer(topic, chosen, make, encrypting)
+        except BaseException:
+            if encrypting is not None:
+                await encrypting.close()
+            raise
+        return producer
+
+    async def _producer(
+        self,
+        topic: str,
+        chosen: ProducerOptions,
+        make: Callable[[str, int], PartitionProducer],
+        encrypting: Encrypting | None,
+    ) -> Producer[Any]:
         names = await self.partitions(topic)
         if chosen.lazy and len(names) > 1:
             parts = [make(name, index) for index, name in enumerate(names)]
@@ -111,7 +136,14 @@ class Client(Closing):
             self._parts.update(parts)
         else:
             parts = await self._open_parts(names, make)
-        producer = Producer(topic, parts, Routing(chosen.routing, chosen.hashing), schema)
+        producer = Producer(
+            topic,
+            parts,
+            Routing(chosen.routing, chosen.hashing),
+            chosen.schema,
+            encrypting,
+            ProducerInterceptors(topic, chosen.interceptors),
+        )
         if TopicName.parse(names[0]).partition >= 0 and TopicName.parse(topic).partition < 0:
             await self._add_later(producer, make)
         return producer
@@ -244,7 +276,8 @@ class Client(Closing):
         leaves_deleted: bool = False,
     ) -> Consumer[Any]:
         inbox = self._inbox(chosen)
-        consumer = Consumer(name, chosen.name, inbox, letters, leaves_deleted)
+        told = ConsumerInterceptors(chosen.interceptors)
+        consumer = Consumer(name, chosen.name, inbox, letters, leaves_deleted, told)
         try:
             for topic in topics:
                 parts = await self._consumers(topic, chosen, inbox, Entry.messages, joins=True)
@@ -262,7 +295,7 @@ class Client(Closing):
         return consumer
 
     def _inbox(self, chosen: Subscription) -> Inbox[Message[Any]]:
-        inbox: Inbox[Message[Any]] = Inbox()
+        inbox: Inbox[Message[Any]] = Inbox(self._memory)
         schemas = self._writer_schemas(chosen)
         if schemas is not None and schemas.are_needed:
             inbox.prepare = schemas.prepare
@@ -356,6 +389,8 @@ class Client(Closing):
         consumer_name: str | None = None,
         max_pending_chunked: int = 10,
         schema: Schema[V] | None = None,
+        key_reader: KeyReader | None = None,
+        on_undecryptable: str = FAIL,
     ) -> Reader[V]:
         """A reader of one topic or several of what follows `start`, with it if `inclusive`.
 
@@ -367,6 +402,8 @@ class Client(Closing):
         `name` and `consumer_name` are those of the subscription and the consumer in the
         statistics.  `max_pending_chunked` chunked messages may be incomplete at a time; of more
         the oldest is unreadable.  `schema` is that of the values, without one they are bytes.
+        `key_reader` has the private keys, and `on_undecryptable` is what happens to an entry that
+        they do not decrypt: fail, discard or consume.
         """
         chosen = reading_of(start, inclusive, queue_size, on_unreadable, read_compacted, name)
         chosen = replace(
@@ -374,6 +411,8 @@ class Client(Closing):
             max_pending_chunked=max_pending_chunked,
             consumer_name=consumer_name,
             schema=schema,
+            key_reader=key_reader,
+            on_undecryptable=on_undecryptable,
         )
         topics = [topic] if isinstance(topic, str) else list(topic)
         inbox = self._inbox(chosen)
@@ -406,15 +445,26 @@ class Client(Closing):
         reader.keeps_up(await self._discovery(look))
 
     async def table_view(
-        self, topic: str, *, name: str | None = None, schema: Schema[V] | None = None
+        self,
+        topic: str,
+        *,
+        name: str | None = None,
+        schema: Schema[V] | None = None,
+        key_reader: KeyReader | None = None,
     ) -> TableView[V]:
         """The latest value of each key of a topic, complete as of now, and kept up to date.
 
-        `name` is that of its subscription in the statistics.
+        `name` is that of its subscription in the statistics.  `key_reader` has the private keys
+        for messages that are encrypted.
         """
         is_compacted = TopicName.parse(topic).is_persistent
         reader = await self.reader(
-            topic, on_unreadable=SKIP, read_compacted=is_compacted, name=name, schema=schema
+            topic,
+            on_unreadable=SKIP,
+            read_compacted=is_compacted,
+            name=name,
+            schema=schema,
+            key_reader=key_reader,
         )
         view = TableView(reader)
         self._parts.add(view)
@@ -434,10 +484,15 @@ class Client(Closing):
         inclusive: bool = False,
         queue_size: int = 1000,
         on_unreadable: str = FAIL,
+        key_reader: KeyReader | None = None,
     ) -> EntryReader:
-        """A reader of undecoded entries; the topic must be one partition or not partitioned."""
+        """A reader of undecoded entries; the topic must be one partition or not partitioned.
+
+        With a `key_reader` they are decrypted.
+        """
         chosen = reading_of(start, inclusive, queue_size, on_unreadable)
-        inbox: Inbox[Entry] = Inbox()
+        chosen = replace(chosen, key_reader=key_reader)
+        inbox: Inbox[Entry] = Inbox(self._memory)
         parts = await self._consumers(topic, chosen, inbox, lambda entry: [entry])
         if len(parts) > 1:
             await gather_all(part.close() for part in parts)
@@ -458,7 +513,7 @@ class Client(Closing):
     ) -> EntryConsumer:
         """A consumer of undecoded entries; the arguments are those of `subscribe`."""
         chosen = subscription_of(subscription, type, initial_position, options)
-        inbox: Inbox[Entry] = Inbox()
+        inbox: Inbox[Entry] = Inbox(self._memory)
         parts = await self._consumers(topic, chosen, inbox, lambda entry: [entry])
         return EntryConsumer(parts, inbox)
 
@@ -474,6 +529,13 @@ class Client(Closing):
         await self._pool.close()
         parts = list(self._parts)
         await asyncio.gather(*(part.close() for part in parts), return_exceptions=True)
+
+    def forked(self, error: Closed) -> None:
+        """End in a forked child, without a word to the broker."""
+        self._pool.forked(error)
+        for part in list(self._parts):
+            part.forked(error)
+        self._parts.clear()
 
     async def _consumers(
         self,
@@ -513,16 +575,7 @@ class Client(Closing):
 
     async def _open_parts(self, names: Sequence[str], make: Callable[[str, int], P]) -> list[P]:
         parts = [make(name, TopicName.parse(name).partition) for name in names]
-        try:
-            async with asyncio.TaskGroup() as group:
-                for part in parts:
-                    group.create_task(part.open())
-        except BaseException as error:  # also a cancellation: some parts may be open by then
-            await asyncio.gather(*(part.close() for part in parts), return_exceptions=True)
-            # Not `except*`: before Python 3.11.4 it wraps what is raised in it in another group.
-            if isinstance(error, ExceptionGroup):
-                raise _first(error) from None
-            raise
+        await open_together(parts)
         self._parts.update(parts)
         return parts
 
@@ -545,10 +598,3 @@ def connect(
         Settings(**settings),
         security_of(service_url, auth, tls),
     )
-
-
-def _first(errors: ExceptionGroup[Exception]) -> Exception:
-    error: Exception = errors
-    while isinstance(error, ExceptionGroup):
-        error = error.exceptions[0]
-    return error

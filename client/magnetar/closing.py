@@ -2,7 +2,9 @@
 
 from abc import ABC, abstractmethod
 from types import TracebackType
-from typing import Self
+from typing import NoReturn, Protocol, Self
+
+from magnetar.errors import Closed
 
 
 class Closing(ABC):
@@ -11,6 +13,11 @@ class Closing(ABC):
     @abstractmethod
     async def close(self) -> None:
         """Finish what is pending and release every resource."""
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError(
+            f"a {type(self).__name__} cannot be copied or passed to another process: open one there"
+        )
 
     async def __aenter__(self) -> Self:
         return self
@@ -22,3 +29,18 @@ class Closing(ABC):
         traceback: TracebackType | None,
     ) -> None:
         await self.close()
+
+
+class Part(Protocol):
+    """What a client has opened, and closes at the latest when it is closed itself."""
+
+    async def close(self) -> None: ...
+
+    def forked(self, error: Closed) -> None:
+        """This process is a child: raise the error from now on, and touch no socket or loop."""
+
+
+class OpenedPart(Part, Protocol):
+    """One that is opened after it is made."""
+
+    async def open(self) -> None: ...

@@ -1,8 +1,10 @@
-"""Running one operation for every partition."""
+"""Running one operation for every partition, or other part."""
 
 import asyncio
 from collections.abc import Coroutine, Iterable
 from typing import Any, TypeVar
+
+from magnetar.closing import OpenedPart
 
 T = TypeVar("T")
 
@@ -16,3 +18,25 @@ async def gather_all(coroutines: Iterable[Coroutine[Any, Any, T]]) -> list[T]:
             raise outcome
         results.append(outcome)
     return results
+
+
+async def open_together(parts: Iterable[OpenedPart]) -> None:
+    """Open all of them, or raise the first error, and then none is open."""
+    opened = list(parts)
+    try:
+        async with asyncio.TaskGroup() as group:
+            for part in opened:
+                group.create_task(part.open())
+    except BaseException as error:  # also a cancellation: some parts may be open by then
+        await asyncio.gather(*(part.close() for part in opened), return_exceptions=True)
+        # Not `except*`: before Python 3.11.4 it wraps what is raised in it in another group.
+        if isinstance(error, ExceptionGroup):
+            raise _first_of(error) from None
+        raise
+
+
+def _first_of(errors: ExceptionGroup[Exception]) -> Exception:
+    error: Exception = errors
+    while isinstance(error, ExceptionGroup):
+        error = error.exceptions[0]
+    return error

@@ -9,6 +9,7 @@ from magnetar.closing import Closing
 from magnetar.concurrency import gather_all
 from magnetar.dead_letters import RETRY, DeadLetters
 from magnetar.inbox import Inbox
+from magnetar.interceptors import ConsumerInterceptors
 from magnetar.messages import Message
 from magnetar.partition_consumer import PartitionConsumer
 from magnetar.topic_discovery import TopicDiscovery
@@ -32,6 +33,7 @@ class Consumer(Closing, Generic[V]):
         inbox: Inbox[Message[V]],
         dead_letters: DeadLetters | None = None,
         leaves_deleted: bool = False,
+        interceptors: ConsumerInterceptors | None = None,
     ) -> None:
         self.topic = topic
         self.subscription = subscription
@@ -39,6 +41,7 @@ class Consumer(Closing, Generic[V]):
         self._by_topic: dict[str, list[PartitionConsumer[Message[V]]]] = {}
         self._dead_letters = dead_letters
         self._leaves_deleted = leaves_deleted
+        self._interceptors = interceptors or ConsumerInterceptors(())
         self._background: Sequence[TopicDiscovery | TopicWatch] = ()
 
     @property
@@ -76,13 +79,16 @@ class Consumer(Closing, Generic[V]):
         Raises `Unreadable`, once, in the place of an entry that cannot be decoded, unless
         `on_unreadable` leaves such entries out.
         """
-        return (await self.inbox.take(1, timeout_s))[0]
+        return (await self.receive_batch(1, timeout_s))[0]
 
     async def receive_batch(
         self, max_messages: int = 1000, timeout_s: float | None = None
     ) -> list[Message[V]]:
         """All that have arrived, at most `max_messages`; waits for the first as `receive`."""
-        return await self.inbox.take(max_messages, timeout_s)
+        messages = await self.inbox.take(max_messages, timeout_s)
+        if self._interceptors:
+            return self._interceptors.before_consume(messages)
+        return messages
 
     async def __aiter__(self) -> AsyncIterator[Message[V]]:
         while True:
@@ -224,11 +230,15 @@ class Consumer(Closing, Generic[V]):
         """
         await self._end_background()
         await gather_all(partition.unsubscribe(force) for partition in self._partitions)
+        self._interceptors.close()
 
     async def close(self) -> None:
         """Flush acknowledgements and leave the subscription, which stays at the broker."""
         await self._end_background()
-        await gather_all(partition.close() for partition in self._partitions)
+        try:
+            await gather_all(partition.close() for partition in self._partitions)
+        finally:
+            self._interceptors.close()
 
     async def _end_background(self) -> None:
         for one in self._background:

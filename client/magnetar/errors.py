@@ -10,7 +10,9 @@ MagnetarError
 │   └── CredentialsUnavailable   the issuer does not answer: retried
 ├── QueueFull                the producer has as many pending messages as its options allow
 ├── MessageTooLarge          nothing was sent; send less, or raise the broker's limit
+├── EncryptionFailed         no public key to encrypt with can be had; nothing was sent
 ├── Unreadable               an entry arrived that cannot be decoded; `message_id` names it
+│   ├── DecryptionFailed     no private key for it is there, or it is damaged
 │   └── Undecodable          a value does not fit its schema; raised by `message.value`
 └── BrokerError              the broker refused; `code` is the number on the wire
     ├── NotReady             the topic is moving or loading: retried
@@ -68,6 +70,10 @@ class MessageTooLarge(MagnetarError):
     """The message is larger than the broker accepts; nothing was sent."""
 
 
+class EncryptionFailed(MagnetarError):
+    """A producer has no data key: correct its key reader, or the names of its keys."""
+
+
 class Unreadable(MagnetarError):
     """An entry is damaged, encrypted, chunked or compressed in an unknown way.
 
@@ -78,6 +84,13 @@ class Unreadable(MagnetarError):
     def __init__(self, text: str, message_id: MessageId) -> None:
         super().__init__(text)
         self.message_id = message_id
+
+
+class DecryptionFailed(Unreadable):
+    """An entry is encrypted, and no key of this client decrypts it.
+
+    The option `on_undecryptable` of consumers and readers says what happens to such entries.
+    """
 
 
 class Undecodable(Unreadable):

@@ -8,6 +8,7 @@ from itertools import islice, takewhile
 from typing import Generic, Protocol, TypeVar
 
 from magnetar.errors import MagnetarError, OperationTimeout
+from magnetar.memory import MemoryLimit
 
 
 class Source(Protocol):
@@ -23,6 +24,8 @@ class Item(Protocol):
     @property
     def permits(self) -> int: ...
     @property
+    def size(self) -> int: ...
+    @property
     def source(self) -> Source: ...
 
 
@@ -36,12 +39,16 @@ class Failure:
     error: MagnetarError
     source: Source
     permits: int
+    size: int = 0
 
 
 class Inbox(Generic[T]):
     """A queue that several partitions fill; permits bound it, not the queue itself."""
 
-    def __init__(self) -> None:
+    def __init__(self, memory: MemoryLimit | None = None) -> None:
+        self.memory = memory or MemoryLimit()
+        self._counts = self.memory.limit > 0
+        """Whether the sizes of its items are counted there."""
         self._items: deque[T | Failure] = deque()
         self._failures = 0
         """How many of the items are failures: without any, `take` looks at none of them."""
@@ -65,11 +72,10 @@ class Inbox(Generic[T]):
         """How many items, failures included, can be taken at once."""
         return len(self._items)
 
-    def forget(self, source: Source, on_demand: Callable[[], None] | None) -> None:
+    def forget(self, source: Source, *on_demand: Callable[[], None]) -> None:
         """Ask and tell a source nothing any more; what it has put stays."""
         self._on_taken.pop(source, None)
-        if on_demand in self._on_demand:
-            self._on_demand.remove(on_demand)
+        self._on_demand = [ask for ask in self._on_demand if ask not in on_demand]
 
     def wake(self) -> None:
         """Have the application ask again if it waits: what was asked for did not come."""
@@ -77,7 +83,12 @@ class Inbox(Generic[T]):
 
     def put(self, items: Iterable[T]) -> None:
         """Append, and wake those that wait."""
-        self._items.extend(items)
+        if self._counts:
+            items = list(items)
+            self._items.extend(items)
+            self.memory.receives(sum(item.size for item in items))
+        else:
+            self._items.extend(items)
         self._changed.set()
 
     def put_failure(self, failure: Failure) -> None:
@@ -92,13 +103,21 @@ class Inbox(Generic[T]):
         if dropped:
             self._items = deque(item for item in self._items if item.source is not source)
             self._failures -= sum(isinstance(item, Failure) for item in dropped)
+            self._uncount(dropped)
         return sum(item.permits for item in dropped)
 
     def fail(self, error: MagnetarError) -> None:
         """Raise this from every `take`, once what is queued has been taken."""
         if self._error is None:
             self._error = error
+        # Whoever opened it may drop it now with all that it has.
+        self._uncount(self._items)
+        self._counts = False
         self._changed.set()
+
+    def _uncount(self, items: Iterable[T | Failure]) -> None:
+        if self._counts:
+            self.memory.receives(-sum(item.size for item in items))
 
     async def take(self, max_items: int, timeout_s: float | None) -> list[T]:
         """At least one item and at most so many; OperationTimeout when none came in time.
@@ -147,7 +166,9 @@ class Inbox(Generic[T]):
 
     def _pop(self, max_items: int) -> list[T]:
         items = self._items
-        return [items.popleft() for _ in range(min(max_items, len(items)))]  # type: ignore[misc]
+        popped: list[T] = [items.popleft() for _ in range(min(max_items, len(items)))]  # type: ignore[misc]
+        self._uncount(popped)
+        return popped
 
     def _take_readable(self, max_items: int) -> list[T]:
         """Pop the items before the first failure; if it is at the head, raise its error."""

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Generic, cast
 
 from google.protobuf.unknown_fields import UnknownFieldSet
 
-from magnetar.errors import Undecodable, Unreadable
+from magnetar.errors import DecryptionFailed, Undecodable, Unreadable
 from magnetar.values import V
 from magnetar_proto import PulsarApi_pb2 as pb
 from magnetar_proto.batch import decode_batch
@@ -23,6 +23,8 @@ MAX_INFLATED_BYTES = 128 * 1024 * 1024
 """No entry is decompressed to more than this."""
 MAX_BATCH_MESSAGES = MAX_INFLATED_BYTES // 4
 """No readable batch has more messages: each takes four bytes for the size of its metadata."""
+MESSAGE_OVERHEAD = 64
+"""Bytes a message is counted with beyond its value, so that empty ones fill limits too."""
 LAST_BATCH_INDEX = 2**31 - 1
 """No message of a batch has a higher index."""
 
@@ -99,7 +101,7 @@ class Message(Generic[V]):
         None if `is_null` and there is a schema.  Undecodable if the bytes do not fit the schema.
         """
         reader = self.entry.reader
-        if reader is None:
+        if reader is None or self.entry.is_taken_encrypted:
             return cast(V, self.data)
         try:
             return self._value
@@ -121,6 +123,11 @@ class Message(Generic[V]):
                 self.id,
                 version,
             ) from error
+
+    @property
+    def size(self) -> int:
+        """What it counts towards the memory limit, in bytes."""
+        return MESSAGE_OVERHEAD + len(self.data)
 
     @property
     def id(self) -> MessageId:
@@ -190,6 +197,19 @@ class Message(Generic[V]):
     def redelivery_count(self) -> int:
         return self.entry.redelivery_count
 
+    @property
+    def is_encrypted(self) -> bool:
+        """Whether the value is that of the whole entry, as it is stored: no key decrypts it."""
+        return self.entry.is_taken_encrypted
+
+    @property
+    def encryption_keys(self) -> dict[str, dict[str, str]]:
+        """The names of the keys it was encrypted for, each with what is stored with it."""
+        return {
+            one.key: {pair.key: pair.value for pair in one.metadata}
+            for one in self.entry.metadata.encryption_keys
+        }
+
     def __repr__(self) -> str:
         return f"Message({self.id}, {self.data[:40]!r})"
 
@@ -198,8 +218,9 @@ class Entry:
     """What the broker stores and delivers as one: a message, or a batch of them."""
 
     __slots__ = (
-        "_body_start", "_data", "ack_set", "entry", "is_chunk", "ledger", "metadata", "partition",
-        "reader", "redelivery_count", "source", "topic",
+        "_body_start", "_data", "ack_set", "entry", "is_chunk", "is_encrypted",
+        "is_taken_encrypted", "ledger", "metadata", "partition", "reader", "redelivery_count",
+        "source", "topic",
     )  # fmt: skip
 
     batch_index = LAST_BATCH_INDEX
@@ -236,6 +257,9 @@ class Entry:
             raise self.unreadable(f"has no readable metadata: a batch of {count} messages")
         self.is_chunk = self.metadata.num_chunks_from_msg > 1
         """Whether it is a part of a larger message."""
+        self.is_encrypted = bool(self.metadata.encryption_keys)
+        self.is_taken_encrypted = False
+        """Whether it is one message for the application, as it is stored."""
 
     @property
     def position(self) -> tuple[int, int]:
@@ -249,7 +273,7 @@ class Entry:
 
     @property
     def is_batch(self) -> bool:
-        return self.metadata.HasField("num_messages_in_batch")
+        return self.metadata.HasField("num_messages_in_batch") and not self.is_taken_encrypted
 
     @property
     def unacked(self) -> int:
@@ -266,11 +290,19 @@ class Entry:
         """What is behind the metadata, as it is stored."""
         return self._data[self._body_start :]
 
+    def decrypted(self, payload: bytes) -> None:
+        """Have this in the place of the encrypted payload."""
+        self._data, self._body_start, self.is_encrypted = payload, 0, False
+
+    def take_encrypted(self) -> None:
+        """Be one message with the encrypted payload as its value."""
+        self.is_taken_encrypted, self.is_chunk = True, False
+
     def body(self) -> bytes:
         """The decompressed payload: one message's value, or a batch body; Unreadable if not."""
         metadata = self.metadata
-        if metadata.encryption_keys:
-            raise self.unreadable("is encrypted, and this client has no keys")
+        if self.is_encrypted:
+            raise self.undecryptable("this client has no keys")
         if self.is_chunk:
             raise self.unreadable("is part of a chunked message, which is not joined here")
         payload = self.payload()
@@ -288,6 +320,8 @@ class Entry:
 
     def messages(self) -> list[Message[Any]]:
         """Its messages without those acknowledged before; Unreadable if it cannot be decoded."""
+        if self.is_taken_encrypted:
+            return [Message(self.payload(), self.metadata, self, -1)]
         body = self.body()
         if not self.is_batch:
             return [Message(body, self.metadata, self, -1)]
@@ -305,6 +339,11 @@ class Entry:
     def unreadable(self, why: str) -> Unreadable:
         """The error to raise when the entry cannot be decoded; `why` continues its name."""
         return Unreadable(f"{self} {why}", MessageId(self.ledger, self.entry, -1, self.partition))
+
+    def undecryptable(self, why: str) -> DecryptionFailed:
+        """The error to raise when the entry cannot be decrypted."""
+        where = MessageId(self.ledger, self.entry, -1, self.partition)
+        return DecryptionFailed(f"{self} is encrypted, and cannot be decrypted: {why}", where)
 
     def __repr__(self) -> str:
         return f"entry {self.ledger}:{self.entry} of {self.topic}"

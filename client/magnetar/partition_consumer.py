@@ -10,10 +10,20 @@ from magnetar.acks import AckTracker
 from magnetar.attachment import Attachment
 from magnetar.chunk_joining import ChunkJoiner
 from magnetar.connection import Connection
-from magnetar.errors import Closed, ConnectionLost, MagnetarError, NotFound, Unreadable
+from magnetar.encryption.receiving import Decrypting
+from magnetar.errors import (
+    Closed,
+    ConnectionLost,
+    DecryptionFailed,
+    MagnetarError,
+    NotFound,
+    Unreadable,
+)
 from magnetar.inbox import Failure, Inbox
+from magnetar.interceptors import ConsumerInterceptors
 from magnetar.messages import Entry, Message
 from magnetar.pool import Pool
+from magnetar.receive_queue import QueueSize
 from magnetar.redelivering import Redelivering
 from magnetar.resuming import Resuming
 from magnetar.retry import Retry
@@ -73,8 +83,13 @@ class PartitionConsumer(Generic[T]):
         self._owed_permits = 0
         self._granted_permits = 0
         """With queue_size=0: what the broker may still send; below zero after a batch."""
+        self._queue_size = QueueSize(subscription.queue_size, subscription.auto_scale_queue)
         if subscription.queue_size == 0:
             inbox.on_demand(self._demand)
+        elif subscription.auto_scale_queue or inbox.memory.limit:
+            inbox.on_demand(self._grow)
+            inbox.memory.on_high(self._shrink)
+        self._interceptors = ConsumerInterceptors(subscription.interceptors)
         self._registrations = 0
         self._has_left = False
         self._seeking = False
@@ -86,6 +101,10 @@ class PartitionConsumer(Generic[T]):
         self._chunk_timer: asyncio.TimerHandle | None = None
         self._tracker = AckTracker(subscription.batch_index_acks)
         self.redelivering = Redelivering(self)
+        self._decrypting: Decrypting | None = None
+        if joins or subscription.key_reader is not None:  # else what stays undecoded may stay so
+            on_failure, left_out = subscription.on_undecryptable, self.redelivering.left_unacked
+            self._decrypting = Decrypting(subscription.key_reader, on_failure, left_out)
         self.acking = Acknowledging(
             self._attachment,
             consumer_id,
@@ -129,6 +148,9 @@ class PartitionConsumer(Generic[T]):
     def ack(self, messages: Iterable[Message]) -> None:
         """Acknowledge messages of this partition; `flush_acks` waits until the broker has it."""
         self.check_open()
+        if self._interceptors:
+            messages = list(messages)
+            self._interceptors.on_ack(self.topic, [message.id for message in messages])
         self.acking.ack(messages)
 
     def ack_entries(self, entries: Iterable[Entry]) -> None:
@@ -140,16 +162,19 @@ class PartitionConsumer(Generic[T]):
         """Acknowledge a message of this partition by its id."""
         self.check_open()
         self.acking.ack_id(message_id)
+        self._interceptors.on_ack(self.topic, [message_id])
 
     def ack_up_to(self, message: Message) -> None:
         """Acknowledge all messages of this partition up to this one."""
         self.check_open()
         self.acking.ack_up_to(message)
+        self._interceptors.on_ack_up_to(self.topic, message.id)
 
     def ack_up_to_id(self, message_id: MessageId) -> None:
         """Acknowledge all messages of this partition up to the one of this id."""
         self.check_open()
         self.acking.ack_up_to_id(message_id)
+        self._interceptors.on_ack_up_to(self.topic, message_id)
 
     def nack_id(self, message_id: MessageId) -> None:
         """Have the broker deliver the entry of this id again, after the delay."""
@@ -249,10 +274,18 @@ class PartitionConsumer(Generic[T]):
         if self._chunk_timer is not None:
             self._chunk_timer.cancel()
         connection = await self._attachment.close()
-        self._inbox.forget(self, self._demand)
+        self._inbox.forget(self, self._demand, self._grow)
+        self._inbox.memory.forget(self._shrink)
         if connection is not None:
             connection.remove_consumer(self._id)
             await self._deregister(connection)
+
+    def forked(self, error: Closed) -> None:
+        """Receive nothing in a forked child; what has arrived is the parent's."""
+        self._has_left = True
+        self._attachment.forked(error)
+        self._inbox.drop(self)
+        self._inbox.fail(error)
 
     def _failed(self, error: MagnetarError) -> None:
         if self.on_gone is not None and isinstance(error, NotFound):
@@ -275,12 +308,21 @@ class PartitionConsumer(Generic[T]):
 
     def _return_permits(self, permits: int) -> None:
         self._owed_permits += permits
-        if self._owed_permits * 2 < self.subscription.queue_size or self._is_paused:
+        if self._owed_permits * 2 < self._queue_size.now or self._is_paused:
             return
         connection = self._attachment.connection
         if connection is not None:
             connection.write(encode_flow(self._id, self._owed_permits))
             self._owed_permits = 0
+
+    def _grow(self) -> None:
+        """The application waits: have the broker send more at a time, if there is memory."""
+        if not self._inbox.memory.is_high:
+            self._return_permits(self._queue_size.grow())
+
+    def _shrink(self) -> None:
+        """Memory is short: have the broker send less at a time."""
+        self._owed_permits += self._queue_size.shrink()
 
     def _demand(self) -> None:
         """With queue_size=0: have the broker send one entry, unless it was asked already."""
@@ -316,10 +358,13 @@ class PartitionConsumer(Generic[T]):
             entry_permits = entry.permits
             if self.redelivering.is_stale(delivery.consumer_epoch):
                 items = []
-            elif self._joiner is not None and entry.is_chunk:
-                items = self._chunk_rcvd(self._joiner, entry)
             else:
-                items = self._unseen(entry)
+                if entry.is_encrypted and self._decrypting is not None:
+                    self._decrypting.admit(entry)
+                if self._joiner is not None and entry.is_chunk:
+                    items = self._chunk_rcvd(self._joiner, entry)
+                else:
+                    items = self._unseen(entry)
         except Unreadable as error:
             self._unreadable_rcvd(error, position, entry_permits)
             return
@@ -327,6 +372,7 @@ class PartitionConsumer(Generic[T]):
             items = []
         permits = sum(item.permits for item in items)
         self._queued_permits += permits
+        self._queue_size.received(self._queued_permits)
         self._granted_permits -= entry_permits
         self._inbox.put(items)
         if permits < entry_permits:
@@ -416,7 +462,10 @@ class PartitionConsumer(Generic[T]):
     def _unreadable_rcvd(self, error: Unreadable, position: tuple[int, int], permits: int) -> None:
         self._granted_permits -= permits
         is_new = not self._resuming.is_on or self._resuming.see_unreadable(position)
-        if not (is_new and self._report(error, [position], permits)):
+        action = None
+        if isinstance(error, DecryptionFailed) and self.subscription.on_undecryptable == DISCARD:
+            action = DISCARD
+        if not (is_new and self._report(error, [position], permits, action)):
             self._left_out(permits)
 
     def _report(
@@ -466,9 +515,9 @@ class PartitionConsumer(Generic[T]):
         self.acking.send_on(connection)
         self._owed_permits = 0
         self._granted_permits = 0
-        permits = self.subscription.queue_size - self._queued_permits
-        if self._is_paused:
-            self._owed_permits = max(permits, 0)
+        permits = self._queue_size.now - self._queued_permits
+        if self._is_paused or permits < 0:
+            self._owed_permits = permits
         elif permits > 0:
             connection.write(encode_flow(self._id, permits))
         # With queue_size=0 an application that waits asks again, once this method has returned.

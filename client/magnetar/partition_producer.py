@@ -19,6 +19,7 @@ from magnetar.batching import (
     version_of,
 )
 from magnetar.connection import DEFAULT_MAX_MESSAGE_SIZE, Connection
+from magnetar.encryption.sending import Encrypting
 from magnetar.errors import (
     Closed,
     ConnectionLost,
@@ -30,6 +31,7 @@ from magnetar.errors import (
     TopicTerminated,
     broker_error,
 )
+from magnetar.memory import MemoryLimit
 from magnetar.messages import Outgoing
 from magnetar.pool import Pool
 from magnetar.producer_options import ACCESS_MODES, WAIT_FOR_EXCLUSIVE, ProducerOptions
@@ -72,6 +74,11 @@ class Receipt:
         """Call `report` with this receipt, in the event loop, once the outcome is known."""
         self._batch.done.add_done_callback(lambda _: report(self))
 
+    @property
+    def error(self) -> BaseException | None:
+        """Why the message was not stored, as far as is known; None if it was."""
+        return self._batch.done.exception()
+
     def notice(self) -> None:
         """Mark the outcome as seen: `flush` will not raise it."""
         self._batch.is_noticed = True
@@ -79,6 +86,10 @@ class Receipt:
     def id(self) -> MessageId:
         """The MessageId, if the message was stored; raises the failure otherwise."""
         self._batch.is_noticed = True
+        return self.stored_id()
+
+    def stored_id(self) -> MessageId:
+        """As `id`, and the outcome stays unseen."""
         ledger, entry = self._batch.done.result()
         index = self._index if len(self._batch.messages) > 1 else -1
         return MessageId(ledger, entry, index, self._partition)
@@ -108,6 +119,8 @@ class PartitionProducer:
         topic: str,
         partition: int,
         options: ProducerOptions,
+        encrypting: Encrypting | None = None,
+        memory: MemoryLimit | None = None,
     ) -> None:
         self.topic = topic
         self.name = options.name
@@ -115,6 +128,8 @@ class PartitionProducer:
         self._id = producer_id
         self._partition = partition
         self._options = options
+        self._encrypting = encrypting
+        self._memory = memory or MemoryLimit()
         self._limits = options.batching
         self._by_key = options.key_batching
         self._loop = asyncio.get_running_loop()
@@ -158,6 +173,7 @@ class PartitionProducer:
         return (
             self._pending_messages < self._options.max_pending_messages
             and self._pending_bytes < self._options.max_pending_bytes
+            and self._memory.has_room()
         )
 
     async def room(self) -> None:
@@ -165,7 +181,8 @@ class PartitionProducer:
         while not self.has_room() and self._error is None:
             self._room.clear()
             self.send_batch_now()
-            await self._room.wait()
+            with self._memory.waking(self._room.set):
+                await self._room.wait()
 
     async def register(self, schema: SchemaInfo) -> bytes:
         """The version of a schema on the topic, which gets it as its next one if it is new."""
@@ -190,7 +207,10 @@ class PartitionProducer:
         if self._error is not None:
             raise self._error
         if not self.has_room():
-            raise QueueFull(f"{self._pending_messages} messages to {self.topic} have no receipt")
+            limited = "" if self._memory.has_room() else ", and memory_limit is reached"
+            raise QueueFull(
+                f"{self._pending_messages} messages to {self.topic} have no receipt{limited}"
+            )
         alone = rides_alone(message)
         if self._by_key and not alone:
             return self._add_keyed(message)
@@ -200,8 +220,7 @@ class PartitionProducer:
         if not isinstance(message, bytes) and message.sequence_id is not None:
             batch = self._batch_before(message.sequence_id)
         receipt = Receipt(batch, batch.add(message), self._partition)
-        self._pending_messages += 1
-        self._pending_bytes += size_of(message)
+        self._count(1, size_of(message))
         if alone or batch.is_full(self._limits):
             self.send_batch_now()
         elif self._batch_timer is None:
@@ -228,8 +247,7 @@ class PartitionProducer:
             raise ValueError("with key_batching the application cannot choose sequence ids")
         receipt = Receipt(batch, batch.add(message), self._partition)
         size = size_of(message)
-        self._pending_messages += 1
-        self._pending_bytes += size
+        self._count(1, size)
         self._keyed_messages += 1
         self._keyed_bytes += size
         limits = self._limits
@@ -251,8 +269,7 @@ class PartitionProducer:
         batch.messages = messages
         batch.size = len(messages) * size_of(messages.value)
         batch.is_noticed = True
-        self._pending_messages += len(messages)
-        self._pending_bytes += batch.size
+        self._count(len(messages), batch.size)
         self._send(batch)
         return batch.done
 
@@ -293,6 +310,11 @@ class PartitionProducer:
             if connection is not None:
                 connection.remove_producer(self._id)
                 await self._deregister(connection)
+
+    def forked(self, error: Closed) -> None:
+        """Send nothing in a forked child; what is pending is the parent's."""
+        self._attachment.forked(error)
+        self._end(error)
 
     async def _deregister(self, connection: Connection) -> None:
         try:
@@ -370,6 +392,7 @@ class PartitionProducer:
                 reply.producer_name,
                 COMPRESSIONS[self._options.compression],
                 reply.schema_version if command.HasField("schema") else b"",
+                self._encrypting,
             )
         self._max_message_size = connection.max_message_size
         for pending in self._pending:
@@ -383,6 +406,8 @@ class PartitionProducer:
         options = self._options
         if options.schema is not None and options.schema.info.is_registered:
             command.schema.CopyFrom(options.schema.info.to_pb())
+        if options.encryption_keys:
+            command.encrypted = True
         mode = ACCESS_MODES[options.access_mode]
         if mode != pb.Shared:
             command.producer_access_mode = mode  # type: ignore[assignment]
@@ -478,9 +503,14 @@ class PartitionProducer:
         batch.done.exception()  # marks it as retrieved: `flush` reports it, not asyncio
 
     def _release(self, batch: Batch) -> None:
-        self._pending_messages -= len(batch.messages)
-        self._pending_bytes -= batch.size
+        self._count(-len(batch.messages), -batch.size)
         self._room.set()
+
+    def _count(self, messages: int, size: int) -> None:
+        self._pending_messages += messages
+        self._pending_bytes += size
+        if self._memory.limit:
+            self._memory.sends(size)
 
     def _expire(self) -> None:
         self._expiry = None

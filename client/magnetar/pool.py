@@ -21,7 +21,7 @@ class Pool:
         self._security = security
         self._is_tls = self._service[0].is_tls
         self._opening: dict[tuple[Address, str], asyncio.Task[Connection]] = {}
-        self._is_closed = False
+        self._closed: Closed | None = None
 
     async def service(self) -> Connection:
         """A connection to any of the addresses in the service URL."""
@@ -55,8 +55,8 @@ class Pool:
         return await self._get(address)
 
     async def _get(self, address: Address, proxy_to: str = "") -> Connection:
-        if self._is_closed:
-            raise Closed("the client is closed")
+        if self._closed is not None:
+            raise self._closed
         key = (address, proxy_to)
         opening = self._opening.get(key)
         if opening is None or _is_over(opening):
@@ -67,9 +67,14 @@ class Pool:
         # Shielded: others may wait for the same connection when this caller is cancelled.
         return await asyncio.shield(opening)
 
+    def forked(self, error: Closed) -> None:
+        """Leave the connections to the parent; nothing can be opened."""
+        self._closed = error
+        self._opening.clear()
+
     async def close(self) -> None:
         """Close every connection; nothing can be opened afterwards."""
-        self._is_closed = True
+        self._closed = self._closed or Closed("the client is closed")
         tasks = list(self._opening.values())
         self._opening.clear()
         for task in tasks:

@@ -7,6 +7,8 @@ from typing import Any, Generic, cast
 
 from magnetar.closing import Closing
 from magnetar.concurrency import gather_all
+from magnetar.encryption.sending import Encrypting
+from magnetar.interceptors import ProducerInterceptors
 from magnetar.messages import Outgoing
 from magnetar.partition_producer import PartitionProducer, Receipt
 from magnetar.routing import Routing
@@ -30,6 +32,8 @@ class Producer(Closing, Generic[V]):
         partitions: list[PartitionProducer],
         routing: Routing | None = None,
         schema: Schema[V] | None = None,
+        encrypting: Encrypting | None = None,
+        interceptors: ProducerInterceptors | None = None,
     ) -> None:
         self.topic = topic
         self._schema = schema
@@ -37,6 +41,8 @@ class Producer(Closing, Generic[V]):
         """Of the schemas of single messages."""
         self._partitions = partitions
         self._routing = routing or Routing()
+        self._encrypting = encrypting
+        self._interceptors = interceptors or ProducerInterceptors(topic, ())
         self._discovery: TopicDiscovery | None = None
 
     @property
@@ -99,6 +105,9 @@ class Producer(Closing, Generic[V]):
         message = self._encoded(
             _message(value, key, properties, event_time_ms, deliver_after_s, more)
         )
+        if self._interceptors:
+            intercepted = self._interceptors.before_send(message)
+            return self._sent(intercepted, self._route(intercepted))
         return self._route(message).add(message)
 
     def send_message_nowait(self, message: Outgoing[V]) -> Receipt:
@@ -132,7 +141,12 @@ class Producer(Closing, Generic[V]):
         """Flush and deregister; raises what flushing raises."""
         if self._discovery is not None:
             await self._discovery.close()
-        await gather_all(partition.close() for partition in self._partitions)
+        try:
+            await gather_all(partition.close() for partition in self._partitions)
+        finally:
+            if self._encrypting is not None:
+                await self._encrypting.close()
+            self._interceptors.close()
 
     async def register(self, schema: Schema[Any]) -> bytes:
         """Register a schema for single messages, and return its version on the topic.
@@ -163,11 +177,36 @@ class Producer(Closing, Generic[V]):
         return replace(message.schema.encode_message(message), schema_version=version)
 
     async def _add(self, message: bytes | Outgoing) -> Receipt:
+        if self._interceptors:
+            intercepted = self._interceptors.before_send(message)
+            return self._sent(intercepted, await self._with_room(intercepted))
+        producer = self._route(message)
+        if not producer.has_room():
+            producer = await self._with_room(message)
+        return producer.add(message)
+
+    async def _with_room(self, message: bytes | Outgoing) -> PartitionProducer:
         producer = self._route(message)
         while not producer.has_room():
             await producer.room()
             producer = self._route(message)
-        return producer.add(message)
+        return producer
+
+    def _sent(self, message: Outgoing, producer: PartitionProducer) -> Receipt:
+        """Send it, and tell the interceptors of the outcome once it is known."""
+        try:
+            receipt = producer.add(message)
+        except BaseException as error:
+            self._interceptors.on_receipt(message, None, error)
+            raise
+
+        def tell(receipt: Receipt) -> None:
+            error = receipt.error
+            stored = receipt.stored_id() if error is None else None
+            self._interceptors.on_receipt(message, stored, error)
+
+        receipt.on_done(tell)
+        return receipt
 
     def _route(self, message: bytes | Outgoing) -> PartitionProducer:
         count = len(self._partitions)

@@ -1,10 +1,13 @@
 """How a producer sends."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from magnetar.batching import BATCHED, COMPRESSIONS, BatchLimits
+from magnetar.encryption.keys import KeyReader
+from magnetar.encryption.sending import FAIL, ON_ENCRYPTION_FAILURE
+from magnetar.interceptors import ProducerInterceptor
 from magnetar.routing import HASHES, MURMUR3, ROUND_ROBIN, ROUTINGS, Router
 from magnetar.schema.auto import AutoConsume
 from magnetar.schema.base import Schema
@@ -55,6 +58,15 @@ class ProducerOptions:
     """A subscription to create with the topic, so that it keeps all messages."""
     properties: Mapping[str, str] = field(default_factory=dict)
     """Shown with the producer in the statistics of the broker."""
+    interceptors: Sequence[ProducerInterceptor] = ()
+    """Called in this order for every message."""
+    encryption_keys: Sequence[str] = ()
+    """The names of the keys that messages are encrypted for; none: they are not encrypted."""
+    key_reader: KeyReader | None = None
+    """Has the public keys of these names."""
+    on_encryption_failure: str = FAIL
+    """What happens without the public keys; fail: opening the producer raises EncryptionFailed.
+    send: messages are sent as they are, with a warning."""
 
     def __post_init__(self) -> None:
         if isinstance(self.schema, AutoConsume):
@@ -75,6 +87,16 @@ class ProducerOptions:
             ("access_mode", self.access_mode, ACCESS_MODES),
             ("hashing", self.hashing, HASHES),
             ("routing", self.routing, ROUTINGS),
+            ("on_encryption_failure", self.on_encryption_failure, ON_ENCRYPTION_FAILURE),
         ):
             if isinstance(value, str) and value not in known_ones:
                 raise ValueError(f"{what} {value!r} is unknown; known are {', '.join(known_ones)}")
+        if isinstance(self.encryption_keys, str):
+            raise ValueError(
+                f"encryption_keys must be a list of names, but is {self.encryption_keys!r}"
+            )
+        if bool(self.encryption_keys) != (self.key_reader is not None):
+            raise ValueError(
+                "encryption needs both encryption_keys, the names of the keys, and key_reader, "
+                "which has them"
+            )

@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING, Any, Protocol
 from magnetar.acks import Ack
 from magnetar.errors import MagnetarError
 from magnetar.held import Held
+from magnetar.interceptors import ConsumerInterceptors
 from magnetar.messages import Entry, Message
 from magnetar.redelivery import DueEntries, Position
-from magnetar_proto.ids import ack_set_to_mask
+from magnetar_proto.ids import MessageId, ack_set_to_mask
 from magnetar_proto.names import TopicName
 
 if TYPE_CHECKING:
@@ -52,6 +53,7 @@ class Redelivering:
         self._has_epochs = is_kept and options.has_epochs
         self.epoch: int | None = None
         """Raised by each registration and each redelivery of all; None until the first."""
+        self._interceptors = ConsumerInterceptors(options.interceptors)
         self._loop = asyncio.get_running_loop()
         self._nacked = DueEntries(NACK_TICK_S)
         self._untouched = DueEntries(self._options.ack_timeout_tick_s)
@@ -92,6 +94,12 @@ class Redelivering:
             return False
         self._give_up(list(items))
         return True
+
+    def left_unacked(self, entry: Entry) -> None:
+        """The application never gets this one: if there is an ack timeout, it begins."""
+        if self._options.ack_timeout_s is not None:
+            self._untouched.add(entry.position, self._loop.time() + self._timeout_s(entry))
+            self._schedule()
 
     def taken(self, items: Sequence[Any]) -> None:
         """The application has these: the ack timeout begins."""
@@ -215,9 +223,15 @@ class Redelivering:
     def _now_due(self) -> None:
         self._timer = None
         now_s = max(self._loop.time(), self._timer_s)
-        positions = sorted({*self._nacked.take(now_s), *self._untouched.take(now_s)})
-        self._again(positions)
+        nacked, untouched = self._nacked.take(now_s), self._untouched.take(now_s)
+        if self._interceptors:
+            self._interceptors.on_nack(self._consumer.topic, self._ids(nacked))
+            self._interceptors.on_ack_timeout(self._consumer.topic, self._ids(untouched))
+        self._again(sorted({*nacked, *untouched}))
         self._schedule()
+
+    def _ids(self, positions: list[Position]) -> list[MessageId]:
+        return [MessageId(*position, -1, self._consumer.partition) for position in positions]
 
     def _again(self, positions: list[Position]) -> None:
         rest = []

@@ -19,10 +19,17 @@ class Settings:
     """After this long without a frame a connection is probed by a PING; after twice, closed."""
     discovery_s: float = 60.0
     """How often topics are looked at for new partitions, and patterns for new topics."""
+    memory_limit: int = 0
+    """Bytes of messages that may wait in the client: of producers for receipts, of consumers for
+    the application; 0: no limit but those of each producer and consumer."""
     backoff_first_ms: int = 100
     backoff_max_ms: int = 10_000
     listener_name: str = ""
     """Of the broker's `advertisedListeners` the one whose addresses lookups answer."""
+
+    def __post_init__(self) -> None:
+        if self.memory_limit < 0:
+            raise ValueError(f"memory_limit must not be negative, but is {self.memory_limit}")
 
 
 @dataclass(frozen=True, slots=True, order=True)

@@ -4,6 +4,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from magnetar.encryption.keys import KeyReader
+from magnetar.interceptors import ConsumerInterceptor
 from magnetar.redelivery import RedeliveryBackoff
 from magnetar.schema.auto import AutoProduce
 from magnetar.schema.base import Schema
@@ -20,6 +22,17 @@ discard: it is left out and acknowledged, so that the broker does not deliver it
 
 With fail and skip it stays unacknowledged: the broker delivers it again to the next consumer.
 Each one is counted, and logged with its message id and the reason.
+"""
+
+CONSUME = "consume"
+ON_UNDECRYPTABLE = (FAIL, DISCARD, CONSUME)
+"""What may happen to an entry that is encrypted, and that no key decrypts.
+
+fail: it is one that cannot be decoded, and `on_unreadable` decides; besides, the broker delivers it
+again after the ack timeout if there is one.
+discard: it is left out and acknowledged.
+consume: it is received as one message, a batch or a chunk too: its value is what is stored, and
+`is_encrypted` is true.
 """
 
 MAX_SLOT = 65535
@@ -102,8 +115,16 @@ class Subscription:
 
     0 asks each partition for one message when `receive` finds none, and never before.
     """
+    auto_scale_queue: bool = False
+    """Whether the limit begins at 1, and doubles up to `queue_size` while the application waits."""
     on_unreadable: str = FAIL
     """What happens to an entry that cannot be decoded; see `ON_UNREADABLE`."""
+    key_reader: KeyReader | None = None
+    """Has the private keys for messages that are encrypted."""
+    on_undecryptable: str = FAIL
+    """What happens to an entry that no key decrypts; see `ON_UNDECRYPTABLE`."""
+    interceptors: Sequence[ConsumerInterceptor] = ()
+    """Called in this order for every message."""
     ack_delay_ms: float = 100.0
     """How long an acknowledgement waits for others, to be sent in one command."""
     ack_resend_s: float = 5.0
@@ -159,6 +180,11 @@ class Subscription:
             raise ValueError(
                 f"on_unreadable {self.on_unreadable!r} is unknown; "
                 f"known are {', '.join(ON_UNREADABLE)}"
+            )
+        if self.on_undecryptable not in ON_UNDECRYPTABLE:
+            raise ValueError(
+                f"on_undecryptable {self.on_undecryptable!r} is unknown; "
+                f"known are {', '.join(ON_UNDECRYPTABLE)}"
             )
         if self.ack_timeout_s is not None and self.ack_timeout_s <= 0:
             raise ValueError(f"ack_timeout_s must be above 0, but is {self.ack_timeout_s}")

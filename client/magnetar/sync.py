@@ -10,7 +10,7 @@ child opens its own.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Any, Generic, Self, TypeVar
+from typing import Any, Generic, NoReturn, Self, TypeVar
 
 import magnetar
 from magnetar.background import Facade, background
@@ -23,6 +23,11 @@ W = TypeVar("W", bound=Closing)
 
 class _Facade(Facade[W]):
     """What all objects here have: they are closed by `close`, or at the end of a `with`."""
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError(
+            f"a {type(self).__name__} cannot be copied or passed to another process: open one there"
+        )
 
     def close(self) -> None:
         """Finish what is pending and release every resource."""

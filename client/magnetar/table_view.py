@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Generic
 
 from magnetar.closing import Closing
-from magnetar.errors import MagnetarError, Undecodable
+from magnetar.errors import Closed, MagnetarError, Undecodable
 from magnetar.messages import Message
 from magnetar.reader import Reader
 from magnetar.values import V
@@ -31,7 +31,7 @@ class TableView(Closing, Mapping[str | bytes, V], Generic[V]):
         self._values: dict[str | bytes, V] = {}
         self._listeners: list[Listener[V]] = []
         self._error: MagnetarError | None = None
-        self._following = asyncio.create_task(self._follow())
+        self._following: asyncio.Task[None] | None = asyncio.create_task(self._follow())
 
     # By identity: two views of a topic are two objects, as two connections are.
     __hash__ = object.__hash__
@@ -65,10 +65,16 @@ class TableView(Closing, Mapping[str | bytes, V], Generic[V]):
                 raise self._error
             await asyncio.sleep(LOOK_S)
 
+    def forked(self, error: Closed) -> None:
+        """The task is the parent's; what is there stays readable."""
+        self._error = error
+        self._following = None
+
     async def close(self) -> None:
         """Follow the topic no more; what is there stays readable."""
-        self._following.cancel()
-        await asyncio.gather(self._following, return_exceptions=True)
+        if self._following is not None:
+            self._following.cancel()
+            await asyncio.gather(self._following, return_exceptions=True)
         await self._reader.close()
 
     async def _follow(self) -> None:

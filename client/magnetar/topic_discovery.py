@@ -4,7 +4,7 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable
 
-from magnetar.errors import MagnetarError
+from magnetar.errors import Closed, MagnetarError
 
 logger = logging.getLogger(__name__)
 
@@ -39,6 +39,10 @@ class TopicDiscovery:
         if task is not None:
             task.cancel()
             await asyncio.gather(task, return_exceptions=True)
+
+    def forked(self, error: Closed) -> None:
+        """The task is the parent's."""
+        self._task = None
 
     async def _run(self) -> None:
         pause_s = self._interval_s

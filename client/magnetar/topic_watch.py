@@ -6,7 +6,7 @@ import logging
 from collections.abc import Callable
 
 from magnetar.connection import Connection
-from magnetar.errors import BrokerError, MagnetarError
+from magnetar.errors import BrokerError, Closed, MagnetarError
 from magnetar.lookup import pattern_of
 from magnetar.pool import Pool
 from magnetar_proto import PulsarApi_pb2 as pb
@@ -76,6 +76,11 @@ class TopicWatch:
             except MagnetarError as error:
                 logger.info("watching %s is tried again: %s", self._pattern, error)
         self._changed()  # something may have happened meanwhile
+
+    def forked(self, error: Closed) -> None:
+        """Task and connection are the parent's."""
+        self._is_closed = True
+        self._beginning = self._connection = None
 
     async def close(self) -> None:
         """End the watch."""

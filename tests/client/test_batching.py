@@ -9,7 +9,6 @@ from hypothesis import strategies as st
 
 from fakes.client_entries import entry_of
 from magnetar.batching import (
-    MESSAGE_OVERHEAD,
     UNBATCHED,
     Batch,
     BatchLimits,
@@ -18,7 +17,7 @@ from magnetar.batching import (
     size_of,
 )
 from magnetar.errors import MessageTooLarge
-from magnetar.messages import Outgoing
+from magnetar.messages import MESSAGE_OVERHEAD, Outgoing
 from magnetar_proto import PulsarApi_pb2 as pb
 from magnetar_proto.frames import FrameDecoder
 from magnetar_proto.sends import decode_send

@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from magnetar.client import Client
-from magnetar.errors import Busy, MagnetarError
+from magnetar.errors import Busy, Closed, MagnetarError
 from magnetar.settings import Settings
 from magnetar_proto import PulsarApi_pb2 as pb
 
@@ -31,6 +31,9 @@ class Part:
 
     async def close(self) -> None:
         self.is_closed = True
+
+    def forked(self, error: Closed) -> None:
+        raise error
 
 
 class PartitionedClient(Client):

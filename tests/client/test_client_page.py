@@ -26,8 +26,13 @@ TIMEOUT_S = 120.0
     ("page", "at_least"), [("client.md", 8), ("compat.md", 1), ("exactly-once.md", 8)]
 )
 async def test_the_snippets_run_and_print_the_documented_output(
-    make_broker: Callable[..., RunningBroker], page: str, at_least: int
+    make_broker: Callable[..., RunningBroker],
+    page: str,
+    at_least: int,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    monkeypatch.chdir(tmp_path)  # some write files
     broker = make_broker()
     namespace: dict[str, object] = {}
     text = (ROOT / "docs" / page).read_text().replace(SERVICE_URL, broker.service_url)

@@ -24,6 +24,7 @@ class Thing:
     name: str
     source: Counting
     permits: int = 1
+    size: int = 1
 
 
 async def test_items_come_in_order_and_are_counted_by_source() -> None:

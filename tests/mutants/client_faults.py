@@ -6,6 +6,8 @@ JOINING = "client/magnetar/chunk_joining.py"
 REDELIVERY = "client/magnetar/redelivery.py"
 CHUNKS = ("tests/client/test_chunk_joining.py",)
 DUE = ("tests/client/test_redelivery.py",)
+SECRETS = ("tests/client/test_encryption.py",)
+MEMORY = ("tests/client/test_memory_limit.py",)
 AGAIN = ("tests/client/test_consumer_again.py",)
 EPOCHS = ("tests/client/test_client_epochs.py",)
 LOST = ("tests/client/test_client_lost_acks.py",)
@@ -199,5 +201,40 @@ CLIENT_FAULTS: tuple[Fault, ...] = (
         "return self.dispatcher.exclusive_acks and not read_compacted",
         "return self.dispatcher.exclusive_acks",
         ("tests/broker/dispatch/test_single_active.py",),
+    ),
+    Fault(
+        "client/magnetar/encryption/sending.py",
+        "every message of a data key has the same nonce",
+        "metadata.encryption_param = os.urandom(NONCE_BYTES)",
+        "metadata.encryption_param = bytes(NONCE_BYTES)",
+        SECRETS,
+    ),
+    Fault(
+        "client/magnetar/encryption/sending.py",
+        "without a public key messages are sent unencrypted",
+        "if self._cipher is None and self._on_failure == FAIL:",
+        "if False:",
+        SECRETS,
+    ),
+    Fault(
+        "client/magnetar/encryption/data_keys.py",
+        "a data key is taken that was encrypted for another key",
+        "if not hmac.compare_digest(mac, _mac(mac_key, sealed)):",
+        "if False:",
+        SECRETS,
+    ),
+    Fault(
+        "client/magnetar/memory.py",
+        "who sends what it receives waits for itself",
+        "not self.limit or not self.sending or ",
+        "not self.limit or ",
+        MEMORY,
+    ),
+    Fault(
+        "client/magnetar/memory.py",
+        "a producer that waits is not told that others have made room",
+        "elif size < 0 and self._wakers and self.has_room():",
+        "elif False:",
+        MEMORY,
     ),
 )

@@ -1,0 +1,142 @@
+"""The encryption of what a producer sends."""
+
+import asyncio
+import logging
+import os
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Protocol
+
+from magnetar.encryption.data_keys import DATA_KEY_BYTES, encrypt_data_key
+from magnetar.encryption.keys import KeyReader
+from magnetar.errors import Closed, EncryptionFailed
+from magnetar_proto import PulsarApi_pb2 as pb
+
+if TYPE_CHECKING:
+    from cryptography.hazmat.primitives.ciphers.aead import AESGCM
+
+logger = logging.getLogger(__name__)
+
+FAIL, SEND = "fail", "send"
+ON_ENCRYPTION_FAILURE = (FAIL, SEND)
+RENEWAL_S = 4 * 3600.0
+"""How long a data key is used, as in other clients."""
+RETRY_S = 60.0
+"""When a renewal that failed is tried again."""
+NONCE_BYTES = 12
+TAG_BYTES = 16
+
+
+class Encrypting:
+    """Makes data keys for the public keys of these names, and encrypts payloads with them.
+
+    With `on_failure` send, messages go out as they are while no public key can be had; with fail
+    `open` raises EncryptionFailed.  A renewal that fails is logged, and the former data key stays.
+    """
+
+    def __init__(
+        self,
+        topic: str,
+        reader: KeyReader,
+        names: Sequence[str],
+        on_failure: str = FAIL,
+        renewal_s: float = RENEWAL_S,
+    ) -> None:
+        self._topic = topic
+        self._reader = reader
+        self._names = tuple(dict.fromkeys(names))
+        self._on_failure = on_failure
+        self._renewal_s = renewal_s
+        self._cipher: AESGCM | None = None
+        self._keys: Sequence[pb.EncryptionKeys] = ()
+        self._renewing: asyncio.Task[None] | None = None
+
+    async def open(self) -> None:
+        """Make the first data key, and further ones until `close`."""
+        is_made = await self._renew()
+        self._renewing = asyncio.create_task(self._renew_on(is_made))
+
+    async def close(self) -> None:
+        """Make no more data keys; the last one stays usable."""
+        if self._renewing is not None:
+            self._renewing.cancel()
+            await asyncio.gather(self._renewing, return_exceptions=True)
+
+    def forked(self, error: Closed) -> None:
+        """The task is the parent's."""
+        self._renewing = None
+
+    async def _renew_on(self, is_made: bool) -> None:
+        while True:
+            await asyncio.sleep(self._renewal_s if is_made else RETRY_S)
+            is_made = await self._renew()
+
+    async def _renew(self) -> bool:
+        """Take a new data key into use; whether there is one."""
+        try:
+            # In a thread: key readers may wait for files or other services.
+            made = await asyncio.to_thread(self._make)
+        except Exception as error:  # whatever the application's key reader raises
+            failure = EncryptionFailed(
+                f"{self._topic}: no data key can be made for {', '.join(self._names)}: "
+                f"{type(error).__name__}: {error}"
+            )
+            if self._cipher is None and self._on_failure == FAIL:
+                raise failure from error
+            what = "messages are sent unencrypted" if self._cipher is None else "the last one stays"
+            logger.warning("%s; %s", failure, what)
+            return False
+        self._cipher, self._keys = made
+        return True
+
+    def _make(self) -> "tuple[AESGCM, list[pb.EncryptionKeys]]":
+        from cryptography.hazmat.primitives.ciphers.aead import AESGCM  # noqa: PLC0415
+
+        data_key = os.urandom(DATA_KEY_BYTES)
+        keys = []
+        for name in self._names:
+            public = self._reader.public_key(name)
+            described = pb.EncryptionKeys(key=name, value=encrypt_data_key(data_key, public))
+            for about, text in public.metadata.items():
+                described.metadata.add(key=about, value=text)
+            keys.append(described)
+        return AESGCM(data_key), keys
+
+    @property
+    def overhead(self) -> int:
+        """How many bytes a payload gets longer."""
+        return TAG_BYTES if self._cipher is not None else 0
+
+    def describe(self, metadata: pb.MessageMetadata) -> None:
+        """Write into the metadata what decrypting needs, with a nonce that is used once."""
+        if self._cipher is not None:
+            if not metadata.encryption_keys:
+                metadata.encryption_keys.extend(self._keys)
+            metadata.encryption_param = os.urandom(NONCE_BYTES)
+
+    def encrypt(self, metadata: pb.MessageMetadata, payload: bytes) -> bytes:
+        """The payload, encrypted with the nonce in the metadata."""
+        if self._cipher is None:
+            return payload
+        return self._cipher.encrypt(metadata.encryption_param, payload, None)
+
+
+class Options(Protocol):
+    """What the options of a producer say about encryption."""
+
+    @property
+    def encryption_keys(self) -> Sequence[str]: ...
+    @property
+    def key_reader(self) -> KeyReader | None: ...
+    @property
+    def on_encryption_failure(self) -> str: ...
+
+
+async def opened_for(topic: str, options: Options) -> Encrypting | None:
+    """With its first data key, and None for a producer that does not encrypt."""
+    if options.key_reader is None:
+        return None
+    encrypting = Encrypting(
+        topic, options.key_reader, options.encryption_keys, options.on_encryption_failure
+    )
+    await encrypting.open()
+    return encrypting

@@ -1,0 +1,173 @@
+"""What applications add to every message of a producer or consumer."""
+
+import logging
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from magnetar.messages import Message, Outgoing
+from magnetar_proto.ids import MessageId
+
+logger = logging.getLogger(__name__)
+
+
+class ProducerInterceptor:
+    """Subclass it and override what is needed; an error in a method is logged, and ends nothing.
+
+    Methods are called in the loop of the client: they must not wait.
+    """
+
+    def before_send(self, topic: str, message: Outgoing) -> Outgoing:
+        """What is sent in the place of the message, before it is routed, batched and encrypted.
+
+        Its value is bytes, encoded by the schema if there is one.
+        """
+        return message
+
+    def on_receipt(
+        self,
+        topic: str,
+        message: Outgoing,
+        message_id: MessageId | None,
+        error: BaseException | None,
+    ) -> None:
+        """The message was stored with this id, or it was not for this reason."""
+
+    def close(self) -> None:
+        """The producer is closed."""
+
+
+class ConsumerInterceptor:
+    """Subclass it and override what is needed; an error in a method is logged, and ends nothing.
+
+    Methods are called in the loop of the client: they must not wait.
+    """
+
+    def before_consume(self, message: Message[Any]) -> Message[Any]:
+        """What the application receives in the place of the message; its `data` may be changed."""
+        return message
+
+    def on_ack(self, topic: str, ids: Sequence[MessageId]) -> None:
+        """These were acknowledged, one by one, by the application or because they were moved."""
+
+    def on_ack_up_to(self, topic: str, message_id: MessageId) -> None:
+        """Everything of this topic or partition up to this one was acknowledged."""
+
+    def on_nack(self, topic: str, ids: Sequence[MessageId]) -> None:
+        """These entries are delivered again because of `nack`; the ids are those of entries."""
+
+    def on_ack_timeout(self, topic: str, ids: Sequence[MessageId]) -> None:
+        """These entries are delivered again because they were not acknowledged in time."""
+
+    def close(self) -> None:
+        """The consumer is closed."""
+
+
+class ProducerInterceptors:
+    """The interceptors of a producer, called one after the other in their order."""
+
+    def __init__(self, topic: str, interceptors: Sequence[ProducerInterceptor]) -> None:
+        self._topic = topic
+        self._interceptors = interceptors
+
+    def __bool__(self) -> bool:
+        return bool(self._interceptors)
+
+    def before_send(self, message: bytes | Outgoing) -> Outgoing:
+        """The message as the last one has returned it."""
+        outgoing = Outgoing(message) if isinstance(message, bytes) else message
+        for one in self._interceptors:
+            try:
+                changed = one.before_send(self._topic, outgoing)
+                if not isinstance(changed, Outgoing):
+                    raise TypeError(f"before_send returned {changed!r} instead of an Outgoing")
+                outgoing = changed
+            except Exception:
+                _log(one, "before_send")
+        return outgoing
+
+    def on_receipt(
+        self, message: Outgoing, message_id: MessageId | None, error: BaseException | None
+    ) -> None:
+        """Tell all the outcome."""
+        for one in self._interceptors:
+            try:
+                one.on_receipt(self._topic, message, message_id, error)
+            except Exception:
+                _log(one, "on_receipt")
+
+    def close(self) -> None:
+        """Tell all that the producer is closed."""
+        _close(self._interceptors)
+
+
+class ConsumerInterceptors:
+    """The interceptors of a consumer, called one after the other in their order."""
+
+    def __init__(self, interceptors: Sequence[ConsumerInterceptor]) -> None:
+        self._interceptors = interceptors
+
+    def __bool__(self) -> bool:
+        return bool(self._interceptors)
+
+    def before_consume(self, messages: Iterable[Message[Any]]) -> list[Message[Any]]:
+        """The messages as the last one has returned them."""
+        return [self._before_consume(message) for message in messages]
+
+    def _before_consume(self, message: Message[Any]) -> Message[Any]:
+        for one in self._interceptors:
+            try:
+                changed = one.before_consume(message)
+                if not isinstance(changed, Message):
+                    raise TypeError(f"before_consume returned {changed!r} instead of a Message")
+                message = changed
+            except Exception:
+                _log(one, "before_consume")
+        return message
+
+    def on_ack(self, topic: str, ids: Sequence[MessageId]) -> None:
+        """Tell all what was acknowledged."""
+        for one in self._interceptors:
+            try:
+                one.on_ack(topic, ids)
+            except Exception:
+                _log(one, "on_ack")
+
+    def on_ack_up_to(self, topic: str, message_id: MessageId) -> None:
+        """Tell all up to where everything was acknowledged."""
+        for one in self._interceptors:
+            try:
+                one.on_ack_up_to(topic, message_id)
+            except Exception:
+                _log(one, "on_ack_up_to")
+
+    def on_nack(self, topic: str, ids: Sequence[MessageId]) -> None:
+        """Tell all what is delivered again."""
+        for one in self._interceptors if ids else ():
+            try:
+                one.on_nack(topic, ids)
+            except Exception:
+                _log(one, "on_nack")
+
+    def on_ack_timeout(self, topic: str, ids: Sequence[MessageId]) -> None:
+        """Tell all what is delivered again."""
+        for one in self._interceptors if ids else ():
+            try:
+                one.on_ack_timeout(topic, ids)
+            except Exception:
+                _log(one, "on_ack_timeout")
+
+    def close(self) -> None:
+        """Tell all that the consumer is closed."""
+        _close(self._interceptors)
+
+
+def _close(interceptors: Iterable[ProducerInterceptor | ConsumerInterceptor]) -> None:
+    for one in interceptors:
+        try:
+            one.close()
+        except Exception:
+            _log(one, "close")
+
+
+def _log(interceptor: object, method: str) -> None:
+    logger.exception("%s of the interceptor %r failed", method, interceptor)

@@ -1,0 +1,73 @@
+"""The limit of what waits in the memory of one client."""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+HIGH_PERCENT = 95
+"""Above this part of the limit consumers ask for less at a time."""
+
+
+class MemoryLimit:
+    """Counts the bytes of messages without receipt, and of those received and not taken.
+
+    0 is no limit.  What was received is counted and never refused.  One message may always be
+    sent: an application that sends what it receives would wait for itself otherwise.
+    """
+
+    def __init__(self, limit: int = 0) -> None:
+        self.limit = limit
+        self.sending = 0
+        self.received = 0
+        self._wakers: set[Callable[[], None]] = set()
+        self._reducers: set[Callable[[], None]] = set()
+
+    @property
+    def used(self) -> int:
+        """How many bytes wait."""
+        return self.sending + self.received
+
+    def has_room(self) -> bool:
+        """Whether one more message may wait for its receipt."""
+        return not self.limit or not self.sending or self.used < self.limit
+
+    @property
+    def is_high(self) -> bool:
+        """Whether the limit is nearly reached."""
+        return bool(self.limit) and self.used * 100 > self.limit * HIGH_PERCENT
+
+    def sends(self, size: int) -> None:
+        """So much more waits for its receipt; negative: less."""
+        was_high = self.is_high
+        self.sending += size
+        self._changed(size, was_high)
+
+    def receives(self, size: int) -> None:
+        """So much more was received and is not taken; negative: less."""
+        was_high = self.is_high
+        self.received += size
+        self._changed(size, was_high)
+
+    def _changed(self, size: int, was_high: bool) -> None:
+        if size > 0 and not was_high and self.is_high:
+            for reduce in list(self._reducers):
+                reduce()
+        elif size < 0 and self._wakers and self.has_room():
+            for wake in list(self._wakers):
+                wake()
+
+    @contextmanager
+    def waking(self, wake: Callable[[], None]) -> Iterator[None]:
+        """Call `wake` each time that there is room."""
+        self._wakers.add(wake)
+        try:
+            yield
+        finally:
+            self._wakers.discard(wake)
+
+    def on_high(self, reduce: Callable[[], None]) -> None:
+        """Call `reduce` each time that the limit is nearly reached, until `forget`."""
+        self._reducers.add(reduce)
+
+    def forget(self, reduce: Callable[[], None]) -> None:
+        """Call it no more."""
+        self._reducers.discard(reduce)
