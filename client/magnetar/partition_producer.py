@@ -130,6 +130,7 @@ class PartitionProducer:
         self._options = options
         self._encrypting = encrypting
         self._memory = memory or MemoryLimit()
+        self._is_limited = self._memory.limit > 0
         self._limits = options.batching
         self._by_key = options.key_batching
         self._loop = asyncio.get_running_loop()
@@ -173,7 +174,7 @@ class PartitionProducer:
         return (
             self._pending_messages < self._options.max_pending_messages
             and self._pending_bytes < self._options.max_pending_bytes
-            and self._memory.has_room()
+            and (not self._is_limited or self._memory.has_room())
         )
 
     async def room(self) -> None:
@@ -220,7 +221,11 @@ class PartitionProducer:
         if not isinstance(message, bytes) and message.sequence_id is not None:
             batch = self._batch_before(message.sequence_id)
         receipt = Receipt(batch, batch.add(message), self._partition)
-        self._count(1, size_of(message))
+        size = size_of(message)
+        self._pending_messages += 1
+        self._pending_bytes += size
+        if self._is_limited:
+            self._memory.sends(size)
         if alone or batch.is_full(self._limits):
             self.send_batch_now()
         elif self._batch_timer is None:
@@ -509,7 +514,7 @@ class PartitionProducer:
     def _count(self, messages: int, size: int) -> None:
         self._pending_messages += messages
         self._pending_bytes += size
-        if self._memory.limit:
+        if self._is_limited:
             self._memory.sends(size)
 
     def _expire(self) -> None:

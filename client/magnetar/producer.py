@@ -43,6 +43,7 @@ class Producer(Closing, Generic[V]):
         self._routing = routing or Routing()
         self._encrypting = encrypting
         self._interceptors = interceptors or ProducerInterceptors(topic, ())
+        self._intercepts = bool(self._interceptors)
         self._discovery: TopicDiscovery | None = None
 
     @property
@@ -105,7 +106,7 @@ class Producer(Closing, Generic[V]):
         message = self._encoded(
             _message(value, key, properties, event_time_ms, deliver_after_s, more)
         )
-        if self._interceptors:
+        if self._intercepts:
             intercepted = self._interceptors.before_send(message)
             return self._sent(intercepted, self._route(intercepted))
         return self._route(message).add(message)
@@ -177,7 +178,7 @@ class Producer(Closing, Generic[V]):
         return replace(message.schema.encode_message(message), schema_version=version)
 
     async def _add(self, message: bytes | Outgoing) -> Receipt:
-        if self._interceptors:
+        if self._intercepts:
             intercepted = self._interceptors.before_send(message)
             return self._sent(intercepted, await self._with_room(intercepted))
         producer = self._route(message)
