@@ -29,6 +29,8 @@ class FrameProxy:
         """By kind, how many frames were lost."""
         self.loses: Loses = lambda command: False
         """Decides about each frame, of both directions."""
+        self.has_epochs = True
+        """Whether messages say their epoch; older brokers know none."""
         self._held: int | None = None
         self._kept: list[tuple[asyncio.StreamWriter, bytes]] = []
         self._writers: set[asyncio.StreamWriter] = set()
@@ -114,8 +116,11 @@ class FrameProxy:
                 if self.loses(command):
                     self.lost[command.type] += 1
                     continue
-                if command.type == Kind.LOOKUP_RESPONSE:
-                    command.lookupTopicResponse.brokerServiceUrl = self.service_url
+                if command.type == Kind.LOOKUP_RESPONSE or not self.has_epochs:
+                    if command.type == Kind.LOOKUP_RESPONSE:
+                        command.lookupTopicResponse.brokerServiceUrl = self.service_url
+                    elif command.type == Kind.MESSAGE:
+                        command.message.ClearField("consumer_epoch")
                     head = command.SerializeToString()
                     body = SIZE.pack(len(head)) + head + body[end:]
                     size = SIZE.pack(len(body))

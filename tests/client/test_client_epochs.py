@@ -96,6 +96,17 @@ async def test_what_was_on_its_way_at_a_redelivery_is_dropped(proxy: FrameProxy,
         assert values(await take(consumer, 4)) == [b"0", b"1", b"2", b"end"]
 
 
+async def test_a_broker_without_epochs_delivers_again(proxy: FrameProxy) -> None:
+    topic = new_topic()
+    proxy.has_epochs = False
+    async with through(proxy) as client:
+        consumer = await client.subscribe(topic, "s")
+        await (await client.producer(topic)).send(b"x")
+        await take(consumer, 1)
+        consumer.redeliver_all()
+        assert values(await take(consumer, 1)) == [b"x"]
+
+
 async def test_a_redelivery_before_the_consumer_is_connected_does_not_stop_it(
     proxy: FrameProxy,
 ) -> None:
