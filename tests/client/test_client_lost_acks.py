@@ -112,6 +112,10 @@ async def test_the_ack_timeout_sends_the_acknowledgement_again_and_not_the_messa
         consumer.ack(first[:2])
         again = await take(consumer, 1)
         assert values(again) == [b"2"], "what was acknowledged is not processed twice"
+        asked = proxy.commands(Kind.REDELIVER_UNACKNOWLEDGED_MESSAGES)
+        named = [one.redeliverUnacknowledgedMessages.message_ids for one in asked]
+        wanted = [first[2].id.entry] if "shared" in kind else []
+        assert [[one.entryId for one in ids] for ids in named] == [wanted]
         consumer.ack(again)
         consumer.redeliver_all()  # which sends what was not answered again
         await consumer.flush()
