@@ -66,6 +66,7 @@ class Feed(Source):
 
     def __init__(self, entries: Log, ready: Callable[[], None]) -> None:
         super().__init__(entries, ready)
+        self._cached, self._from_disk = entries.engine.cached_runs, entries.engine.read_runs
         self._ahead = self._next = NOTHING
         self._ahead_bytes = self._next_bytes = 0
         self._holding = Holding(entries.engine.reading, self._drop, ENTRY_OVERHEAD)
@@ -84,6 +85,7 @@ class Feed(Source):
         run = self._log.tail.get(offset, max_entries, max_bytes)
         if run is not None:
             self._log.entries.from_cache += len(run.payloads)
+            self._cached.add(len(run.payloads))
             self.clear()
             return run
         if offset == self._next.first and self._next.payloads:  # catching up: read one ahead again
@@ -92,6 +94,7 @@ class Feed(Source):
         at = offset - self._ahead.first
         if 0 <= at < len(self._ahead.payloads):
             payloads = self._ahead.payloads[at : at + max_entries]
+            self._from_disk.add(len(payloads))
             return Run(offset, payloads, self._ahead.counts[at : at + len(payloads)])
         self._holding.read(AHEAD_ENTRIES, AHEAD_BYTES, partial(self._begin, offset, True))
         return None

@@ -10,6 +10,7 @@ from magnetar_broker.authentication.outcomes import OutcomeCounts
 from magnetar_broker.compaction.topic_compaction import CompactionFigures
 from magnetar_broker.dispatch.consumer import Backlog
 from magnetar_broker.dispatch.throttle import ThrottleEvents
+from magnetar_broker.metrics.histogram import Counts
 from magnetar_broker.topic.measuring import Consuming, Publishing
 from magnetar_broker.watchdog import Stalls
 
@@ -249,6 +250,8 @@ class Figures:
     now_ms: int = 0
     window_seconds: int = 60
     """Over which rates are measured."""
+    runs: Mapping[str, Counts] = field(default_factory=dict)
+    """How many entries dispatchers took at once, by where these came from."""
     logs: int = 0
     """Of topics whose messages are stored."""
     cache_entries: int = 0

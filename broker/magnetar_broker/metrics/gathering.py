@@ -35,6 +35,7 @@ from magnetar_broker.metrics.figures import (
     Totals,
     plus,
 )
+from magnetar_broker.metrics.histogram import Counts
 from magnetar_broker.subscribing.subscription import Subscription
 from magnetar_broker.topic.loaded_topics import AnyTopic
 from magnetar_broker.topic.measuring import Consuming, Publishing, consuming
@@ -44,6 +45,7 @@ from magnetar_proto.names import TopicName
 from magnetar_storage.errors import StorageError
 from magnetar_storage.log.log import Log
 from magnetar_storage.log.log_record import LogRecord
+from magnetar_storage.log.run_sizes import RunSizes
 
 logger = logging.getLogger(__name__)
 
@@ -201,6 +203,7 @@ class Gatherer:
             cache_entries=engine.cache.entries,
             cache_evicted=engine.cache.evicted,
             logs=logs,
+            runs={"cache": _runs_of(engine.cached_runs), "disk": _runs_of(engine.read_runs)},
             read_bytes=engine.reading.held,
             read_limit_bytes=engine.reading.limit,
             reads_waiting=engine.reading.waiting,
@@ -253,6 +256,11 @@ class Gatherer:
 
 def _done(durations: Durations) -> Done:
     return Done(durations.count, durations.total_ms, durations.under_way)
+
+
+def _runs_of(sizes: RunSizes) -> Counts:
+    buckets = [("+Inf" if most is None else str(most), runs) for most, runs in sizes.up_to()]
+    return Counts(tuple(buckets), sizes.entries)
 
 
 def _lookups_of(lookups: LookupCounts) -> LookupFigures:

@@ -136,6 +136,11 @@ def parts(
         yield from _of_topics(figures, others, with_unknown)
         yield from _of_subscriptions(figures, others, with_unknown)
         yield from _of_clients(figures)
+    yield histograms(
+        "magnetar_dispatch_entries",
+        "Entries that a subscription took at once to deliver them; by where they came from",
+        [(labels_of({**cluster, "source": source}), one) for source, one in figures.runs.items()],
+    )
     yield from _of_journal(journal, labels_of(cluster))
     yield of_loop(loop, figures.cluster)
 

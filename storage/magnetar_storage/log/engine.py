@@ -6,6 +6,7 @@ from magnetar_storage.interfaces import MetadataStore, SegmentStore
 from magnetar_storage.log.cache import EntryCache
 from magnetar_storage.log.read_budget import ReadBudget
 from magnetar_storage.log.roll_limits import RollLimits
+from magnetar_storage.log.run_sizes import RunSizes
 from magnetar_storage.world.runtime import Clock, Tasks
 from magnetar_storage.world.write_time import WriteTime
 
@@ -21,5 +22,8 @@ class Engine:
     tasks: Tasks
     roll: RollLimits = field(default_factory=RollLimits)
     reading: ReadBudget = field(default_factory=ReadBudget)
+    cached_runs: RunSizes = field(default_factory=RunSizes)
+    read_runs: RunSizes = field(default_factory=RunSizes)
+    """What dispatchers took at once from the cache, and of what was read from disk."""
     write_time: WriteTime = field(default_factory=lambda: WriteTime(()))
     """Set before entries are reported as durable, if anybody measures it."""

@@ -230,6 +230,9 @@ def test_reads_are_counted_by_where_the_entries_are() -> None:
     world.clock.advance(2)
     load = world.figures().topics[0].load
     assert (load.rate_read, load.rate_read_from_disk) == (3, 0)
+    runs = world.figures().runs
+    assert (runs["cache"].sum, runs["disk"].sum) == (6, 0)
+    assert 0 < runs["cache"].buckets[-1][1] <= 6
     world.clock.advance(2)
     assert world.figures().topics[0].load.rate_read == 0
 
