@@ -9,6 +9,7 @@ import pytest
 import magnetar
 from client.key_pairs import key_pair, key_reader
 from fakes.waiting import until
+from magnetar.encryption.data_keys import decrypt_data_key, encrypt_data_key
 from magnetar.encryption.receiving import MAX_TRIED, Decrypting
 from magnetar.encryption.sending import Encrypting
 from magnetar.messages import Entry
@@ -93,6 +94,15 @@ async def test_another_key_and_damage_are_told(kind: str) -> None:
         Decrypting(key_reader("a", kind=kind)).decrypt(entry_of(metadata, damaged))
     with pytest.raises(magnetar.DecryptionFailed, match="this client has no keys"):
         Decrypting(None).decrypt(entry_of(metadata, payload))
+
+
+def test_a_data_key_for_another_key_is_not_taken() -> None:
+    for kind in ("rsa", "curve"):
+        encrypted = encrypt_data_key(bytes(32), magnetar.Key(key_pair("a", kind)[0]))
+        right, wrong = (magnetar.Key(key_pair(name, kind)[1]) for name in ("a", "b"))
+        assert decrypt_data_key(encrypted, right) == bytes(32)
+        with pytest.raises(ValueError):
+            decrypt_data_key(encrypted, wrong)
 
 
 @pytest.mark.parametrize("nonce", [b"", b"short", bytes(500)])
