@@ -117,8 +117,10 @@ class FrameProxy:
                     self.lost[command.type] += 1
                     continue
                 if command.type == Kind.LOOKUP_RESPONSE or not self.has_epochs:
+                    found = command.lookupTopicResponse
                     if command.type == Kind.LOOKUP_RESPONSE:
-                        command.lookupTopicResponse.brokerServiceUrl = self.service_url
+                        if not found.proxy_through_service_url:  # which leads here already
+                            found.brokerServiceUrl = self.service_url
                     elif command.type == Kind.MESSAGE:
                         command.message.ClearField("consumer_epoch")
                     head = command.SerializeToString()
