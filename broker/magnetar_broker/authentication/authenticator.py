@@ -7,7 +7,12 @@ from typing import Final, NamedTuple
 from magnetar_broker.authentication.identity import Identity, Roles
 from magnetar_broker.authentication.outcomes import Outcomes
 from magnetar_broker.authentication.provider import Credentials, Provider, Unproven
-from magnetar_broker.base.errors import NotAuthenticated, NotAuthorized
+from magnetar_broker.base.errors import (
+    CredentialsRefused,
+    NotAuthenticated,
+    NotAuthorized,
+    RoleChanged,
+)
 from magnetar_proto import PulsarApi_pb2 as pb
 
 logger = logging.getLogger(__name__)
@@ -123,8 +128,8 @@ class Authenticator:
         """The roles of a request.  Raises `NotAuthenticated`."""
         try:
             own = await self._requester(headers, certificate)
-        except Refused as error:
-            raise Refused("Authentication required", error.why) from error
+        except CredentialsRefused as error:
+            raise CredentialsRefused("Authentication required", error.why) from error
         original = headers.get(ORIGINAL_HEADER, "").strip()
         if not original or (original == own and own not in self.rules.proxies):
             original = ""
@@ -149,7 +154,7 @@ class Authenticator:
         for known in self._chains:
             try:
                 return (await self._of_headers(known, headers, certificate)).role
-            except Refused:
+            except CredentialsRefused:
                 continue
         return self._anonymous(NONE)
 
@@ -188,26 +193,13 @@ class Authenticator:
         return self.rules.anonymous
 
 
-class Refused(NotAuthenticated):
-    """The credentials prove no role.  What clients are told does not help those who try."""
-
-    def __init__(self, text: str = "Failed to authenticate", why: str = "") -> None:
-        """`why` is for the operator; it has nothing of the credentials."""
-        super().__init__(text)
-        self.why = why
-
-
 def _earlier(one: float | None, other: float | None) -> float | None:
     """The earlier of two times, of which each may be never."""
     return min((time for time in (one, other) if time is not None), default=None)
 
 
-class RoleChanged(NotAuthenticated):
-    """The renewed credentials prove another role."""
-
-
-def _refused(why: str) -> Refused:
-    return Refused(why=why)
+def _refused(why: str) -> CredentialsRefused:
+    return CredentialsRefused(why=why)
 
 
 def _method_of(connect: pb.CommandConnect) -> str:

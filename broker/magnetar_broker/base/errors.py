@@ -11,11 +11,15 @@
     ├── NotReady                    try again: loading, fenced, moving, or its process has ended
     ├── ListenerMissing             a lookup names a listener that is not configured
     ├── NotAuthenticated            no credentials, or none that prove a role
+    │   ├── CredentialsRefused      the credentials prove no role
+    │   └── RoleChanged             renewed credentials prove another role
     ├── NotAuthorized               the role may not do this
     ├── NotAllowed                  the feature is off or the request makes no sense
     │   └── PatternUnsupported      the broker cannot match that pattern
     ├── SchemaRefused
     │   └── SchemaInvalid
+    ├── TransactionCoordinatorMissing   this process does not serve that coordinator
+    ├── TransactionMissing, TransactionStatusInvalid, TransactionConflict
     ├── MetadataTrouble, PersistenceTrouble, TooManyRequests, UnknownTrouble
 
 The text names what the user can do; it is sent to the client as it is.
@@ -132,6 +136,19 @@ class NotAuthenticated(BrokerError):
     code = pb.AuthenticationError
 
 
+class CredentialsRefused(NotAuthenticated):
+    """The credentials prove no role.  What clients are told does not help those who try."""
+
+    def __init__(self, text: str = "Failed to authenticate", why: str = "") -> None:
+        """`why` is for the operator; it has nothing of the credentials."""
+        super().__init__(text)
+        self.why = why
+
+
+class RoleChanged(NotAuthenticated):
+    """The renewed credentials prove another role."""
+
+
 class NotAuthorized(BrokerError):
     """The client's role may not do this."""
 
@@ -152,6 +169,30 @@ class SchemaRefused(BrokerError):
 
 class SchemaInvalid(SchemaRefused):
     """The schema is invalid for its type, or too large."""
+
+
+class TransactionCoordinatorMissing(BrokerError):
+    """No coordinator of that number, or another process serves it: the client looks it up again."""
+
+    code = pb.TransactionCoordinatorNotFound
+
+
+class TransactionMissing(BrokerError):
+    """The coordinator does not know the transaction: it never was, or it has ended."""
+
+    code = pb.TransactionNotFound
+
+
+class TransactionStatusInvalid(BrokerError):
+    """The transaction is past the state that the request needs."""
+
+    code = pb.InvalidTxnStatus
+
+
+class TransactionConflict(BrokerError):
+    """Another transaction, or nobody's, has acknowledged the message already."""
+
+    code = pb.TransactionConflict
 
 
 class MetadataTrouble(BrokerError):

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from socket import socket
 
-from magnetar_broker.authentication.authenticator import Refused
+from magnetar_broker.base.errors import CredentialsRefused
 from magnetar_broker.limits.admission import Admission
 from magnetar_broker.metrics.journal import JournalStats
 from magnetar_broker.server.admin.authorizing import authorize
@@ -122,7 +122,7 @@ class HttpServer:
             response = refusal_of(request, feature_of(request.path) or error)
         except Exception as error:
             response = refusal_of(request, error)
-            why = error.why if isinstance(error, Refused) else ""
+            why = error.why if isinstance(error, CredentialsRefused) else ""
         finally:  # also for one that is given up, which may have changed something
             self._audit.record(request, changes, response, why)
         return response

@@ -3,8 +3,15 @@
 from collections.abc import Coroutine
 from typing import Any
 
-from magnetar_broker.authentication.authenticator import Authenticator, Proof, Refused, RoleChanged
-from magnetar_broker.base.errors import BrokerError, NotAuthenticated, NotAuthorized, NotReady
+from magnetar_broker.authentication.authenticator import Authenticator, Proof
+from magnetar_broker.base.errors import (
+    BrokerError,
+    CredentialsRefused,
+    NotAuthenticated,
+    NotAuthorized,
+    NotReady,
+    RoleChanged,
+)
 from magnetar_broker.base.version import SERVER_VERSION
 from magnetar_broker.session.renewal import CHALLENGE, Renewal
 from magnetar_broker.session.session import Session
@@ -87,7 +94,7 @@ def _refuse(session: Session, refusal: BrokerError) -> None:
     if not session.is_over:
         session.broker.connections_refused += not (session.is_upstream or session.connected)
         session.refuse(NO_REQUEST, refusal)
-        why = (refusal.why if isinstance(refusal, Refused) else "") or refusal
+        why = (refusal.why if isinstance(refusal, CredentialsRefused) else "") or refusal
         session.disconnect(f"{session.address} was refused: {why}")
 
 

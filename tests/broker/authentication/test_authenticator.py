@@ -11,13 +11,12 @@ from magnetar_broker.authentication.authenticator import (
     AuthenticationRules,
     Authenticator,
     Proof,
-    RoleChanged,
 )
 from magnetar_broker.authentication.identity import Roles
 from magnetar_broker.authentication.passwords import Passwords
 from magnetar_broker.authentication.token_keys import secret_key
 from magnetar_broker.authentication.tokens import TokenRules, Tokens
-from magnetar_broker.base.errors import NotAuthenticated, NotAuthorized
+from magnetar_broker.base.errors import NotAuthenticated, NotAuthorized, RoleChanged
 from magnetar_proto import PulsarApi_pb2 as pb
 
 USERS = {"alice": apr_md5_crypt.hash(PASSWORD)}
