@@ -7,7 +7,7 @@ from collections.abc import Coroutine
 from functools import lru_cache
 from typing import Any, TypeVar
 
-import magnetar
+from pyspark_magnetar.connecting import Connecting
 
 T = TypeVar("T")
 
@@ -15,9 +15,9 @@ T = TypeVar("T")
 class Bridge:
     """Runs coroutines on an event loop in a thread of its own."""
 
-    def __init__(self, service_url: str) -> None:
+    def __init__(self, connecting: Connecting) -> None:
         self._loop = asyncio.new_event_loop()
-        self.client = magnetar.Client(service_url, magnetar.Settings())
+        self.client = connecting.client()
         threading.Thread(target=self._loop.run_forever, name="magnetar", daemon=True).start()
 
     def run(self, work: Coroutine[Any, Any, T]) -> T:
@@ -25,15 +25,15 @@ class Bridge:
         return asyncio.run_coroutine_threadsafe(work, self._loop).result()
 
 
-def bridge_to(service_url: str) -> Bridge:
+def bridge_to(connecting: Connecting) -> Bridge:
     """This process's bridge to a broker, created on first use.
 
     Spark reuses its worker processes, so connections outlive a task; a forked process creates
     its own.
     """
-    return _bridge(service_url, os.getpid())
+    return _bridge(connecting, os.getpid())
 
 
 @lru_cache(maxsize=16)
-def _bridge(service_url: str, pid: int) -> Bridge:
-    return Bridge(service_url)
+def _bridge(connecting: Connecting, pid: int) -> Bridge:
+    return Bridge(connecting)

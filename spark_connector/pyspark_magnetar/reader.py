@@ -14,7 +14,7 @@ from pyspark.sql.streaming.datasource import (
 from pyspark_magnetar.bridge import bridge_to
 from pyspark_magnetar.entries import read_range
 from pyspark_magnetar.offsets import Offset, Position, Range, ranges
-from pyspark_magnetar.options import ReadOptions
+from pyspark_magnetar.read_options import ReadOptions
 from pyspark_magnetar.rows import record_batches
 from pyspark_magnetar.tail import Tail, require_kept
 
@@ -78,7 +78,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return read_split(self._options, partition)
 
     def _ask_last(self) -> dict[str, Position]:
-        bridge = bridge_to(self._options.service_url)
+        bridge = bridge_to(self._options.connecting)
         if self._tail is None:
             self._tail = Tail(bridge.client, self._options.topic)
         self._last = bridge.run(self._tail.last_positions())
@@ -94,7 +94,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         if self._options.start == "latest" and not current.positions:
             return current.advanced(last, new)
         assert self._tail is not None  # created by `_ask_last`, which returned `last`
-        bridge = bridge_to(self._options.service_url)
+        bridge = bridge_to(self._options.connecting)
         return current.advanced(last, bridge.run(self._tail.first_positions(new)))
 
 
@@ -107,7 +107,7 @@ class BatchReader(DataSourceReader):
     def partitions(self) -> Sequence[InputPartition]:
         if self._options.start == "latest":
             return []
-        bridge = bridge_to(self._options.service_url)
+        bridge = bridge_to(self._options.connecting)
         tail = Tail(bridge.client, self._options.topic)
         last = bridge.run(tail.last_positions())
         first = bridge.run(tail.first_positions(last))
@@ -121,4 +121,4 @@ class BatchReader(DataSourceReader):
 def read_split(options: ReadOptions, split: InputPartition) -> Iterator["RecordBatch"]:
     """The messages of one split, in the executor that was given it."""
     assert isinstance(split, Split)  # Spark passes what `partitions` returned
-    return record_batches(read_range(bridge_to(options.service_url), split.wanted))
+    return record_batches(read_range(bridge_to(options.connecting), split.wanted))

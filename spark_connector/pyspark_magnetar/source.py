@@ -37,7 +37,7 @@ class DefaultSource(DataSource):
 
     def reader(self, schema: "StructType") -> DataSourceReader:
         require("pyarrow")
-        from pyspark_magnetar.options import ReadOptions
+        from pyspark_magnetar.read_options import ReadOptions
         from pyspark_magnetar.reader import BatchReader
         from pyspark_magnetar.schema import require_source_schema
 
@@ -46,7 +46,7 @@ class DefaultSource(DataSource):
 
     def streamReader(self, schema: "StructType") -> DataSourceStreamReader:
         require("pyarrow")
-        from pyspark_magnetar.options import ReadOptions
+        from pyspark_magnetar.read_options import ReadOptions
         from pyspark_magnetar.reader import StreamReader
         from pyspark_magnetar.schema import require_source_schema
 
@@ -55,8 +55,8 @@ class DefaultSource(DataSource):
 
     def writer(self, schema: "StructType", overwrite: bool) -> DataSourceWriter:
         require("pyarrow")
-        from pyspark_magnetar.options import WriteOptions
         from pyspark_magnetar.schema import require_sink_schema
+        from pyspark_magnetar.write_options import WriteOptions
         from pyspark_magnetar.writer import BatchWriter, require_append
 
         require_append(overwrite)
@@ -64,8 +64,8 @@ class DefaultSource(DataSource):
 
     def streamWriter(self, schema: "StructType", overwrite: bool) -> DataSourceStreamWriter:
         require("pyarrow")
-        from pyspark_magnetar.options import WriteOptions
         from pyspark_magnetar.schema import require_sink_schema
+        from pyspark_magnetar.write_options import WriteOptions
         from pyspark_magnetar.writer import StreamWriter, require_append
 
         require_append(overwrite)

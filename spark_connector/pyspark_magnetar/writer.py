@@ -13,8 +13,8 @@ from pyspark.sql.datasource import (
 
 import magnetar
 from pyspark_magnetar.bridge import bridge_to
-from pyspark_magnetar.options import WriteOptions
 from pyspark_magnetar.schema import EVENT_TIME, KEY, PROPERTIES, VALUE
+from pyspark_magnetar.write_options import WriteOptions
 
 if TYPE_CHECKING:
     from pyspark.sql.types import StructType
@@ -35,7 +35,7 @@ class _Writer:
         self._options = options
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> Written:
-        bridge = bridge_to(self._options.service_url)
+        bridge = bridge_to(self._options.connecting)
         written = 0
         producer = bridge.run(bridge.client.producer(self._options.topic))
         try:

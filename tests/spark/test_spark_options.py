@@ -13,8 +13,12 @@ from pyspark.sql.types import (
 )
 
 from pyspark_magnetar import DefaultSource, MagnetarSource
-from pyspark_magnetar.options import ReadOptions, WriteOptions
+from pyspark_magnetar.connecting import Connecting
+from pyspark_magnetar.option_table import OPTIONS
+from pyspark_magnetar.options import Option, Use, duration_ms, parse_options, size
+from pyspark_magnetar.read_options import ReadOptions
 from pyspark_magnetar.schema import SCHEMA, require_sink_schema, require_source_schema
+from pyspark_magnetar.write_options import WriteOptions
 from pyspark_magnetar.writer import require_append
 
 PLACE = {"service.url": "pulsar://localhost:6650", "topic": "t"}
@@ -23,7 +27,9 @@ PLACE = {"service.url": "pulsar://localhost:6650", "topic": "t"}
 def test_names_are_case_insensitive_and_topics_become_full() -> None:
     given = {"Service.URL": "pulsar://h", "TOPIC": "t", "startingoffsets": "Latest"}
     options = ReadOptions.parse(given, default_start="earliest")
-    assert options == ReadOptions("pulsar://h", "persistent://public/default/t", "latest")
+    assert options == ReadOptions(
+        Connecting("pulsar://h"), "persistent://public/default/t", "latest"
+    )
 
 
 def test_the_start_has_a_default() -> None:
@@ -39,12 +45,15 @@ def test_what_spark_adds_to_a_sink_is_ignored() -> None:
 @pytest.mark.parametrize(
     ("change", "why"),
     [
-        ({"topics": "a"}, "'topics' is unknown; known are service.url, topic, startingOffsets"),
-        ({"topic": ""}, "'topic' is missing"),
-        ({"service.url": ""}, "'service.url' is missing"),
+        (
+            {"startingOfsets": "latest"},
+            "'startingOfsets' is unknown: did you mean 'startingOffsets'",
+        ),
+        ({"topic": " "}, "option 'topic' is ' ': expected a text that is not empty"),
+        ({"service.url": ""}, "option 'service.url' is '': '' is not a service URL"),
         ({"service.url": "http://h"}, "not a service URL"),
         ({"topic": "a/b"}, "not a topic"),
-        ({"startingoffsets": "middle"}, "'middle' is not earliest or latest"),
+        ({"startingoffsets": "middle"}, "is 'middle': expected earliest or latest"),
     ],
 )
 def test_wrong_options_are_named(change: dict[str, str], why: str) -> None:
@@ -53,8 +62,85 @@ def test_wrong_options_are_named(change: dict[str, str], why: str) -> None:
 
 
 def test_the_sink_knows_no_start() -> None:
-    with pytest.raises(ValueError, match="'startingOffsets' is unknown"):
+    with pytest.raises(ValueError, match="'startingOffsets' is for reading only"):
         WriteOptions.parse({**PLACE, "startingOffsets": "latest"})
+
+
+@pytest.mark.parametrize("missing", PLACE)
+def test_what_must_be_given(missing: str) -> None:
+    given = {name: value for name, value in PLACE.items() if name != missing}
+    with pytest.raises(ValueError, match=f"option '{missing}' is missing"):
+        ReadOptions.parse(given, default_start="latest")
+
+
+def test_every_name_is_declared_once() -> None:
+    spelled = [name.lower() for option in OPTIONS for name in option.names]
+    assert len(spelled) == len(set(spelled))
+
+
+def test_an_alias_is_the_option() -> None:
+    given = {"serviceURL": "pulsar://h", "topic": "t", "operationTimeoutMs": "5s"}
+    options = ReadOptions.parse(given, default_start="latest")
+    assert options.connecting.service_url == "pulsar://h"
+    assert options.connecting.settings.operation_timeout_s == 5
+
+
+def test_two_names_with_two_values_are_refused() -> None:
+    same = {**PLACE, "serviceUrl": PLACE["service.url"]}
+    assert ReadOptions.parse(same, default_start="latest").topic.endswith("/t")
+    with pytest.raises(ValueError, match="are the same, and have different values"):
+        ReadOptions.parse({**PLACE, "serviceUrl": "pulsar://other"}, default_start="latest")
+
+
+def test_an_option_without_effect_is_logged(caplog: pytest.LogCaptureFixture) -> None:
+    ReadOptions.parse({**PLACE, "admin.url": "http://h"}, default_start="latest")
+    assert "option admin.url has no effect" in caplog.text
+
+
+def test_secrets_are_not_shown() -> None:
+    auth = {"pulsar.client.authPluginClassName": "token", "pulsar.client.authParams": "s3 cret"}
+    options = ReadOptions.parse({**PLACE, **auth}, default_start="latest")
+    assert "s3 cret" not in repr(options)
+    with pytest.raises(
+        ValueError, match=r"option pulsar\.client\.authParams has no token"
+    ) as error:
+        options.connecting.client()
+    assert "s3 cret" not in str(error.value)
+    secret = [Option("key", Use.READ, "", size, is_secret=True)]
+    with pytest.raises(ValueError, match=r"^option 'key': expected a number"):
+        parse_options({"KEY": "s3cret"}, Use.READ, secret)
+
+
+@pytest.mark.parametrize(
+    "plugin", ["token", "org.apache.pulsar.client.impl.auth.AuthenticationToken"]
+)
+def test_credentials_by_word_and_by_class(plugin: str) -> None:
+    auth = {"authPluginClassName": plugin, "authParams": "token:abc"}
+    options = ReadOptions.parse({**PLACE, **auth}, default_start="latest")
+    assert options.connecting.client() is not None
+
+
+@pytest.mark.parametrize(
+    ("given", "bytes_"), [("1", 1), ("64k", 65536), ("32m", 32 << 20), ("1GiB", 1 << 30)]
+)
+def test_sizes(given: str, bytes_: int) -> None:
+    assert size(given) == bytes_
+
+
+@pytest.mark.parametrize(
+    ("given", "ms"), [("200", 200), ("10s", 10_000), ("2 minutes", 120_000), ("1h", 3_600_000)]
+)
+def test_durations(given: str, ms: int) -> None:
+    assert duration_ms(given) == ms
+
+
+@pytest.mark.parametrize("given", ["", "x", "-1", "0", "1.5m", "10x"])
+def test_what_is_no_size_and_no_duration(given: str) -> None:
+    with pytest.raises(ValueError, match="expected a number of bytes"):
+        size(given)
+    if given != "0":
+        with pytest.raises(ValueError, match="expected a duration"):
+            duration_ms(given)
 
 
 def test_names_under_which_spark_finds_it() -> None:

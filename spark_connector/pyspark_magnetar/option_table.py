@@ -1,0 +1,103 @@
+"""All options of the source and the sink: each is declared here, once."""
+
+from collections.abc import Callable
+from typing import Any, Final
+
+from magnetar.settings import parse_service_url
+from pyspark_magnetar.options import (
+    Option,
+    Use,
+    duration_ms,
+    flag,
+    one_of,
+    text,
+    whole,
+)
+
+SERVICE_URL: Final = "service.url"
+CLIENT: Final = "pulsar.client."
+
+
+def _url(given: str) -> str:
+    parse_service_url(given)
+    return given
+
+
+def _client(
+    name: str,
+    meaning: str,
+    parse: Callable[[str], Any] = text,
+    default: object = None,
+    *,
+    is_secret: bool = False,
+    has_effect: bool = True,
+) -> Option:
+    """An option of the client under the name that Pulsar's Java client has for it."""
+    return Option(
+        f"{CLIENT}{name}",
+        Use.BOTH,
+        meaning,
+        parse,
+        default,
+        aliases=(name,),
+        is_secret=is_secret,
+        has_effect=has_effect,
+    )
+
+
+CONNECTING: Final = (
+    Option(
+        SERVICE_URL,
+        Use.BOTH,
+        "pulsar://host:6650 or pulsar+ssl://host:6651 of the broker",
+        _url,
+        aliases=("serviceUrl", f"{CLIENT}serviceUrl"),
+    ),
+    Option(
+        "admin.url",
+        Use.BOTH,
+        "everything is asked over the binary protocol",
+        text,
+        aliases=("adminUrl",),
+        has_effect=False,
+    ),
+    _client("authPluginClassName", "token, basic, tls, oauth2, or the class of Pulsar's client"),
+    _client("authParams", "the credentials: token:TEXT, file:///PATH or JSON", is_secret=True),
+    _client("tlsTrustCertsFilePath", "PEM file of the authorities to trust, read on each machine"),
+    _client("tlsCertificateFilePath", "PEM file of the client's certificate"),
+    _client("tlsKeyFilePath", "PEM file of the key of the client's certificate"),
+    _client("tlsAllowInsecureConnection", "accept any certificate", flag, False),
+    _client(
+        "tlsHostnameVerificationEnable",
+        "whether the certificate must name the host of the URL",
+        flag,
+        True,
+    ),
+    _client("operationTimeoutMs", "how long a request may take", duration_ms, 30_000),
+    _client("connectionTimeoutMs", "how long connecting may take", duration_ms, 10_000),
+    _client("keepAliveIntervalSeconds", "when a silent connection is probed", whole(1), 30),
+    _client("listenerName", "which of the broker's advertised listeners to use"),
+    _client("useTls", "pulsar+ssl:// in the URL decides", flag, has_effect=False),
+    _client("numIoThreads", "there is one thread", whole(1), has_effect=False),
+    _client("numListenerThreads", "there is one thread", whole(1), has_effect=False),
+    _client("connectionsPerBroker", "there is one connection", whole(), has_effect=False),
+    _client("enableTransaction", "transactions need no setting", flag, has_effect=False),
+    _client("statsIntervalSeconds", "progress reports have the figures", whole(), has_effect=False),
+)
+
+READING: Final = (
+    Option(
+        "startingOffsets",
+        Use.READ,
+        "where a new query begins",
+        one_of("earliest", "latest"),
+    ),
+)
+"""Reading; `topic` is in `PLACE`."""
+
+PLACE: Final = (Option("topic", Use.BOTH, "the topic to read or to write", text),)
+
+WRITING: Final[tuple[Option, ...]] = ()
+"""Writing."""
+
+OPTIONS: Final = (*CONNECTING, *PLACE, *READING, *WRITING)
