@@ -80,6 +80,30 @@ class SameMessages(Sequence[bytes]):
         return self._compressed[1]
 
 
+@dataclass(frozen=True, slots=True)
+class Packed:
+    """Two or more messages that the application has encoded as the body of a batch."""
+
+    count: int
+    encoded: bytes
+    key: str | bytes | None = None
+    """Of the first message, as is the next: the broker takes them for those of the whole entry."""
+    ordering_key: bytes | None = None
+    ids: tuple[int, int] | tuple[()] = ()
+    """The sequence ids of the first and the last message; empty: the next ones."""
+
+    def __len__(self) -> int:
+        return self.count
+
+    def body(self) -> bytes:
+        """The body of the batch."""
+        return self.encoded
+
+    def compressed(self, compression: int, body: bytes) -> bytes:
+        """The body, compressed."""
+        return compress(compression, body)
+
+
 class Batch:
     """Messages that will be one entry; they share the outcome."""
 
@@ -90,7 +114,7 @@ class Batch:
         """Ledger and entry once the broker stored it, or why it did not."""
         self.is_noticed = False
         """Whether the application has seen the outcome; `flush` raises failures it has not."""
-        self.messages: list[bytes | Outgoing] | SameMessages = []
+        self.messages: list[bytes | Outgoing] | SameMessages | Packed = []
         self.size = 0
         self.has_ids = False
         """Whether the application chose sequence ids."""
@@ -99,6 +123,8 @@ class Batch:
 
     def ids(self, next_id: int) -> list[int]:
         """The sequence ids of its messages: those that were chosen, and what follows them."""
+        if isinstance(self.messages, Packed):
+            return list(self.messages.ids)
         ids = []
         for message in self.messages:
             chosen = None if isinstance(message, bytes) else message.sequence_id
@@ -161,7 +187,7 @@ class Sender:
 
     def encode(
         self,
-        messages: Sequence[bytes | Outgoing],
+        messages: Sequence[bytes | Outgoing] | Packed,
         sequence_id: int,
         now_ms: int,
         max_message_size: int,
@@ -178,17 +204,17 @@ class Sender:
         if self.schema_version:
             metadata.schema_version = self.schema_version
         highest = ids[-1] if ids else sequence_id + count - 1
-        if count == 1:
-            body = _describe_single(messages[0], metadata)
-        else:
+        if isinstance(messages, Packed) or count > 1:
             body = _describe_batch(messages, metadata, ids)
             metadata.highest_sequence_id = highest
+        else:
+            body = _describe_single(messages[0], metadata)
         if self.compression != pb.NONE:
             metadata.compression = self.compression  # type: ignore[assignment]
             metadata.uncompressed_size = len(body)
             body = (
                 messages.compressed(self.compression, body)
-                if isinstance(messages, SameMessages)
+                if isinstance(messages, SameMessages | Packed)
                 else compress(self.compression, body)
             )
         if self.encrypting is not None:
@@ -273,16 +299,18 @@ def _describe_single(message: bytes | Outgoing, metadata: pb.MessageMetadata) ->
 
 
 def _describe_batch(
-    messages: Sequence[bytes | Outgoing], metadata: pb.MessageMetadata, ids: Sequence[int]
+    messages: Sequence[bytes | Outgoing] | Packed, metadata: pb.MessageMetadata, ids: Sequence[int]
 ) -> bytes:
     metadata.num_messages_in_batch = len(messages)
     if isinstance(messages, SameMessages):
         return messages.body()
-    first = messages[0]
-    if isinstance(first, Outgoing):
+    first = messages if isinstance(messages, Packed) else messages[0]
+    if not isinstance(first, bytes):
         # The broker takes the first message's key for the whole entry.
         keyed = Outgoing(b"", key=first.key, ordering_key=first.ordering_key)
         keyed.describe(metadata)
+    if isinstance(messages, Packed):
+        return messages.body()
     parts: list[bytes] = []
     for index, message in enumerate(messages):
         if isinstance(message, bytes):

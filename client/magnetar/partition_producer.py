@@ -12,6 +12,7 @@ from magnetar.batching import (
     COMPRESSIONS,
     Batch,
     ChunkLimits,
+    Packed,
     SameMessages,
     Sender,
     rides_alone,
@@ -32,7 +33,7 @@ from magnetar.errors import (
     broker_error,
 )
 from magnetar.memory import MemoryLimit
-from magnetar.messages import Outgoing
+from magnetar.messages import MESSAGE_OVERHEAD, Outgoing
 from magnetar.pool import Pool
 from magnetar.producer_options import ACCESS_MODES, WAIT_FOR_EXCLUSIVE, ProducerOptions
 from magnetar.retry import Retry
@@ -262,7 +263,7 @@ class PartitionProducer:
             self._schedule_batch()
         return receipt
 
-    def send_same(self, messages: SameMessages) -> "asyncio.Future[tuple[int, int]]":
+    def send_packed(self, messages: SameMessages | Packed) -> "asyncio.Future[tuple[int, int]]":
         """Send all of them at once as one batch; the future is settled with its receipt.
 
         Call it while there is room.  More than `max_pending_messages` may be pending then.
@@ -272,7 +273,11 @@ class PartitionProducer:
         self.send_batch_now()
         batch = self._new_batch()
         batch.messages = messages
-        batch.size = len(messages) * size_of(messages.value)
+        if isinstance(messages, Packed):
+            batch.has_ids = bool(messages.ids)
+            batch.size = len(messages) * MESSAGE_OVERHEAD + len(messages.encoded)
+        else:
+            batch.size = len(messages) * size_of(messages.value)
         batch.is_noticed = True
         self._count(len(messages), batch.size)
         self._send(batch)
@@ -481,11 +486,12 @@ class PartitionProducer:
 
     def _chunks(self, sender: Sender, batch: Batch, first: int, now_ms: int) -> list[bytes]:
         """The frames of a message that is too large for one; none if it may not be sent so."""
-        if not self._options.chunking or len(batch.messages) > 1:
+        messages = batch.messages
+        if not self._options.chunking or isinstance(messages, Packed) or len(messages) > 1:
             return []
         limits = ChunkLimits(self._max_message_size, self._options.max_chunk_bytes)
         try:
-            return sender.encode_chunks(batch.messages[0], first, now_ms, limits)
+            return sender.encode_chunks(messages[0], first, now_ms, limits)
         except MessageTooLarge:
             return []
 

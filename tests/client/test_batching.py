@@ -12,13 +12,15 @@ from magnetar.batching import (
     UNBATCHED,
     Batch,
     BatchLimits,
+    Packed,
     Sender,
     rides_alone,
     size_of,
 )
 from magnetar.errors import MessageTooLarge
-from magnetar.messages import MESSAGE_OVERHEAD, Outgoing
+from magnetar.messages import MESSAGE_OVERHEAD, Entry, Outgoing
 from magnetar_proto import PulsarApi_pb2 as pb
+from magnetar_proto.batch import encode_batch
 from magnetar_proto.frames import FrameDecoder
 from magnetar_proto.sends import decode_send
 
@@ -55,6 +57,23 @@ def test_a_consumer_sees_what_was_sent(messages: list[bytes | Outgoing], compres
     assert entry.is_batch == (len(messages) > 1)
     assert entry.permits == len(messages)
     assert entry.metadata.publish_time == 1234
+
+
+@given(st.lists(values, min_size=2, max_size=20), st.sampled_from(range(5)), st.none() | texts)
+def test_what_is_packed_is_sent_as_it_is(
+    messages: list[bytes], compression: int, key: str | None
+) -> None:
+    heads = [pb.SingleMessageMetadata(payload_size=len(value)) for value in messages]
+    body = encode_batch(list(zip(heads, messages, strict=True)))
+    first, last = ids = (7, 7 + 3 * len(messages))
+    packed = Packed(len(messages), body, key=key, ids=ids)
+    frame = Sender(7, "p", compression).encode(packed, first, 1234, 2**20, ids)
+    [(_, buf, start, mid, sent)] = FrameDecoder(2**21).feed(frame)
+    assert decode_send(buf, start, mid) == (7, first, len(messages), last)
+    entry = Entry("t", (0, 0, -1), sent)
+    assert [message.value for message in entry.messages()] == messages
+    assert entry.metadata.HasField("partition_key") == (key is not None)
+    assert (entry.metadata.sequence_id, entry.metadata.highest_sequence_id) == ids
 
 
 @given(st.lists(values, min_size=1, max_size=20), st.integers(0, 2**40))

@@ -102,7 +102,7 @@ class Producing:
         if same is None:
             same = self._batches[count] = SameMessages(self._load.payload, count)
         self._measuring.pending += count
-        producer.send_same(same).add_done_callback(partial(self._sent, count, due_s))
+        producer.send_packed(same).add_done_callback(partial(self._sent, count, due_s))
 
     def _sent(self, count: int, due_s: float, receipt: "asyncio.Future[tuple[int, int]]") -> None:
         self._measuring.pending -= count
