@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import pulsar_conf
 from magnetar_broker.config.domains import Durability, SubscriptionType, TopicType
 from magnetar_broker.config.keys import COMPATIBLE, NOT_BUILT, UNSAFE
 from magnetar_broker.config.listeners import AdvertisedListener
@@ -14,25 +15,6 @@ from magnetar_broker.config.load import ConfigError, Loaded, interpret, load
 from magnetar_broker.config.settings import KEYS, Settings
 
 ROOT = Path(__file__).parents[3]
-PULSAR = (Path(__file__).parent / "pulsar_defaults.conf").read_text(encoding="utf-8")
-
-PULSAR_STANDALONE = """
-clusterName=standalone
-backlogQuotaDefaultLimitGB=10
-statusFilePath=/usr/local/apache/htdocs
-topicPublisherThrottlingTickTimeMillis=2
-managedLedgerDefaultEnsembleSize=1
-managedLedgerDefaultWriteQuorum=1
-managedLedgerDefaultAckQuorum=1
-managedLedgerDefaultMarkDeleteRateLimit=0.1
-loadManagerClassName=org.apache.pulsar.broker.loadbalance.NoopLoadManager
-loadBalancerEnabled=false
-webSocketServiceEnabled=true
-webSocketNumIoThreads=8
-journalSyncData=false
-dbStorage_rocksDB_blockSize=4096
-httpServerIdleTimeout = 30000
-"""
 
 
 def read(text: str) -> Loaded:
@@ -58,7 +40,7 @@ def test_our_files_set_every_setting_to_its_default(name: str) -> None:
 
 
 def test_an_unmodified_pulsar_broker_file_starts_with_the_one_warning_it_deserves() -> None:
-    settings, warnings = read(PULSAR)
+    settings, warnings = read(pulsar_conf.BROKER)
     assert settings == Settings(
         bind_address="0.0.0.0",
         authenticate_metrics_endpoint=False,
@@ -74,9 +56,7 @@ def test_an_unmodified_pulsar_broker_file_starts_with_the_one_warning_it_deserve
 
 
 def test_an_unmodified_pulsar_standalone_file_starts_and_names_what_will_not_happen() -> None:
-    overridden = set(re.findall(r"^\w+", PULSAR_STANDALONE, re.MULTILINE))
-    kept = [line for line in PULSAR.splitlines() if line.partition("=")[0] not in overridden]
-    settings, warnings = read("\n".join(kept) + PULSAR_STANDALONE)
+    settings, warnings = read(pulsar_conf.standalone())
     assert settings.cluster_name == "standalone"
     assert settings.backlog_quota_default_limit_gb == 10
     assert len(warnings) == 2

@@ -1,4 +1,4 @@
-"""All providers and all ports of one broker at once, with the names that Pulsar has for them."""
+"""All providers and all ports of one broker at once, configured in Pulsar's own standalone.conf."""
 
 import json
 import ssl
@@ -13,6 +13,7 @@ import pytest
 
 import credentials
 import official
+import pulsar_conf
 from certificates import Authority, Files
 from credentials import PASSWORD, basic, token
 from issuer import Issuer
@@ -55,10 +56,11 @@ def certificate(authority: Authority) -> Files:
 def started(
     make_broker: MakeBroker, folder: Path, authority: Authority, issuer: Issuer, workers: str
 ) -> RunningBroker:
-    """A broker whose settings are all in a file, as Pulsar's are."""
+    """A broker with Pulsar's standalone.conf, in which an operator has configured them."""
     server = authority.server("127.0.0.1", "localhost")
-    settings = {
+    configured = {
         **credentials.settings(folder),
+        "bindAddress": "127.0.0.1",  # instead of all addresses of the machine that runs the test
         "authenticationProviders": PROVIDERS,
         "brokerServicePortTls": "0",
         "webServicePortTls": "0",
@@ -70,7 +72,7 @@ def started(
         "openIDRequireIssuersUseHttps": "false",
     }
     conf = folder / "standalone.conf"
-    conf.write_text("".join(f"{name}={value}\n" for name, value in settings.items()))
+    conf.write_text(pulsar_conf.edited(pulsar_conf.standalone(), configured))
     return make_broker(conf, magnetarWorkers=workers)
 
 
