@@ -1,13 +1,31 @@
 """The log: one line a record, on standard error."""
 
 import logging
+from typing import Any, Final
+
+_CONTROLS: Final = {
+    code: repr(chr(code))[1:-1] for code in (*range(32), *range(127, 160), 0x2028, 0x2029)
+}
+"""Characters that end a line or control a terminal, and how they are written."""
+
+
+class OneLine(logging.Formatter):
+    """Has no text of a message begin a line, because clients choose names that are in messages.
+
+    Lines of a traceback follow the one of their record, and are indented.
+    """
+
+    def formatMessage(self, record: logging.LogRecord) -> str:
+        return super().formatMessage(record).translate(_CONTROLS)
+
+    def formatException(self, ei: Any) -> str:
+        text = super().formatException(ei)
+        return "\n".join(f"  {line.translate(_CONTROLS)}" for line in text.split("\n"))
 
 
 def log_to_stderr(process: str | None = None) -> None:
     """Log from level INFO on; with the name of the process where there are several."""
     name = f"{process} " if process else ""
-    logging.basicConfig(
-        level=logging.INFO,
-        format=f"%(asctime)s %(levelname)s {name}%(name)s: %(message)s",
-        force=True,
-    )
+    handler = logging.StreamHandler()
+    handler.setFormatter(OneLine(f"%(asctime)s %(levelname)s {name}%(name)s: %(message)s"))
+    logging.basicConfig(level=logging.INFO, handlers=[handler], force=True)
