@@ -8,6 +8,7 @@ PASSWORDS = ("tests/broker/authentication/test_passwords.py",)
 ROLES = ("tests/broker/authentication/test_authenticator.py",)
 ISSUERS = ("tests/broker/authentication/test_issuer_keys.py",)
 SESSION = ("tests/broker/session/test_authenticating.py",)
+PAGES = ("tests/broker/server/test_web_pages.py",)
 SECRETS = ("tests/broker/server/test_secrets.py",)
 
 AUTHENTICATION_FAULTS: tuple[Fault, ...] = (
@@ -223,5 +224,33 @@ AUTHENTICATION_FAULTS: tuple[Fault, ...] = (
         "            secret=True,\n        ),\n    ] = None\n    token_public_key",
         "        ),\n    ] = None\n    token_public_key",
         SECRETS,
+    ),
+    Fault(
+        "broker/magnetar_broker/server/web_pages.py",
+        "a page of any site uses the HTTP port",
+        'if origin is not None and origin.lower().partition("://")[2] != host:',
+        "if origin is not None and not origin:",
+        PAGES,
+    ),
+    Fault(
+        "broker/magnetar_broker/server/web_pages.py",
+        "a page makes its own name that of this machine",
+        'name.endswith(".localhost") or name in names:',
+        'name.endswith(".localhost") or name:',
+        PAGES,
+    ),
+    Fault(
+        "broker/magnetar_broker/server/http_server.py",
+        "pages of other sites are not refused",
+        "            self._pages.check(request)\n",
+        "",
+        PAGES,
+    ),
+    Fault(
+        "broker/magnetar_broker/server/logs.py",
+        "names of clients begin lines of the log",
+        "super().formatMessage(record).translate(_CONTROLS)",
+        "super().formatMessage(record)",
+        ("tests/broker/server/test_logs.py",),
     ),
 )

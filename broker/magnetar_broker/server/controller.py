@@ -58,6 +58,7 @@ from magnetar_broker.server.several import Prepared, bundle_owners
 from magnetar_broker.server.snapshots.making import Snapshots
 from magnetar_broker.server.snapshots.part import LinkedPart
 from magnetar_broker.server.tls.contexts import Contexts
+from magnetar_broker.server.web_pages import web_pages_of
 from magnetar_storage.errors import StorageError
 from magnetar_storage.interfaces import MetadataStore, SegmentId
 from magnetar_storage.metadata.sqlite import SqliteMetadata
@@ -152,6 +153,7 @@ class Controller:
             ROUTES,
             http_authentication_of(settings, self._authenticator),
             guard=HttpGuard(HttpLimits.of(settings), process.clock, reached),
+            pages=web_pages_of(settings),
         )
         try:
             await snapshots.clear()

@@ -27,6 +27,7 @@ from magnetar_broker.server.snapshots.making import Snapshots
 from magnetar_broker.server.snapshots.part import LocalPart
 from magnetar_broker.server.stretches import Stretches
 from magnetar_broker.server.tls.contexts import Contexts, uses_tls
+from magnetar_broker.server.web_pages import web_pages_of
 from magnetar_broker.server.world import LoopClock, LoopTasks, ThreadWorkers
 from magnetar_broker.standalone import standalone
 from magnetar_storage.log.engine import Engine
@@ -110,6 +111,7 @@ class Daemon:
             audit_log(engine.clock, settings),
             authentication=http_authentication_of(settings, self._authenticator),
             guard=HttpGuard(HttpLimits.of(settings), engine.clock, broker.reached),
+            pages=web_pages_of(settings),
         )
         ports = open_ports(settings)
         await listener.bind(ports.clients)

@@ -28,6 +28,7 @@ from magnetar_broker.server.http_authentication import HttpAuthentication
 from magnetar_broker.server.stretches import Stretches
 from magnetar_broker.server.tls.contexts import Contexts
 from magnetar_broker.server.tls.port import TlsPort
+from magnetar_broker.server.web_pages import ANY_NAME, WebPages
 from magnetar_broker.standalone import Standalone
 
 STOP_SECONDS = 1.0
@@ -47,12 +48,14 @@ class HttpServer:
         authentication: HttpAuthentication | None = None,
         *,
         guard: HttpGuard,
+        pages: WebPages = ANY_NAME,
     ) -> None:
         """Without `routes`, those of the admin API are loaded with the first request.
 
         `authentication` is None while authentication is off.
         """
         self._authentication = authentication
+        self._pages = pages
         self._site = site
         self._guard = guard
         self._audit = audit
@@ -106,6 +109,7 @@ class HttpServer:
         """The response to a request; an error becomes a refusal, nothing is raised."""
         changes, response, why = request.method not in ("GET", "HEAD"), None, ""
         try:
+            self._pages.check(request)
             if self._routes is None:
                 # In a thread, because the event loop serves clients meanwhile.
                 self._routes = await asyncio.to_thread(_admin_routes)

@@ -34,7 +34,7 @@ $ curl -s -X DELETE http://localhost:8080/admin/v2/tenants/a%20b
 | status | meaning |
 |---|---|
 | 400 | the body is not what is expected |
-| 401, 403 | the permission is missing |
+| 401, 403 | the permission is missing; 403 also for what a page of another web site has sent |
 | 404 | there is no such path, or what it names does not exist |
 | 405 | the path has no such method, or what it names does not allow this |
 | 406 | a number of partitions that is not allowed, or a topic that is not persistent |

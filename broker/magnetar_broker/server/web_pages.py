@@ -1,0 +1,79 @@
+"""Requests that a page in a browser sends, and that nobody in front of the browser has meant.
+
+A browser sends what any page wants sent, also to ports that only its own machine reaches, and with
+passwords that were typed in for another page.  It tells in headers which page that is.
+"""
+
+import socket
+from collections.abc import Iterable
+from ipaddress import ip_address
+from urllib.parse import urlsplit
+
+from magnetar_broker.config import Settings
+from magnetar_broker.server.advertised import advertised_host
+from magnetar_broker.server.http.errors import Refused
+from magnetar_broker.server.http.messages import Request
+
+OWN = ("same-origin", "none")
+"""Values of Sec-Fetch-Site: a page of this port, and an address that a person has typed."""
+
+
+class WebPages:
+    """Refuses requests that pages of other sites send."""
+
+    def __init__(self, names: Iterable[str] | None = None) -> None:
+        """`names` are those by which this machine is reached; None for any.
+
+        Where everyone who can connect may do everything, the connection comes from this machine.  A
+        page whose own name leads to this machine, too, must not count as a page of this port.
+        """
+        self._names = None if names is None else frozenset(name.lower() for name in names)
+
+    def check(self, request: Request) -> None:
+        """Raise `Refused` if another site's page has sent the request."""
+        host = request.headers.get("host", "").lower()
+        origin = request.headers.get("origin")
+        if origin is not None and origin.lower().partition("://")[2] != host:
+            raise Refused(
+                403,
+                f"a page of {origin} has sent this to {host}: only pages of the same address may; "
+                "a proxy between them has to pass on the header Host",
+            )
+        headers = request.headers
+        if headers.get("sec-fetch-site", "none") not in OWN and (
+            headers.get("sec-fetch-mode") != "navigate"
+        ):
+            raise Refused(403, "a page of another site has sent this: use the address of this port")
+        if self._names is not None and host and not _is_local(host, self._names):
+            raise Refused(
+                403,
+                f"{host} is not known as a name of this machine, and the broker is open to this "
+                "machine alone: use localhost, or set advertisedAddress or authenticationEnabled",
+            )
+
+
+ANY_NAME = WebPages()
+"""For a port whose clients prove who they are, or that was opened to others."""
+
+
+def _is_local(host: str, names: frozenset[str]) -> bool:
+    """Whether a header Host has an address, which no page can choose, or a name of this machine."""
+    try:
+        name = urlsplit(f"//{host}").hostname or ""
+    except ValueError:
+        return False
+    if name == "localhost" or name.endswith(".localhost") or name in names:
+        return True
+    try:
+        ip_address(name)
+    except ValueError:
+        return False
+    return True
+
+
+def web_pages_of(settings: Settings) -> WebPages:
+    """What holds for the HTTP ports of a broker."""
+    if settings.authentication_enabled or not settings.binds_to_loopback:
+        return ANY_NAME
+    hosts = [urlsplit(entry.url).hostname or "" for entry in settings.advertised_listeners]
+    return WebPages([socket.gethostname(), advertised_host(settings), *hosts])
