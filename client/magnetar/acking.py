@@ -5,21 +5,23 @@ import logging
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
+from weakref import WeakSet
 
 from magnetar.acks import Ack, AckTracker, Position, later
 from magnetar.attachment import Attachment
 from magnetar.connection import Connection
 from magnetar.errors import MagnetarError, OperationTimeout
 from magnetar.messages import Message
+from magnetar.transaction_acks import MAX_ACKS, TransactionAcks
 from magnetar_proto import PulsarApi_pb2 as pb
 from magnetar_proto.acks import encode_ack
 from magnetar_proto.ids import MessageId
 
-logger = logging.getLogger(__name__)
+if TYPE_CHECKING:
+    from magnetar.transaction import Transaction
 
-MAX_ACKS = 1000
-"""Entries acknowledged by one command; as many waiting are sent at once."""
+logger = logging.getLogger(__name__)
 
 
 @dataclass(slots=True)
@@ -44,6 +46,16 @@ class AckEnd(Protocol):
 
     def refused(self, acks: list[Ack], is_cumulative: bool) -> None:
         """The broker has refused them; they are not sent again."""
+
+    @property
+    def subscription(self) -> str:
+        """The name of the subscription."""
+
+    def transaction_aborts(self) -> None:
+        """The broker is about to deliver again what was acknowledged in a transaction."""
+
+    def transaction_aborted(self, rest: list[Position]) -> None:
+        """It has begun to; `rest` it did not know to be acknowledged in it."""
 
 
 class Acknowledging:
@@ -73,6 +85,13 @@ class Acknowledging:
         self._resend_timer: asyncio.TimerHandle | None = None
         self._unanswered: dict[asyncio.Future[Any], _Sent] = {}
         self._error: MagnetarError | None = None
+        self._in_transactions: WeakSet[TransactionAcks] = WeakSet()
+
+    def in_transaction(self, txn: "Transaction") -> TransactionAcks:
+        """What collects the acknowledgements of a transaction."""
+        acks = TransactionAcks(txn, self._id, self._attachment, self._end, self._delay_s)
+        self._in_transactions.add(acks)
+        return acks
 
     def ack(self, messages: Iterable[Message]) -> None:
         """Acknowledge messages."""
@@ -168,6 +187,8 @@ class Acknowledging:
         """A broker answers no ACK for a consumer that it has closed: they are sent again."""
         for answer in list(self._unanswered):
             answer.cancel()
+        for acks in self._in_transactions:
+            acks.detached()
 
     def _cancel_timer(self) -> None:
         if self._timer is not None:

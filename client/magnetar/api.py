@@ -2,7 +2,8 @@
 
 from magnetar import auth, schema
 from magnetar.batching import BatchLimits
-from magnetar.client import Client, connect
+from magnetar.client import Client
+from magnetar.connecting import connect
 from magnetar.consumer import Consumer
 from magnetar.encryption.keys import Key, KeyReader
 from magnetar.errors import (
@@ -31,6 +32,8 @@ from magnetar.errors import (
     QuotaExceeded,
     TlsFailed,
     TopicTerminated,
+    TransactionConflict,
+    TransactionOver,
     Undecodable,
     Unreadable,
 )
@@ -45,6 +48,7 @@ from magnetar.settings import Settings
 from magnetar.subscription import DeadLetterPolicy, KeyShared, Subscription
 from magnetar.table_view import TableView
 from magnetar.tls import Tls
+from magnetar.transaction import Transaction
 from magnetar_proto.ids import EARLIEST, LATEST, MessageId
 
 __all__ = [
@@ -98,6 +102,9 @@ __all__ = [
     "Tls",
     "TlsFailed",
     "TopicTerminated",
+    "Transaction",
+    "TransactionConflict",
+    "TransactionOver",
     "Undecodable",
     "Unreadable",
     "auth",

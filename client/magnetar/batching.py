@@ -4,7 +4,7 @@ from asyncio import Future
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import overload
+from typing import TYPE_CHECKING, overload
 
 from magnetar.encryption.sending import Encrypting
 from magnetar.errors import MessageTooLarge
@@ -15,6 +15,9 @@ from magnetar_proto.compression import compress
 from magnetar_proto.entries import encode_entry
 from magnetar_proto.frames import encode_frame
 from magnetar_proto.sends import encode_send
+
+if TYPE_CHECKING:
+    from magnetar.transaction import Transaction
 
 MAX_CHUNKS = 1 << 16
 
@@ -107,9 +110,9 @@ class Packed:
 class Batch:
     """Messages that will be one entry; they share the outcome."""
 
-    __slots__ = ("done", "has_ids", "is_noticed", "messages", "schema_version", "size")
+    __slots__ = ("done", "has_ids", "is_noticed", "messages", "schema_version", "size", "txn")
 
-    def __init__(self, done: Future[tuple[int, int]]) -> None:
+    def __init__(self, done: Future[tuple[int, int]], txn: "Transaction | None" = None) -> None:
         self.done = done
         """Ledger and entry once the broker stored it, or why it did not."""
         self.is_noticed = False
@@ -120,6 +123,8 @@ class Batch:
         """Whether the application chose sequence ids."""
         self.schema_version: bytes | None = None
         """Of all its messages; None: that of the producer's schema."""
+        self.txn = txn
+        """That all its messages belong to."""
 
     def ids(self, next_id: int) -> list[int]:
         """The sequence ids of its messages: those that were chosen, and what follows them."""
@@ -184,6 +189,8 @@ class Sender:
     schema_version: bytes = b""
     """Of the schema that the producer has registered; empty without one."""
     encrypting: Encrypting | None = None
+    txn: tuple[int, int] | None = None
+    """The id of the transaction of the entry."""
 
     def encode(
         self,
@@ -203,6 +210,8 @@ class Sender:
         )
         if self.schema_version:
             metadata.schema_version = self.schema_version
+        if self.txn is not None:
+            metadata.txnid_most_bits, metadata.txnid_least_bits = self.txn
         highest = ids[-1] if ids else sequence_id + count - 1
         if isinstance(messages, Packed) or count > 1:
             body = _describe_batch(messages, metadata, ids)
@@ -226,9 +235,8 @@ class Sender:
                 f"{len(head) + len(body)} bytes with metadata, and the broker accepts "
                 f"{max_message_size} (maxMessageSize)"
             )
-        return encode_send(
-            self.producer_id, sequence_id, count, head, body, highest if count > 1 else None
-        )
+        highest_id = highest if count > 1 else None
+        return encode_send(self.producer_id, sequence_id, count, head, body, highest_id, self.txn)
 
     def encode_chunks(
         self, message: bytes | Outgoing, sequence_id: int, now_ms: int, limits: "ChunkLimits"
@@ -243,6 +251,8 @@ class Sender:
         )
         if self.schema_version:
             metadata.schema_version = self.schema_version
+        if self.txn is not None:
+            metadata.txnid_most_bits, metadata.txnid_least_bits = self.txn
         body = _describe_single(message, metadata)
         if self.compression != pb.NONE:
             metadata.compression = self.compression  # type: ignore[assignment]
@@ -273,6 +283,8 @@ class Sender:
         command.send.producer_id = self.producer_id
         command.send.sequence_id = sequence_id
         command.send.is_chunk = True
+        if self.txn is not None:
+            command.send.txnid_most_bits, command.send.txnid_least_bits = self.txn
         if self.encrypting is not None:
             self.encrypting.describe(metadata)
             part = self.encrypting.encrypt(metadata, part)

@@ -5,15 +5,14 @@ import itertools
 import uuid
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
-from ssl import SSLContext
 from typing import Any, TypeVar, cast
 from weakref import WeakSet
 
-from magnetar.auth import Authentication
 from magnetar.batching import BATCHED, UNBATCHED, BatchLimits
 from magnetar.closing import Closing, OpenedPart, Part
 from magnetar.concurrency import gather_all, open_together
 from magnetar.consumer import Consumer
+from magnetar.coordinators import Coordinators
 from magnetar.dead_letters import DLQ, RETRY, DeadLetters, new_name, old_name
 from magnetar.encryption.keys import KeyReader
 from magnetar.encryption.sending import Encrypting, opened_for
@@ -37,14 +36,14 @@ from magnetar.schema.auto import AutoProduce
 from magnetar.schema.base import Schema
 from magnetar.schema.info import SchemaInfo
 from magnetar.schema.versions import SchemaVersions, WriterSchemas
-from magnetar.security import OPEN, Security, security_of
+from magnetar.security import OPEN, Security
 from magnetar.settings import Settings
 from magnetar.subscribing import from_start, reading_of, subscription_of
 from magnetar.subscription import FAIL, SKIP, DeadLetterPolicy, Subscription
 from magnetar.table_view import TableView
-from magnetar.tls import Tls
 from magnetar.topic_discovery import TopicDiscovery
 from magnetar.topic_watch import TopicWatch
+from magnetar.transaction import Transaction
 from magnetar.values import V
 from magnetar_proto import PulsarApi_pb2 as pb
 from magnetar_proto.ids import EARLIEST, MessageId
@@ -65,6 +64,7 @@ class Client(Closing):
         self._pool = Pool(service_url, settings, security)
         self._memory = MemoryLimit(settings.memory_limit)
         self._ids = itertools.count()
+        self._coordinators = Coordinators(self._pool, settings)
         self._schema_versions = SchemaVersions(self.schema)
         # Weak: what was closed and dropped needs no second closing.
         self._parts: WeakSet[Part] = WeakSet()
@@ -517,6 +517,15 @@ class Client(Closing):
         parts = await self._consumers(topic, chosen, inbox, lambda entry: [entry])
         return EntryConsumer(parts, inbox)
 
+    def transaction(self, timeout_s: float = 60.0) -> Transaction:
+        """A transaction of producers and consumers of this client: use it with `async with`.
+
+        The coordinator aborts it when it is open for `timeout_s`.
+        """
+        txn = Transaction(self._coordinators, self._settings, timeout_s)
+        self._parts.add(txn)
+        return txn
+
     async def close(self) -> None:
         """Close everything the client opened; raises the first failure."""
         try:
@@ -578,23 +587,3 @@ class Client(Closing):
         await open_together(parts)
         self._parts.update(parts)
         return parts
-
-
-def connect(
-    service_url: str,
-    *,
-    auth: Authentication | None = None,
-    tls: Tls | SSLContext | None = None,
-    **settings: Any,
-) -> Client:
-    """A client for `pulsar://host:port` or `pulsar+ssl://host:port`.
-
-    It connects when that is first needed.  `auth` is one of `magnetar.auth`; `tls` says whom to
-    trust for pulsar+ssl://, without it the authorities of the system.  `settings` are fields of
-    Settings: timeouts, pauses and the listener's name.  Use it as `async with connect(...)`.
-    """
-    return Client(
-        service_url,
-        Settings(**settings),
-        security_of(service_url, auth, tls),
-    )

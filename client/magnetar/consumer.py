@@ -14,6 +14,7 @@ from magnetar.messages import Message
 from magnetar.partition_consumer import PartitionConsumer
 from magnetar.topic_discovery import TopicDiscovery
 from magnetar.topic_watch import TopicWatch
+from magnetar.transaction import Transaction
 from magnetar.values import V
 from magnetar_proto.ids import MessageId
 
@@ -96,17 +97,22 @@ class Consumer(Closing, Generic[V]):
 
     # -- acknowledging
 
-    def ack(self, messages: Message[Any] | Iterable[Message[Any]]) -> None:
-        """Acknowledge one or many, individually; `flush` waits until the broker stored it."""
+    def ack(
+        self, messages: Message[Any] | Iterable[Message[Any]], txn: Transaction | None = None
+    ) -> None:
+        """Acknowledge one or many, individually; `flush` waits until the broker stored it.
+
+        With `txn` this takes effect when the transaction is committed.
+        """
         if isinstance(messages, Message):
-            messages.source.ack((messages,))
+            messages.source.ack((messages,), txn)
             return
         for source, run in groupby(messages, _source_of):
-            source.ack(run)
+            source.ack(run, txn)
 
-    def ack_up_to(self, message: Message[Any]) -> None:
+    def ack_up_to(self, message: Message[Any], txn: Transaction | None = None) -> None:
         """Acknowledge all of the message's partition up to it; not for shared subscriptions."""
-        message.source.ack_up_to(message)
+        message.source.ack_up_to(message, txn)
 
     def ack_id(self, message_id: MessageId, topic: str | None = None) -> None:
         """Acknowledge a message by its id; name its topic if there are several.

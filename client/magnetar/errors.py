@@ -26,7 +26,9 @@ MagnetarError
     ├── IncompatibleSchema   the topic's schema does not allow this one
     ├── QuotaExceeded        the backlog quota of the topic is used up
     ├── TopicTerminated      the topic accepts no more messages, ever
-    └── ProducerFenced       another producer took the topic over
+    ├── ProducerFenced       another producer took the topic over
+    ├── TransactionConflict  a message is acknowledged already, or in another transaction
+    └── TransactionOver      the transaction was ended, or has timed out
 """
 
 from typing import ClassVar
@@ -183,6 +185,18 @@ class ProducerFenced(BrokerError):
     """An exclusive producer took over."""
 
 
+class TransactionConflict(BrokerError):
+    """A message is acknowledged already, or another transaction has acknowledged it."""
+
+    remedy = "the transaction is aborted: receive again, and process in a new one"
+
+
+class TransactionOver(BrokerError):
+    """The broker does not know the transaction any more, or it is being ended."""
+
+    remedy = "it has probably timed out, and is then aborted: repeat it, with a longer timeout_s"
+
+
 _BY_CODE: dict[int, type[BrokerError]] = {
     pb.ServiceNotReady: NotReady,
     pb.TooManyRequests: NotReady,
@@ -204,6 +218,10 @@ _BY_CODE: dict[int, type[BrokerError]] = {
     pb.ProducerBlockedQuotaExceededException: QuotaExceeded,
     pb.TopicTerminatedError: TopicTerminated,
     pb.ProducerFenced: ProducerFenced,
+    pb.TransactionCoordinatorNotFound: NotReady,
+    pb.TransactionConflict: TransactionConflict,
+    pb.TransactionNotFound: TransactionOver,
+    pb.InvalidTxnStatus: TransactionOver,
 }
 
 

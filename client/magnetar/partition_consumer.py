@@ -29,6 +29,7 @@ from magnetar.resuming import Resuming
 from magnetar.retry import Retry
 from magnetar.settings import Settings
 from magnetar.subscription import DISCARD, FAIL, Subscription
+from magnetar.transaction import Transaction
 from magnetar_proto import PulsarApi_pb2 as pb
 from magnetar_proto.commands import encode
 from magnetar_proto.deliveries import Delivery, encode_flow
@@ -145,13 +146,13 @@ class PartitionConsumer(Generic[T]):
         """Whether a consumer without durable subscription has not received this message yet."""
         return last.entry >= 0 and self._resuming.is_before(last)
 
-    def ack(self, messages: Iterable[Message]) -> None:
+    def ack(self, messages: Iterable[Message], txn: Transaction | None = None) -> None:
         """Acknowledge messages of this partition; `flush_acks` waits until the broker has it."""
         self.check_open()
         if self._interceptors:
             messages = list(messages)
             self._interceptors.on_ack(self.topic, [message.id for message in messages])
-        self.acking.ack(messages)
+        (self.acking if txn is None else txn.acks(self.acking)).ack(messages)
 
     def ack_entries(self, entries: Iterable[Entry]) -> None:
         """Acknowledge whole entries of this partition."""
@@ -164,10 +165,10 @@ class PartitionConsumer(Generic[T]):
         self.acking.ack_id(message_id)
         self._interceptors.on_ack(self.topic, [message_id])
 
-    def ack_up_to(self, message: Message) -> None:
+    def ack_up_to(self, message: Message, txn: Transaction | None = None) -> None:
         """Acknowledge all messages of this partition up to this one."""
         self.check_open()
-        self.acking.ack_up_to(message)
+        (self.acking if txn is None else txn.acks(self.acking)).ack_up_to(message)
         self._interceptors.on_ack_up_to(self.topic, message.id)
 
     def ack_up_to_id(self, message_id: MessageId) -> None:

@@ -39,6 +39,7 @@ from magnetar.producer_options import ACCESS_MODES, WAIT_FOR_EXCLUSIVE, Producer
 from magnetar.retry import Retry
 from magnetar.schema.info import SchemaInfo
 from magnetar.settings import Settings
+from magnetar.transaction import Transaction
 from magnetar_proto import PulsarApi_pb2 as pb
 from magnetar_proto.commands import encode
 from magnetar_proto.ids import MessageId
@@ -143,13 +144,17 @@ class PartitionProducer:
         """The highest that the broker has stored, as far as is known; -1: none."""
         self._next_sequence_id = 0
         self._max_message_size = DEFAULT_MAX_MESSAGE_SIZE
+        self._txn: Transaction | None = None
+        """That the batches which are being filled belong to."""
         self._batch = self._new_batch()
         self._keyed: dict[object, Batch] = {}
         """With key_batching, the batches that are being filled, by their keys."""
         self._keyed_messages = self._keyed_bytes = 0
         self._batch_timer: asyncio.Handle | None = None
-        self._unregistered: list[Batch] = []
-        """Of a lazy producer: what is to be sent once it is registered."""
+        self._waiting: deque[Batch] = deque()
+        """What is to be sent once the producer, or its partition in a transaction, is registered.
+
+        Others wait behind it, so that the order stays."""
         self._pending: deque[_Pending] = deque()
         self._pending_messages = 0
         self._pending_bytes = 0
@@ -204,15 +209,19 @@ class PartitionProducer:
         """Whether the next message would begin a new batch."""
         return not self._batch.messages and not self._keyed
 
-    def add(self, message: bytes | Outgoing) -> Receipt:
+    def add(self, message: bytes | Outgoing, txn: Transaction | None = None) -> Receipt:
         """Enqueue a message, to be sent in order; QueueFull when there is no room."""
         if self._error is not None:
             raise self._error
+        if txn is not None:
+            txn.check_open()
         if not self.has_room():
             limited = "" if self._memory.has_room() else ", and memory_limit is reached"
             raise QueueFull(
                 f"{self._pending_messages} messages to {self.topic} have no receipt{limited}"
             )
+        if txn is not self._txn:
+            self._begin(txn)
         alone = rides_alone(message)
         if self._by_key and not alone:
             return self._add_keyed(message)
@@ -222,6 +231,8 @@ class PartitionProducer:
         if not isinstance(message, bytes) and message.sequence_id is not None:
             batch = self._batch_before(message.sequence_id)
         receipt = Receipt(batch, batch.add(message), self._partition)
+        if txn is not None:
+            txn.adds(batch.done, self)
         size = size_of(message)
         self._pending_messages += 1
         self._pending_bytes += size
@@ -232,6 +243,11 @@ class PartitionProducer:
         elif self._batch_timer is None:
             self._schedule_batch()
         return receipt
+
+    def _begin(self, txn: Transaction | None) -> None:
+        """What follows belongs to this transaction, or to none: no batch mixes them."""
+        self.send_batch_now()
+        self._txn = self._batch.txn = txn
 
     def _batch_before(self, sequence_id: int) -> Batch:
         """The batch for a message with this id: the ids in a batch ascend."""
@@ -249,6 +265,8 @@ class PartitionProducer:
             batch = None
         if batch is None:
             batch = self._keyed[key] = self._new_batch()
+            if self._txn is not None:
+                self._txn.adds(batch.done, self)
         if not isinstance(message, bytes) and message.sequence_id is not None:
             raise ValueError("with key_batching the application cannot choose sequence ids")
         receipt = Receipt(batch, batch.add(message), self._partition)
@@ -270,7 +288,7 @@ class PartitionProducer:
         """
         if self._error is not None:
             raise self._error
-        self.send_batch_now()
+        self._begin(None)
         batch = self._new_batch()
         batch.messages = messages
         if isinstance(messages, Packed):
@@ -301,7 +319,7 @@ class PartitionProducer:
         """Wait for every receipt; raises the first failure that the application has not seen."""
         self.send_batch_now()
         waiting = [pending.batch.done for pending in self._pending]
-        waiting += [batch.done for batch in self._unregistered]
+        waiting += [batch.done for batch in self._waiting]
         if waiting:
             await asyncio.wait(waiting)
         unseen = [batch for batch in self._failed if not batch.is_noticed]
@@ -407,9 +425,7 @@ class PartitionProducer:
         self._max_message_size = connection.max_message_size
         for pending in self._pending:
             connection.write(pending.frame)
-        unregistered, self._unregistered = self._unregistered, []
-        for batch in unregistered:
-            self._send(batch, connection)
+        self._send_waiting(connection)
 
     def _describe(self, command: pb.CommandProducer) -> None:
         """Add what is not in every command."""
@@ -440,7 +456,7 @@ class PartitionProducer:
     # -- sending
 
     def _new_batch(self) -> Batch:
-        return Batch(self._loop.create_future())
+        return Batch(self._loop.create_future(), self._txn)
 
     def _schedule_batch(self) -> None:
         # With nothing in flight waiting gains nothing: send at the end of this turn.
@@ -450,14 +466,45 @@ class PartitionProducer:
         else:
             self._batch_timer = self._loop.call_soon(self.send_batch_now)
 
-    def _send(self, batch: Batch, registered_on: Connection | None = None) -> None:
+    def _send(self, batch: Batch) -> None:
+        self._waiting.append(batch)
+        if len(self._waiting) == 1:
+            self._send_waiting()
+
+    def _send_waiting(self, registered_on: Connection | None = None) -> None:
+        while self._waiting:
+            try:
+                sender = self._sender_of(self._waiting[0])
+            except MagnetarError as error:
+                self._reject(self._waiting.popleft(), error)
+                continue
+            if sender is None:
+                return
+            self._send_by(sender, self._waiting.popleft(), registered_on)
+
+    def _sender_of(self, batch: Batch) -> Sender | None:
+        """What encodes it; None if it must wait until `_send_waiting` is called.
+
+        Raises why its transaction cannot have it.
+        """
         sender = self._sender
-        if sender is None:  # of a lazy producer
-            self._unregistered.append(batch)
-            self._attachment.start()
-            return
+        if sender is None:
+            self._attachment.start()  # of a lazy producer
+            return None
+        if batch.txn is not None:
+            added = batch.txn.partition(self.topic)
+            if not added.done():
+                added.add_done_callback(lambda _: self._send_waiting())
+                return None
+            added.result()
+            sender = replace(sender, txn=batch.txn.id)
         if batch.schema_version is not None:
             sender = replace(sender, schema_version=batch.schema_version)
+        return sender
+
+    def _send_by(
+        self, sender: Sender, batch: Batch, registered_on: Connection | None = None
+    ) -> None:
         now_ms = time.time_ns() // 1_000_000
         ids = batch.ids(self._next_sequence_id) if batch.has_ids else ()
         first = ids[0] if ids else self._next_sequence_id
@@ -543,10 +590,11 @@ class PartitionProducer:
             self._batch_timer.cancel()
         if self._expiry is not None:
             self._expiry.cancel()
-        unsent = [*self._unregistered, *self._keyed.values()]
+        unsent = [*self._waiting, *self._keyed.values()]
         if self._batch.messages:
             unsent.append(self._batch)
-        self._batch, self._keyed, self._unregistered = self._new_batch(), {}, []
+        self._batch, self._keyed = self._new_batch(), {}
+        self._waiting.clear()
         for batch in unsent:
             self._reject(batch, error)
         while self._pending:

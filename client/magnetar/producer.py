@@ -15,6 +15,7 @@ from magnetar.routing import Routing
 from magnetar.schema.base import Schema
 from magnetar.schema.info import SchemaInfo
 from magnetar.topic_discovery import TopicDiscovery
+from magnetar.transaction import Transaction
 from magnetar.values import V
 from magnetar_proto.ids import MessageId
 
@@ -74,6 +75,7 @@ class Producer(Closing, Generic[V]):
         properties: Mapping[str, str] | None = None,
         event_time_ms: int = 0,
         deliver_after_s: float = 0,
+        txn: Transaction | None = None,
         **more: Any,
     ) -> MessageId:
         """Send one message and wait until the broker has stored it; waits for room as well.
@@ -81,13 +83,14 @@ class Producer(Closing, Generic[V]):
         Shared subscriptions receive it `deliver_after_s` later.  `more` are further fields of
         Outgoing: ordering_key, deliver_at_ms, sequence_id, is_null, schema.  The id of a message
         that was a duplicate is (-1, -1).  ValueError if the value does not fit the schema.
+        With `txn` it is received once the transaction is committed.
         """
         message = _message(value, key, properties, event_time_ms, deliver_after_s, more)
-        return await (await self._add(await self._ready(message)))
+        return await (await self._add(await self._ready(message), txn))
 
-    async def send_message(self, message: Outgoing[V]) -> MessageId:
+    async def send_message(self, message: Outgoing[V], txn: Transaction | None = None) -> MessageId:
         """As `send`, for a message that is more than a value with a key."""
-        return await (await self.enqueue(message))
+        return await (await self.enqueue(message, txn))
 
     def send_nowait(
         self,
@@ -97,6 +100,7 @@ class Producer(Closing, Generic[V]):
         properties: Mapping[str, str] | None = None,
         event_time_ms: int = 0,
         deliver_after_s: float = 0,
+        txn: Transaction | None = None,
         **more: Any,
     ) -> Receipt:
         """Send one message; await the receipt or `flush`. QueueFull when there is no room.
@@ -108,24 +112,26 @@ class Producer(Closing, Generic[V]):
         )
         if self._intercepts:
             intercepted = self._interceptors.before_send(message)
-            return self._sent(intercepted, self._route(intercepted))
-        return self._route(message).add(message)
+            return self._sent(intercepted, self._route(intercepted), txn)
+        return self._route(message).add(message, txn)
 
-    def send_message_nowait(self, message: Outgoing[V]) -> Receipt:
+    def send_message_nowait(self, message: Outgoing[V], txn: Transaction | None = None) -> Receipt:
         """As `send_nowait`, for a message that is more than a value with a key."""
         encoded = self._encoded(message)
-        return self._route(encoded).add(encoded)
+        return self._route(encoded).add(encoded, txn)
 
-    async def enqueue(self, message: Outgoing[V]) -> Receipt:
+    async def enqueue(self, message: Outgoing[V], txn: Transaction | None = None) -> Receipt:
         """Send one message once there is room for it; await the receipt or `flush`."""
-        return await self._add(await self._ready(message))
+        return await self._add(await self._ready(message), txn)
 
-    async def send_batch(self, messages: Iterable[V | Outgoing[V]]) -> list[MessageId]:
+    async def send_batch(
+        self, messages: Iterable[V | Outgoing[V]], txn: Transaction | None = None
+    ) -> list[MessageId]:
         """Send many in order and wait until all are stored: the fast path.
 
         Raises the first failure; the others may have been stored.
         """
-        receipts = [await self._add(await self._ready(message)) for message in messages]
+        receipts = [await self._add(await self._ready(message), txn) for message in messages]
         for partition in self._partitions:
             partition.send_batch_now()
         for receipt in receipts:
@@ -177,14 +183,14 @@ class Producer(Closing, Generic[V]):
             raise ValueError("the message has a schema of its own: await `register` of it first")
         return replace(message.schema.encode_message(message), schema_version=version)
 
-    async def _add(self, message: bytes | Outgoing) -> Receipt:
+    async def _add(self, message: bytes | Outgoing, txn: Transaction | None) -> Receipt:
         if self._intercepts:
             intercepted = self._interceptors.before_send(message)
-            return self._sent(intercepted, await self._with_room(intercepted))
+            return self._sent(intercepted, await self._with_room(intercepted), txn)
         producer = self._route(message)
         if not producer.has_room():
             producer = await self._with_room(message)
-        return producer.add(message)
+        return producer.add(message, txn)
 
     async def _with_room(self, message: bytes | Outgoing) -> PartitionProducer:
         producer = self._route(message)
@@ -193,10 +199,12 @@ class Producer(Closing, Generic[V]):
             producer = self._route(message)
         return producer
 
-    def _sent(self, message: Outgoing, producer: PartitionProducer) -> Receipt:
+    def _sent(
+        self, message: Outgoing, producer: PartitionProducer, txn: Transaction | None
+    ) -> Receipt:
         """Send it, and tell the interceptors of the outcome once it is known."""
         try:
-            receipt = producer.add(message)
+            receipt = producer.add(message, txn)
         except BaseException as error:
             self._interceptors.on_receipt(message, None, error)
             raise

@@ -63,6 +63,8 @@ class Redelivering:
         self._last: dict[Position, list[Message]] = {}
         """Messages in the application's hands that will not be delivered again."""
         self._moves: set[asyncio.Task[None]] = set()
+        self._aborting = 0
+        """How many transactions with acknowledgements of these messages are being aborted."""
 
     def raise_epoch(self) -> int | None:
         """The epoch of what is sent from now on; None where messages have none."""
@@ -72,6 +74,8 @@ class Redelivering:
 
     def is_stale(self, epoch: int | None) -> bool:
         """Whether a message was sent before the epoch was raised; older brokers do not say."""
+        if self._aborting:
+            return True  # it comes again once the transaction is aborted
         return epoch is not None and self.epoch is not None and epoch < self.epoch
 
     # -- what is received and taken
@@ -172,6 +176,29 @@ class Redelivering:
         """The broker has refused these: their messages may come again."""
         if self.held is not None:
             self.held.acked(acks, is_cumulative)
+
+    # -- transactions
+
+    @property
+    def subscription(self) -> str:
+        return self._options.name
+
+    def transaction_aborts(self) -> None:
+        """The broker is about to deliver again what was acknowledged in a transaction.
+
+        If not shared, it delivers from there on everything again, also what is queued here.
+        """
+        if not self._options.is_shared:
+            self._aborting += 1
+
+    def transaction_aborted(self, rest: list[Position]) -> None:
+        """Have delivered again what the application does not have, and `rest`."""
+        if self._options.is_shared:
+            for first in range(0, len(rest), MAX_IDS):
+                self._consumer.ask_again(rest[first : first + MAX_IDS])
+        else:
+            self._aborting -= 1
+            self._consumer.ask_again(None)
 
     # -- when it is due
 

@@ -40,6 +40,45 @@ class _Facade(Facade[W]):
         self.close()
 
 
+class Transaction(_Facade[magnetar.Transaction]):
+    """As `magnetar.Transaction`: committed at the end of a `with`, aborted if it raises."""
+
+    @property
+    def id(self) -> tuple[int, int]:
+        return self.wrapped.id
+
+    @property
+    def state(self) -> str:
+        return self.wrapped.state
+
+    def begin(self) -> None:
+        """Have a coordinator open it."""
+        self.run(self.wrapped.begin)
+
+    def flush(self) -> None:
+        """Wait until the broker has all of it so far; raises the first failure."""
+        self.run(self.wrapped.flush)
+
+    def commit(self) -> None:
+        """Wait for all of it, then let it take effect."""
+        self.run(self.wrapped.commit)
+
+    def abort(self) -> None:
+        """Give it up."""
+        self.run(self.wrapped.abort)
+
+    def __enter__(self) -> Self:
+        self.run(self.wrapped.__aenter__)
+        return self
+
+    def __exit__(self, *about: Any) -> None:
+        self.run(self.wrapped.__aexit__, *about)
+
+
+def _of(txn: Transaction | None) -> magnetar.Transaction | None:
+    return None if txn is None else txn.wrapped
+
+
 class Producer(_Facade[magnetar.Producer[V]], Generic[V]):
     """As `magnetar.Producer`."""
 
@@ -51,17 +90,21 @@ class Producer(_Facade[magnetar.Producer[V]], Generic[V]):
     def last_sequence_id(self) -> int:
         return self.wrapped.last_sequence_id
 
-    def send(self, value: V, **options: Any) -> magnetar.MessageId:
+    def send(
+        self, value: V, *, txn: Transaction | None = None, **options: Any
+    ) -> magnetar.MessageId:
         """Send one message and wait until it is stored."""
-        return self.run(self.wrapped.send, value, **options)
+        return self.run(self.wrapped.send, value, txn=_of(txn), **options)
 
-    def send_batch(self, messages: Iterable[V | magnetar.Outgoing[V]]) -> list[magnetar.MessageId]:
+    def send_batch(
+        self, messages: Iterable[V | magnetar.Outgoing[V]], txn: Transaction | None = None
+    ) -> list[magnetar.MessageId]:
         """Send many in order and wait until all are stored: the fast path."""
-        return self.run(self.wrapped.send_batch, messages)
+        return self.run(self.wrapped.send_batch, messages, _of(txn))
 
-    def send_nowait(self, value: V, **options: Any) -> None:
+    def send_nowait(self, value: V, *, txn: Transaction | None = None, **options: Any) -> None:
         """Send one message without waiting; `flush` raises what failed.  QueueFull: no room."""
-        self.do(self.wrapped.send_nowait, value, **options)
+        self.do(self.wrapped.send_nowait, value, txn=_of(txn), **options)
 
     def flush(self) -> None:
         """Wait until all is stored; raises the first failure that was not seen."""
@@ -93,13 +136,17 @@ class Consumer(_Facade[magnetar.Consumer[V]], Generic[V]):
         while True:
             yield self.receive()
 
-    def ack(self, messages: magnetar.Message[Any] | Iterable[magnetar.Message[Any]]) -> None:
+    def ack(
+        self,
+        messages: magnetar.Message[Any] | Iterable[magnetar.Message[Any]],
+        txn: Transaction | None = None,
+    ) -> None:
         """Acknowledge one or many; `flush` waits until the broker has stored it."""
-        self.do(self.wrapped.ack, messages)
+        self.do(self.wrapped.ack, messages, _of(txn))
 
-    def ack_up_to(self, message: magnetar.Message[Any]) -> None:
+    def ack_up_to(self, message: magnetar.Message[Any], txn: Transaction | None = None) -> None:
         """Acknowledge all of the message's partition up to it."""
-        self.do(self.wrapped.ack_up_to, message)
+        self.do(self.wrapped.ack_up_to, message, _of(txn))
 
     def ack_id(self, message_id: magnetar.MessageId, topic: str | None = None) -> None:
         """Acknowledge a message by its id."""
@@ -255,6 +302,10 @@ class Client(_Facade[magnetar.Client]):
     ) -> TableView[V]:
         """A table view; the options are those of `magnetar.Client.table_view`."""
         return TableView(self.run(self.wrapped.table_view, topic, schema=schema, **options))
+
+    def transaction(self, timeout_s: float = 60.0) -> Transaction:
+        """A transaction of producers and consumers of this client: use it with `with`."""
+        return Transaction(self.do(self.wrapped.transaction, timeout_s))
 
     def partitions(self, topic: str) -> list[str]:
         """The full names of the topic's partitions: the topic itself when it has none."""

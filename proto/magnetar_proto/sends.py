@@ -107,11 +107,17 @@ def encode_send(
     metadata: bytes,
     payload: bytes,
     highest_sequence_id: int | None = None,
+    txn: tuple[int, int] | None = None,
 ) -> bytes:
-    """A whole checksummed SEND frame; `metadata` is an encoded MessageMetadata."""
+    """A whole checksummed SEND frame; `metadata` is an encoded MessageMetadata.
+
+    `txn` is the transaction: its most and its least significant bits.
+    """
     body = b"\x08" + encode_varint(producer_id) + b"\x10" + encode_varint(sequence_id)
     if num_messages != 1:
         body += b"\x18" + encode_varint(num_messages)
+    if txn is not None:
+        body += b"\x20" + encode_varint(txn[1]) + b"\x28" + encode_varint(txn[0])
     if highest_sequence_id is not None:
         body += b"\x30" + encode_varint(highest_sequence_id)
     size = len(body) + 4

@@ -12,6 +12,7 @@ from magnetar.batching import (
     UNBATCHED,
     Batch,
     BatchLimits,
+    ChunkLimits,
     Packed,
     Sender,
     rides_alone,
@@ -57,6 +58,23 @@ def test_a_consumer_sees_what_was_sent(messages: list[bytes | Outgoing], compres
     assert entry.is_batch == (len(messages) > 1)
     assert entry.permits == len(messages)
     assert entry.metadata.publish_time == 1234
+
+
+@given(st.lists(values | outgoing, min_size=1, max_size=5), st.booleans())
+def test_command_and_metadata_name_the_transaction(
+    messages: list[bytes | Outgoing], is_chunked: bool
+) -> None:
+    sender = Sender(7, "p", txn=(3, 2**63))
+    frames = [sender.encode(messages, 9, 1234, 2**20)]
+    if is_chunked:
+        frames = sender.encode_chunks(bytes(300), 9, 1234, ChunkLimits(2**20, 100))
+        assert len(frames) == 3
+    for frame in frames:
+        [(_, buf, start, mid, data)] = FrameDecoder(2**21).feed(frame)
+        send = pb.BaseCommand.FromString(buf[start:mid]).send
+        assert (send.txnid_most_bits, send.txnid_least_bits) == (3, 2**63)
+        metadata = Entry("t", (1, 2, -1), data).metadata
+        assert (metadata.txnid_most_bits, metadata.txnid_least_bits) == (3, 2**63)
 
 
 @given(st.lists(values, min_size=2, max_size=20), st.sampled_from(range(5)), st.none() | texts)

@@ -351,6 +351,20 @@ def test_encode_send(
     assert entry[6:] == len(metadata).to_bytes(4, "big") + metadata + payload
 
 
+@given(u64, u64, i31, maybe(u64), u64, u64)
+def test_encode_send_in_a_transaction(
+    producer: int, sequence: int, count: int, highest: int | None, most: int, least: int
+) -> None:
+    frame = frame_of(encode_send(producer, sequence, count, b"", b"", highest, (most, least)))
+    send = body_of(frame, "send")
+    assert (send.producer_id, send.sequence_id, send.num_messages) == (producer, sequence, count)
+    assert send.highest_sequence_id == (highest or 0)
+    assert (send.txnid_most_bits, send.txnid_least_bits) == (most, least)
+    command = frame[1][frame[2] : frame[3]]
+    in_order = pb.BaseCommand.FromString(command).SerializeToString()
+    assert command == in_order
+
+
 @given(u64, st.lists(st.tuples(u64, u64 | st.just(0)), max_size=8), signed_id, signed_id)
 def test_encode_receipts(
     producer: int, pairs: list[tuple[int, int]], ledger: int, first_entry: int

@@ -11,8 +11,9 @@ from magnetar.admin.settings import DEFAULT_URL as DEFAULT_ADMIN_URL
 from magnetar.admin.settings import AdminSettings
 from magnetar.auth import Authentication
 from magnetar.base_errors import CredentialsError
-from magnetar.client import Client, connect
+from magnetar.client import Client
 from magnetar.client_conf import CONF_VARIABLE, SettingsError, flag_of, read_conf
+from magnetar.connecting import connect
 from magnetar.credentials import authentication_of
 from magnetar.tls import Tls
 

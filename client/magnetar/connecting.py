@@ -1,0 +1,30 @@
+"""From what a program names to a client."""
+
+from ssl import SSLContext
+from typing import Any
+
+from magnetar.auth import Authentication
+from magnetar.client import Client
+from magnetar.security import security_of
+from magnetar.settings import Settings
+from magnetar.tls import Tls
+
+
+def connect(
+    service_url: str,
+    *,
+    auth: Authentication | None = None,
+    tls: Tls | SSLContext | None = None,
+    **settings: Any,
+) -> Client:
+    """A client for `pulsar://host:port` or `pulsar+ssl://host:port`.
+
+    It connects when that is first needed.  `auth` is one of `magnetar.auth`; `tls` says whom to
+    trust for pulsar+ssl://, without it the authorities of the system.  `settings` are fields of
+    Settings: timeouts, pauses and the listener's name.  Use it as `async with connect(...)`.
+    """
+    return Client(
+        service_url,
+        Settings(**settings),
+        security_of(service_url, auth, tls),
+    )

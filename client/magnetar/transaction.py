@@ -1,0 +1,276 @@
+"""A transaction: messages and acknowledgements that take effect together, or not at all."""
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Coroutine, Hashable
+from types import TracebackType
+from typing import Any, Protocol, Self, TypeVar
+
+from magnetar.closing import Closing
+from magnetar.coordinators import Coordinators
+from magnetar.errors import Closed, MagnetarError, OperationTimeout, TransactionOver
+from magnetar.settings import Settings
+from magnetar.transaction_acks import TransactionAcks
+from magnetar_proto import PulsarApi_pb2 as pb
+
+logger = logging.getLogger(__name__)
+
+T = TypeVar("T")
+
+MAX_TIMEOUT_S = 10 * 24 * 3600.0
+
+
+class SendingEnd(Protocol):
+    """A producer that has a batch of a transaction."""
+
+    def send_batch_now(self) -> None:
+        """Send it without waiting for more messages."""
+
+
+class AckingEnd(Protocol):
+    """A consumer of one partition."""
+
+    def in_transaction(self, txn: "Transaction") -> TransactionAcks:
+        """What collects the acknowledgements of a transaction."""
+
+
+class Transaction(Closing):
+    """Created by `Client.transaction`.
+
+    `async with` begins it, commits it at the end of the block, and aborts it when the block raises.
+    `begin`, `commit` and `abort` do the same one by one.  Producers and consumers of the same
+    client take it as `txn=`.
+    """
+
+    def __init__(self, coordinators: Coordinators, settings: Settings, timeout_s: float) -> None:
+        if not 0 < timeout_s <= MAX_TIMEOUT_S:
+            raise ValueError(
+                f"timeout_s must be above 0 and at most {MAX_TIMEOUT_S:g}, but is {timeout_s}"
+            )
+        self.timeout_s = timeout_s
+        """The coordinator aborts it when it is open so long."""
+        self.operation_timeout_s = settings.operation_timeout_s
+        self._coordinators = coordinators
+        self._id: tuple[int, int] | None = None
+        self._state = "not begun"
+        self._failure: BaseException | None = None
+        self._added: dict[Hashable, asyncio.Task[None]] = {}
+        """The partitions and subscriptions that the coordinator was told of."""
+        self._sends: dict[asyncio.Future[Any], SendingEnd] = {}
+        self._acks: dict[AckingEnd, TransactionAcks] = {}
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    @property
+    def id(self) -> tuple[int, int]:
+        """Most and least significant bits; the first is the number of its coordinator."""
+        if self._id is None:
+            raise Closed("the transaction was not begun: use `async with`, or await `begin`")
+        return self._id
+
+    @property
+    def state(self) -> str:
+        """not begun, open, committing, committed, aborting, aborted, or unknown."""
+        return self._state
+
+    def __str__(self) -> str:
+        return "a transaction" if self._id is None else f"transaction {self._id}"
+
+    async def begin(self) -> None:
+        """Have a coordinator open it; NotAllowed if the cluster has no transactions."""
+        if self._state != "not begun":
+            raise Closed(f"{self} was begun before: use another one")
+        self._state = "beginning"
+        try:
+            reply = await self._coordinators.ask_next(
+                pb.CommandNewTxn(txn_ttl_millis=round(self.timeout_s * 1000))
+            )
+        except BaseException:
+            self._state = "not begun"
+            raise
+        self._id = reply.txnid_most_bits, reply.txnid_least_bits
+        self._state = "open"
+
+    async def flush(self) -> None:
+        """Wait until the broker has all of it so far; raises the first failure."""
+        await self._settled()
+        if self._failure is not None:
+            raise self._failure
+
+    async def commit(self) -> None:
+        """Wait for all of it, then let it take effect.
+
+        If a part has failed, this aborts and raises that failure.  TransactionOver: it has timed
+        out, and nothing took effect.  After OperationTimeout the outcome is unknown.
+        """
+        self.check_open()
+        try:
+            await self.flush()
+        except BaseException:
+            await self._give_up()
+            raise
+        self._state = "committing"
+        try:
+            await self._end(pb.COMMIT)
+        except TransactionOver:
+            self._state = "aborted"
+            for acks in self._acks.values():
+                acks.aborts()
+                acks.aborted()
+            raise
+        except BaseException:
+            self._state = "unknown"
+            raise
+        self._state = "committed"
+        for acks in self._acks.values():
+            acks.committed()
+
+    async def abort(self) -> None:
+        """Give it up: its messages are never received, and what it acknowledged comes again."""
+        self.check_open()
+        self._state = "aborting"
+        await self._settled()
+        for acks in self._acks.values():
+            acks.aborts()
+        try:
+            await self._end(pb.ABORT)
+        except TransactionOver as error:
+            logger.info("%s was aborted before: %s", self, error)
+        except BaseException:
+            self._state = "unknown"
+            raise
+        finally:
+            for acks in self._acks.values():
+                acks.aborted()
+        self._state = "aborted"
+
+    async def close(self) -> None:
+        """Abort it, if it is open."""
+        if self._state == "open":
+            await self.abort()
+
+    async def __aenter__(self) -> Self:
+        await self.begin()
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        if self._state != "open":
+            return  # the block has ended it
+        if error is None:
+            await self.commit()
+            return
+        await self._give_up()
+
+    # -- for producers and consumers
+
+    def check_open(self) -> None:
+        """Raise Closed unless it can be used."""
+        if self._state != "open":
+            raise Closed(f"{self} is {self._state}, and takes nothing any more: use another one")
+
+    def adds(self, done: asyncio.Future[Any], end: SendingEnd) -> None:
+        """It contains a batch, whose outcome will be in `done`."""
+        if done not in self._sends:
+            self._sends[done] = end
+            done.add_done_callback(self._sent)
+
+    def partition(self, topic: str) -> asyncio.Task[None]:
+        """Is done when messages of it may be sent to this partition, or has the reason not to."""
+        known = self._added.get(topic)
+        if known is None:
+            command = pb.CommandAddPartitionToTxn(
+                txnid_most_bits=self.id[0], txnid_least_bits=self.id[1], partitions=[topic]
+            )
+            known = self._added[topic] = self._adding(command, f"adding {topic} to {self}")
+        return known
+
+    async def add_subscription(self, topic: str, name: str) -> None:
+        """Have the coordinator know that it will acknowledge messages of this subscription."""
+        known = self._added.get((topic, name))
+        if known is None:
+            command = pb.CommandAddSubscriptionToTxn(
+                txnid_most_bits=self.id[0], txnid_least_bits=self.id[1]
+            )
+            command.subscription.add(topic=topic, subscription=name)
+            what = f"adding subscription {name} of {topic} to {self}"
+            known = self._added[topic, name] = self._adding(command, what)
+        await asyncio.shield(known)
+
+    def acks(self, consumer: AckingEnd) -> TransactionAcks:
+        """What collects its acknowledgements of this partition's messages."""
+        self.check_open()
+        known = self._acks.get(consumer)
+        if known is None:
+            known = self._acks[consumer] = consumer.in_transaction(self)
+        return known
+
+    def waits_for(self, work: Coroutine[Any, Any, None]) -> None:
+        """It ends when this has ended."""
+        task = asyncio.create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+        task.add_done_callback(self._note)
+
+    async def in_time(self, work: Awaitable[T], what: str) -> T:
+        """The result, or OperationTimeout."""
+        try:
+            return await asyncio.wait_for(work, self.operation_timeout_s)
+        except TimeoutError:
+            raise OperationTimeout(
+                f"{what} in {self} did not succeed within {self.operation_timeout_s:g} s"
+            ) from None
+
+    def forked(self, error: Closed) -> None:
+        """It is the parent's."""
+        self._state = "the parent's"
+
+    # -- ending
+
+    def _adding(self, command: Any, what: str) -> asyncio.Task[None]:
+        async def add() -> None:
+            await self._coordinators.ask(self.id[0], command, what)
+
+        task = asyncio.create_task(add())
+        task.add_done_callback(self._note)
+        return task
+
+    def _sent(self, done: asyncio.Future[Any]) -> None:
+        self._sends.pop(done, None)
+        self._note(done)
+
+    def _note(self, done: asyncio.Future[Any]) -> None:
+        error = None if done.cancelled() else done.exception()
+        if error is not None and self._failure is None:
+            self._failure = error
+
+    async def _settled(self) -> None:
+        """Wait until nothing of it is on its way."""
+        while True:
+            for end in set(self._sends.values()):
+                end.send_batch_now()
+            for acks in self._acks.values():
+                acks.send()
+            waiting = [*self._sends, *self._tasks]
+            waiting += [task for task in self._added.values() if not task.done()]
+            if not waiting:
+                return
+            await asyncio.wait(waiting)
+
+    async def _end(self, action: int) -> None:
+        command = pb.CommandEndTxn(
+            txnid_most_bits=self.id[0],
+            txnid_least_bits=self.id[1],
+            txn_action=action,  # type: ignore[arg-type]
+        )
+        await self._coordinators.end(self.id[0], command, f"ending {self}")
+
+    async def _give_up(self) -> None:
+        """Abort it; another error than that of the abort counts."""
+        try:
+            await self.abort()
+        except MagnetarError as failure:
+            logger.warning("%s was not aborted, and will time out: %s", self, failure)

@@ -1,0 +1,205 @@
+"""Sends what one transaction acknowledges in one partition, and knows what follows when it ends."""
+
+import asyncio
+from collections.abc import Iterable
+from itertools import groupby
+from operator import attrgetter
+from typing import TYPE_CHECKING, Any
+
+from magnetar.acks import Ack, Position, later
+from magnetar.attachment import Attachment
+from magnetar.connection import Connection
+from magnetar.errors import ConnectionLost, OperationTimeout
+from magnetar.messages import Message
+from magnetar_proto import PulsarApi_pb2 as pb
+from magnetar_proto.commands import encode
+from magnetar_proto.ids import mask_to_ack_set
+
+if TYPE_CHECKING:
+    from magnetar.acking import AckEnd
+    from magnetar.transaction import Transaction
+
+MAX_ACKS = 1000
+"""Entries acknowledged by one command; as many waiting are sent at once."""
+ALL = -1
+"""As bits: every message of an entry."""
+
+_entry_of = attrgetter("entry")
+
+
+class TransactionAcks:
+    """Collects acknowledgements, and sends them after a delay, or when they are many.
+
+    The broker holds them until the transaction ends.  It knows every message of a batch that was
+    acknowledged in it, and no message twice.
+    """
+
+    def __init__(
+        self,
+        txn: "Transaction",
+        consumer_id: int,
+        attachment: Attachment,
+        end: "AckEnd",
+        delay_s: float,
+    ) -> None:
+        self._txn = txn
+        self._id = consumer_id
+        self._attachment = attachment
+        self._end = end
+        self._delay_s = delay_s
+        self._loop = asyncio.get_running_loop()
+        self._timer: asyncio.TimerHandle | None = None
+        self._acked: dict[Position, int] = {}
+        """All that was acknowledged, as bits."""
+        self._unsent: dict[Position, int] = {}
+        self._sizes: dict[Position, int] = {}
+        """Of batches, in messages."""
+        self._up_to: Ack | None = None
+        self._sent_up_to: Ack | None = None
+        self._confirmed: set[Position] = set()
+        self._answers: set[asyncio.Future[Any]] = set()
+
+    # -- for the consumer
+
+    def ack(self, messages: Iterable[Message]) -> None:
+        """Acknowledge messages when the transaction is committed."""
+        self._txn.check_open()
+        for entry, run in groupby(messages, _entry_of):
+            if entry.is_batch:
+                bits = 0
+                for message in run:
+                    bits |= 1 << message.batch_index
+                self._sizes[entry.position] = entry.metadata.num_messages_in_batch
+                self._add(entry.position, bits)
+            else:
+                for position in entry.chunks or (entry.position,):
+                    self._add(position, ALL)
+        self._schedule()
+
+    def ack_up_to(self, message: Message) -> None:
+        """Acknowledge everything up to the message when the transaction is committed."""
+        self._txn.check_open()
+        ledger, entry = message.entry.position
+        left = 0
+        if message.batch_index >= 0:
+            size = message.entry.metadata.num_messages_in_batch
+            self._sizes[ledger, entry] = size
+            left = (1 << size) - (1 << (message.batch_index + 1))
+        self._up_to = later(self._up_to, (ledger, entry, mask_to_ack_set(left)))
+        self._schedule()
+
+    def detached(self) -> None:
+        """A broker answers nothing for a consumer that it has closed: it is sent again."""
+        for answer in list(self._answers):
+            answer.cancel()
+
+    def _add(self, position: Position, bits: int) -> None:
+        known = self._acked.get(position, 0)
+        new = bits if not known else bits & ~known
+        if new:
+            self._acked[position] = known | new
+            self._unsent[position] = self._unsent.get(position, 0) | new
+
+    def _schedule(self) -> None:
+        if len(self._unsent) >= MAX_ACKS:
+            self.send()
+        elif self._timer is None:
+            self._timer = self._loop.call_later(self._delay_s, self.send)
+
+    # -- for the transaction
+
+    def send(self) -> None:
+        """Send what was collected; the transaction waits for the answers."""
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        if self._up_to is not None and self._up_to != self._sent_up_to:
+            self._sent_up_to = self._up_to
+            self._txn.waits_for(self._deliver([self._up_to], is_cumulative=True))
+        unsent, self._unsent = self._unsent, {}
+        acks = [self._ack_of(position, bits) for position, bits in sorted(unsent.items())]
+        for first in range(0, len(acks), MAX_ACKS):
+            some = acks[first : first + MAX_ACKS]
+            self._txn.waits_for(self._deliver(some, is_cumulative=False))
+
+    def committed(self) -> None:
+        """The broker has acknowledged it all."""
+        if self._up_to is not None:
+            self._end.acked([self._up_to], is_cumulative=True)
+
+    def aborts(self) -> None:
+        """What was acknowledged is about to be delivered again."""
+        self._end.transaction_aborts()
+
+    def aborted(self) -> None:
+        """Have the rest delivered again: what the broker does not know to be of the transaction."""
+        rest = sorted(self._acked.keys() - self._confirmed)
+        acks = [self._ack_of(position, self._acked[position]) for position in rest]
+        self._end.refused(acks, is_cumulative=False)
+        if self._up_to is not None:
+            self._end.refused([self._up_to], is_cumulative=True)
+        self._end.transaction_aborted(rest)
+
+    # -- sending
+
+    def _ack_of(self, position: Position, bits: int) -> Ack:
+        size = self._sizes.get(position)
+        left = 0 if size is None else ((1 << size) - 1) & ~bits
+        return (*position, mask_to_ack_set(left))
+
+    async def _deliver(self, acks: list[Ack], is_cumulative: bool) -> None:
+        try:
+            await self._txn.add_subscription(self._attachment.topic, self._end.subscription)
+            while not await self._is_answered(acks, is_cumulative):
+                if not is_cumulative:  # the broker may know it, and may deliver it again
+                    self._end.doubted(acks)
+        except BaseException:
+            if not is_cumulative:
+                self._end.refused(acks, is_cumulative=False)
+            raise
+        if not is_cumulative:  # otherwise it may come again until the transaction is committed
+            self._confirmed.update((ledger, entry) for ledger, entry, _ in acks)
+            self._end.acked(acks, is_cumulative=False)
+
+    async def _is_answered(self, acks: list[Ack], is_cumulative: bool) -> bool:
+        """Send it; whether there is an answer, or it must be sent again.  Raises a refusal."""
+        connection = await self._txn.in_time(self._attachment.ready(), "acknowledging")
+        command = self._command(acks, is_cumulative)
+        command.request_id, answer = connection.expect()
+        self._answers.add(answer)
+        connection.write(encode(command))
+        try:
+            await asyncio.wait([answer], timeout=self._txn.operation_timeout_s)
+        finally:
+            self._answers.discard(answer)
+        if not answer.done():
+            raise OperationTimeout(
+                f"{self._attachment.topic}: acknowledgements of {self._txn} were not answered "
+                f"within {self._txn.operation_timeout_s:g} s"
+            )
+        if answer.cancelled() or _is_lost(answer, connection):
+            return False
+        answer.result()
+        return True
+
+    def _command(self, acks: list[Ack], is_cumulative: bool) -> pb.CommandAck:
+        most, least = self._txn.id
+        command = pb.CommandAck(
+            consumer_id=self._id,
+            ack_type=pb.CommandAck.Cumulative if is_cumulative else pb.CommandAck.Individual,
+            txnid_most_bits=most,
+            txnid_least_bits=least,
+        )
+        for ledger, entry, ack_set in acks:
+            one = command.message_id.add(ledgerId=ledger, entryId=entry)
+            if ack_set:
+                one.ack_set.extend(ack_set)
+            size = self._sizes.get((ledger, entry))
+            if size is not None:
+                one.batch_size = size
+        return command
+
+
+def _is_lost(answer: asyncio.Future[Any], connection: Connection) -> bool:
+    error = answer.exception()
+    return isinstance(error, ConnectionLost) and not connection.is_open
