@@ -18,6 +18,8 @@ from magnetar_broker.publishing.publish_budget import PublishBudget
 from magnetar_broker.topic.inactive import INACTIVE
 from magnetar_broker.topic.loaded_topics import AnyTopic
 from magnetar_broker.topic.residence import LocalResidence
+from magnetar_broker.transactions.coordinators import LOAD_SECONDS, LOADING, Coordinators
+from magnetar_broker.transactions.participants import LocalEnding
 from magnetar_broker.watchdog import Watchdog
 from magnetar_proto.names import TopicName
 from magnetar_storage.log.engine import Engine
@@ -76,9 +78,14 @@ class Broker:
         self._prefix = started if worker is None else f"{started}-{worker}"
         self._numbers = count()
         self.watchdog = Watchdog(engine, lambda: iter(self.topics))
+        self.local_ending = LocalEnding(self.topic)
+        self.coordinators = Coordinators(engine, self.topic, self.local_ending)
+        """Of transactions."""
         self.jobs = PeriodicJobs(engine)
         seconds = settings.broker_delete_inactive_topics_frequency_seconds
         self.jobs.every(seconds, INACTIVE, self._delete_inactive)
+        if settings.transaction_coordinator_enabled:
+            self.jobs.every(LOAD_SECONDS, LOADING, self.coordinators.load)
         Maintenance(settings, engine, lambda: iter(self.topics)).register(self.jobs)
 
     @property

@@ -6,6 +6,7 @@ from collections.abc import Collection, Iterable, Mapping
 from enum import StrEnum
 from typing import Any, NamedTuple
 
+from magnetar_broker.base.transactions import COORDINATORS
 from magnetar_proto.names import SYSTEM_NAMESPACE, TopicName
 
 logger = logging.getLogger(__name__)
@@ -98,7 +99,9 @@ class Rules:
     def _refusal(self, role: str, question: Question, grants: Grants) -> str | None:
         if role in self.super_users:
             return None
-        if question.need is Need.SUPER_USER or is_of_system(question.subject):
+        if question.need is Need.SUPER_USER or (
+            is_of_system(question.subject) and not _finds_coordinators(question)
+        ):
             return _only_super_users(role, question)
         if role in grants.admins:
             return None
@@ -149,6 +152,13 @@ def is_of_system(subject: str) -> bool:
         return False
     local = TopicName.parse(subject).base.local
     return local.startswith(OF_SYSTEM) or local.endswith(PENDING_ACKS)
+
+
+def _finds_coordinators(question: Question) -> bool:
+    """Whether it is a look-up of coordinators of transactions: clients that have grants need it."""
+    if question.need is not Need.PRODUCE_OR_CONSUME or "://" not in question.subject:
+        return False
+    return TopicName.parse(question.subject).base == COORDINATORS
 
 
 def _refused_subscription(role: str, question: Question, grants: Grants) -> str | None:

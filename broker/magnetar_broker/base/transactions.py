@@ -1,7 +1,14 @@
 """The identity and the outcome of a transaction, as every layer names them."""
 
 import enum
-from typing import NamedTuple
+from typing import Final, NamedTuple
+
+from magnetar_proto.names import TopicName
+
+COORDINATORS: Final = TopicName.parse("persistent://pulsar/system/transaction_coordinator_assign")
+"""Each coordinator has a partition of this topic: the process that serves the partition has it."""
+FIRST_COORDINATORS: Final = 16
+"""How many there are in a new cluster."""
 
 
 class TxnId(NamedTuple):

@@ -70,8 +70,6 @@ NOT_BUILT = _table(
     {
         "not built yet: HTTP requests will not be throttled": """
             httpRequestsLimitEnabled=false""",
-        "not built yet: there will be no transactions": """
-            transactionCoordinatorEnabled=false""",
         "not built yet: there will be no WebSocket service": """
             webSocketServiceEnabled=false""",
         "not built yet: functions will not run": """
@@ -313,13 +311,14 @@ COMPATIBLE = _table(
         "limits how many delayed messages the original's index keeps in memory; the index here "
         "is on disk and keeps a bounded part of it in memory": """
             maxNumDelayedDeliveryTrackerMemoryEntries=100000""",
-        "tunes transactions, which are not built yet": """
+        "tunes how the original stores and ends transactions; this broker stores their state with "
+        "the cursors of topics, and keeps its own pace": """
             transactionMetadataStoreProviderClassName=MLTransactionMetadataStoreProvider
             transactionBufferSnapshotMaxTransactionCount=1000
             transactionBufferSnapshotMinTimeInMillis=5000
             transactionBufferSegmentedSnapshotEnabled=false
             transactionBufferSnapshotSegmentSize=262144
-            transactionBufferClientMaxConcurrentRequests=1000 maxActiveTransactionsPerCoordinator=0
+            transactionBufferClientMaxConcurrentRequests=1000
             transactionPendingAckLogIndexMinLag=500
             transactionBufferClientOperationTimeoutInMills=3000
             transactionLogBatchedWriteEnabled=false transactionLogBatchedWriteMaxRecords=512

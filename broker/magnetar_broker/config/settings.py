@@ -32,6 +32,7 @@ from magnetar_broker.config.sections.statistics import Statistics
 from magnetar_broker.config.sections.storage import Storage
 from magnetar_broker.config.sections.topic_lists import TopicLists
 from magnetar_broker.config.sections.topics import Topics
+from magnetar_broker.config.sections.transactions import Transactions
 from magnetar_broker.config.sections.transport_security import TransportSecurity
 from magnetar_broker.config.values import Key
 
@@ -56,6 +57,7 @@ class Settings(
     Topics,
     TopicLists,
     Subscriptions,
+    Transactions,
     Expiry,
     Quotas,
     Rates,
@@ -105,6 +107,7 @@ SECTIONS: dict[str, dict[str, Key]] = {
         "Delayed delivery": DelayedDelivery,
         "Topics and namespaces": Topics,
         "Topic lists and patterns": TopicLists,
+        "Transactions": Transactions,
         "Subscriptions and dispatch": Subscriptions,
         "Expiry": Expiry,
         "Backlog quotas": Quotas,

@@ -5,13 +5,14 @@ from contextlib import suppress
 from functools import partial
 
 from magnetar_broker.authorization.rules import Question
-from magnetar_broker.base.errors import NamespaceMissing, NotReady, TopicMissing
+from magnetar_broker.base.errors import AlreadyExists, NamespaceMissing, NotReady, TopicMissing
 from magnetar_broker.base.periodic_jobs import PeriodicJobs
 from magnetar_broker.base.runtime import MetadataRuntime
+from magnetar_broker.base.transactions import COORDINATORS, FIRST_COORDINATORS
 from magnetar_broker.config import Settings
 from magnetar_broker.names.authorizer import Authorizer
 from magnetar_broker.names.bundle_changes import BundleChanges
-from magnetar_broker.names.catalogue import Catalogue
+from magnetar_broker.names.catalogue import Catalogue, Partitioned
 from magnetar_broker.names.clusters import Clusters
 from magnetar_broker.names.counts import TopicCounts
 from magnetar_broker.names.creation import Creation
@@ -167,6 +168,9 @@ class Directory:
             await self.namespaces.ensure(NamespaceName.parse(name))
             # Owned before the first client comes: it may open a topic without a lookup.
             await self.bundles.owners_of(name)
+        if self.settings.transaction_coordinator_enabled:
+            with suppress(AlreadyExists):
+                await self.creation.partitioned(COORDINATORS, Partitioned(FIRST_COORDINATORS))
         self.opening.serving = True
         self.jobs.start()
 

@@ -39,6 +39,7 @@ from magnetar_broker.session.authorizing import handlers_of
 from magnetar_broker.topic.load import serve_load
 from magnetar_broker.topic.requests import serve_residence
 from magnetar_broker.topic.residence import LocalResidence
+from magnetar_broker.transactions.participants import LinkedEnding, LocalEnding, serving
 from magnetar_proto.names import TopicName
 from magnetar_storage.joined.joined_store import JoinedStore
 from magnetar_storage.joined.opening import Share
@@ -130,6 +131,8 @@ class Worker:
             self._number,
             authenticator_of(self._settings),
         )
+        ending = LinkedEnding(broker.local_ending, self._other, self._links)
+        broker.coordinators.ending, broker.coordinators.serves = ending, self._serves
         upstreams = Upstreams(
             self._other,
             self._passing.send,
@@ -159,7 +162,7 @@ class Worker:
         controller.serve(
             {"segments.last_id": lambda: store.last_id, "segments.advance": store.advance_beyond}
         )
-        process.meet(partial(self._meet, store))
+        process.meet(partial(self._meet, store, broker.local_ending))
         try:
             await process.unless_stopped(self._start(store, broker, listener))
             await process.stopped()
@@ -206,12 +209,13 @@ class Worker:
             broker.slow_readers,
         )
 
-    def _meet(self, store: JoinedStore, peer: Peer) -> None:
+    def _meet(self, store: JoinedStore, ending: LocalEnding, peer: Peer) -> None:
         """Connect to another process that has started, or started again."""
         process, link = self._process, self._controller
         if peer.worker is not None:
             link = Link(name_of(peer.worker), process.clock, process.tasks)
             serve_segments(store, link)
+            link.serve(serving(ending))
             self._links[peer.worker].replace(link)
             self._passing.connect(peer)
         process.tasks.spawn(connect(link, peer.link, process.stretches))

@@ -28,7 +28,14 @@ from magnetar_broker.session.topic_lists import (
     on_watch_topics,
     on_watch_topics_close,
 )
-from magnetar_broker.session.transactions import on_transaction
+from magnetar_broker.session.transactions import (
+    on_add_partitions,
+    on_add_subscriptions,
+    on_connect_coordinator,
+    on_end_at_part,
+    on_end_transaction,
+    on_new_transaction,
+)
 from magnetar_proto import PulsarApi_pb2 as pb
 
 Command = pb.BaseCommand
@@ -54,11 +61,11 @@ HANDLERS: Final[Mapping[int, Handler]] = {
     Command.GET_OR_CREATE_SCHEMA: on_get_or_create_schema,
     Command.WATCH_TOPIC_LIST: on_watch_topics,
     Command.WATCH_TOPIC_LIST_CLOSE: on_watch_topics_close,
-    Command.TC_CLIENT_CONNECT_REQUEST: on_transaction,
-    Command.NEW_TXN: on_transaction,
-    Command.ADD_PARTITION_TO_TXN: on_transaction,
-    Command.ADD_SUBSCRIPTION_TO_TXN: on_transaction,
-    Command.END_TXN: on_transaction,
-    Command.END_TXN_ON_PARTITION: on_transaction,
-    Command.END_TXN_ON_SUBSCRIPTION: on_transaction,
+    Command.TC_CLIENT_CONNECT_REQUEST: on_connect_coordinator,
+    Command.NEW_TXN: on_new_transaction,
+    Command.ADD_PARTITION_TO_TXN: on_add_partitions,
+    Command.ADD_SUBSCRIPTION_TO_TXN: on_add_subscriptions,
+    Command.END_TXN: on_end_transaction,
+    Command.END_TXN_ON_PARTITION: on_end_at_part,
+    Command.END_TXN_ON_SUBSCRIPTION: on_end_at_part,
 }

@@ -1,12 +1,134 @@
-"""Commands of transactions, which this broker does not support."""
+"""Commands of transactions to their coordinators.
 
+Refusals travel in the answers' own fields, but where transactions are off.
+"""
+
+from collections.abc import Awaitable, Callable
 from typing import Any
 
-from magnetar_broker.base.errors import NotAllowed
-from magnetar_broker.session.refusals import NO_TRANSACTIONS
+from magnetar_broker.base.errors import (
+    NotAllowed,
+    NotReady,
+    TransactionCoordinatorMissing,
+    TransactionMissing,
+)
+from magnetar_broker.base.transactions import Outcome
+from magnetar_broker.session.refusals import NO_TRANSACTIONS, refusal_of
 from magnetar_broker.session.session import Session
+from magnetar_broker.transactions.coordinator import Coordinator
+from magnetar_broker.transactions.records import Part
+from magnetar_proto import PulsarApi_pb2 as pb
 
 
-async def on_transaction(session: Session, command: Any) -> None:
+async def on_connect_coordinator(
+    session: Session, command: pb.CommandTcClientConnectRequest
+) -> None:
+    """Have a coordinator loaded here; `NotReady` if another process serves it."""
+    _check_on(session)
+    answer = pb.CommandTcClientConnectResponse(request_id=command.request_id)
+    try:
+        await session.broker.coordinators.of(command.tc_id)
+    except Exception as error:
+        refusal = refusal_of(error)
+        answer.error, answer.message = refusal.code, str(refusal)
+    session.reply(answer)
+
+
+async def on_new_transaction(session: Session, command: pb.CommandNewTxn) -> None:
+    """Begin a transaction."""
+    _check_on(session)
+    answer = pb.CommandNewTxnResponse(request_id=command.request_id, txnid_most_bits=command.tc_id)
+
+    async def begin() -> None:
+        coordinator = await session.broker.coordinators.of(command.tc_id)
+        limit = session.broker.settings.max_active_transactions_per_coordinator
+        txn = await coordinator.begin(command.txn_ttl_millis, session.app_id or "", limit)
+        answer.txnid_least_bits = txn.least
+
+    await _answered(session, answer, begin())
+
+
+async def on_add_partitions(session: Session, command: pb.CommandAddPartitionToTxn) -> None:
+    """Messages will be published in a transaction to these topics."""
+    parts = [Part(topic) for topic in command.partitions]
+    await _of_transaction(
+        session,
+        command,
+        pb.CommandAddPartitionToTxnResponse,
+        lambda coordinator: coordinator.add(command.txnid_least_bits, parts),
+    )
+
+
+async def on_add_subscriptions(session: Session, command: pb.CommandAddSubscriptionToTxn) -> None:
+    """Messages will be acknowledged in a transaction for these subscriptions."""
+    parts = [Part(one.topic, one.subscription) for one in command.subscription]
+    await _of_transaction(
+        session,
+        command,
+        pb.CommandAddSubscriptionToTxnResponse,
+        lambda coordinator: coordinator.add(command.txnid_least_bits, parts),
+    )
+
+
+async def on_end_transaction(session: Session, command: pb.CommandEndTxn) -> None:
+    """Commit or abort a transaction; answered when it has ended everywhere."""
+    outcome = Outcome(command.txn_action)
+    await _of_transaction(
+        session,
+        command,
+        pb.CommandEndTxnResponse,
+        lambda coordinator: coordinator.end(command.txnid_least_bits, outcome),
+    )
+
+
+async def on_end_at_part(session: Session, command: Any) -> None:
     """Refuse, as a Pulsar broker does with transactionCoordinatorEnabled=false."""
     raise NotAllowed(NO_TRANSACTIONS)
+
+
+async def _of_transaction(
+    session: Session,
+    command: Any,
+    response: Callable[..., Any],
+    work: Callable[[Coordinator], Awaitable[None]],
+) -> None:
+    """Do what a command asks for with a transaction that its role may use."""
+    _check_on(session)
+    most, least = command.txnid_most_bits, command.txnid_least_bits
+    answer = response(request_id=command.request_id, txnid_least_bits=least, txnid_most_bits=most)
+
+    async def authorized() -> None:
+        coordinator = await session.broker.coordinators.of(most)
+        _check_owner(session, coordinator, least)
+        await work(coordinator)
+
+    await _answered(session, answer, authorized())
+
+
+def _check_owner(session: Session, coordinator: Coordinator, least: int) -> None:
+    """`TransactionMissing` unless the client's role began the transaction, or is a super-user."""
+    rules = session.broker.access.rules
+    if rules is None or session.roles is None or rules.are_super_users(session.roles.all):
+        return
+    if coordinator.owner_of(least) not in (None, session.app_id):
+        raise TransactionMissing(
+            f"role {session.app_id} is neither the owner of transaction "
+            f"({coordinator.number},{least}) nor a super-user"
+        )
+
+
+async def _answered(session: Session, answer: Any, work: Awaitable[object]) -> None:
+    """Answer when the work is done, or with the refusal for its error."""
+    try:
+        await work
+    except Exception as error:
+        refusal = refusal_of(error, TransactionCoordinatorMissing)
+        if isinstance(refusal, NotReady):  # clients look a coordinator up again only after this:
+            refusal = TransactionCoordinatorMissing(str(refusal))
+        answer.error, answer.message = refusal.code, str(refusal)
+    session.reply(answer)
+
+
+def _check_on(session: Session) -> None:
+    if not session.broker.settings.transaction_coordinator_enabled:
+        raise NotAllowed(NO_TRANSACTIONS)

@@ -3,6 +3,7 @@
 import pytest
 
 from magnetar_broker.authorization.rules import Grants, Need, Question, Rules, is_of_system
+from magnetar_broker.base.transactions import COORDINATORS
 
 TOPIC = "persistent://shop/orders/new"
 PARTITION = f"{TOPIC}-partition-3"
@@ -121,6 +122,16 @@ def test_each_of_several_roles_must_be_allowed() -> None:
     assert RULES.refusal(["root", "root"], Question(S), grants) is None
     assert RULES.refusal(["root", "admin"], Question(S), grants) is not None
     assert RULES.are_super_users(["root"]) and not RULES.are_super_users(["root", "a"])
+
+
+def test_coordinators_of_transactions_are_found_by_roles_with_a_grant() -> None:
+    permissions = {"namespace_auth": {"a": ["consume"]}}
+    grants = Grants(["admin"], permissions)
+    for subject in (str(COORDINATORS), str(COORDINATORS.with_partition(3))):
+        for role in ("root", "admin", "a"):
+            assert may(role, Need.PRODUCE_OR_CONSUME, subject, grants)
+            assert may(role, Need.CONSUME, subject, grants) is (role == "root")
+        assert not may("b", Need.PRODUCE_OR_CONSUME, subject, grants)
 
 
 SYSTEM = [

@@ -51,6 +51,8 @@ def test_an_unmodified_pulsar_broker_file_starts_with_the_one_warning_it_deserve
         max_subscriptions_per_topic=0,
         is_delayed_delivery_deliver_at_time_strict=False,
         default_number_of_namespace_bundles=4,
+        transaction_coordinator_enabled=False,
+        max_active_transactions_per_coordinator=0,
     )
     assert [warning.partition(":")[0] for warning in warnings] == ["bindAddress=0.0.0.0"]
 

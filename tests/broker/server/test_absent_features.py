@@ -32,7 +32,7 @@ def topic(admin: Admin) -> str:
         ("worker/cluster", 409),
         ("worker-stats/metrics", 409),
         ("/admin/v3/packages/function/public/default", 503),
-        ("/admin/v3/transactions/coordinators", 503),
+        ("/admin/v3/transactions/nonsense", 404),
         ("bookies/elsewhere", 501),
         ("resourcegroups/rg", 501),
         ("resource-quotas/elsewhere", 501),

@@ -9,7 +9,7 @@ FEATURES = {
     "worker": (409, "functions do not run here: there are no workers of functions"),
     "worker-stats": (409, "functions do not run here: there are no workers of functions"),
     "packages": (503, "packages are not kept here: store them where your programs are"),
-    "transactions": (503, "there are no transactions here yet: transactionCoordinatorEnabled"),
+    "transactions": (404, "there is no such request about transactions here"),
     "bookies": (501, "entries are in this broker's own files: there are no bookies"),
     "resourcegroups": (501, "limits are not shared by groups here: set rates of namespaces"),
     "resource-quotas": (501, "bundles have no quotas here: they are placed by measured load"),

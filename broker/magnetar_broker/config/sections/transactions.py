@@ -1,0 +1,31 @@
+"""Transactions."""
+
+from typing import Annotated
+
+from magnetar_broker.config.domains import COUNT, FLAG
+from magnetar_broker.config.sections.section import section
+from magnetar_broker.config.values import Key
+
+
+@section
+class Transactions:
+    """For clients that publish and acknowledge in transactions."""
+
+    transaction_coordinator_enabled: Annotated[
+        bool,
+        Key(
+            "transactionCoordinatorEnabled",
+            FLAG,
+            "Serve transactions. If false, their commands are refused. Default in Pulsar: false.",
+        ),
+    ] = True
+    max_active_transactions_per_coordinator: Annotated[
+        int,
+        Key(
+            "maxActiveTransactionsPerCoordinator",
+            COUNT,
+            "Most transactions of a coordinator that have not ended; a further one is refused. "
+            "0 is no limit.",
+            dynamic=True,
+        ),
+    ] = 10_000

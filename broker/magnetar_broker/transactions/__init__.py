@@ -1,0 +1,1 @@
+"""Coordinators of transactions: their state, their log, and how they end transactions."""

@@ -1,0 +1,80 @@
+"""The coordinators of this process, which are those of the partitions that it serves.
+
+They are loaded with the first command for them.  A job loads those that have something stored, so
+that transactions end, by their outcome or by their timeout, though no client asks any more.
+"""
+
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+
+from magnetar_broker.base.errors import (
+    BrokerError,
+    NotAllowed,
+    TopicMissing,
+    TransactionCoordinatorMissing,
+)
+from magnetar_broker.base.metadata_keys import topic_key
+from magnetar_broker.base.records import keys_under
+from magnetar_broker.base.transactions import COORDINATORS
+from magnetar_broker.topic.topic import Topic
+from magnetar_broker.transactions.coordinator import Coordinator
+from magnetar_broker.transactions.participants import Ending, OpenTopic
+from magnetar_proto.names import MAX_PARTITION, PARTITION_SUFFIX, TopicName
+from magnetar_storage.log.engine import Engine
+
+LOAD_SECONDS = 5.0
+LOADING = "loading coordinators of transactions"
+
+
+class Coordinators:
+    """One per process that serves topics.  Iterating gives those that are loaded."""
+
+    def __init__(self, engine: Engine, open_topic: OpenTopic, ending: Ending) -> None:
+        self.ending = ending
+        self.serves: Callable[[TopicName], bool] = lambda name: True
+        """Whether this process serves a topic, as far as it knows."""
+        self._engine = engine
+        self._open_topic = open_topic
+        self._loaded: dict[int, Coordinator] = {}
+
+    def __iter__(self) -> Iterator[Coordinator]:
+        return iter([one for one in self._loaded.values() if not one.is_over])
+
+    async def of(self, number: int) -> Coordinator:
+        """The coordinator of this number, loaded.
+
+        `TransactionCoordinatorMissing` if there is none, `NotReady` if another process serves it.
+        """
+        loaded = self._loaded.get(number)
+        if loaded is not None and not loaded.is_over:
+            return loaded
+        if number > MAX_PARTITION:
+            raise _missing(number)
+        try:
+            topic = await self._open_topic(COORDINATORS.with_partition(number), True)
+        except (TopicMissing, NotAllowed) as error:
+            raise _missing(number) from error
+        assert isinstance(topic, Topic)
+        loaded = self._loaded.get(number)
+        if loaded is None or loaded.topic is not topic:
+            loaded = self._loaded[number] = Coordinator(number, topic, self.ending)
+            loaded.start()
+        return loaded
+
+    async def load(self) -> None:
+        """Load the coordinators of this process that have something stored."""
+        prefix = topic_key(COORDINATORS) + PARTITION_SUFFIX
+        for text in await keys_under(self._engine.metadata, prefix):
+            number = int(text)
+            loaded = self._loaded.get(number)
+            is_loaded = loaded is not None and not loaded.is_over
+            if not is_loaded and self.serves(COORDINATORS.with_partition(number)):
+                # Whatever it is, clients get it as an answer, and the next round tries again.
+                with suppress(BrokerError):
+                    await self.of(number)
+
+
+def _missing(number: int) -> TransactionCoordinatorMissing:
+    return TransactionCoordinatorMissing(
+        f"there is no coordinator {number}: {COORDINATORS} has as many partitions as there are"
+    )

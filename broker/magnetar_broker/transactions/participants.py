@@ -1,0 +1,83 @@
+"""What a transaction concerns, wherever it is served: how it is told that the transaction ends."""
+
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Protocol
+
+from magnetar_broker.base.errors import (
+    NamespaceMissing,
+    NotAllowed,
+    TenantMissing,
+    TopicMissing,
+)
+from magnetar_broker.base.transactions import Outcome, TxnId
+from magnetar_broker.links.link import Handler
+from magnetar_broker.links.successive import SuccessiveLinks
+from magnetar_broker.topic.loaded_topics import AnyTopic
+from magnetar_broker.topic.topic import Topic
+from magnetar_broker.transactions.records import Part
+from magnetar_proto.names import TopicName
+
+OpenTopic = Callable[[TopicName, bool], Awaitable[AnyTopic]]
+"""Loads a topic here, or creates it if the flag is set; see `Broker.topic`."""
+END = "transactions.end"
+"""The request to another worker: the end of a transaction at a topic or subscription there."""
+
+
+class Ending(Protocol):
+    """Ends a transaction at what it concerns."""
+
+    async def end(self, part: Part, txn: TxnId, outcome: Outcome, low_watermark: int) -> None:
+        """Durable on return; it may be called again for a transaction that has ended there.
+
+        All transactions of the coordinator up to `low_watermark` have ended.  What does not exist
+        any more needs no end.
+        """
+
+
+class LocalEnding:
+    """Ends transactions at topics of this process."""
+
+    def __init__(self, open_topic: OpenTopic) -> None:
+        self._open_topic = open_topic
+
+    async def end(self, part: Part, txn: TxnId, outcome: Outcome, low_watermark: int) -> None:
+        try:
+            topic = await self._open_topic(TopicName.parse(part.topic), False)
+        except (TopicMissing, NamespaceMissing, TenantMissing, NotAllowed):
+            return  # it was deleted meanwhile, or cannot be opened under this name
+        assert isinstance(topic, Topic)  # others are refused when they are added
+
+
+class LinkedEnding:
+    """Ends transactions at topics of all workers of the broker."""
+
+    def __init__(
+        self,
+        local: LocalEnding,
+        other: Callable[[TopicName], int | None],
+        links: Mapping[int, SuccessiveLinks],
+    ) -> None:
+        """`other` is the number of the worker that serves a topic; None if it is this one."""
+        self._local = local
+        self._other = other
+        self._links = links
+
+    async def end(self, part: Part, txn: TxnId, outcome: Outcome, low_watermark: int) -> None:
+        # The worker that is asked may not be the owner any more: it refuses, and is asked again.
+        number = self._other(TopicName.parse(part.topic))
+        if number is None:
+            await self._local.end(part, txn, outcome, low_watermark)
+            return
+        link = await self._links[number].present()
+        await link.request(END, *part, *txn, outcome.value, low_watermark)
+
+
+def serving(local: LocalEnding) -> Mapping[str, Handler]:
+    """The handlers of a worker for requests of the others."""
+
+    async def end(
+        topic: str, subscription: str | None, most: int, least: int, outcome: int, low: int
+    ) -> None:
+        await local.end(Part(topic, subscription), TxnId(most, least), Outcome(outcome), low)
+
+    return {END: end}

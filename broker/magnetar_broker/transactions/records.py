@@ -1,0 +1,109 @@
+"""The records of a coordinator: one for each step of a transaction.
+
+record       u8 kind, u64 number of the transaction, body
+BEGUN        u64 time in ms since 1970, u64 time to live in ms, the owner's role
+ADDED        JSON: a list of [topic] and [topic, subscription]
+CHANGED      u8 status
+REMEMBERED   u8 status: the transaction has ended so (in snapshots only)
+COUNTED      none: the number is the next transaction's (in snapshots only)
+"""
+
+import json
+from collections.abc import Sequence
+from enum import IntEnum
+from struct import Struct
+from typing import NamedTuple
+
+_HEAD = Struct("<BQ")
+_BEGUN = Struct("<QQ")
+PARTS_A_RECORD = 16
+"""With names of the greatest length a record is still smaller than 1 MiB."""
+
+
+class Kind(IntEnum):
+    """The kinds of records."""
+
+    BEGUN = 1
+    ADDED = 2
+    CHANGED = 3
+    REMEMBERED = 4
+    COUNTED = 5
+
+
+class Status(IntEnum):
+    """Of a transaction."""
+
+    OPEN = 1
+    COMMITTING = 2
+    ABORTING = 3
+    COMMITTED = 4
+    ABORTED = 5
+
+
+class Part(NamedTuple):
+    """What a transaction concerns: messages of a topic, or acknowledgements of a subscription."""
+
+    topic: str
+    subscription: str | None = None
+    """None for the messages of the topic."""
+
+    def __str__(self) -> str:
+        return self.topic if self.subscription is None else f"{self.topic}, {self.subscription}"
+
+
+def begun(least: int, opened_ms: int, ttl_ms: int, owner: str) -> bytes:
+    """A transaction has begun."""
+    return _HEAD.pack(Kind.BEGUN, least) + _BEGUN.pack(opened_ms, ttl_ms) + owner.encode()
+
+
+def added(least: int, parts: Sequence[Part]) -> list[bytes]:
+    """Parts were added to a transaction; no record if there are none, several if there are many."""
+    head = _HEAD.pack(Kind.ADDED, least)
+    return [
+        head + _text(parts[at : at + PARTS_A_RECORD]) for at in range(0, len(parts), PARTS_A_RECORD)
+    ]
+
+
+def changed(least: int, status: Status) -> bytes:
+    """A transaction has another status."""
+    return _HEAD.pack(Kind.CHANGED, least) + bytes((status,))
+
+
+def remembered(least: int, status: Status) -> bytes:
+    """A transaction had ended with this status."""
+    return _HEAD.pack(Kind.REMEMBERED, least) + bytes((status,))
+
+
+def counted(following: int) -> bytes:
+    """The next transaction has this number."""
+    return _HEAD.pack(Kind.COUNTED, following)
+
+
+def read(record: bytes) -> tuple[Kind, int, bytes]:
+    """Kind, number and body; ValueError or `struct.error` if it is no record."""
+    kind, least = _HEAD.unpack_from(record)
+    return Kind(kind), least, record[_HEAD.size :]
+
+
+def read_begun(body: bytes) -> tuple[int, int, str]:
+    """Time, time to live and owner."""
+    opened_ms, ttl_ms = _BEGUN.unpack_from(body)
+    return opened_ms, ttl_ms, body[_BEGUN.size :].decode()
+
+
+def read_added(body: bytes) -> list[Part]:
+    """The parts; ValueError if they are none."""
+    try:
+        return [Part(*values) for values in json.loads(body)]
+    except TypeError as error:
+        raise ValueError(f"expected topics and subscriptions, got {body!r}") from error
+
+
+def read_status(body: bytes) -> Status:
+    """The status; ValueError if it is none."""
+    return Status(body[0] if len(body) == 1 else 0)
+
+
+def _text(parts: Sequence[Part]) -> bytes:
+    values = [part[:1] if part.subscription is None else part for part in parts]
+    return json.dumps(values, ensure_ascii=False).encode()

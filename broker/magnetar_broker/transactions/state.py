@@ -1,0 +1,184 @@
+"""What one coordinator knows of its transactions, as a pure state machine.
+
+    OPEN ──────┬─> COMMITTING ──> COMMITTED
+               └─> ABORTING ────> ABORTED
+
+Topics and subscriptions are added while a transaction is OPEN.  The outcome is decided by the step
+to COMMITTING or ABORTING; then each of them is told, and the last step ends the transaction.  A
+transaction that has ended is forgotten but for its outcome, which is remembered for a while, so
+that a client that lost the answer can ask again.
+
+Every step is a record (`records.py`).  Replaying the records of all steps, in order, leads to the
+same state.  The state is stored with the cursors of the coordinator's topic, which keep the order,
+sync records of many transactions at once, and replace a long history by a snapshot.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from magnetar_broker.base.errors import (
+    LimitReached,
+    TransactionMissing,
+    TransactionStatusInvalid,
+)
+from magnetar_broker.base.transactions import Outcome
+from magnetar_broker.transactions import records
+from magnetar_broker.transactions.records import Kind, Part, Status
+
+MAX_PARTS = 10_000
+"""The most topics and subscriptions of one transaction."""
+REMEMBERED = 1000
+"""So many outcomes of transactions that have ended are remembered."""
+
+ENDING = {Outcome.COMMIT: Status.COMMITTING, Outcome.ABORT: Status.ABORTING}
+ENDED = {Outcome.COMMIT: Status.COMMITTED, Outcome.ABORT: Status.ABORTED}
+OUTCOMES = {
+    Status.COMMITTING: Outcome.COMMIT,
+    Status.COMMITTED: Outcome.COMMIT,
+    Status.ABORTING: Outcome.ABORT,
+    Status.ABORTED: Outcome.ABORT,
+}
+
+
+@dataclass
+class Transaction:
+    """One that has not ended."""
+
+    least: int
+    opened_ms: int
+    ttl_ms: int
+    owner: str
+    """The role of the client that began it; blank without authentication."""
+    status: Status = Status.OPEN
+    parts: dict[Part, None] = field(default_factory=dict)
+    """The topics and subscriptions that it concerns, in the order in which they were added."""
+
+    @property
+    def deadline_ms(self) -> int:
+        """When it is aborted if it is still open."""
+        return self.opened_ms + self.ttl_ms
+
+
+class CoordinatorState:
+    """An `AttachedState`: changed in memory at once, and written by `CursorLog.state_changed`."""
+
+    def __init__(self) -> None:
+        self.next = 0
+        """The number of the next transaction; a number is never used twice."""
+        self.transactions: dict[int, Transaction] = {}
+        """Those that have not ended, by number and in the order of their numbers."""
+        self.remembered: dict[int, Outcome] = {}
+        """The outcomes of those that ended last, in the order in which they ended."""
+        self._delta: list[bytes] = []
+
+    @property
+    def low_watermark(self) -> int:
+        """Transactions up to this number have ended; -1 if not even the first one has."""
+        return next(iter(self.transactions), self.next) - 1
+
+    # Steps --------------------------------------------------------------------------------
+
+    def begin(self, now_ms: int, ttl_ms: int, owner: str, limit: int) -> Transaction:
+        """A new transaction; `LimitReached` if `limit` are open already, unless that is 0."""
+        if 0 < limit <= len(self.transactions):
+            raise LimitReached(
+                f"{len(self.transactions)} transactions are open on this coordinator "
+                "(maxActiveTransactionsPerCoordinator): end some, or try again later"
+            )
+        new = Transaction(self.next, now_ms, ttl_ms, owner)
+        self._step(records.begun(new.least, now_ms, ttl_ms, owner))
+        return self.transactions[new.least]
+
+    def add(self, least: int, parts: Iterable[Part]) -> bool:
+        """An open transaction concerns these too; False if it did already."""
+        transaction = self.open_one(least)
+        new = [part for part in dict.fromkeys(parts) if part not in transaction.parts]
+        if len(transaction.parts) + len(new) > MAX_PARTS:
+            raise LimitReached(
+                f"transaction {least} has {len(transaction.parts)} topics and subscriptions, and "
+                f"{len(new)} more exceed the limit of {MAX_PARTS}: use several transactions"
+            )
+        for record in records.added(least, new):
+            self._step(record)
+        return bool(new)
+
+    def decide(self, least: int, outcome: Outcome) -> Transaction:
+        """The outcome of an open transaction is this."""
+        transaction = self.open_one(least)
+        self._step(records.changed(least, ENDING[outcome]))
+        return transaction
+
+    def end(self, least: int) -> None:
+        """A transaction that was decided has ended: all that it concerns has been told."""
+        outcome = OUTCOMES[self.transactions[least].status]
+        self._step(records.changed(least, ENDED[outcome]))
+
+    def _step(self, record: bytes) -> None:
+        self.apply(record)
+        self._delta.append(record)
+
+    # Questions ------------------------------------------------------------------------------
+
+    def one(self, least: int) -> Transaction:
+        """A transaction that has not ended; `TransactionMissing`."""
+        if least in self.transactions:
+            return self.transactions[least]
+        if least in self.remembered:
+            outcome = ENDED[self.remembered[least]].name
+            raise TransactionMissing(f"transaction {least} has ended: it is {outcome}")
+        raise TransactionMissing(
+            f"there is no transaction {least} on this coordinator: it has ended, or never was"
+        )
+
+    def open_one(self, least: int) -> Transaction:
+        """A transaction that is open; `TransactionMissing`, `TransactionStatusInvalid`."""
+        transaction = self.one(least)
+        if transaction.status is not Status.OPEN:
+            raise TransactionStatusInvalid(
+                f"transaction {least} is {transaction.status.name}: expected OPEN"
+            )
+        return transaction
+
+    # Storage ----------------------------------------------------------------------------------
+
+    def take_delta(self) -> list[bytes]:
+        delta, self._delta = self._delta, []
+        return delta
+
+    def snapshot(self) -> list[bytes]:
+        self._delta = []
+        whole = [records.remembered(least, ENDED[end]) for least, end in self.remembered.items()]
+        for one in self.transactions.values():
+            whole.append(records.begun(one.least, one.opened_ms, one.ttl_ms, one.owner))
+            whole += records.added(one.least, list(one.parts))
+            if one.status is not Status.OPEN:
+                whole.append(records.changed(one.least, one.status))
+        return [*whole, records.counted(self.next)]
+
+    def apply(self, data: bytes) -> None:
+        kind, least, body = records.read(data)
+        match kind:
+            case Kind.BEGUN:
+                opened_ms, ttl_ms, owner = records.read_begun(body)
+                self.transactions[least] = Transaction(least, opened_ms, ttl_ms, owner)
+                self.next = max(self.next, least + 1)
+            case Kind.ADDED:
+                self.transactions[least].parts.update(dict.fromkeys(records.read_added(body)))
+            case Kind.CHANGED:
+                self._change(least, records.read_status(body))
+            case Kind.REMEMBERED:
+                self._remember(least, OUTCOMES[records.read_status(body)])
+            case Kind.COUNTED:
+                self.next = max(self.next, least)
+
+    def _change(self, least: int, status: Status) -> None:
+        if status in (Status.COMMITTED, Status.ABORTED):
+            del self.transactions[least]
+            self._remember(least, OUTCOMES[status])
+        else:
+            self.transactions[least].status = status
+
+    def _remember(self, least: int, outcome: Outcome) -> None:
+        self.remembered[least] = outcome
+        if len(self.remembered) > REMEMBERED:
+            del self.remembered[next(iter(self.remembered))]
