@@ -52,7 +52,9 @@ STALLS: Final = {
 def idle(subscription: Subscription) -> bool:
     """Whether there is nothing to deliver; a cheap test before the dispatcher's `blocker`."""
     dispatcher = subscription.dispatcher
-    caught_up = dispatcher.read_offset >= subscription.topic.log.end and not dispatcher.in_replay
+    caught_up = (
+        dispatcher.read_offset >= subscription.topic.log.visible_end and not dispatcher.in_replay
+    )
     return caught_up or not subscription.consumers
 
 

@@ -12,6 +12,7 @@ from magnetar_broker.standalone import standalone
 from magnetar_broker.topic.topic import Topic
 from magnetar_proto import PulsarApi_pb2 as pb
 from magnetar_proto.commands import FIELDS, PROTOCOL_VERSION, decode, encode
+from magnetar_proto.entries import parse_metadata
 from magnetar_proto.frames import FrameDecoder
 from magnetar_proto.names import TopicName
 
@@ -71,6 +72,17 @@ class Client:
         frames = self._decoder.feed(b"".join(self.session.take_output()))
         assert self._decoder.error is None
         return [getattr(decode(f[1], f[2], f[3]), FIELDS[f[0]]) for f in frames]
+
+    def delivered(self) -> list[tuple[pb.CommandMessage, bytes]]:
+        """What was delivered since the last call, with the payloads; other answers are dropped."""
+        self._world.clock.pump()
+        frames = self._decoder.feed(b"".join(self.session.take_output()))
+        assert self._decoder.error is None
+        return [
+            (decode(buf, start, mid).message, entry[parse_metadata(entry)[1] :])
+            for kind, buf, start, mid, entry in frames
+            if kind == pb.BaseCommand.MESSAGE
+        ]
 
     def ask(self, message: Any) -> Any:
         """Send one request and return its only answer."""

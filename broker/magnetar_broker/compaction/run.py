@@ -18,6 +18,7 @@ from magnetar_storage.errors import Corrupt, Fenced, NoSegment, Unavailable
 from magnetar_storage.interfaces import Run
 from magnetar_storage.log.compacted_record import Compacted
 from magnetar_storage.log.log import Log
+from magnetar_storage.log.offset_set import next_in_neither
 
 logger = logging.getLogger(__name__)
 
@@ -29,12 +30,15 @@ SLICE_MESSAGES = 200
 
 
 class CompactionRun:
-    """Compacts a log.  A cursor must hold it from the horizon on, so that it is not trimmed."""
+    """Compacts what can be delivered of a log.
+
+    A cursor must hold it from the horizon on, so that it is not trimmed.
+    """
 
     def __init__(self, log: Log, view: CompactedLog, rules: CompactionRules) -> None:
         self._log = log
         self._view = view
-        self._end = log.end
+        self._end = log.visible_end
         self._retain_keyless = rules.retain_keyless
         self._pace = Pace(log.engine.clock, rules.bytes_per_second)
         self.bytes_read = 0
@@ -145,7 +149,7 @@ class CompactionRun:
             at = stretch.offsets[-1] + 1
         log = self._log
         at = max(self._view.horizon, log.first_offset)
-        while (at := log.holes.next_missing(at)) < self._end:
+        while (at := next_in_neither(log.holes, log.hidden, at)) < self._end:
             if at in self._lost:
                 at = self._lost[at]
                 continue
@@ -162,6 +166,7 @@ class CompactionRun:
         Phase two skips what phase one could not read, so that both number messages alike.
         """
         stop = min((lost for lost in self._lost if lost > at), default=self._end)
+        stop = min(stop, self._log.hidden.next_present(at) or stop)
         try:
             run = await self._log.entries.read(at, min(READ_ENTRIES, stop - at), READ_BYTES)
         except (Corrupt, NoSegment) as error:

@@ -184,7 +184,7 @@ class TopicCompaction:
 
     async def last_message_id(self) -> MessageId | None:
         """The last message below the horizon; None if the log still has later entries."""
-        if self._log.end > max(self.view.horizon, self._log.first_offset):
+        if self._log.last_visible() >= max(self.view.horizon, self._log.first_offset):
             return None
         partition = self._name.partition
         last = await self.view.last()

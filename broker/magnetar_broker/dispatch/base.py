@@ -44,6 +44,8 @@ class Blocker(StrEnum):
     """The next entries are further chunks for a consumer that has no room."""
     RATE = "rate"
     """A dispatch rate is used up for the moment."""
+    TRANSACTION = "transaction"
+    """All that is left lies behind the first message of an open transaction."""
     DELAY = "delay"
     """All that is left is delayed."""
     SWITCHING = "switching"
@@ -127,6 +129,12 @@ def unacked(cursor: Cursor, run: Run) -> Iterator[tuple[Run, tuple[int, ...]]]:
                 whole = offset + 1
         if whole < end:
             yield part_of(run, whole, end), ()
+
+
+def caught_up(log: Log, cursor: Cursor) -> Blocker:
+    """Why there is nothing to deliver when everything that can be was delivered."""
+    is_held_back = cursor.next_unacked(log.visible_end) < log.end
+    return Blocker.TRANSACTION if is_held_back else Blocker.CAUGHT_UP
 
 
 def part_of(run: Run, start: int, stop: int) -> Run:

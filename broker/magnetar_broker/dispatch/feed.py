@@ -73,7 +73,8 @@ class Feed(Source):
 
     def take(self, offset: int, max_entries: int, max_bytes: int) -> Run | None:
         """Entries from `offset` on, all of one segment; None when there are none (yet)."""
-        end = self._log.segment_end(offset)
+        log = self._log
+        end = min(log.segment_end(offset), log.visible_end)
         if offset >= end:
             self.clear()
             return None

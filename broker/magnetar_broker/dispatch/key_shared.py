@@ -244,7 +244,7 @@ class KeyShared(ManyActive):
 
     def _read_on(self) -> int:
         """Route the next new entries; returns how many."""
-        if self.read_offset >= self._log.end:
+        if self.read_offset >= self._log.visible_end:
             self._feed.clear()
             return 0
         wanted = self._wanted()
@@ -366,7 +366,7 @@ class KeyShared(ManyActive):
         if reason is not None:
             return reason
         takers = [consumer for consumer in self._unacked.consumers if consumer.can_take()]
-        new = self._next_new() < self._log.end
+        new = self._next_new() < self._log.visible_end
         ready = any(self.queues.first(consumer) is not None for consumer in takers)
         if ready or new or self._unrouted.ready:
             if self._unacked.full is not None:

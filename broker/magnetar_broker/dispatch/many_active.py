@@ -3,7 +3,7 @@
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Sequence
 
-from magnetar_broker.dispatch.base import Blocker, Stream, part_of, unacked
+from magnetar_broker.dispatch.base import Blocker, Stream, caught_up, part_of, unacked
 from magnetar_broker.dispatch.consumer import Consumer
 from magnetar_broker.dispatch.feed import Feed
 from magnetar_broker.dispatch.replay import ReplayQueue
@@ -246,13 +246,13 @@ class ManyActive(ABC):
 
     def _backlog_blocker(self) -> Blocker | None:
         """Why there is nothing to deliver; None if there is something."""
-        if self.in_replay or self._next_new() < self._log.end:
+        if self.in_replay or self._next_new() < self._log.visible_end:
             return None
         acked, first = self._cursor.acked, self._cursor.mark_delete + 1
         for start, stop in self._delays.waiting:
             if any(acked.missing(max(start, first), stop)):
                 return Blocker.DELAY
-        return Blocker.CAUGHT_UP
+        return caught_up(self._log, self._cursor)
 
     def _dispatch_blocker(self) -> Blocker | None:
         """Why no consumer can be sent anything at all; None if one can."""

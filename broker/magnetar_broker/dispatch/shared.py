@@ -122,7 +122,7 @@ class Shared(ManyActive):
 
     def _send_new(self, consumer: Consumer) -> bool:
         """Send new entries; False when there are none or the subscription is at its limit."""
-        if self.read_offset >= self._log.end:
+        if self.read_offset >= self._log.visible_end:
             self._feed.clear()
             return False
         room = self._unacked.room_for_new(consumer)
@@ -248,7 +248,7 @@ class Shared(ManyActive):
             return reason
         if self._replay.ready:
             return Blocker.DAMAGE if self._replay_feed.failure else Blocker.READING
-        if self._next_new() < self._log.end:
+        if self._next_new() < self._log.visible_end:
             return self._unacked.full or (Blocker.DAMAGE if self._feed.failure else Blocker.READING)
         if self._chunked:
             able = any(c.can_take() and self._chunked.waits_for(c) for c in self._unacked.consumers)

@@ -5,7 +5,14 @@ An Exclusive consumer may choose hash ranges: then it receives only messages wit
 
 from collections.abc import Iterable, Iterator, Sequence
 
-from magnetar_broker.dispatch.base import Blocker, Stream, entries_within, part_of, unacked
+from magnetar_broker.dispatch.base import (
+    Blocker,
+    Stream,
+    caught_up,
+    entries_within,
+    part_of,
+    unacked,
+)
 from magnetar_broker.dispatch.consumer import CompactedSource, Consumer
 from magnetar_broker.dispatch.feed import Feed
 from magnetar_broker.dispatch.selection import pick_active
@@ -109,7 +116,7 @@ class SingleActive:
             offset = self._cursor.next_unacked(max(self.read_offset, self._log.first_offset))
             room, size = consumer.permits, limits.max_read_bytes
             if throttle is not None:
-                if offset < self._log.end and not throttle.admit_or_wait():
+                if offset < self._log.visible_end and not throttle.admit_or_wait():
                     return
                 messages, most = throttle.room()
                 room, size = min(room, messages), min(size, most)
@@ -194,8 +201,9 @@ class SingleActive:
         if self._switching is not None:
             return Blocker.SWITCHING
         compacted = consumer.compacted if self._is_compacted(consumer) else None
-        if compacted is None and self._cursor.next_unacked(self.read_offset) >= self._log.end:
-            return Blocker.CAUGHT_UP
+        end = self._log.visible_end
+        if compacted is None and self._cursor.next_unacked(self.read_offset) >= end:
+            return caught_up(self._log, self._cursor)
         if consumer.permits <= 0:
             return Blocker.NO_PERMITS
         if not consumer.connection.has_room():

@@ -57,7 +57,8 @@ async def expire_older(topic: Expiring, seconds: int, subscriptions: list[Subscr
     oldest_ms = await min(behind, key=Subscription.next_unacked).counter.oldest_ms()
     if oldest_ms is not None and oldest_ms >= since_ms:
         return  # the usual case, without a search
-    offset = await first_since(topic.log, since_ms)
+    # What an open transaction holds back was not delivered to anybody: it does not expire.
+    offset = min(await first_since(topic.log, since_ms), topic.log.visible_end)
     for subscription in behind:
         if subscription.next_unacked() < offset:
             await expire_before(subscription, offset)

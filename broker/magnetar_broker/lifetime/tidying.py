@@ -6,6 +6,7 @@ from magnetar_broker.delays.topic_delays import TopicDelays
 from magnetar_broker.limits.topic_limits import TopicLimits
 from magnetar_broker.policies.retention import Need, Verdict, deletable_to, released_to, verdicts
 from magnetar_broker.publishing.deduplication import Deduplication
+from magnetar_broker.publishing.transaction_buffer import TransactionBuffer
 from magnetar_broker.subscribing.subscriptions import Subscriptions
 from magnetar_storage.cursors.cursor_log import CursorLog
 from magnetar_storage.cursors.needed import needed_by
@@ -19,6 +20,7 @@ class Tidied(Protocol):
     cursors: CursorLog
     limits: TopicLimits
     deduplication: Deduplication
+    transactions: TransactionBuffer
     delays: TopicDelays
 
 
@@ -48,6 +50,7 @@ async def tidy(topic: Tidied) -> None:
     if log.segments and log.segments[0].entries is not None:
         released = released_to(current_verdicts(topic), log.first_offset)
         released = await topic.deduplication.released_to(released)
+        released = await topic.transactions.released_to(released)
         # Judged again: a cursor may have been moved back during the wait.
         deletable = deletable_to(current_verdicts(topic), log.first_offset)
         await log.trim(min(deletable, released))
@@ -65,4 +68,5 @@ async def truncate(topic: Truncated) -> None:
     for subscription in topic.subscriptions.values():
         subscription.skip(range(end))
     await topic.cursors.durable()
-    await log.trim(await topic.deduplication.released_to(end))
+    released = await topic.deduplication.released_to(end)
+    await log.trim(await topic.transactions.released_to(released))

@@ -7,11 +7,13 @@ log when the run is durable).  This module is compiled: its coroutine handles no
 from collections.abc import Callable
 
 from magnetar_broker.base.traffic import Traffic
+from magnetar_broker.base.transactions import TxnId
 from magnetar_broker.delays.topic_delays import TopicDelays
 from magnetar_broker.publishing.deduplication import Deduplication
 from magnetar_broker.publishing.first_segment import start_writing
 from magnetar_broker.publishing.producer import Producer, RunSink, Sends
 from magnetar_broker.publishing.throttling import throttle
+from magnetar_broker.publishing.transaction_buffer import TransactionBuffer
 from magnetar_broker.publishing.write_counts import WriteCounts
 from magnetar_broker.rates.rate_limit import RateLimit
 from magnetar_proto.chunks import chunks_among
@@ -32,6 +34,7 @@ class Appender(RunSink):
         "_held",
         "_log",
         "_traffic",
+        "_transactions",
         "_wake",
         "bytes_in",
         "chunks_in",
@@ -39,6 +42,7 @@ class Appender(RunSink):
         "last_ms",
         "messages_in",
         "rate_limits",
+        "transactional",
         "writes",
     )
 
@@ -47,6 +51,7 @@ class Appender(RunSink):
         log: Log,
         delays: TopicDelays,
         deduplication: Deduplication,
+        transactions: TransactionBuffer,
         wake: Callable[[], None],
         failed: Callable[[BaseException], None],
         traffic: Traffic,
@@ -56,6 +61,9 @@ class Appender(RunSink):
         self._delays = delays
         self._deduplication = deduplication
         self._deduplicating = deduplication.state
+        self._transactions = transactions
+        self.transactional = transactions.on
+        """Whether the topic has seen transactions, or is about to."""
         self._wake = wake
         self._failed = failed
         self._traffic = traffic
@@ -79,6 +87,8 @@ class Appender(RunSink):
         """Take a run; it is answered when it is durable, or has failed."""
         if self.rate_limits:
             throttle(sends, self.rate_limits)
+        if sends.txn is not None and not self.transactional and self._held is None:
+            self._held = []
         if self._held is not None:
             self._hold(sends)
         elif self._deduplicating.on:
@@ -96,6 +106,12 @@ class Appender(RunSink):
             self._log.append(sends)
         except StorageError as error:
             self.stored(sends, error)
+            return
+        if sends.txn is not None:
+            self._transactions.appended(sends, sends.txn)
+
+    def refusal(self, txn: TxnId) -> str:
+        return self._transactions.refusal(txn)
 
     def stored(self, sends: Sends, error: BaseException | None) -> None:
         if error is not None:
@@ -110,6 +126,8 @@ class Appender(RunSink):
         sends.answer(sends.receipts())
         if self._deduplicating.watching:
             self._deduplication.stored(sends)
+        if self.transactional:
+            self._transactions.stored()
         messages = counts[0] if len(counts) == 1 else sum(counts)
         self.messages_in += messages
         self.bytes_in += sends.size
@@ -139,12 +157,15 @@ class Appender(RunSink):
     # Until the log has a segment -----------------------------------------------------------
 
     def _hold(self, sends: Sends) -> None:
-        """The first run creates the log's segment, so that idle topics cost no files."""
+        """The first run creates the log's segment, so that idle topics cost no files.
+
+        The first one in a transaction has that stored, so that every load looks for transactions.
+        """
         if self.ended:
             sends.answer(b"")
         elif self._held:
             self._held.append(sends)
-        elif self._log.is_writing:
+        elif self._log.is_writing and (sends.txn is None or self.transactional):
             self._held = None
             self._store_new(sends)
         else:
@@ -154,6 +175,9 @@ class Appender(RunSink):
     async def _begin(self) -> None:
         """Give the log its segment, then append what waits."""
         error = await start_writing(self._log)
+        while error is None and not self.transactional and self._awaits_transactions():
+            error = await self._transactions.begin()
+            self.transactional = error is None
         if error is None:
             held, self._held = self._held, [] if self.ended else None
             for sends in held or ():
@@ -167,6 +191,9 @@ class Appender(RunSink):
                 begun.set_result(None)
         if error is not None and not self._log.terminated:
             await self._log.close()
+
+    def _awaits_transactions(self) -> bool:
+        return any(sends.txn is not None for sends in self._held or ())
 
     async def begun(self) -> None:
         """Wait until no run waits for the first segment: deduplication has seen all runs then."""

@@ -7,6 +7,7 @@ from typing import Protocol
 from magnetar_broker.base.connection import Connection
 from magnetar_broker.base.errors import BrokerError
 from magnetar_broker.base.meter import Meter
+from magnetar_broker.base.transactions import TxnId
 from magnetar_broker.publishing.access import SHARED, Claim
 from magnetar_proto.entries import COPY_LIMIT
 from magnetar_proto.names import TopicName
@@ -21,10 +22,14 @@ NO_ID = -(1 << 63)
 class PublishRules:
     """What a topic's policies and limits demand of every message."""
 
-    __slots__ = ("max_delay_ms", "max_message_size", "must_encrypt", "usual_size")
+    __slots__ = ("max_delay_ms", "max_message_size", "must_encrypt", "transactional", "usual_size")
 
     def __init__(
-        self, must_encrypt: bool = False, max_message_size: int = 0, max_delay_ms: int = 0
+        self,
+        must_encrypt: bool = False,
+        max_message_size: int = 0,
+        max_delay_ms: int = 0,
+        transactional: bool = False,
     ) -> None:
         self.must_encrypt = must_encrypt
         """Whether messages that are not encrypted are refused."""
@@ -32,9 +37,11 @@ class PublishRules:
         """Bytes of the largest entry that is accepted, chunks apart; 0 is no limit."""
         self.max_delay_ms = max_delay_ms
         """How long after its publish time a message may be due; 0 is no limit."""
+        self.transactional = transactional
+        """Whether the topic has seen transactions: then metadata must not pretend to be in one."""
         self.usual_size = COPY_LIMIT
         """Below this size an entry needs no other check than that of its checksum."""
-        if must_encrypt:
+        if must_encrypt or transactional:
             self.usual_size = 0
         elif max_message_size > 0:
             self.usual_size = min(COPY_LIMIT, max_message_size)
@@ -47,6 +54,10 @@ class RunSink:
 
     def append(self, sends: "Sends") -> None:
         """Take a run; it is answered when it is as safe as the topic promises."""
+        raise NotImplementedError
+
+    def refusal(self, txn: TxnId) -> str:
+        """Why nothing can be published in a transaction; "" if it can."""
         raise NotImplementedError
 
     def stored(self, sends: "Sends", error: BaseException | None) -> None:
@@ -71,7 +82,7 @@ class ProducerRegistry(Protocol):
 class Sends(LogRun):
     """A run of entries from one producer that arrived together and is answered together."""
 
-    __slots__ = ("chunked", "delayed", "highest_ids", "producer", "sequence_ids", "top")
+    __slots__ = ("chunked", "delayed", "highest_ids", "producer", "sequence_ids", "top", "txn")
 
     def __init__(self, producer: "Producer") -> None:
         # Not by super().__init__, a further call for each run.
@@ -89,6 +100,8 @@ class Sends(LogRun):
         """Whether some entries may be chunks."""
         self.top = NO_ID
         """The highest sequence id that deduplication counts for the run."""
+        self.txn: TxnId | None = None
+        """The transaction of all of its entries; None if they are in none."""
 
     def part(self, start: int, stop: int) -> "Sends":
         """The entries from `start` to before `stop` as a run of their own."""
@@ -98,7 +111,7 @@ class Sends(LogRun):
         part.counts = self.counts[start:stop]
         part.payloads = self.payloads[start:stop]
         part.size = sum(map(len, part.payloads))
-        part.delayed, part.chunked = self.delayed, self.chunked
+        part.delayed, part.chunked, part.txn = self.delayed, self.chunked, self.txn
         return part
 
     def stored(self, error: BaseException | None) -> None:

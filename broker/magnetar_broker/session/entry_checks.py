@@ -1,9 +1,10 @@
 """Whether an entry can be stored: its checksum, size, and encryption."""
 
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from crc32c import crc32c
 
+from magnetar_broker.base.transactions import TxnId
 from magnetar_proto import PulsarApi_pb2 as pb
 from magnetar_proto.entries import (
     CHECKED_FROM,
@@ -15,6 +16,10 @@ from magnetar_proto.entries import (
     verify_checksum,
 )
 from magnetar_proto.errors import BadMetadata
+from magnetar_proto.transactions import may_have_transaction
+
+UNCHECKED: Final = TxnId(-1, -1)
+"""No transaction has this id."""
 
 
 class Refusal(NamedTuple):
@@ -22,23 +27,36 @@ class Refusal(NamedTuple):
 
     code: "pb.ServerError"
     text: str
+    for_good: bool = True
+    """Whether the message can never be accepted, by whichever producer of this name."""
 
 
 DAMAGED = Refusal(
-    pb.ChecksumError, "the checksum does not match the message, which was damaged: send it again"
+    pb.ChecksumError,
+    "the checksum does not match the message, which was damaged: send it again",
+    for_good=False,
 )
 PLAINTEXT = Refusal(
     pb.MetadataError, "this topic accepts encrypted messages only: have the producer encrypt them"
 )
 UNSUPPORTED = Refusal(
     pb.NotAllowedError,
-    "messages in transactions, with a message id, or with a marker are not supported: "
-    "send messages without them",
+    "messages with a message id or a marker are not supported: send messages without them",
+)
+PRETENDED = Refusal(
+    pb.NotAllowedError,
+    "the message's metadata names a transaction or a marker, and the SEND does not, or another: "
+    "publish it with the transaction of a client",
 )
 
 
-def refusal_of_entry(entry: bytes, must_encrypt: bool = False, largest: int = 0) -> Refusal | None:
+def refusal_of_entry(
+    entry: bytes, must_encrypt: bool = False, largest: int = 0, txn: TxnId | None = UNCHECKED
+) -> Refusal | None:
     """Why an entry cannot be stored, None if it can; `largest` bytes are allowed, 0: any number.
+
+    Its metadata must name the transaction `txn`, or none if that is None; by default it may name
+    any, which means nothing on a topic without transactions.
 
     `BadMetadata` if it is not an entry at all: the connection is to be closed.
     """
@@ -50,9 +68,32 @@ def refusal_of_entry(entry: bytes, must_encrypt: bool = False, largest: int = 0)
         )
     if len(entry) < CHECKED_HEAD.size:
         raise BadMetadata("a message without metadata")
-    magic, checksum, size = CHECKED_HEAD.unpack_from(entry)
-    if magic != CHECKED_MAGIC or must_encrypt:
-        return _refusal_of_unusual(entry, must_encrypt)
+    magic, _, _ = CHECKED_HEAD.unpack_from(entry)
+    unusual = magic != CHECKED_MAGIC or must_encrypt
+    refused = _refusal_of_unusual(entry, must_encrypt) if unusual else _refusal_of_checked(entry)
+    if refused is not None:
+        return refused
+    if txn is not UNCHECKED and not _is_in(entry, txn):
+        return PRETENDED
+    return None
+
+
+def _is_in(entry: bytes, txn: TxnId | None) -> bool:
+    """Whether the metadata of an entry names this transaction, or none if that is None."""
+    if not may_have_transaction(entry):
+        return txn is None
+    metadata, _ = parse_metadata(entry)
+    has = metadata.HasField
+    if has("marker_type"):
+        return False
+    if has("txnid_least_bits") and has("txnid_most_bits"):
+        return txn == (metadata.txnid_most_bits, metadata.txnid_least_bits)
+    return txn is None and not has("txnid_least_bits") and not has("txnid_most_bits")
+
+
+def _refusal_of_checked(entry: bytes) -> Refusal | None:
+    """`refusal_of_entry` of entries that begin with a checksum, as nearly all do."""
+    _, checksum, size = CHECKED_HEAD.unpack_from(entry)
     small = len(entry) < COPY_LIMIT  # then a copy is cheaper than a view
     if crc32c(entry[CHECKED_FROM:] if small else memoryview(entry)[CHECKED_FROM:]) != checksum:
         return DAMAGED

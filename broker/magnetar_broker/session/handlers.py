@@ -28,11 +28,11 @@ from magnetar_broker.session.topic_lists import (
     on_watch_topics,
     on_watch_topics_close,
 )
+from magnetar_broker.session.transaction_ends import on_end_on_partition, on_end_on_subscription
 from magnetar_broker.session.transactions import (
     on_add_partitions,
     on_add_subscriptions,
     on_connect_coordinator,
-    on_end_at_part,
     on_end_transaction,
     on_new_transaction,
 )
@@ -66,6 +66,6 @@ HANDLERS: Final[Mapping[int, Handler]] = {
     Command.ADD_PARTITION_TO_TXN: on_add_partitions,
     Command.ADD_SUBSCRIPTION_TO_TXN: on_add_subscriptions,
     Command.END_TXN: on_end_transaction,
-    Command.END_TXN_ON_PARTITION: on_end_at_part,
-    Command.END_TXN_ON_SUBSCRIPTION: on_end_at_part,
+    Command.END_TXN_ON_PARTITION: on_end_on_partition,
+    Command.END_TXN_ON_SUBSCRIPTION: on_end_on_subscription,
 }

@@ -10,9 +10,15 @@ from typing import Final
 
 from crc32c import crc32c
 
+from magnetar_broker.base.transactions import TxnId
 from magnetar_broker.publishing.producer import Producer, PublishRules, Sends
 from magnetar_broker.publishing.publish_budget import PublishBudget
-from magnetar_broker.session.entry_checks import UNSUPPORTED, Refusal, refusal_of_entry
+from magnetar_broker.session.entry_checks import (
+    UNCHECKED,
+    UNSUPPORTED,
+    Refusal,
+    refusal_of_entry,
+)
 from magnetar_broker.session.read_gate import Reading
 from magnetar_broker.session.slots import Slots
 from magnetar_proto import PulsarApi_pb2 as pb
@@ -72,7 +78,7 @@ class Publishing:
             at += 1
             send = decode_send(buf, start, mid)
             if send is None:
-                self._refuse_unsupported(runs, decode(buf, start, mid).send)
+                self._receive_rare(runs, decode(buf, start, mid).send, entry)
                 current_id = -1
                 continue
             producer_id, sequence_id, messages, highest_id = send
@@ -93,9 +99,7 @@ class Publishing:
                     and 0 < size <= entry_size - METADATA_AT
                 )
             if not usual:
-                refused = refusal_of_entry(
-                    entry, rules.must_encrypt, rules.max_message_size if messages > 0 else 0
-                )
+                refused = _refusal(entry, rules, messages > 0)
                 if refused is None and deliver_at_ms(entry) is not None:
                     run.delayed = True
                     refused = _check_delay(entry, rules.max_delay_ms)
@@ -142,6 +146,9 @@ class Publishing:
                 )
             return None
         run = producer.gathering
+        if run is not None and run.txn is not None:  # of a transaction; the next message is not
+            self._publish(runs)
+            run = None
         if run is None:
             run = producer.gathering = Sends(producer)
             runs.append(run)
@@ -176,11 +183,32 @@ class Publishing:
             self._budget.paused.discard(self._resume_if_free)
             self._reading.resume_reading()
 
-    def _refuse_unsupported(self, runs: list[Sends], send: pb.CommandSend) -> None:
-        run = self._run(runs, send.producer_id)
-        if run is not None:
+    def _receive_rare(self, runs: list[Sends], send: pb.CommandSend, entry: bytes) -> None:
+        """Handle a SEND with other fields than usual: in a transaction, or not supported."""
+        producer = self.producers.get(send.producer_id)
+        gathering = None if producer is None else producer.gathering
+        txn = TxnId(send.txnid_most_bits, send.txnid_least_bits)
+        if gathering is not None and gathering.txn == txn:
+            run: Sends | None = gathering
+        else:
+            self._publish(runs)
+            run = self._run(runs, send.producer_id)
+        if run is None:
+            return
+        refused = _refusal_of_rare(send, entry, run, txn)
+        if refused is not None:
             sequence_id = max(send.sequence_id, send.highest_sequence_id)
-            self._refuse(runs, run.producer, sequence_id, UNSUPPORTED)
+            self._refuse(runs, run.producer, sequence_id, refused)
+            return
+        run.txn = txn
+        highest = send.highest_sequence_id
+        run.delayed = run.delayed or deliver_at_ms(entry) is not None
+        run.chunked = run.chunked or send.is_chunk
+        run.sequence_ids.append(send.sequence_id)
+        run.highest_ids.append(highest if highest >= send.sequence_id else 0)
+        run.counts.append(1 if send.is_chunk else max(send.num_messages, 1))
+        run.payloads.append(entry)
+        run.size += len(entry)
 
     def _refuse(
         self, runs: list[Sends], producer: Producer, sequence_id: int, refused: Refusal
@@ -193,7 +221,7 @@ class Publishing:
             error=refused.code,
             message=refused.text,
         )
-        barred = "" if refused.code == pb.ChecksumError else refused.text
+        barred = refused.text if refused.for_good else ""
         self.pending_entries += 1
         producer.when_answered(partial(self._refused, producer, encode(error), barred))
 
@@ -203,6 +231,30 @@ class Publishing:
             if barred:
                 producer.refuse_next(barred)
         self.published(1, 0)
+
+
+def _refusal(
+    entry: bytes, rules: PublishRules, is_whole: bool, txn: TxnId | None = None
+) -> Refusal | None:
+    """Why an entry cannot be stored; `is_whole` if it is no chunk."""
+    largest = rules.max_message_size if is_whole else 0
+    checked = txn if rules.transactional or txn is not None else UNCHECKED
+    return refusal_of_entry(entry, rules.must_encrypt, largest, checked)
+
+
+def _refusal_of_rare(send: pb.CommandSend, entry: bytes, run: Sends, txn: TxnId) -> Refusal | None:
+    """Why a message of a transaction cannot be stored."""
+    if send.HasField("marker") or send.HasField("message_id"):
+        return UNSUPPORTED
+    producer = run.producer
+    ended = producer.sink.refusal(txn)
+    if ended:
+        return Refusal(pb.NotAllowedError, ended, for_good=False)
+    rules = producer.rules
+    refused = _refusal(entry, rules, not send.is_chunk, txn)
+    if refused is None and deliver_at_ms(entry) is not None:
+        refused = _check_delay(entry, rules.max_delay_ms)
+    return refused
 
 
 def _check_delay(entry: bytes, longest_ms: int) -> Refusal | None:

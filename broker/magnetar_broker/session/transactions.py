@@ -81,11 +81,6 @@ async def on_end_transaction(session: Session, command: pb.CommandEndTxn) -> Non
     )
 
 
-async def on_end_at_part(session: Session, command: Any) -> None:
-    """Refuse, as a Pulsar broker does with transactionCoordinatorEnabled=false."""
-    raise NotAllowed(NO_TRANSACTIONS)
-
-
 async def _of_transaction(
     session: Session,
     command: Any,

@@ -74,6 +74,10 @@ REASONS: Final = {
         "a dispatch rate is used up for the moment",
         "wait, or raise the dispatch rate of the scope that is named",
     ),
+    Blocker.TRANSACTION: Reason(
+        "all messages that are left lie behind the first message of an open transaction",
+        "commit or abort the transaction that is named, or wait for its timeout",
+    ),
     Blocker.DELAY: Reason(
         "all messages that are left are delayed", "wait until the next one is due"
     ),
@@ -181,6 +185,8 @@ def _details(topic: Topic, one: Subscription, blocker: Blocker) -> Json:
     dispatcher, queues = one.dispatcher, queues_of(one)
     if isinstance(dispatcher, SingleActive) and dispatcher.active is not None:
         found["activeConsumerName"] = dispatcher.active.name
+    if blocker is Blocker.TRANSACTION and topic.transactions.open:
+        found["openTransaction"] = _oldest(topic)
     if blocker is Blocker.DELAY and topic.delays.next_due_ms is not None:
         found["nextDueTimestamp"] = topic.delays.next_due_ms
     if blocker is Blocker.RATE:
@@ -188,6 +194,19 @@ def _details(topic: Topic, one: Subscription, blocker: Blocker) -> Json:
     if queues is not None:
         found["drainingHashesCount"] = len(queues.draining)
     return found
+
+
+def _oldest(topic: Topic) -> Json:
+    """The open transaction with the oldest message: what lies behind that waits for its end."""
+    txn, one = next(iter(topic.transactions.open.items()))
+    ledger, entry = topic.log.position(one.first)
+    return {
+        "txnID": str(txn),
+        "firstPosition": f"{ledger}:{entry}",
+        "sinceTimestamp": one.since_ms,
+        "messages": one.messages,
+        "openTransactions": len(topic.transactions.open),
+    }
 
 
 def _rate(limit: RateLimit) -> Json:

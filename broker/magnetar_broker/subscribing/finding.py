@@ -12,8 +12,10 @@ async def first_since(log: Log, timestamp_ms: int) -> int:
 
 
 async def last_message_id(log: Log, partition: int) -> MessageId:
-    """The last entry's id, with the index of its last message if it is a batch."""
-    offset = log.end - 1
+    """The id of the last entry that can be delivered; with the index of its last message if it is
+    a batch.
+    """
+    offset = log.last_visible()
     if offset < log.first_offset:
         return MessageId(-1, -1, -1, partition)
     ledger, entry = log.position(offset)

@@ -6,6 +6,7 @@ from functools import partial
 
 from magnetar_broker.base.errors import UnknownTrouble
 from magnetar_broker.base.meter import Meter
+from magnetar_broker.base.transactions import Outcome, TxnId
 from magnetar_broker.base.waiters import Waiters
 from magnetar_broker.dispatch.base import Dispatcher, Stream
 from magnetar_broker.dispatch.compacted import CompactedReading, Start
@@ -35,6 +36,7 @@ from magnetar_proto.names import TopicName
 from magnetar_storage.cursors.attached_state import IDLENESS
 from magnetar_storage.cursors.cursor import Cursor
 from magnetar_storage.cursors.cursor_log import DurableCursor
+from magnetar_storage.log.offset_set import OffsetSet
 from magnetar_storage.world.runtime import Done
 
 INDIVIDUAL = 0
@@ -65,7 +67,7 @@ class Subscription:
         self.name = name
         self.cursor = cursor
         self.durable = isinstance(cursor, DurableCursor)
-        cursor.skip_reclaimed(topic.log.first_offset, topic.log.holes)
+        self.skip_missing()
         self.counter = BacklogCounter(topic.log, cursor)
         self.consumers = ConsumerGroup(name, topic.limits.max_consumers_per_subscription)
         self.type: int = EXCLUSIVE
@@ -135,7 +137,7 @@ class Subscription:
         return () if self._stream.throttle is None else self._stream.throttle.limits
 
     def _entries_behind(self) -> int:
-        return self.topic.log.end - self.dispatcher.read_offset
+        return self.topic.log.visible_end - self.dispatcher.read_offset
 
     # Consumers --------------------------------------------------------------------
 
@@ -290,6 +292,18 @@ class Subscription:
         if self.topic.log.terminated:
             self.notify_end()
 
+    def skip_missing(self) -> None:
+        """Count entries that the log has deleted, or that nobody gets, as acknowledged."""
+        log = self.topic.log
+        self.cursor.skip_reclaimed(log.first_offset, log.holes)
+        self.cursor.skip(log.hidden)
+
+    def skip_hidden(self, offsets: OffsetSet) -> None:
+        """Count these entries as acknowledged: their transaction was aborted, or ends there."""
+        self.cursor.skip(offsets)
+        if self.topic.log.terminated:
+            self.notify_end()
+
     def notify_end(self) -> None:
         """The topic is terminated: notify each consumer once when everything is acknowledged."""
         if self.cursor.mark_delete >= self.topic.log.end - 1:
@@ -305,6 +319,17 @@ class Subscription:
         """Wait until every acknowledgement so far is durable."""
         if self.durable:
             await self.topic.cursors.durable()
+
+    # Transactions ---------------------------------------------------------------------
+
+    async def end_transaction(self, txn: TxnId, outcome: Outcome, low_watermark: int) -> None:
+        """Commit or abort what a transaction has acknowledged here; durable on return.
+
+        To be repeated after an error; a transaction that has nothing here, or has ended already,
+        is no error.  `low_watermark` is as for `Topic.end_transaction`.
+        """
+        self.topic.check_open()
+        await self.settled()
 
     # Seeking --------------------------------------------------------------------------
 
@@ -346,7 +371,7 @@ class Subscription:
         self.topic.traffic.changed = True
         # Entries after the target may have been deleted: what is gone must not count as backlog.
         self.cursor.reset(offset - 1)
-        self.cursor.skip_reclaimed(self.topic.log.first_offset, self.topic.log.holes)
+        self.skip_missing()
         if self._compacted is not None:
             self._compacted.start = Start(offset, self.cursor.mark_delete)
         if mask is not None:

@@ -4,6 +4,7 @@ Apart from the topic because it is compiled, as every `RunSink` is.
 """
 
 from magnetar_broker.base.traffic import Traffic
+from magnetar_broker.base.transactions import TxnId
 from magnetar_broker.publishing.producer import RunSink, Sends
 from magnetar_broker.publishing.throttling import throttle
 from magnetar_broker.rates.rate_limit import RateLimit
@@ -33,6 +34,12 @@ class NonPersistentAppender(RunSink):
         self.messages_in = self.bytes_in = self.chunks_in = 0
         self.last_ms = 0
         """When the last message was published; 0 if none was since the topic was loaded."""
+
+    def refusal(self, txn: TxnId) -> str:
+        return (
+            "messages of a non-persistent topic cannot be in a transaction: publish them outside "
+            "of one, or to a persistent topic"
+        )
 
     def append(self, sends: Sends) -> None:
         """Give every subscription its copy, and answer."""

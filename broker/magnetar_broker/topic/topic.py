@@ -7,6 +7,7 @@ from magnetar_broker.base.errors import NotReady
 from magnetar_broker.base.metadata_keys import topic_key
 from magnetar_broker.base.meter import Meter
 from magnetar_broker.base.traffic import Traffic
+from magnetar_broker.base.transactions import Outcome, TxnId
 from magnetar_broker.compaction.topic_compaction import CompactionFigures, TopicCompaction
 from magnetar_broker.delays.topic_delays import TopicDelays
 from magnetar_broker.dispatch.consumer import Backlog
@@ -26,9 +27,11 @@ from magnetar_broker.policies.view import PolicyView
 from magnetar_broker.publishing.admission import Admission
 from magnetar_broker.publishing.appender import Appender
 from magnetar_broker.publishing.deduplication import Deduplication
+from magnetar_broker.publishing.hidden_entries import HiddenEntries
 from magnetar_broker.publishing.producer import PublishRules
 from magnetar_broker.publishing.producers import Producers
 from magnetar_broker.publishing.sequences import Sequences
+from magnetar_broker.publishing.transaction_buffer import TransactionBuffer
 from magnetar_broker.subscribing.idleness import Idleness
 from magnetar_broker.subscribing.subscriptions import Subscriptions
 from magnetar_broker.topic.delivery import Delivery
@@ -41,6 +44,7 @@ from magnetar_storage.delays.recent_delays import RecentDelays
 from magnetar_storage.errors import StorageError
 from magnetar_storage.log.engine import Engine
 from magnetar_storage.log.log import Log
+from magnetar_storage.log.offset_set import OffsetSet
 from magnetar_storage.log.positions import NOWHERE
 
 logger = logging.getLogger(__name__)
@@ -60,6 +64,7 @@ class Topic:
         cursors: CursorLog,
         delays: TopicDelays,
         sequences: Sequences,
+        transactions: TransactionBuffer,
         limits: TopicLimits,
         shared: SharedLimits,
         policies: PolicyView,
@@ -90,11 +95,13 @@ class Topic:
         self.subscriptions = Subscriptions(self)
         self._delivery = Delivery(self.subscriptions.by_name, self.frames, clock)
         # Publishing
+        self.transactions = transactions
         self.deduplication = Deduplication(entries, cursors, sequences, limits.deduplication)
         self.appender = Appender(
             entries,
             delays,
             self.deduplication,
+            transactions,
             self._delivery.wake,
             self.drop,
             self.traffic,
@@ -104,6 +111,8 @@ class Topic:
             name, clock, tasks, admission, self.appender, self.traffic.change
         )
         self.deduplication.present = self.producers
+        transactions.on_begin = self._apply_to_producers
+        transactions.on_hidden = self._hidden
         self._apply_to_producers()
 
         delays.on_due = self._delivery.due
@@ -131,12 +140,30 @@ class Topic:
         if entries is None:
             return None
         recent, sequences = RecentDelays(), Sequences(limits.deduplication.max_names)
+        hidden = HiddenEntries()
         cursors = await CursorLog.open(
-            entries, {attached_state.DELAYS: recent, attached_state.DEDUPLICATION: sequences}
+            entries,
+            {
+                attached_state.DELAYS: recent,
+                attached_state.DEDUPLICATION: sequences,
+                attached_state.TRANSACTIONS: hidden,
+            },
         )
+        transactions = await TransactionBuffer.recovered(entries, cursors, hidden)
         policy = policies.value(DELAYED_DELIVERY, name)
         delays = await TopicDelays.open(entries, recent, cursors, policy, limits.strict_delays)
-        topic = cls(name, entries, cursors, delays, sequences, limits, shared, policies, dropped)
+        topic = cls(
+            name,
+            entries,
+            cursors,
+            delays,
+            sequences,
+            transactions,
+            limits,
+            shared,
+            policies,
+            dropped,
+        )
         try:
             await topic.deduplication.set_enabled(policies.value(DEDUPLICATION, name))
             await topic._compact_at(policies.value(COMPACTION_THRESHOLD, name))
@@ -165,6 +192,24 @@ class Topic:
         if self.rates is not None:
             self.rates.release_publishers()
         return MessageId(*(self.log.record.terminated_at or NOWHERE))
+
+    async def end_transaction(self, txn: TxnId, outcome: Outcome, low_watermark: int) -> None:
+        """Commit or abort what a transaction has published here; durable on return.
+
+        To be repeated after an error; a transaction that has nothing here, or has ended already,
+        is no error.  `low_watermark` is a number of the same coordinator up to which its
+        transactions have ended on all participants; -1 for none.
+        """
+        self.check_open()
+        await self.appender.begun()
+        await self.transactions.end(txn, outcome, low_watermark)
+
+    def _hidden(self, offsets: OffsetSet) -> None:
+        """A transaction has ended: skip what nobody gets, and deliver what waited for it."""
+        self.traffic.changed = True
+        for subscription in list(self.subscriptions.values()):
+            subscription.skip_hidden(offsets)
+        self._delivery.wake()
 
     def totals(self) -> tuple[int, int, int, int]:
         """Messages and bytes in, messages and bytes out, since the topic was loaded."""
@@ -245,6 +290,7 @@ class Topic:
                 self.policies.value(ENCRYPTION_REQUIRED, self.name),
                 limits.max_message_size,
                 delays.max_delay_ms if delays.active else 0,
+                self.transactions.on,
             )
         )
         self.appender.rate_limits = self.rates.publish if self.rates is not None else ()
@@ -255,7 +301,7 @@ class Topic:
         """Entries were deleted that the durable cursors do not need: other cursors skip them."""
         self.traffic.changed = True
         for subscription in self.subscriptions.values():
-            subscription.cursor.skip_reclaimed(self.log.first_offset, self.log.holes)
+            subscription.skip_missing()
             # Durable ones needed none of it: it was acknowledged, so nothing of it is pending.
             if not subscription.durable:
                 subscription.dispatcher.skipped()
@@ -312,6 +358,7 @@ class Topic:
         if self.log.failed is None:
             await self.delays.close()
             self.deduplication.write()
+            self.transactions.write()
             if self.idleness is not None:
                 self.cursors.state_changed(attached_state.IDLENESS)
             await self.cursors.close()

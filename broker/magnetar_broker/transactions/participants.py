@@ -46,6 +46,10 @@ class LocalEnding:
         except (TopicMissing, NamespaceMissing, TenantMissing, NotAllowed):
             return  # it was deleted meanwhile, or cannot be opened under this name
         assert isinstance(topic, Topic)  # others are refused when they are added
+        if part.subscription is None:
+            await topic.end_transaction(txn, outcome, low_watermark)
+        elif (subscription := topic.subscriptions.get(part.subscription)) is not None:
+            await subscription.end_transaction(txn, outcome, low_watermark)
 
 
 class LinkedEnding:

@@ -5,6 +5,7 @@ from typing import Final, Protocol
 DEDUPLICATION: Final = 1
 DELAYS: Final = 2
 IDLENESS: Final = 3
+TRANSACTIONS: Final = 4
 COORDINATOR: Final = 6
 """The numbers of the attached states; a number must never be reused for another state."""
 

@@ -84,16 +84,20 @@ class Cursor:
         that entries were deleted for.
         """
         self.ack_up_to(first_offset - 1)
-        if not holes:
+        self.skip(holes)
+
+    def skip(self, offsets: OffsetSet) -> None:
+        """Count entries that nobody can get as acknowledged; that is not stored."""
+        if not offsets:
             return
         # Into the set directly: a tracked cursor would write what every start finds out anyway.
-        ranges, bitmaps = holes.parts(0)
+        ranges, bitmaps = offsets.parts(0)
         for run in ranges:
             self.acked.add(*run)
         for offset, bits in bitmaps:
             self.acked.add_bits(offset, bits)
         self.acked.remove_below(self.mark_delete + 1)
-        self._forget_all(holes)
+        self._forget_all(offsets)
         self._advance()
 
     def reset(self, mark_delete: int) -> None:

@@ -60,7 +60,8 @@ class LogRun:
             payloads, counts = self.payloads, self.counts
             n = len(payloads)
             # Before the report: a client with a receipt may read the run at once.
-            log.end = self.offset + n
+            end = log.end = self.offset + n
+            log.visible_end = end if end < log.visible_limit else log.visible_limit
             log.messages_end += counts[0] if n == 1 else sum(counts)
             log.tail.append(self.offset, payloads, counts, self.size)
             # A run of the segment before may become durable after a rollover.
@@ -129,7 +130,7 @@ class Log(LogState):
         self.index()
         record = self.record
         self.end = record.first_offset + sum(s.entries or 0 for s in record.segments)
-        self.next_offset = self.end
+        self.next_offset = self.visible_end = self.end
         self.messages_end = record.first_messages + sum(s.messages for s in record.segments)
         # Before anything is read: cursors count holes as acknowledged.
         await self.entries.find_holes()
@@ -230,6 +231,7 @@ class Log(LogState):
         self.index()
         self.entries.moved(doomed)
         self.holes.remove_below(self.first_offset)
+        self.hidden.remove_below(self.first_offset)
         self.reclaimed()
         await self.stored.empty_trash()
         return len(doomed)

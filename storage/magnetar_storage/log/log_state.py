@@ -9,6 +9,7 @@ of its own and works on this state: `StoredRecord`, `LogReader`, `Rollover`, `Re
 
 from bisect import bisect_right
 from collections.abc import Callable, Iterable
+from typing import Final
 
 from magnetar_storage.errors import NoSegment, StorageError, WriterFailed
 from magnetar_storage.interfaces import SegmentId, SegmentWriter
@@ -16,6 +17,11 @@ from magnetar_storage.log.engine import Engine
 from magnetar_storage.log.log_record import LogRecord, Segment
 from magnetar_storage.log.offset_set import OffsetSet
 from magnetar_storage.log.positions import NOWHERE, Position
+
+NO_LIMIT: Final = (1 << 63) - 1
+"""An offset above all: no transaction is open."""
+NOTHING_HIDDEN: Final = OffsetSet()
+"""Shared by all logs without transactions; there may be very many."""
 
 
 class LogState:
@@ -39,6 +45,14 @@ class LogState:
         change was being stored."""
         self.end = 0
         """The offset after the last durable entry."""
+        self.visible_end = 0
+        """Entries from here on must not be delivered: they are not durable, or lie behind the first
+        entry of an open transaction."""
+        self.visible_limit = NO_LIMIT
+        """The first entry of the oldest open transaction (`limit_visible`)."""
+        self.hidden = NOTHING_HIDDEN
+        """Entries that nobody gets: those of aborted transactions, and the markers of all.  Every
+        cursor of the log must skip them (`Cursor.skip`)."""
         self.messages_end = 0
         """How many messages all durable entries of the history hold."""
         self.next_offset = 0
@@ -81,6 +95,18 @@ class LogState:
         """Report that entries were deleted; the offsets must be indexed before."""
         if self.on_reclaimed is not None:
             self.on_reclaimed()
+
+    # Transactions ---------------------------------------------------------------
+
+    def limit_visible(self, offset: int) -> None:
+        """Have entries from this offset on not delivered; `NO_LIMIT` ends that."""
+        self.visible_limit = offset
+        self.visible_end = min(self.end, offset)
+
+    def last_visible(self) -> int:
+        """The last entry that can be delivered; below `first_offset` if there is none."""
+        offset = self.visible_end - 1
+        return self.hidden.last_missing(offset) if self.hidden else offset
 
     # Offsets and positions ------------------------------------------------------
 

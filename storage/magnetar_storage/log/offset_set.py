@@ -215,6 +215,22 @@ class OffsetSet:
                 if offset >> SHIFT == chunk:
                     return offset
 
+    def last_missing(self, offset: int) -> int:
+        """The largest offset up to `offset` that is not in the set."""
+        while True:
+            chunk = offset >> SHIFT
+            bits = self._bits.get(chunk)
+            if bits is None:
+                last = self._full.last_missing(chunk)
+                if last == chunk:
+                    return offset
+                offset = (last << SHIFT) + LOW
+            else:
+                free = ~bits & ((1 << ((offset & LOW) + 1)) - 1)
+                if free:
+                    return (chunk << SHIFT) + free.bit_length() - 1
+                offset = (chunk << SHIFT) - 1
+
     def next_present(self, offset: int) -> int | None:
         """The smallest offset from `offset` on that is in the set; None if there is none."""
         chunk = offset >> SHIFT

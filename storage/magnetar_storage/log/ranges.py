@@ -90,6 +90,11 @@ class RangeSet:
         at = bisect_right(self._starts, value) - 1
         return self._stops[at] if at >= 0 and value < self._stops[at] else value
 
+    def last_missing(self, value: int) -> int:
+        """The largest value up to `value` that is not in the set."""
+        at = bisect_right(self._starts, value) - 1
+        return self._starts[at] - 1 if at >= 0 and value < self._stops[at] else value
+
     def next_present(self, value: int) -> int | None:
         """The smallest integer from `value` on that is in the set; None if there is none."""
         at = bisect_right(self._stops, value)

@@ -137,7 +137,7 @@ def test_an_initial_subscription_needs_consume() -> None:
 def test_the_end_of_a_transaction_between_brokers_needs_a_super_user(end: Any) -> None:
     world = World()
     world.grant("both", "produce", "consume")
-    for role, expected in (("both", pb.AuthorizationError), ("root", pb.NotAllowedError)):
+    for role, expected in (("both", pb.AuthorizationError), ("root", pb.InvalidTopicName)):
         assert error_of(world.role(role).ask(end(request_id=1)))[0] == expected
 
 

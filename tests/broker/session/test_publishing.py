@@ -11,8 +11,6 @@ from magnetar_storage.errors import DiskFull
 from raw_client import metadata, send_frame, send_frame_of
 
 UNSUPPORTED = {
-    "a transaction": {"txnid_least_bits": 1, "txnid_most_bits": 2},
-    "half a transaction": {"txnid_most_bits": 0},
     "a message id": {"message_id": pb.MessageIdData(ledgerId=1, entryId=2)},
     "a marker": {"marker": True},
 }

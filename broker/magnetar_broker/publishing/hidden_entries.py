@@ -1,0 +1,130 @@
+"""Which entries of a topic nobody gets, the pure part: those of aborted transactions, and markers.
+
+All that lies before the offset `covered` is settled: no transaction that is open has entries there.
+Entries from that offset on are read again when the topic is loaded.
+
+    piece    u8 kind, then
+    RANGES   hidden entries: n times i64 start, i64 stop
+    BITMAPS  hidden entries, scattered: as the record BITMAPS of a cursor
+    ENDED    transactions that ended without a marker: n times u64 most, u64 least, u8 outcome
+    COVERED  i64 covered offset; the last piece of a change
+"""
+
+from collections.abc import Iterable
+from enum import IntEnum
+from itertools import chain
+from struct import Struct, pack
+
+from magnetar_broker.base.transactions import Outcome, TxnId
+from magnetar_storage.cursors.cursor_record import (
+    MOST_RANGES,
+    decode_bitmaps,
+    encode_bitmaps,
+)
+from magnetar_storage.log.offset_set import OffsetSet
+
+_RANGE = Struct("<qq")
+_COVERED = Struct("<q")
+_ENDED = Struct("<QQB")
+NEVER = -1
+RANGES_A_PIECE = 32_768
+BITMAPS_A_PIECE = 4096
+
+
+class Kind(IntEnum):
+    """The kinds of pieces."""
+
+    RANGES = 1
+    BITMAPS = 2
+    COVERED = 3
+    ENDED = 4
+
+
+class HiddenEntries:
+    """Of one topic; an attached state of its cursor log (`AttachedState`)."""
+
+    def __init__(self) -> None:
+        self.offsets = OffsetSet()
+        self.covered = NEVER
+        """`NEVER` while the topic has seen no transaction."""
+        self.ended: dict[TxnId, Outcome] = {}
+        """Transactions that ended without a marker: on a terminated topic, which takes none."""
+        self._new: list[tuple[int, int]] = []
+        self._new_ended: list[TxnId] = []
+        self._written = NEVER
+
+    @property
+    def is_written(self) -> bool:
+        """Whether everything was handed out to be written that a load would not find out."""
+        return self.covered == self._written and not self._new_ended
+
+    def hide(self, offsets: OffsetSet) -> None:
+        """Nobody gets these entries."""
+        ranges = list(offsets)
+        self.offsets.add_all(ranges)
+        self._new += ranges
+
+    def end(self, txn: TxnId, outcome: Outcome) -> None:
+        """A transaction has ended, and the log has no marker of that."""
+        self.ended[txn] = outcome
+        self._new_ended.append(txn)
+
+    def cover(self, offset: int) -> None:
+        """All before this offset is settled."""
+        self.covered = offset
+
+    # Being durable ------------------------------------------------------------------------
+
+    def take_delta(self) -> list[bytes]:
+        """The pieces that changed since the last call."""
+        if self.is_written:
+            return []
+        new, self._new = self._new, []
+        return [*_ranges(new), *self._ends(self._new_ended), self._cover()]
+
+    def snapshot(self) -> list[bytes]:
+        """The pieces of the whole state."""
+        if self.covered == NEVER:
+            return []
+        self._new = []
+        ranges, bitmaps = self.offsets.parts(MOST_RANGES)
+        pieces = _ranges(ranges)
+        for at in range(0, len(bitmaps), BITMAPS_A_PIECE):
+            some = encode_bitmaps(bitmaps[at : at + BITMAPS_A_PIECE])
+            pieces.append(bytes((Kind.BITMAPS,)) + some)
+        return [*pieces, *self._ends(self.ended), self._cover()]
+
+    def _ends(self, txns: Iterable[TxnId]) -> list[bytes]:
+        some = [_ENDED.pack(*txn, self.ended[txn].value) for txn in txns]
+        self._new_ended = []
+        return [bytes((Kind.ENDED,)) + b"".join(some)] if some else []
+
+    def _cover(self) -> bytes:
+        self._written = self.covered
+        return bytes((Kind.COVERED,)) + _COVERED.pack(self.covered)
+
+    def apply(self, data: bytes) -> None:
+        """Replay a piece; ValueError or `struct.error` if it is none."""
+        kind, body = Kind(data[0] if data else 0), data[1:]
+        if kind is Kind.RANGES:
+            ranges = list(_RANGE.iter_unpack(body))
+            if any(not 0 <= start < stop for start, stop in ranges):
+                raise ValueError(f"expected ranges of offsets but got {ranges}")
+            self.offsets.add_all(ranges)
+        elif kind is Kind.BITMAPS:
+            for offset, bits in decode_bitmaps(body):
+                self.offsets.add_bits(offset, bits)
+        elif kind is Kind.ENDED:
+            for most, least, outcome in _ENDED.iter_unpack(body):
+                self.ended[TxnId(most, least)] = Outcome(outcome)
+        else:
+            (self.covered,) = _COVERED.unpack(body)
+            self._written = self.covered
+
+
+def _ranges(ranges: list[tuple[int, int]]) -> list[bytes]:
+    return [
+        bytes((Kind.RANGES,)) + pack(f"<{2 * len(some)}q", *chain.from_iterable(some))
+        for at in range(0, len(ranges), RANGES_A_PIECE)
+        if (some := ranges[at : at + RANGES_A_PIECE])
+    ]

@@ -1,0 +1,314 @@
+"""The transactions of one topic: which are open, where their entries are, and how they end.
+
+Entries of a transaction are appended at once, as all others, and nothing from the first entry of
+the oldest open transaction on is delivered (`LogState.visible_end`).  A marker, which is durable
+before the end is reported, ends a transaction.  The entries of aborted transactions and all markers
+are hidden: every cursor counts them as acknowledged (`LogState.hidden`).
+
+Which transactions are open is not stored: when the topic is loaded, that is read from the entries,
+from the first one of the oldest open transaction on (`HiddenEntries.covered`).
+"""
+
+import logging
+from collections.abc import Callable
+
+from magnetar_broker.base.errors import TransactionStatusInvalid
+from magnetar_broker.base.transactions import Outcome, TxnId
+from magnetar_broker.base.waiters import Waiters
+from magnetar_broker.publishing.first_segment import start_writing
+from magnetar_broker.publishing.hidden_entries import NEVER, HiddenEntries
+from magnetar_broker.publishing.producer import Sends
+from magnetar_proto.transactions import ABORT_MARKER, COMMIT_MARKER, encode_marker, membership_of
+from magnetar_storage.cursors.attached_state import TRANSACTIONS
+from magnetar_storage.cursors.cursor_log import CursorLog
+from magnetar_storage.errors import Corrupt, NoSegment, StorageError
+from magnetar_storage.log.log import Log, LogRun
+from magnetar_storage.log.log_state import NO_LIMIT
+from magnetar_storage.log.offset_set import OffsetSet
+from magnetar_storage.world.runtime import settling
+
+logger = logging.getLogger(__name__)
+
+READ_ENTRIES = 1000
+READ_BYTES = 4 << 20
+SNAPSHOT_ENTRIES = 1000
+"""After so many entries the state is stored again, so that no more of them are read at a load."""
+KEPT_ENDS = 1000
+"""Transactions that ended last: what is published in them too late is refused."""
+MARKERS = {Outcome.COMMIT: COMMIT_MARKER, Outcome.ABORT: ABORT_MARKER}
+
+
+class OpenTransaction:
+    """The entries of an open transaction."""
+
+    __slots__ = ("ending", "entries", "first", "messages", "since_ms", "size")
+
+    def __init__(self, first: int, since_ms: int) -> None:
+        self.first = first
+        self.entries = OffsetSet()
+        self.messages = self.size = 0
+        self.since_ms = since_ms
+        """When its first message was published here, or the topic was loaded."""
+        self.ending: Waiters | None = None
+        """While its marker is being stored: for those who wait for that."""
+
+    def add(self, first: int, count: int, messages: int, size: int) -> None:
+        """Count entries, from the offset `first` on."""
+        self.entries.add(first, first + count)
+        self.messages += messages
+        self.size += size
+
+
+class Marker(LogRun):
+    """The entry that ends a transaction, on its way into the log."""
+
+    def __init__(self, payload: bytes, done: Callable[[int, BaseException | None], None]) -> None:
+        """`done` is called with its offset when it is durable, or with an error."""
+        super().__init__()
+        self.payloads, self.counts, self.size = [payload], [1], len(payload)
+        self._done = done
+
+    def stored(self, error: BaseException | None) -> None:
+        self._done(self.offset, error)
+
+
+class TransactionBuffer:
+    """Of a persistent topic; it costs nothing before the first message of a transaction."""
+
+    def __init__(self, log: Log, cursors: CursorLog, hidden: HiddenEntries) -> None:
+        self.open: dict[TxnId, OpenTransaction] = {}
+        """In the order of their first entries."""
+        self.committed = self.aborted = 0
+        """Transactions that ended here since the topic was loaded."""
+        self.on_begin: Callable[[], None] = lambda: None
+        """Called before the first message of a transaction is stored, once."""
+        self.on_hidden: Callable[[OffsetSet], None] = lambda offsets: None
+        """Called when a transaction has ended, with what is hidden from now on: every cursor of
+        the log must skip it, and more may be delivered."""
+        self._log = log
+        self._cursors = cursors
+        self._hidden = hidden
+        self._settled = NEVER
+        """What `HiddenEntries.covered` was when it was last durable."""
+        self._lows: dict[int, int] = {}
+        self._ended: dict[TxnId, Outcome] = {}
+
+    @classmethod
+    async def recovered(
+        cls, log: Log, cursors: CursorLog, hidden: HiddenEntries
+    ) -> "TransactionBuffer":
+        """The buffer of a topic that is being loaded; `hidden` is as stored."""
+        buffer = cls(log, cursors, hidden)
+        if buffer.on:
+            buffer._settled = hidden.covered
+            hidden.offsets.remove_below(log.first_offset)
+            log.hidden = hidden.offsets
+            await buffer._replay()
+        return buffer
+
+    @property
+    def on(self) -> bool:
+        """Whether the topic has seen transactions: then it must see every durable run."""
+        return self._hidden.covered != NEVER
+
+    async def begin(self) -> StorageError | None:
+        """Have entries of transactions recognized at every load from now on; durable on return.
+
+        The error if that failed.
+        """
+        if not self.on:
+            self._log.hidden = self._hidden.offsets
+            self._hidden.cover(self._log.visible_end)
+            self.on_begin()
+        try:
+            await self._durable()
+        except StorageError as error:
+            return error
+        return None
+
+    # Publishing ---------------------------------------------------------------------------
+
+    def refusal(self, txn: TxnId) -> str:
+        """Why nothing can be published in a transaction any more; "" if it can."""
+        low = self._lows.get(txn.most, -1)
+        one = self.open.get(txn)
+        if txn.least > low and txn not in self._ended and (one is None or one.ending is None):
+            return ""
+        return (
+            f"transaction {txn} has ended or is ending: publish the message in another transaction"
+        )
+
+    def appended(self, sends: Sends, txn: TxnId) -> None:
+        """A run was appended in a transaction; call it before the run is durable."""
+        one = self.open.get(txn)
+        if one is None:
+            now_ms = self._log.engine.clock.now_ms()
+            one = self.open[txn] = OpenTransaction(sends.offset, now_ms)
+            if self._log.visible_limit == NO_LIMIT:
+                self._log.limit_visible(sends.offset)
+        one.add(sends.offset, len(sends.payloads), sum(sends.counts), sends.size)
+
+    def stored(self) -> None:
+        """A run is durable; call it for every run once the buffer is `on`."""
+        if self._log.visible_end - self._hidden.covered >= SNAPSHOT_ENTRIES:
+            self.write()
+
+    # Ending -------------------------------------------------------------------------------
+
+    async def end(self, txn: TxnId, outcome: Outcome, low_watermark: int) -> None:
+        """Commit or abort what was published in a transaction; durable on return.
+
+        If that is nothing, or has ended already, nothing is written.  All transactions of the
+        coordinator up to `low_watermark` have ended everywhere: what is left of them here was
+        published too late, and is aborted.
+        """
+        low = self._lows[txn.most] = max(self._lows.get(txn.most, -1), low_watermark)
+        await self._end(txn, outcome)
+        late = [one for one in self.open if one.most == txn.most and one.least <= low]
+        for one in late:
+            logger.warning(
+                "messages of transaction %s were published to %s after it had ended: "
+                "they are aborted",
+                one, self._log.key,
+            )  # fmt: skip
+            await self._end(one, Outcome.ABORT)
+
+    async def _end(self, txn: TxnId, outcome: Outcome) -> None:
+        while (one := self.open.get(txn)) is not None:
+            if one.ending is not None:
+                await one.ending.wait()
+                continue
+            one.ending = Waiters(self._log.engine.clock)
+            try:
+                await self._mark(txn, outcome)
+            finally:
+                ending, one.ending = one.ending, None
+                ending.release()
+        if self._ended.get(txn, outcome) is not outcome:
+            raise TransactionStatusInvalid(
+                f"transaction {txn} has ended otherwise: {self._ended[txn].name}"
+            )
+
+    async def _mark(self, txn: TxnId, outcome: Outcome) -> None:
+        """Store how a transaction ends: by a marker or, if the log takes none, with the cursors."""
+        log = self._log
+        error = await start_writing(log)
+        if log.terminated:
+            self._hidden.end(txn, outcome)
+            self._settle(txn, outcome, None)
+            self._hidden.cover(log.visible_end)
+            await self._durable()
+            return
+        if error is not None:
+            raise error
+        promise = log.engine.clock.promise()
+        settle = settling(promise)
+
+        def done(offset: int, error: BaseException | None) -> None:
+            if error is None:
+                self._settle(txn, outcome, offset)
+            settle(error)
+
+        now_ms = log.engine.clock.now_ms()
+        log.append(Marker(encode_marker(txn.most, txn.least, MARKERS[outcome], now_ms), done))
+        await promise
+
+    def _settle(self, txn: TxnId, outcome: Outcome, marker: int | None) -> None:
+        """A transaction has ended: its entries may be delivered, or are hidden."""
+        hidden = self._take(txn, outcome, marker)
+        self._ended[txn] = outcome
+        if len(self._ended) > KEPT_ENDS:
+            del self._ended[next(iter(self._ended))]
+        if outcome is Outcome.COMMIT:
+            self.committed += 1
+        else:
+            self.aborted += 1
+        self._limit()
+        self.on_hidden(hidden)
+        self.stored()
+
+    def _take(self, txn: TxnId, outcome: Outcome, marker: int | None) -> OffsetSet:
+        """Remove an open transaction; returns what is hidden from now on."""
+        one, hidden = self.open.pop(txn, None), OffsetSet()
+        if outcome is Outcome.ABORT and one is not None:
+            hidden = one.entries
+        if marker is not None:
+            hidden.add(marker, marker + 1)
+        self._hidden.hide(hidden)
+        return hidden
+
+    def _limit(self) -> None:
+        oldest = next(iter(self.open.values()), None)
+        self._log.limit_visible(NO_LIMIT if oldest is None else oldest.first)
+
+    # Being durable ------------------------------------------------------------------------
+
+    def write(self) -> None:
+        """Store with the cursors what is hidden, so that fewer entries are read at a load."""
+        if self.on and self._hidden.covered != self._log.visible_end:
+            self._hidden.cover(self._log.visible_end)
+            self._cursors.state_changed(TRANSACTIONS)
+
+    async def released_to(self, offset: int) -> int:
+        """How far entries below an offset may be deleted.
+
+        None of an open transaction, and none that would have to be read at a load.
+        """
+        if not self.on:
+            return offset
+        if self._settled < offset and self._settled < self._log.visible_end:
+            self._hidden.cover(self._log.visible_end)
+            await self._durable()
+        return min(offset, self._settled)
+
+    async def _durable(self) -> None:
+        covered = self._hidden.covered
+        promise = self._log.engine.clock.promise()
+        self._cursors.state_changed(TRANSACTIONS, settling(promise))
+        await promise
+        self._settled = max(self._settled, covered)
+
+    # Loading ------------------------------------------------------------------------------
+
+    async def _replay(self) -> None:
+        """Find the open transactions, and what is hidden, among the entries not covered."""
+        log = self._log
+        offset = max(self._hidden.covered, log.first_offset)
+        while offset < log.end:
+            try:
+                run = await log.entries.read(offset, READ_ENTRIES, READ_BYTES)
+            except (Corrupt, NoSegment) as error:
+                logger.error(
+                    "entries of %s cannot be read, so that transactions that ended there seem to "
+                    "be open: %s",
+                    log.key,
+                    error,
+                )
+                offset = log.entries.behind_damage(offset, error)
+                continue
+            if not run.payloads:
+                break
+            offset = run.first + len(run.payloads)
+            counted = zip(run.payloads, run.counts, strict=True)
+            for at, (payload, messages) in enumerate(counted, run.first):
+                self._recover(at, payload, messages)
+        for txn, outcome in self._hidden.ended.items():
+            self._take(txn, outcome, None)
+        self._limit()
+        self.write()
+
+    def _recover(self, offset: int, payload: bytes, messages: int) -> None:
+        found = membership_of(payload)
+        if found is None:
+            return
+        txn = TxnId(found.most, found.least)
+        if found.marker == COMMIT_MARKER:
+            self._take(txn, Outcome.COMMIT, offset)
+        elif found.marker == ABORT_MARKER:
+            self._take(txn, Outcome.ABORT, offset)
+        else:
+            one = self.open.get(txn)
+            if one is None:
+                now_ms = self._log.engine.clock.now_ms()
+                one = self.open[txn] = OpenTransaction(offset, now_ms)
+            one.add(offset, 1, messages, len(payload))

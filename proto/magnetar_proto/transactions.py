@@ -1,0 +1,74 @@
+"""Transactions in stored entries: whose an entry is, and the markers that end transactions.
+
+marker   a MessageMetadata with a marker type, the producer `PRODUCER`, the transaction, and no
+         payload
+"""
+
+from typing import Final, NamedTuple
+
+from magnetar_proto import PulsarApi_pb2 as pb
+from magnetar_proto.entries import (
+    CHECKED_HEAD,
+    CHECKED_MAGIC,
+    METADATA_AT,
+    encode_entry,
+    parse_metadata,
+)
+from magnetar_proto.errors import BadMetadata
+
+COMMIT_MARKER: Final = 21
+ABORT_MARKER: Final = 22
+PRODUCER: Final = "pulsar.txn.marker"
+
+MARKER_TAG: Final = b"\xa0\x01"
+LEAST_TAG: Final = b"\xb0\x01"
+MOST_TAG: Final = b"\xb8\x01"
+"""Fields 20, 22 and 23 of the metadata: rare, so their bytes are searched before parsing."""
+
+
+class Membership(NamedTuple):
+    """The transaction of an entry, and its marker type; 0 if it is a message."""
+
+    most: int
+    least: int
+    marker: int
+
+
+def membership_of(entry: bytes) -> Membership | None:
+    """The transaction that an entry belongs to; None if to none, or if its metadata is unreadable.
+
+    Nearly all other entries are recognized without being parsed.
+    """
+    if not may_have_transaction(entry):
+        return None
+    try:
+        metadata, _ = parse_metadata(entry)
+    except BadMetadata:
+        return None
+    has = metadata.HasField
+    if not has("txnid_least_bits") or not has("txnid_most_bits"):
+        return None
+    return Membership(metadata.txnid_most_bits, metadata.txnid_least_bits, metadata.marker_type)
+
+
+def may_have_transaction(entry: bytes) -> bool:
+    """Whether the metadata of an entry may have a transaction or a marker type."""
+    start, stop = 0, len(entry)
+    if stop > METADATA_AT:
+        magic, _, size = CHECKED_HEAD.unpack_from(entry)
+        if magic == CHECKED_MAGIC:
+            start, stop = METADATA_AT, METADATA_AT + size
+    return any(entry.find(tag, start, stop) >= 0 for tag in (LEAST_TAG, MOST_TAG, MARKER_TAG))
+
+
+def encode_marker(most: int, least: int, marker: int, publish_time_ms: int) -> bytes:
+    """The entry that ends a transaction, `COMMIT_MARKER` or `ABORT_MARKER`."""
+    metadata = pb.MessageMetadata(
+        producer_name=PRODUCER,
+        sequence_id=0,
+        publish_time=publish_time_ms,
+        marker_type=marker,
+        txnid_least_bits=least,
+        txnid_most_bits=most,
+    )
+    return encode_entry(metadata, b"")
