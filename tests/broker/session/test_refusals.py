@@ -101,9 +101,8 @@ TRANSACTIONS = [
     pb.CommandAddPartitionToTxn(request_id=0),
     pb.CommandAddSubscriptionToTxn(request_id=0),
     pb.CommandEndTxn(request_id=0),
-    pb.CommandEndTxnOnPartition(request_id=0),
-    pb.CommandEndTxnOnSubscription(request_id=0),
 ]
+"""All that clients send."""
 
 
 def test_transactions_where_they_are_off(make_broker: Callable[..., RunningBroker]) -> None:
