@@ -329,12 +329,15 @@ class Entry:
             batch = decode_batch(body, self.metadata.num_messages_in_batch)
         except BadBatch as error:
             raise self.unreadable(f"is not a batch: {error}") from error
-        unacked = self.unacked
-        return [
+        messages = [
             Message(value, about, self, index)
             for index, (about, value) in enumerate(batch)
-            if unacked >> index & 1 and not about.compacted_out
+            if not about.compacted_out
         ]
+        if self.ack_set:
+            unacked = self.unacked
+            return [message for message in messages if unacked >> message.batch_index & 1]
+        return messages
 
     def unreadable(self, why: str) -> Unreadable:
         """The error to raise when the entry cannot be decoded; `why` continues its name."""

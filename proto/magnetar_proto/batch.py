@@ -17,6 +17,10 @@ SIZE: Final = Struct(">I")
 SMALLEST_MESSAGE: Final = SIZE.size + 2
 
 
+MAX_KNOWN: Final = 64
+"""Different metadata of a batch that are kept."""
+
+
 def encode_batch(messages: Sequence[tuple[pb.SingleMessageMetadata, bytes]]) -> bytes:
     """The body of a batch; sets payload_size in each of the given metadata."""
     parts: list[bytes] = []
@@ -31,7 +35,10 @@ def encode_batch(messages: Sequence[tuple[pb.SingleMessageMetadata, bytes]]) -> 
 
 
 def decode_batch(body: bytes, count: int) -> list[tuple[pb.SingleMessageMetadata, bytes]]:
-    """The `count` messages that make up `body` exactly; BadBatch otherwise."""
+    """The `count` messages that make up `body` exactly; BadBatch otherwise.
+
+    Messages with the same metadata may share the object.
+    """
     return list(each_of_batch(body, count))
 
 
@@ -39,31 +46,40 @@ def each_of_batch(body: bytes, count: int) -> Iterator[tuple[pb.SingleMessageMet
     """As `decode_batch`, one by one; BadBatch comes when the damage is reached."""
     if not 0 <= count <= len(body) // SMALLEST_MESSAGE:
         raise BadBatch(f"{count} messages cannot lie in {len(body)} bytes")
-    pos = 0
+    pos, total = 0, len(body)
+    # Messages of one size without key and properties have the same metadata, and parsing it would
+    # be most of the work.
+    known: dict[bytes, pb.SingleMessageMetadata] = {}
     for index in range(count):
-        metadata, start = _decode_metadata(body, pos, index)
-        pos = start + metadata.payload_size
-        if metadata.payload_size < 0 or pos > len(body):
-            raise BadBatch(f"message {index} ends at byte {pos} of {len(body)}")
-        yield metadata, body[start:pos]
-    if pos != len(body):
-        raise BadBatch(f"{len(body) - pos} bytes behind the last of {count} messages")
+        start = pos + SIZE.size
+        if start > total:
+            raise BadBatch(f"message {index} is missing")
+        end = start + SIZE.unpack_from(body, pos)[0]
+        if end > total:
+            raise BadBatch(f"metadata of message {index} ends at byte {end} of {total}")
+        encoded = body[start:end]
+        metadata = known.get(encoded)
+        if metadata is None:
+            metadata = _decode_metadata(encoded, index)
+            if len(known) < MAX_KNOWN:
+                known[encoded] = metadata
+        pos = end + metadata.payload_size
+        if pos > total:
+            raise BadBatch(f"message {index} ends at byte {pos} of {total}")
+        yield metadata, body[end:pos]
+    if pos != total:
+        raise BadBatch(f"{total - pos} bytes behind the last of {count} messages")
 
 
-def _decode_metadata(body: bytes, pos: int, index: int) -> tuple[pb.SingleMessageMetadata, int]:
-    """The metadata at `pos` and the position of its payload."""
-    start = pos + SIZE.size
-    if start > len(body):
-        raise BadBatch(f"message {index} is missing")
-    end = start + SIZE.unpack_from(body, pos)[0]
-    if end > len(body):
-        raise BadBatch(f"metadata of message {index} ends at byte {end} of {len(body)}")
+def _decode_metadata(encoded: bytes, index: int) -> pb.SingleMessageMetadata:
     try:
-        metadata = pb.SingleMessageMetadata.FromString(body[start:end])
+        metadata = pb.SingleMessageMetadata.FromString(encoded)
     except DecodeError as error:
         raise BadBatch(f"unreadable metadata of message {index}") from error
     if not metadata.HasField("payload_size"):
         raise BadBatch(f"message {index} has no payload size")
+    if metadata.payload_size < 0:
+        raise BadBatch(f"message {index} has {metadata.payload_size} bytes")
     if not metadata.IsInitialized():
         raise BadBatch(f"message {index} has a property without key or value")
-    return metadata, end
+    return metadata
