@@ -1,0 +1,170 @@
+"""Transactions of the asyncio client, against the real broker: messages, and how they end."""
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator
+
+import pytest
+
+import magnetar
+import magnetar.sync
+from client.receiving import TIMEOUT_S, take, values
+from client.transacting import Unwanted, filled, new_topic, subscribed
+from fakes.waiting import until
+from frame_proxy import FrameProxy, Kind
+from running_broker import RunningBroker
+
+
+@pytest.fixture
+async def client(broker: RunningBroker) -> AsyncIterator[magnetar.Client]:
+    async with magnetar.connect(broker.service_url) as made:
+        yield made
+
+
+@pytest.fixture
+async def proxy(broker: RunningBroker) -> AsyncIterator[FrameProxy]:
+    async with FrameProxy(broker.port) as made:
+        yield made
+
+
+async def test_nothing_is_received_before_the_commit(client: magnetar.Client) -> None:
+    topic = new_topic()
+    consumer = await subscribed(client, topic)
+    producer = await client.producer(topic)
+    async with client.transaction() as txn:
+        await producer.send(b"one", txn=txn)
+        receipt = producer.send_nowait(b"two", txn=txn, key="k")
+        await producer.send_batch([b"three", magnetar.Outgoing(b"four")], txn=txn)
+        await producer.send(b"outside")
+        assert receipt.done()
+        await txn.flush()
+        reader = await client.reader(topic)
+        assert not await reader.has_message_available()
+    assert values(await take(consumer, 5)) == [b"one", b"two", b"three", b"four", b"outside"]
+
+
+async def test_a_batch_is_of_one_transaction(client: magnetar.Client) -> None:
+    topic = new_topic()
+    consumer = await subscribed(client, topic)
+    producer = await client.producer(
+        topic, batching=magnetar.BatchLimits(max_delay_ms=60_000), key_batching=False
+    )
+    first, second = client.transaction(), client.transaction()
+    await first.begin()
+    await second.begin()
+    for number in range(4):
+        for txn in (first, second, None):
+            producer.send_nowait(b"%d" % number, txn=txn, properties={"of": str(txn)})
+    await producer.flush()
+    await first.abort()
+    await second.commit()
+    received = await take(consumer, 8)
+    assert {message.properties["of"] for message in received} == {str(second), "None"}
+
+
+async def test_keyed_batches_are_of_one_transaction(client: magnetar.Client) -> None:
+    topic = new_topic()
+    consumer = await subscribed(client, topic)
+    producer = await client.producer(topic, key_batching=True)
+    async with client.transaction() as txn:
+        for number in range(4):
+            producer.send_nowait(b"%d" % number, key="a", txn=txn)
+            producer.send_nowait(b"%d" % number, key="b")
+        producer.send_nowait(b"4", key="a", txn=txn)
+    received = await take(consumer, 9)
+    for key, count in (("a", 5), ("b", 4)):
+        ordered = [message.value for message in received if message.key == key]
+        assert ordered == [b"%d" % number for number in range(count)]
+
+
+async def test_a_send_that_fails_aborts_it(client: magnetar.Client) -> None:
+    topic = new_topic()
+    consumer = await subscribed(client, topic)
+    producer = await client.producer(topic, batching=None)
+    with pytest.raises(magnetar.MessageTooLarge):
+        async with client.transaction() as txn:
+            await producer.send(b"small", txn=txn)
+            with pytest.raises(magnetar.MessageTooLarge):
+                await producer.send(bytes(6 * 1024 * 1024), txn=txn)
+    assert txn.state == "aborted"
+    await producer.send(b"outside")
+    assert values(await take(consumer, 1)) == [b"outside"]
+
+
+async def test_closing_the_client_aborts_what_is_open(broker: RunningBroker) -> None:
+    async with magnetar.connect(broker.service_url) as client:
+        topic = await filled(client, 1)
+        consumer = await subscribed(client, topic)
+        producer = await client.producer(topic)
+        txn = client.transaction()
+        await txn.begin()
+        producer.send_nowait(b"never", txn=txn)
+        await txn.flush()
+        assert len(await take(consumer, 1)) == 1
+    assert txn.state == "aborted"
+
+
+async def test_cancelling_the_block_aborts(client: magnetar.Client) -> None:
+    producer = await client.producer(new_topic())
+    open_ones: list[magnetar.Transaction] = []
+
+    async def block() -> None:
+        async with client.transaction() as txn:
+            await producer.send(b"never", txn=txn)
+            open_ones.append(txn)
+            await asyncio.sleep(TIMEOUT_S)
+
+    working = asyncio.create_task(block())
+    await until(lambda: open_ones, "the block sleeps")
+    working.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await working
+    assert open_ones[0].state == "aborted"
+
+
+@pytest.mark.parametrize("timeout_s", [0, -1, 1e9])
+async def test_impossible_timeouts(client: magnetar.Client, timeout_s: float) -> None:
+    with pytest.raises(ValueError, match="timeout_s must be"):
+        client.transaction(timeout_s)
+
+
+async def test_the_answer_to_the_commit_is_lost(proxy: FrameProxy) -> None:
+    """The coordinator is asked again; what it answers decides, and no failure is hidden."""
+    async with magnetar.connect(proxy.service_url, backoff_first_ms=10) as client:
+        topic = new_topic()
+        consumer = await subscribed(client, topic)
+        producer = await client.producer(topic)
+        txn = client.transaction()
+        await txn.begin()
+        await producer.send(b"one", txn=txn)
+        proxy.lose(Kind.END_TXN_RESPONSE, 1)
+        committing = asyncio.create_task(txn.commit())
+        await until(lambda: proxy.lost[Kind.END_TXN_RESPONSE], "the answer was lost")
+        proxy.cut()
+        try:
+            await committing
+        except magnetar.OperationTimeout as error:
+            assert "unknown" in str(error)
+            assert txn.state == "unknown"
+        else:
+            assert txn.state == "committed"
+        assert values(await take(consumer, 1)) == [b"one"]
+
+
+async def test_transactions_take_turns_among_the_coordinators(client: magnetar.Client) -> None:
+    seen = set()
+    for _ in range(3):
+        async with client.transaction() as txn:
+            seen.add(txn.id[0])
+    assert len(seen) == 3
+
+
+async def test_the_error_of_the_block_counts(
+    proxy: FrameProxy, caplog: pytest.LogCaptureFixture
+) -> None:
+    async with magnetar.connect(proxy.service_url, operation_timeout_s=1) as client:
+        with caplog.at_level(logging.WARNING, "magnetar"), pytest.raises(Unwanted):
+            async with client.transaction():
+                proxy.loses = lambda command: command.type == Kind.END_TXN
+                raise Unwanted
+        assert "will time out" in caplog.text
