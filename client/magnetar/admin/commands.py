@@ -32,6 +32,7 @@ GROUPS: Final = {
     "schemas": "Schemas of topics.",
     "brokers": "Brokers, their health and configuration.",
     "broker-stats": "Statistics of the whole broker.",
+    "transactions": "Transactions and their coordinators.",
 }
 MODULES: Final = {"topicPolicies": "topic_policies", "broker-stats": "broker_stats"}
 

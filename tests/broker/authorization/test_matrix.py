@@ -125,6 +125,7 @@ VALUES = {
     "cluster": "nowhere", "policy": "some", "broker": "localhost:8080", "key": "k", "value": "v",
     "version": "0", "messages": "1", "seconds": "1", "timestamp": "1", "ledger": "1", "entry": "1",
     "position": "1", "name": "nothing", "snapshot": "matrix",
+    "coordinator": "1", "most": "1", "least": "1", "timeout": "1",
 }  # fmt: skip
 BODIES = {
     "grantPermissionsOnTopics": [{"topic": TOPIC, "role": "someone", "actions": ["produce"]}],

@@ -16,11 +16,15 @@ WHOLE = {"type": "integer", "minimum": 0, "maximum": 2**31 - 1}
 LONG = {"type": "integer", "minimum": -(2**63), "maximum": 2**63 - 1}
 IN_PATH: dict[str, dict[str, Any]] = {
     "domain": {"type": "string", "enum": ["persistent", "non-persistent"]},
+    "coordinator": LONG,
     "entry": LONG,
+    "least": LONG,
     "ledger": LONG,
     "messages": WHOLE,
+    "most": LONG,
     "position": WHOLE,
     "seconds": WHOLE,
+    "timeout": LONG,
     "timestamp": LONG,
     "version": LONG,
 }

@@ -29,6 +29,7 @@ from magnetar_broker.server.admin import (
     termination,
     topic_properties,
     topics,
+    transactions,
 )
 from magnetar_broker.server.admin.openapi import described
 from magnetar_broker.server.admin.policies import policy_routes
@@ -86,6 +87,7 @@ ROUTES: Table[Handler] = Table(
         *backlogs.routes(),
         *statistics.routes(),
         *broker_stats.routes(),
+        *transactions.routes(),
         *absent.routes(),
         *bundles.last_routes(),
         *configuration.routes(),

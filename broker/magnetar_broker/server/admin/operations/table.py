@@ -12,6 +12,7 @@ from magnetar_broker.server.admin.operations import (
     statistics,
     subscriptions,
     topics,
+    transactions,
 )
 
 Operation = Callable[..., Awaitable[Any]]
@@ -70,6 +71,11 @@ OF_TOPIC: Final = _by_name(
     topics.properties,
     topics.add_properties,
     topics.remove_property,
+    transactions.coordinator_stats,
+    transactions.coordinator_internal_stats,
+    transactions.slow_transactions,
+    transactions.transaction,
+    transactions.abort,
 )
 OF_PROCESS: Final = _by_name(
     messages.check_quotas, statistics.loaded_names, statistics.brief, statistics.load

@@ -1,0 +1,182 @@
+"""Transactions: their coordinators, those that are open, and how to end one that is forgotten."""
+
+from collections.abc import Iterator
+from typing import Any
+
+from magnetar_broker.base.errors import TransactionCoordinatorMissing
+from magnetar_broker.base.transactions import COORDINATORS
+from magnetar_broker.server.admin.messages import LONG, number_of
+from magnetar_broker.server.admin.operations import transactions
+from magnetar_broker.server.admin.site import Handler, Site, flag_of, json_of, serving
+from magnetar_broker.server.http.contract import (
+    AUTHENTICATED,
+    CONTROLLER,
+    OWNER,
+    SUPER_USER,
+    Body,
+    Query,
+)
+from magnetar_broker.server.http.errors import Refused
+from magnetar_broker.server.http.messages import Request, Response, json_response
+from magnetar_broker.server.http.table import Route
+from magnetar_proto.names import TopicName
+
+MAX_COORDINATORS = 1024
+"""Each is a topic that is loaded."""
+
+
+# Coordinators -----------------------------------------------------------------------------
+
+
+async def coordinators(site: Site, request: Request) -> Response:
+    """The coordinators, each with the address of the broker that has it."""
+    url = serving(site).ownership.service_url
+    found = range(await _number(site))
+    return json_response([{"id": number, "brokerServiceUrl": url} for number in found])
+
+
+async def coordinator_stats(site: Site, request: Request) -> Response:
+    """Figures of all coordinators by their ids, or of the one that `coordinatorId` names alone."""
+    asked = request.query.get("coordinatorId")
+    if asked is not None:
+        partition = await _partition(site, _number_in(asked, "coordinatorId"))
+        return json_response(await site.owners.ask(transactions.coordinator_stats, partition))
+    found: dict[str, Any] = {}
+    for number in range(await _number(site)):
+        partition = COORDINATORS.with_partition(number)
+        found[str(number)] = await site.owners.ask(transactions.coordinator_stats, partition)
+    return json_response(found)
+
+
+async def coordinator_internal_stats(site: Site, request: Request) -> Response:
+    """Where a coordinator has stored its log."""
+    partition = await _partition(site, number_of(request, "coordinator", LONG))
+    return json_response(
+        await site.owners.ask(
+            transactions.coordinator_internal_stats, partition, flag_of(request, "metadata")
+        )
+    )
+
+
+async def scale(site: Site, request: Request) -> Response:
+    """Have more coordinators: the body is how many; there cannot be fewer than there are."""
+    present, wanted = await _number(site), json_of(request)
+    if not isinstance(wanted, int) or isinstance(wanted, bool) or wanted <= 0:
+        raise Refused(406, "the number of coordinators: expected a whole number above 0")
+    if wanted <= present:
+        raise Refused(406, f"there are {present} coordinators: expected more than that")
+    if wanted > MAX_COORDINATORS:
+        raise Refused(406, f"{wanted} coordinators exceed the limit of {MAX_COORDINATORS}")
+    await site.directory.creation.grow(COORDINATORS, wanted)
+    return Response(status=204)
+
+
+# Transactions ---------------------------------------------------------------------------------
+
+
+async def slow_transactions(site: Site, request: Request) -> Response:
+    """Open transactions that were begun at least so many milliseconds ago, by their ids."""
+    older_ms = number_of(request, "timeout", LONG)
+    asked = request.query.get("coordinatorId")
+    numbers = range(await _number(site)) if asked is None else [_number_in(asked, "coordinatorId")]
+    found: dict[str, Any] = {}
+    for number in numbers:
+        partition = await _partition(site, number)
+        found |= await site.owners.ask(transactions.slow_transactions, partition, older_ms)
+    return json_response(found)
+
+
+async def transaction_metadata(site: Site, request: Request) -> Response:
+    """The state of a transaction that has not ended, and what it concerns."""
+    partition, least = await _transaction(site, request)
+    return json_response(await site.owners.ask(transactions.transaction, partition, least))
+
+
+async def abort_transaction(site: Site, request: Request) -> Response:
+    """Abort an open transaction; it has ended everywhere when this is answered."""
+    partition, least = await _transaction(site, request)
+    await site.owners.ask(transactions.abort, partition, least)
+    return Response(status=204)
+
+
+async def _transaction(site: Site, request: Request) -> tuple[TopicName, int]:
+    """The partition of its coordinator, and its number there."""
+    partition = await _partition(site, number_of(request, "most", LONG))
+    return partition, number_of(request, "least", LONG)
+
+
+async def _number(site: Site) -> int:
+    """How many coordinators there are; 503 while transactions are off, as in the original."""
+    directory = serving(site)
+    if not directory.settings.transaction_coordinator_enabled:
+        raise Refused(503, "transactions are off: transactionCoordinatorEnabled=false")
+    return await directory.catalogue.partitions(COORDINATORS)
+
+
+async def _partition(site: Site, number: int) -> TopicName:
+    present = await _number(site)
+    if not 0 <= number < present:
+        raise TransactionCoordinatorMissing(
+            f"there is no coordinator {number}: there are {present}, from 0"
+        )
+    return COORDINATORS.with_partition(number)
+
+
+def _number_in(text: str, name: str) -> int:
+    try:
+        return int(text[:20])
+    except ValueError as error:
+        raise Refused(404, f"{name} is {text[:40]!r}: expected a whole number") from error
+
+
+COORDINATOR = Query("coordinatorId", "of this coordinator only", "integer")
+METADATA = Query("metadata", "each segment with its part of the record", "boolean")
+NUMBER = Body({"type": "integer", "minimum": 1, "maximum": MAX_COORDINATORS}, "how many")
+
+
+def routes() -> Iterator[Route[Handler]]:
+    """The routes that this module answers."""
+    path = "/admin/v3/transactions"
+    yield Route("GET", f"{path}/coordinators", AUTHENTICATED, CONTROLLER, coordinators)
+    yield Route(
+        "GET",
+        f"{path}/coordinatorStats",
+        SUPER_USER,
+        OWNER,
+        coordinator_stats,
+        query=(COORDINATOR,),
+    )
+    yield Route(
+        "GET",
+        f"{path}/coordinatorInternalStats/{{coordinator}}",
+        SUPER_USER,
+        OWNER,
+        coordinator_internal_stats,
+        query=(METADATA,),
+    )
+    yield Route(
+        "POST",
+        f"{path}/transactionCoordinator/replicas",
+        SUPER_USER,
+        CONTROLLER,
+        scale,
+        body=NUMBER,
+    )
+    yield Route(
+        "GET",
+        f"{path}/slowTransactions/{{timeout}}",
+        SUPER_USER,
+        OWNER,
+        slow_transactions,
+        query=(COORDINATOR,),
+    )
+    yield Route(
+        "GET",
+        f"{path}/transactionMetadata/{{most}}/{{least}}",
+        SUPER_USER,
+        OWNER,
+        transaction_metadata,
+    )
+    yield Route(
+        "POST", f"{path}/abortTransaction/{{most}}/{{least}}", SUPER_USER, OWNER, abort_transaction
+    )
