@@ -135,7 +135,7 @@ CASES = (
     Case("broker-stats monitoring-metrics"),
     Case("broker-stats mbeans"),
     Case("broker-stats allocator-stats default"),
-    Case("transactions coordinators-list", "brokerServiceUrl"),
+    Case("transactions coordinators-list", "pulsar://"),
     Case("transactions coordinator-stats -c 3", "lowWaterMark"),
     Case("transactions coordinator-internal-stats -c 3 -m", "managedLedgerName"),
     Case("transactions scale-transactionCoordinators -r 1", "more", 1),
