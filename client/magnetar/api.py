@@ -39,12 +39,13 @@ from magnetar.errors import (
 )
 from magnetar.interceptors import ConsumerInterceptor, ProducerInterceptor
 from magnetar.messages import Entry, Message, Outgoing
-from magnetar.partition_producer import Receipt
 from magnetar.producer import Producer
 from magnetar.producer_options import ProducerOptions
 from magnetar.reader import EntryReader, Reader
+from magnetar.receipts import Receipt
 from magnetar.redelivery import RedeliveryBackoff
 from magnetar.settings import Settings
+from magnetar.statistics import ConsumerStatistics, ProducerStatistics
 from magnetar.subscription import DeadLetterPolicy, KeyShared, Subscription
 from magnetar.table_view import TableView
 from magnetar.tls import Tls
@@ -62,6 +63,7 @@ __all__ = [
     "ConnectionLost",
     "Consumer",
     "ConsumerInterceptor",
+    "ConsumerStatistics",
     "CredentialsError",
     "CredentialsUnavailable",
     "DeadLetterPolicy",
@@ -91,6 +93,7 @@ __all__ = [
     "ProducerFenced",
     "ProducerInterceptor",
     "ProducerOptions",
+    "ProducerStatistics",
     "QueueFull",
     "QuotaExceeded",
     "Reader",

@@ -38,6 +38,7 @@ from magnetar.schema.info import SchemaInfo
 from magnetar.schema.versions import SchemaVersions, WriterSchemas
 from magnetar.security import OPEN, Security
 from magnetar.settings import Settings
+from magnetar.statistics import ConsumerStatistics, ProducerStatistics, by_topic
 from magnetar.subscribing import from_start, reading_of, subscription_of
 from magnetar.subscription import FAIL, SKIP, DeadLetterPolicy, Subscription
 from magnetar.table_view import TableView
@@ -516,6 +517,16 @@ class Client(Closing):
         inbox: Inbox[Entry] = Inbox(self._memory)
         parts = await self._consumers(topic, chosen, inbox, lambda entry: [entry])
         return EntryConsumer(parts, inbox)
+
+    def statistics(self) -> list[ProducerStatistics | ConsumerStatistics]:
+        """What is open counts: by topic or partition the producers, then by subscription consumers.
+
+        What was counted by those that were closed is not in it.
+        """
+        parts = list(self._parts)
+        sent = [one.statistics for one in parts if isinstance(one, PartitionProducer)]
+        received = [one.statistics for one in parts if isinstance(one, PartitionConsumer)]
+        return [*by_topic(sent), *by_topic(received)]
 
     def transaction(self, timeout_s: float = 60.0) -> Transaction:
         """A transaction of producers and consumers of this client: use it with `async with`.

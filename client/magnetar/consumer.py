@@ -12,6 +12,7 @@ from magnetar.inbox import Inbox
 from magnetar.interceptors import ConsumerInterceptors
 from magnetar.messages import Message
 from magnetar.partition_consumer import PartitionConsumer
+from magnetar.statistics import ConsumerStatistics, total
 from magnetar.topic_discovery import TopicDiscovery
 from magnetar.topic_watch import TopicWatch
 from magnetar.transaction import Transaction
@@ -57,7 +58,13 @@ class Consumer(Closing, Generic[V]):
     @property
     def unreadable(self) -> int:
         """How many entries could not be decoded since the consumer was opened."""
-        return sum(partition.unreadable for partition in self._partitions)
+        return sum(partition.counts.unreadable_entries for partition in self._partitions)
+
+    @property
+    def statistics(self) -> ConsumerStatistics:
+        """What it has counted since it was opened, over its topics."""
+        parts = [partition.statistics for partition in self._partitions]
+        return total(self.topic, parts or [ConsumerStatistics(self.topic, self.subscription)])
 
     @property
     def active_topics(self) -> list[str]:

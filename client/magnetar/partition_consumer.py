@@ -3,6 +3,7 @@
 import asyncio
 import logging
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 from typing import Any, Generic, TypeVar
 
 from magnetar.acking import Acknowledging
@@ -28,6 +29,7 @@ from magnetar.redelivering import Redelivering
 from magnetar.resuming import Resuming
 from magnetar.retry import Retry
 from magnetar.settings import Settings
+from magnetar.statistics import ConsumerStatistics
 from magnetar.subscription import DISCARD, FAIL, Subscription
 from magnetar.transaction import Transaction
 from magnetar_proto import PulsarApi_pb2 as pb
@@ -73,8 +75,7 @@ class PartitionConsumer(Generic[T]):
         self.on_gone: Callable[[], None] | None = None
         """Called when the topic was deleted; None: that is an error for the application."""
         self._resuming = Resuming(topic, subscription)
-        self.unreadable = 0
-        """How many entries could not be decoded."""
+        self.counts = ConsumerStatistics(topic, subscription.name)
         self.is_active: bool | None = None
         """Of a failover subscription: whether this consumer receives; None before that is known."""
         self.is_at_end = False
@@ -128,6 +129,11 @@ class PartitionConsumer(Generic[T]):
     def is_connected(self) -> bool:
         """Whether it is registered with a broker at the moment."""
         return self._attachment.connection is not None
+
+    @property
+    def statistics(self) -> ConsumerStatistics:
+        """What it has counted."""
+        return replace(self.counts, queued_messages=self._queued_permits)
 
     async def last_message_id(self) -> MessageId:
         """The id of the topic's last message; (-1, -1) when there is none."""
@@ -357,6 +363,7 @@ class PartitionConsumer(Generic[T]):
                 source=self,
             )
             entry_permits = entry.permits
+            self._count(entry_permits, len(data), delivery.redelivery_count)
             if self.redelivering.is_stale(delivery.consumer_epoch):
                 items = []
             else:
@@ -378,6 +385,14 @@ class PartitionConsumer(Generic[T]):
         self._inbox.put(items)
         if permits < entry_permits:
             self._left_out(entry_permits - permits)
+
+    def _count(self, messages: int, size: int, redelivery_count: int) -> None:
+        counts = self.counts
+        counts.entries += 1
+        counts.messages += messages
+        counts.bytes += size
+        if redelivery_count:
+            counts.redelivered_entries += 1
 
     def active_changed(self, is_active: bool) -> None:
         if self.is_active and not is_active and self.redelivering.holds:
@@ -481,7 +496,7 @@ class PartitionConsumer(Generic[T]):
         `action` takes the place of the subscription's on_unreadable.
         """
         action = action or self.subscription.on_unreadable
-        self.unreadable += 1
+        self.counts.unreadable_entries += 1
         logger.warning("%s (on_unreadable=%s)", error, action)
         if action == FAIL:
             self._queued_permits += permits
@@ -541,34 +556,11 @@ class PartitionConsumer(Generic[T]):
             self.detached(connection, ConnectionLost("the consumer registers again"))
 
     def _subscribe_command(self) -> pb.CommandSubscribe:
-        chosen = self.subscription
-        command = pb.CommandSubscribe(
-            topic=self.topic,
-            subscription=chosen.name,
-            subType=chosen.type,  # type: ignore[arg-type]
-            consumer_id=self._id,
-            consumer_name=chosen.consumer_name,
-            durable=chosen.start is None,
-            initialPosition=chosen.initial_position,  # type: ignore[arg-type]
-        )
+        command = self.subscription.to_pb(self.topic, self._id)
         self._resuming.describe(command)
-        if chosen.priority:
-            command.priority_level = chosen.priority
-        if chosen.read_compacted:
-            command.read_compacted = True
-        if chosen.key_shared is not None:
-            command.keySharedMeta.CopyFrom(chosen.key_shared.to_pb())
         epoch = self.redelivering.raise_epoch()
         if epoch is not None:
             command.consumer_epoch = epoch
-        if chosen.schema is not None and chosen.schema.info.is_registered:
-            command.schema.CopyFrom(chosen.schema.info.to_pb())
-        if not chosen.create_topic:
-            command.force_topic_creation = False
-        for name, text in chosen.properties.items():
-            command.subscription_properties.add(key=name, value=text)
-        for name, text in chosen.consumer_properties.items():
-            command.metadata.add(key=name, value=text)
         return command
 
     # -- redelivery

@@ -3,9 +3,7 @@
 import asyncio
 import time
 from collections import deque
-from collections.abc import Callable, Generator
 from dataclasses import dataclass, replace
-from typing import Any
 
 from magnetar.attachment import Attachment
 from magnetar.batching import (
@@ -36,65 +34,17 @@ from magnetar.memory import MemoryLimit
 from magnetar.messages import MESSAGE_OVERHEAD, Outgoing
 from magnetar.pool import Pool
 from magnetar.producer_options import ACCESS_MODES, WAIT_FOR_EXCLUSIVE, ProducerOptions
+from magnetar.receipts import Receipt
 from magnetar.retry import Retry
 from magnetar.schema.info import SchemaInfo
 from magnetar.settings import Settings
+from magnetar.statistics import ProducerStatistics
 from magnetar.transaction import Transaction
 from magnetar_proto import PulsarApi_pb2 as pb
 from magnetar_proto.commands import encode
-from magnetar_proto.ids import MessageId
 
 MAX_FAILURES_KEPT = 100
 """Latest failed batches: `flush` raises the first whose failure the application has not seen."""
-
-
-class Receipt:
-    """The outcome of one message: awaiting it gives its MessageId, or raises."""
-
-    __slots__ = ("_batch", "_index", "_partition")
-
-    def __init__(self, batch: Batch, index: int, partition: int) -> None:
-        self._batch = batch
-        self._index = index
-        self._partition = partition
-
-    def __await__(self) -> Generator[Any, None, MessageId]:
-        yield from self.settled().__await__()
-        return self.id()
-
-    async def settled(self) -> None:
-        """Wait for the outcome, whatever it is."""
-        if not self._batch.done.done():
-            # Waiting this way leaves the shared outcome alone when the waiter is cancelled.
-            await asyncio.wait([self._batch.done])
-
-    def done(self) -> bool:
-        """Is the outcome known?"""
-        return self._batch.done.done()
-
-    def on_done(self, report: Callable[["Receipt"], None]) -> None:
-        """Call `report` with this receipt, in the event loop, once the outcome is known."""
-        self._batch.done.add_done_callback(lambda _: report(self))
-
-    @property
-    def error(self) -> BaseException | None:
-        """Why the message was not stored, as far as is known; None if it was."""
-        return self._batch.done.exception()
-
-    def notice(self) -> None:
-        """Mark the outcome as seen: `flush` will not raise it."""
-        self._batch.is_noticed = True
-
-    def id(self) -> MessageId:
-        """The MessageId, if the message was stored; raises the failure otherwise."""
-        self._batch.is_noticed = True
-        return self.stored_id()
-
-    def stored_id(self) -> MessageId:
-        """As `id`, and the outcome stays unseen."""
-        ledger, entry = self._batch.done.result()
-        index = self._index if len(self._batch.messages) > 1 else -1
-        return MessageId(ledger, entry, index, self._partition)
 
 
 @dataclass(slots=True)
@@ -163,6 +113,7 @@ class PartitionProducer:
         self._expiry: asyncio.TimerHandle | None = None
         self._error: MagnetarError | None = None
         self._failed: deque[Batch] = deque(maxlen=MAX_FAILURES_KEPT)
+        self._counts = ProducerStatistics(topic)
 
     # -- for the application's producer
 
@@ -174,6 +125,16 @@ class PartitionProducer:
     def is_connected(self) -> bool:
         """Whether it is registered with a broker at the moment."""
         return self._attachment.connection is not None
+
+    @property
+    def statistics(self) -> ProducerStatistics:
+        """What it has counted."""
+        return replace(
+            self._counts,
+            pending_messages=self._pending_messages,
+            pending_bytes=self._pending_bytes,
+            latencies=list(self._counts.latencies),
+        )
 
     def has_room(self) -> bool:
         """Whether one more message may become pending."""
@@ -369,6 +330,8 @@ class PartitionProducer:
         if not pending.is_last:
             return
         batch = pending.batch
+        took_s = self._loop.time() - pending.deadline_s + self._options.send_timeout_s
+        self._counts.stored(len(batch.messages), batch.size, took_s)
         self._release(batch)
         self.last_sequence_id = pending.highest_sequence_id
         batch.done.set_result((ledger, entry))
@@ -556,6 +519,7 @@ class PartitionProducer:
 
     def _reject(self, batch: Batch, error: MagnetarError) -> None:
         self._release(batch)
+        self._counts.failed_messages += len(batch.messages)
         self._failed.append(batch)
         batch.done.set_exception(error)
         batch.done.exception()  # marks it as retrieved: `flush` reports it, not asyncio

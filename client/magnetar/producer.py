@@ -10,10 +10,12 @@ from magnetar.concurrency import gather_all
 from magnetar.encryption.sending import Encrypting
 from magnetar.interceptors import ProducerInterceptors
 from magnetar.messages import Outgoing
-from magnetar.partition_producer import PartitionProducer, Receipt
+from magnetar.partition_producer import PartitionProducer
+from magnetar.receipts import Receipt
 from magnetar.routing import Routing
 from magnetar.schema.base import Schema
 from magnetar.schema.info import SchemaInfo
+from magnetar.statistics import ProducerStatistics, total
 from magnetar.topic_discovery import TopicDiscovery
 from magnetar.transaction import Transaction
 from magnetar.values import V
@@ -61,6 +63,11 @@ class Producer(Closing, Generic[V]):
     def is_connected(self) -> bool:
         """Whether all that were opened are registered with a broker at the moment."""
         return all(partition.is_connected for partition in self._partitions)
+
+    @property
+    def statistics(self) -> ProducerStatistics:
+        """What it has counted since it was opened; of one partition: `partitions[i].statistics`."""
+        return total(self.topic, [partition.statistics for partition in self._partitions])
 
     @property
     def partitions(self) -> Sequence[PartitionProducer]:

@@ -8,6 +8,7 @@ from magnetar.concurrency import gather_all
 from magnetar.inbox import Inbox
 from magnetar.messages import Entry, Message
 from magnetar.partition_consumer import PartitionConsumer
+from magnetar.statistics import ConsumerStatistics, total
 from magnetar.topic_discovery import TopicDiscovery
 from magnetar.values import V
 from magnetar_proto.ids import MessageId
@@ -38,7 +39,12 @@ class Reader(Closing, Generic[V]):
     @property
     def unreadable(self) -> int:
         """How many entries could not be decoded since the reader was opened."""
-        return sum(partition.unreadable for partition in self._partitions)
+        return sum(partition.counts.unreadable_entries for partition in self._partitions)
+
+    @property
+    def statistics(self) -> ConsumerStatistics:
+        """What it has counted since it was opened, over its topics."""
+        return total(self.topic, [partition.statistics for partition in self._partitions])
 
     async def read(self, timeout_s: float | None = None) -> Message[V]:
         """The next message; None waits for ever, else OperationTimeout when none came.

@@ -150,6 +150,7 @@ class Redelivering:
 
     def acked(self, acks: list[Ack], is_cumulative: bool) -> None:
         """The broker has confirmed these."""
+        self._consumer.counts.acked_entries += len(acks)
         if self.held:
             self.held.acked(acks, is_cumulative)
         if not (self._untouched or self._nacked or self._last):
@@ -251,6 +252,8 @@ class Redelivering:
         self._timer = None
         now_s = max(self._loop.time(), self._timer_s)
         nacked, untouched = self._nacked.take(now_s), self._untouched.take(now_s)
+        self._consumer.counts.nacked_entries += len(nacked)
+        self._consumer.counts.timed_out_entries += len(untouched)
         if self._interceptors:
             self._interceptors.on_nack(self._consumer.topic, self._ids(nacked))
             self._interceptors.on_ack_timeout(self._consumer.topic, self._ids(untouched))

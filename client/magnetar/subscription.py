@@ -206,6 +206,33 @@ class Subscription:
                 "dead_letter, retry and ack_timeout_s need a durable subscription, without `start`"
             )
 
+    def to_pb(self, topic: str, consumer_id: int) -> pb.CommandSubscribe:
+        """The command that joins it, but for where a reader starts."""
+        command = pb.CommandSubscribe(
+            topic=topic,
+            subscription=self.name,
+            subType=self.type,  # type: ignore[arg-type]
+            consumer_id=consumer_id,
+            consumer_name=self.consumer_name,
+            durable=self.start is None,
+            initialPosition=self.initial_position,  # type: ignore[arg-type]
+        )
+        if self.priority:
+            command.priority_level = self.priority
+        if self.read_compacted:
+            command.read_compacted = True
+        if self.key_shared is not None:
+            command.keySharedMeta.CopyFrom(self.key_shared.to_pb())
+        if self.schema is not None and self.schema.info.is_registered:
+            command.schema.CopyFrom(self.schema.info.to_pb())
+        if not self.create_topic:
+            command.force_topic_creation = False
+        for name, text in self.properties.items():
+            command.subscription_properties.add(key=name, value=text)
+        for name, text in self.consumer_properties.items():
+            command.metadata.add(key=name, value=text)
+        return command
+
     @property
     def is_shared(self) -> bool:
         """Whether several consumers receive at a time, so that messages come back singly."""

@@ -90,6 +90,10 @@ class Producer(_Facade[magnetar.Producer[V]], Generic[V]):
     def last_sequence_id(self) -> int:
         return self.wrapped.last_sequence_id
 
+    @property
+    def statistics(self) -> magnetar.ProducerStatistics:
+        return self.do(lambda: self.wrapped.statistics)
+
     def send(
         self, value: V, *, txn: Transaction | None = None, **options: Any
     ) -> magnetar.MessageId:
@@ -121,6 +125,10 @@ class Consumer(_Facade[magnetar.Consumer[V]], Generic[V]):
     @property
     def subscription(self) -> str:
         return self.wrapped.subscription
+
+    @property
+    def statistics(self) -> magnetar.ConsumerStatistics:
+        return self.do(lambda: self.wrapped.statistics)
 
     def receive(self, timeout_s: float | None = None) -> magnetar.Message[V]:
         """The next message; OperationTimeout when none came in time."""
