@@ -11,6 +11,11 @@ FIRST_COORDINATORS: Final = 16
 """How many there are in a new cluster."""
 
 
+NO_TRANSACTIONS: Final = (
+    "transactions are not supported on this broker (transactionCoordinatorEnabled=false)"
+)
+
+
 class TxnId(NamedTuple):
     """A transaction: `most` is the number of its coordinator, `least` counts up there (PIP-31)."""
 

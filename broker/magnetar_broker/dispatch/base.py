@@ -189,6 +189,9 @@ class Dispatcher(Protocol):
     def redeliver(self, consumer: Consumer, offsets: Sequence[int] | None) -> None:
         """Send entries to a consumer again; None: all that it has not acknowledged."""
 
+    def restore(self, offsets: Sequence[int]) -> None:
+        """Acknowledgements of these entries were taken back: deliver them again."""
+
     def due(self, offsets: Iterable[int]) -> None:
         """Delayed entries have reached their delivery time."""
 
@@ -196,7 +199,8 @@ class Dispatcher(Protocol):
         """The cursor was moved: start again from it."""
 
     def apply_limits(self, stream: Stream) -> None:
-        """Apply the limits and the throttle of another stream of the same subscription."""
+        """Apply the limits, the throttle and the cursor of another stream of the same
+        subscription."""
 
     def blocker(self) -> Blocker:
         """Why nothing is delivered at this moment."""

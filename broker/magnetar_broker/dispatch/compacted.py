@@ -87,6 +87,8 @@ class CompactedReading:
         self._view = view
         self._log = log
         self._cursor = cursor
+        self.delivered = cursor
+        """By which entries are left out; see `DeliveryCursor`."""
         self._ahead = NOTHING  # all compacted entries from `_ahead_from` to before `_ahead_to`
         self._ahead_from = self._ahead_to = 0
         self._holding = Holding(log.engine.reading, self._drop, ENTRY_OVERHEAD)
@@ -149,7 +151,7 @@ class CompactedReading:
         With hash ranges only the entries whose keys are in them.
         """
         kept: list[int] = []
-        partial = self._cursor.partial
+        partial = self.delivered.partial
         for index, offset in enumerate(stretch.offsets):
             if self._is_acked(offset) or not _is_inside(stretch.payloads[index], ranges):
                 continue
@@ -167,12 +169,12 @@ class CompactedReading:
     def _is_acked(self, offset: int) -> bool:
         log = self._log
         trimmed = offset < log.first_offset or offset in log.holes
-        return not trimmed and self._cursor.is_acked(offset)
+        return not trimmed and self.delivered.is_acked(offset)
 
     def _send(
         self, consumer: Consumer, stretch: Stretch, room: int, frames: FrameCache, partition: int
     ) -> int:
-        mask = self._cursor.partial.get(stretch.offsets[0])
+        mask = self.delivered.partial.get(stretch.offsets[0])
         if mask is not None:
             consumer.give_entry(
                 stretch.ledger, stretch.entries[0], partition, stretch.payloads[0],

@@ -7,6 +7,7 @@ from typing import Protocol
 from magnetar_broker.base.connection import Connection
 from magnetar_broker.base.meter import Meter
 from magnetar_broker.base.traffic import Traffic
+from magnetar_broker.base.transactions import TxnId
 from magnetar_broker.dispatch.frames import FrameCache
 from magnetar_broker.dispatch.key_selection import KeySharedMeta
 from magnetar_broker.dispatch.throttle import Throttle
@@ -123,6 +124,9 @@ class AnySubscription(Protocol):
 
     def acknowledge(self, consumer: "Consumer", ack: Ack, done: Done | None) -> None:
         """Apply an ACK; `done` is called when it is durable.  Unknown positions are ignored."""
+
+    def acknowledge_in(self, txn: TxnId, consumer: "Consumer", ack: Ack, done: Done | None) -> None:
+        """Apply an ACK within a transaction, or raise the `BrokerError` that refuses it."""
 
     def redeliver(
         self, consumer: "Consumer", ids: list[tuple[int, int]], epoch: int | None

@@ -118,7 +118,7 @@ class ManyActive(ABC):
 
     def apply_limits(self, stream: Stream) -> None:
         """Apply other limits; a consumer that exceeds them is blocked until it has half of them."""
-        self._limits = stream.limits
+        self._limits, self._cursor = stream.limits, stream.cursor
         self._unacked.apply_limits(stream.limits, stream.throttle)
         self._wake_soon()
 
@@ -205,6 +205,15 @@ class ManyActive(ABC):
         pending = self._unacked.among(passed)
         self._wait([offset for offset in passed if offset not in pending])
         self.dispatch()
+
+    def restore(self, offsets: Sequence[int]) -> None:
+        """Acknowledgements of these entries were taken back: deliver them again."""
+        if not self._unacked.consumers:
+            self.rewind()
+            return
+        for consumer in self._unacked.consumers:  # of batches it may have other messages
+            self._return(consumer, [offset for offset in offsets if offset in consumer.pending])
+        self.due(offsets)
 
     # Acknowledging ----------------------------------------------------------------
 

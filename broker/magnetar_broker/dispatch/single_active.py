@@ -92,6 +92,7 @@ class SingleActive:
 
     def apply_limits(self, stream: Stream) -> None:
         self._limits, self._throttle = stream.limits, stream.throttle
+        self._cursor = stream.cursor
         self._log.engine.clock.soon(self.dispatch, "dispatch")
 
     # Delivering -------------------------------------------------------------------
@@ -190,6 +191,11 @@ class SingleActive:
         if consumer is self.active:
             self.rewind()
             self.dispatch()
+
+    def restore(self, offsets: Sequence[int]) -> None:
+        """Everything that is not acknowledged is sent again, in order."""
+        self.rewind()
+        self.dispatch()
 
     def due(self, offsets: Iterable[int]) -> None:
         """Delays do not apply: they would break the order."""

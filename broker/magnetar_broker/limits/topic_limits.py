@@ -53,6 +53,8 @@ class TopicLimits(DispatchLimits):
     max_consumers_of_address: int = 0
     subscription_types: frozenset[SubscriptionType] = frozenset(SubscriptionType)
     batch_index_acks: bool = True
+    transactions: bool = True
+    """Whether messages may be published and acknowledged in transactions."""
     auto_subscription: bool = True
     strict_delays: bool = True
     retention: Retention = field(default_factory=Retention)
@@ -135,6 +137,7 @@ def topic_limits(settings: Settings) -> TopicLimits:
         subscription_types=settings.subscription_types_enabled,
         max_producers_of_address=settings.max_same_address_producers_per_topic,
         max_consumers_of_address=settings.max_same_address_consumers_per_topic,
+        transactions=settings.transaction_coordinator_enabled,
         batch_index_acks=settings.acknowledgment_at_batch_index_level_enabled,
         auto_subscription=settings.allow_auto_subscription_creation,
         strict_delays=settings.is_delayed_delivery_deliver_at_time_strict,

@@ -12,8 +12,8 @@ from the first one of the oldest open transaction on (`HiddenEntries.covered`).
 import logging
 from collections.abc import Callable
 
-from magnetar_broker.base.errors import TransactionStatusInvalid
-from magnetar_broker.base.transactions import Outcome, TxnId
+from magnetar_broker.base.ended_transactions import EndedTransactions
+from magnetar_broker.base.transactions import NO_TRANSACTIONS, Outcome, TxnId
 from magnetar_broker.base.waiters import Waiters
 from magnetar_broker.publishing.first_segment import start_writing
 from magnetar_broker.publishing.hidden_entries import NEVER, HiddenEntries
@@ -33,8 +33,6 @@ READ_ENTRIES = 1000
 READ_BYTES = 4 << 20
 SNAPSHOT_ENTRIES = 1000
 """After so many entries the state is stored again, so that no more of them are read at a load."""
-KEPT_ENDS = 1000
-"""Transactions that ended last: what is published in them too late is refused."""
 MARKERS = {Outcome.COMMIT: COMMIT_MARKER, Outcome.ABORT: ABORT_MARKER}
 
 
@@ -78,6 +76,7 @@ class TransactionBuffer:
     def __init__(self, log: Log, cursors: CursorLog, hidden: HiddenEntries) -> None:
         self.open: dict[TxnId, OpenTransaction] = {}
         """In the order of their first entries."""
+        self.allowed = True
         self.committed = self.aborted = 0
         """Transactions that ended here since the topic was loaded."""
         self.on_begin: Callable[[], None] = lambda: None
@@ -90,8 +89,7 @@ class TransactionBuffer:
         self._hidden = hidden
         self._settled = NEVER
         """What `HiddenEntries.covered` was when it was last durable."""
-        self._lows: dict[int, int] = {}
-        self._ended: dict[TxnId, Outcome] = {}
+        self._ended = EndedTransactions()
 
     @classmethod
     async def recovered(
@@ -129,10 +127,11 @@ class TransactionBuffer:
     # Publishing ---------------------------------------------------------------------------
 
     def refusal(self, txn: TxnId) -> str:
-        """Why nothing can be published in a transaction any more; "" if it can."""
-        low = self._lows.get(txn.most, -1)
+        """Why nothing can be published in a transaction, or not any more; "" if it can."""
+        if not self.allowed:
+            return NO_TRANSACTIONS
         one = self.open.get(txn)
-        if txn.least > low and txn not in self._ended and (one is None or one.ending is None):
+        if txn not in self._ended and (one is None or one.ending is None):
             return ""
         return (
             f"transaction {txn} has ended or is ending: publish the message in another transaction"
@@ -162,10 +161,9 @@ class TransactionBuffer:
         coordinator up to `low_watermark` have ended everywhere: what is left of them here was
         published too late, and is aborted.
         """
-        low = self._lows[txn.most] = max(self._lows.get(txn.most, -1), low_watermark)
+        self._ended.raise_low(txn.most, low_watermark)
         await self._end(txn, outcome)
-        late = [one for one in self.open if one.most == txn.most and one.least <= low]
-        for one in late:
+        for one in self._ended.late(self.open):
             logger.warning(
                 "messages of transaction %s were published to %s after it had ended: "
                 "they are aborted",
@@ -184,10 +182,7 @@ class TransactionBuffer:
             finally:
                 ending, one.ending = one.ending, None
                 ending.release()
-        if self._ended.get(txn, outcome) is not outcome:
-            raise TransactionStatusInvalid(
-                f"transaction {txn} has ended otherwise: {self._ended[txn].name}"
-            )
+        self._ended.check(txn, outcome)
 
     async def _mark(self, txn: TxnId, outcome: Outcome) -> None:
         """Store how a transaction ends: by a marker or, if the log takes none, with the cursors."""
@@ -216,9 +211,7 @@ class TransactionBuffer:
     def _settle(self, txn: TxnId, outcome: Outcome, marker: int | None) -> None:
         """A transaction has ended: its entries may be delivered, or are hidden."""
         hidden = self._take(txn, outcome, marker)
-        self._ended[txn] = outcome
-        if len(self._ended) > KEPT_ENDS:
-            del self._ended[next(iter(self._ended))]
+        self._ended.add(txn, outcome)
         if outcome is Outcome.COMMIT:
             self.committed += 1
         else:

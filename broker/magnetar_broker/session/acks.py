@@ -5,9 +5,9 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-from magnetar_broker.base.errors import NotAllowed, PersistenceTrouble, as_refusal
+from magnetar_broker.base.errors import BrokerError, PersistenceTrouble, as_refusal
+from magnetar_broker.base.transactions import TxnId
 from magnetar_broker.dispatch.consumer import Consumer
-from magnetar_broker.session.refusals import NO_TRANSACTIONS
 from magnetar_broker.session.slots import Slots
 from magnetar_proto import PulsarApi_pb2 as pb
 from magnetar_proto.acks import Ack, decode_ack
@@ -39,19 +39,25 @@ class Acks:
             )
             logger.warning("%s could not read %s: %s", self._address, ack.message_ids, why)
         if ack.txn is not None:
-            self._refuse_transaction(ack)
+            self._acknowledge_in(TxnId(*ack.txn), consumer, ack)
         elif ack.request_id is None:
             consumer.subscription.acknowledge(consumer, ack, None)
         else:
             consumer.subscription.acknowledge(consumer, ack, partial(self._answer, ack))
 
-    def _refuse_transaction(self, ack: Ack) -> None:
-        """Refuse: nothing is acknowledged, so the client has to learn it.
+    def _acknowledge_in(self, txn: TxnId, consumer: Consumer, ack: Ack) -> None:
+        done = None if ack.request_id is None else partial(self._answer, ack)
+        try:
+            consumer.subscription.acknowledge_in(txn, consumer, ack, done)
+        except BrokerError as refusal:
+            self._refuse(ack, refusal)
+
+    def _refuse(self, ack: Ack, refusal: BrokerError) -> None:
+        """Nothing is acknowledged, so the client has to learn it.
 
         Without a request id no answer can be matched to the ACK.  It gets an ERROR that answers
-        no request, which clients log; the messages are redelivered.
+        no request, which clients log.
         """
-        refusal = NotAllowed(NO_TRANSACTIONS)
         if ack.request_id is not None:
             self._answer(ack, refusal)
         else:

@@ -11,10 +11,6 @@ from contextlib import contextmanager
 from magnetar_broker.base.errors import TRANSIENT, BrokerError, PersistenceTrouble, as_refusal
 from magnetar_storage.errors import StorageError
 
-NO_TRANSACTIONS = (
-    "transactions are not supported on this broker (transactionCoordinatorEnabled=false)"
-)
-
 
 def refusal_of(error: Exception, of_storage: type[BrokerError] = PersistenceTrouble) -> BrokerError:
     """The refusal to send for an exception; a defect is raised again."""

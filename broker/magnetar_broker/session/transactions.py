@@ -12,8 +12,8 @@ from magnetar_broker.base.errors import (
     TransactionCoordinatorMissing,
     TransactionMissing,
 )
-from magnetar_broker.base.transactions import Outcome
-from magnetar_broker.session.refusals import NO_TRANSACTIONS, refusal_of
+from magnetar_broker.base.transactions import NO_TRANSACTIONS, Outcome
+from magnetar_broker.session.refusals import refusal_of
 from magnetar_broker.session.session import Session
 from magnetar_broker.transactions.coordinator import Coordinator
 from magnetar_broker.transactions.records import Part

@@ -20,6 +20,8 @@ class Acknowledger:
         self._log = log
         self._cursor = cursor
         self._batch_indexes = batch_indexes  # acknowledgmentAtBatchIndexLevelEnabled
+        self.view: Cursor | None = None
+        """By which is delivered, if that is not the cursor itself (`DeliveryCursor`)."""
 
     def ack_each(
         self,
@@ -57,6 +59,8 @@ class Acknowledger:
         else:
             offsets = self._log.offsets_among(ledger, entries)
             self._cursor.ack_scattered(offsets)
+        if self.view is not None:
+            self.view.ack_scattered(offsets)
         if offsets:
             dispatcher.acked_whole(consumer, offsets)
         return len(offsets)
@@ -79,7 +83,11 @@ class Acknowledger:
             return
         # Bits of a client only ever clear bits: ACKs of one batch can arrive in any order.
         self._cursor.ack_batch(offset, mask)
-        left = self._cursor.partial.get(offset, 0).bit_count()
+        view = self._cursor
+        if self.view is not None:
+            view = self.view
+            view.ack_batch(offset, mask)
+        left = view.partial.get(offset, 0).bit_count()
         dispatcher.acked(consumer, offset, left)
 
     def ack_up_to(self, ledger: int, entry: int, ack_set: tuple[int, ...]) -> int:
@@ -93,14 +101,21 @@ class Acknowledger:
             return 0
         if not ack_set:
             entries = self._entries_up_to(offset)
-            self._cursor.ack_up_to(offset)
+            self._up_to(offset)
             return entries
         entries = self._entries_up_to(offset - 1)
-        self._cursor.ack_up_to(offset - 1)  # everything before the batch, then part of it
+        self._up_to(offset - 1)  # everything before the batch, then part of it
         mask = unacked_mask(self._log, offset, ack_set) if self._batch_indexes else None
         if mask is not None:
             self._cursor.ack_batch(offset, mask)
+            if self.view is not None:
+                self.view.ack_batch(offset, mask)
         return entries
+
+    def _up_to(self, offset: int) -> None:
+        self._cursor.ack_up_to(offset)
+        if self.view is not None:
+            self.view.ack_up_to(offset)
 
     def _entries_up_to(self, offset: int) -> int:
         """How many entries up to this one are not acknowledged."""

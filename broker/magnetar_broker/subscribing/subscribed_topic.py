@@ -12,6 +12,7 @@ from magnetar_broker.limits.topic_rates import TopicRates
 from magnetar_broker.subscribing.idleness import Idleness
 from magnetar_proto.names import TopicName
 from magnetar_storage.cursors.cursor_log import CursorLog
+from magnetar_storage.cursors.pending_acks import PendingAcks
 from magnetar_storage.log.log import Log
 
 
@@ -30,6 +31,8 @@ class SubscribedTopic(Protocol):
     limits: TopicLimits
     shared_limits: SharedLimits
     idleness: Idleness | None
+    pending_acks: PendingAcks | None
+    """Of transactions; None while there were none."""
     traffic: Traffic
     rates: TopicRates | None
 

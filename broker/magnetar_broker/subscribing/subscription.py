@@ -4,9 +4,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
 
-from magnetar_broker.base.errors import UnknownTrouble
+from magnetar_broker.base.errors import NotAllowed, UnknownTrouble
 from magnetar_broker.base.meter import Meter
-from magnetar_broker.base.transactions import Outcome, TxnId
+from magnetar_broker.base.transactions import NO_TRANSACTIONS, Outcome, TxnId
 from magnetar_broker.base.waiters import Waiters
 from magnetar_broker.dispatch.base import Dispatcher, Stream
 from magnetar_broker.dispatch.compacted import CompactedReading, Start
@@ -29,13 +29,15 @@ from magnetar_broker.subscribing.consumer_group import EXCLUSIVE, ConsumerGroup
 from magnetar_broker.subscribing.finding import last_message_id
 from magnetar_broker.subscribing.seeking import target_of, target_since
 from magnetar_broker.subscribing.subscribed_topic import SubscribedTopic
+from magnetar_broker.subscribing.transactional_acks import TransactionalAcks
 from magnetar_proto import PulsarApi_pb2 as pb
 from magnetar_proto.acks import Ack
 from magnetar_proto.ids import MessageId
 from magnetar_proto.names import TopicName
-from magnetar_storage.cursors.attached_state import IDLENESS
+from magnetar_storage.cursors.attached_state import IDLENESS, PENDING_ACKS
 from magnetar_storage.cursors.cursor import Cursor
 from magnetar_storage.cursors.cursor_log import DurableCursor
+from magnetar_storage.cursors.pending_acks import PendingAcks
 from magnetar_storage.log.offset_set import OffsetSet
 from magnetar_storage.world.runtime import Done
 
@@ -67,6 +69,7 @@ class Subscription:
         self.name = name
         self.cursor = cursor
         self.durable = isinstance(cursor, DurableCursor)
+        self._transactional: TransactionalAcks | None = None
         self.skip_missing()
         self.counter = BacklogCounter(topic.log, cursor)
         self.consumers = ConsumerGroup(name, topic.limits.max_consumers_per_subscription)
@@ -100,6 +103,13 @@ class Subscription:
         self._left = NO_COUNTERS  # of consumers that have left
         self._moving: Waiters | None = None  # for the end of the seek that runs
         self._compacted: CompactedReading | None = None
+        if (
+            isinstance(cursor, DurableCursor)
+            and topic.pending_acks is not None
+            and topic.pending_acks.of(cursor.number)
+        ):
+            self._in_transactions()
+            self.dispatcher.rewind()
 
     @property
     def topic_name(self) -> TopicName:
@@ -218,7 +228,10 @@ class Subscription:
         # write, because this request too is answered only when the deletion is durable.
         if not self._ended(self):
             await self.settled()
-        elif self.durable:
+        elif isinstance(self.cursor, DurableCursor):
+            if self.topic.pending_acks is not None:
+                self.topic.pending_acks.forget(self.cursor.number)
+                self.topic.cursors.state_changed(PENDING_ACKS)
             await self.topic.cursors.delete(self.name)
 
     # Flow and acknowledgement -------------------------------------------------------
@@ -287,6 +300,7 @@ class Subscription:
             self.cursor.ack(run)
         if partly is not None:
             self.cursor.ack_batch(*partly)
+        self._refresh()
         self.dispatcher.skipped()
         self._write_soon()
         if self.topic.log.terminated:
@@ -297,10 +311,13 @@ class Subscription:
         log = self.topic.log
         self.cursor.skip_reclaimed(log.first_offset, log.holes)
         self.cursor.skip(log.hidden)
+        self._refresh()
 
     def skip_hidden(self, offsets: OffsetSet) -> None:
         """Count these entries as acknowledged: their transaction was aborted, or ends there."""
         self.cursor.skip(offsets)
+        if self._transactional is not None:
+            self._transactional.view.skip(offsets)
         if self.topic.log.terminated:
             self.notify_end()
 
@@ -329,7 +346,71 @@ class Subscription:
         is no error.  `low_watermark` is as for `Topic.end_transaction`.
         """
         self.topic.check_open()
+        acks = self._in_transactions()
+        again = acks.end(txn, outcome, low_watermark)
+        self.cursor.count_redelivery(again)
+        self._store_pending(None)
+        self._write_soon()
+        if again:
+            self.dispatcher.restore(again)
+        if self.topic.log.terminated:
+            self.notify_end()
         await self.settled()
+
+    def acknowledge_in(self, txn: TxnId, consumer: Consumer, ack: Ack, done: Done | None) -> None:
+        """Apply an ACK within a transaction; `done` is called when it is durably pending.
+
+        `TransactionConflict` if a message is acknowledged, or pending in another transaction.
+        """
+        if not self.topic.limits.transactions:
+            raise NotAllowed(NO_TRANSACTIONS)
+        acks, whole = self._in_transactions(), list[int]()
+        if ack.ack_type == INDIVIDUAL:
+            whole, parts = acks.ack_each(txn, ack.message_ids)
+            if whole:
+                self.dispatcher.acked_whole(consumer, whole)
+            for offset, left in parts:
+                self.dispatcher.acked(consumer, offset, left)
+        elif self.dispatcher.exclusive_acks:
+            acks.ack_up_to(txn, ack.message_ids)
+        else:
+            raise NotAllowed(
+                "a subscription that consumers share has no cumulative acknowledgements: "
+                "acknowledge each message"
+            )
+        self.acked_ms = consumer.acked(len(whole))
+        self._store_pending(done)
+
+    def _in_transactions(self) -> TransactionalAcks:
+        """The acknowledgements in transactions; from the first one on, delivery is by a view."""
+        acks = self._transactional
+        if acks is None:
+            cursor, topic = self.cursor, self.topic
+            pending, number = PendingAcks(), 0  # of a subscription that is in memory only
+            if isinstance(cursor, DurableCursor):
+                if topic.pending_acks is None:
+                    topic.pending_acks = PendingAcks.attached(topic.cursors)
+                pending, number = topic.pending_acks, cursor.number
+            acks = TransactionalAcks(self.name, topic.log, cursor, pending, number)
+            self._transactional = acks
+            self._acknowledger.view = acks.view
+            self._stream = replace(self._stream, cursor=acks.view)
+            self.dispatcher.apply_limits(self._stream)
+            if self._compacted is not None:
+                self._compacted.delivered = acks.view
+        return acks
+
+    def _store_pending(self, done: Done | None) -> None:
+        """Write what is pending in transactions; `done` is called when it is durable."""
+        if isinstance(self.cursor, DurableCursor):
+            self.topic.cursors.state_changed(PENDING_ACKS, done)
+        elif done is not None:
+            done(None)
+
+    def _refresh(self) -> None:
+        """The cursor was changed otherwise than by acknowledgements of consumers."""
+        if self._transactional is not None:
+            self._transactional.refresh()
 
     # Seeking --------------------------------------------------------------------------
 
@@ -396,6 +477,7 @@ class Subscription:
         if self._compacted is None:
             view = self.topic.compaction.view
             self._compacted = CompactedReading(view, self.topic.log, self.cursor, self.wake)
+            self._compacted.delivered = self._stream.cursor
             if isinstance(self.cursor, DurableCursor):
                 self._compacted.start = Start.of(self.cursor.properties)
         return self._compacted

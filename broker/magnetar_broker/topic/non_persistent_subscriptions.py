@@ -6,9 +6,10 @@ A message is sent to a consumer that can take it at once, else it is dropped.
 from collections.abc import Callable, Iterator, Mapping
 
 from magnetar_broker.base.connection import Connection
-from magnetar_broker.base.errors import UnknownTrouble
+from magnetar_broker.base.errors import NotAllowed, UnknownTrouble
 from magnetar_broker.base.meter import Meter
 from magnetar_broker.base.traffic import Traffic
+from magnetar_broker.base.transactions import TxnId
 from magnetar_broker.dispatch.consumer import (
     NO_COUNTERS,
     Backlog,
@@ -144,6 +145,13 @@ class NonPersistentSubscription:
         """Answer at once: there is nothing to remember."""
         if done is not None:
             done(None)
+
+    def acknowledge_in(self, txn: TxnId, consumer: Consumer, ack: Ack, done: Done | None) -> None:
+        """Refuse: a transaction could not take it back."""
+        raise NotAllowed(
+            "messages of a non-persistent topic cannot be acknowledged in a transaction: "
+            "acknowledge them outside of one"
+        )
 
     def redeliver(self, consumer: Consumer, ids: list[tuple[int, int]], epoch: int | None) -> None:
         """Does nothing: no message is kept that could be sent again."""

@@ -40,6 +40,7 @@ from magnetar_proto.ids import MessageId
 from magnetar_proto.names import TopicName
 from magnetar_storage.cursors import attached_state
 from magnetar_storage.cursors.cursor_log import CursorLog
+from magnetar_storage.cursors.pending_acks import PendingAcks
 from magnetar_storage.delays.recent_delays import RecentDelays
 from magnetar_storage.errors import StorageError
 from magnetar_storage.log.engine import Engine
@@ -89,6 +90,7 @@ class Topic:
         self.traffic = Traffic(clock)
         self.rates = topic_rates(name, policies, shared.rates, self.meter, clock)
         self.idleness = Idleness.stored(cursors)
+        self.pending_acks = PendingAcks.stored(cursors)
         self._compaction: TopicCompaction | None = None
         # Reading
         self.frames = FrameCache(name.partition)
@@ -283,6 +285,7 @@ class Topic:
     def _apply_to_producers(self) -> None:
         """What policies demand of producers; each run is checked against copies kept there."""
         delays, limits, producers = self.delays.policy, self.limits, self.producers
+        self.transactions.allowed = limits.transactions
         producers.limit = limits.max_producers
         producers.limit_of_address = limits.max_producers_of_address
         producers.apply_rules(

@@ -6,6 +6,7 @@ DEDUPLICATION: Final = 1
 DELAYS: Final = 2
 IDLENESS: Final = 3
 TRANSACTIONS: Final = 4
+PENDING_ACKS: Final = 5
 COORDINATOR: Final = 6
 """The numbers of the attached states; a number must never be reused for another state."""
 

@@ -57,6 +57,13 @@ class OffsetSet:
     def __repr__(self) -> str:
         return f"OffsetSet({list(self)})"
 
+    def copy(self) -> "OffsetSet":
+        """A set of its own with the same offsets."""
+        same = OffsetSet()
+        same._bits, same._order = self._bits.copy(), self._order.copy()
+        same._full = self._full.copy()
+        return same
+
     # Changing -------------------------------------------------------------------
 
     def add(self, start: int, stop: int) -> None:

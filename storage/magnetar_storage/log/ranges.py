@@ -35,6 +35,12 @@ class RangeSet:
     def __repr__(self) -> str:
         return f"RangeSet({list(self)})"
 
+    def copy(self) -> "RangeSet":
+        """A set of its own with the same integers."""
+        same = RangeSet()
+        same._starts, same._stops = self._starts.copy(), self._stops.copy()
+        return same
+
     @property
     def first(self) -> tuple[int, int]:
         """The lowest range; the set must not be empty."""

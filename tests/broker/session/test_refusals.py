@@ -106,13 +106,6 @@ TRANSACTIONS = [
 
 
 def test_transactions_where_they_are_off(make_broker: Callable[..., RunningBroker]) -> None:
-    with RawClient(make_broker(transactionCoordinatorEnabled="false").port) as raw:
-        for command in TRANSACTIONS:
-            refused(raw.request(command), pb.NotAllowedError, "transactions")
-
-
-def test_an_ack_within_a_transaction(raw: RawClient, topic: str) -> None:
-    raw.subscribe(topic)
     ack = pb.CommandAck(
         consumer_id=1,
         ack_type=pb.CommandAck.Individual,
@@ -120,8 +113,12 @@ def test_an_ack_within_a_transaction(raw: RawClient, topic: str) -> None:
         txnid_least_bits=1,
         txnid_most_bits=1,
     )
-    answer = raw.request(ack)
-    assert answer.error == pb.NotAllowedError and "transactions" in answer.message
+    with RawClient(make_broker(transactionCoordinatorEnabled="false").port) as raw:
+        for command in TRANSACTIONS:
+            refused(raw.request(command), pb.NotAllowedError, "transactions")
+        raw.subscribe("topic")
+        answer = raw.request(ack)
+        assert answer.error == pb.NotAllowedError and "transactions" in answer.message
 
 
 def test_topic_list_watchers_where_they_are_off(make_broker: Callable[..., RunningBroker]) -> None:

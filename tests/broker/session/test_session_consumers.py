@@ -252,10 +252,10 @@ def test_the_schema_is_looked_at_before_the_type_and_the_name() -> None:
 
 
 @pytest.mark.parametrize("request_id", [None, 7])
-def test_an_ack_in_a_transaction_is_refused_with_and_without_a_request_id(
+def test_an_ack_in_a_transaction_where_they_are_off_with_and_without_a_request_id(
     request_id: int | None,
 ) -> None:
-    world = SessionWorld()
+    world = SessionWorld(transaction_coordinator_enabled=False)
     client = world.client()
     client.ask(subscribe(1))
     published(world, b"a")

@@ -1,0 +1,177 @@
+"""Acknowledgements within transactions, of one subscription: conflicts, commit and abort.
+
+They are pending until their transaction ends.  Meanwhile the messages are not delivered, and no
+other transaction can acknowledge them.
+"""
+
+from typing import NoReturn
+
+from magnetar_broker.base.ended_transactions import EndedTransactions
+from magnetar_broker.base.errors import NotAllowed, TransactionConflict
+from magnetar_broker.base.transactions import Outcome, TxnId
+from magnetar_broker.subscribing.batch_masks import full_mask, unacked_mask
+from magnetar_storage.cursors.cursor import Cursor
+from magnetar_storage.cursors.delivery_cursor import DeliveryCursor
+from magnetar_storage.cursors.pending_acks import PendingAck, PendingAcks, Txn
+from magnetar_storage.log.log import Log
+
+Ids = list[tuple[int, int, tuple[int, ...]]]
+"""Ledger, entry, and the ack set; an empty one is the whole entry."""
+
+
+class TransactionalAcks:
+    """Changes `pending`, which the caller writes, and `view`, by which is delivered."""
+
+    def __init__(
+        self, name: str, log: Log, cursor: Cursor, pending: PendingAcks, number: int
+    ) -> None:
+        """`number` is that of the cursor in `pending`."""
+        self._name = name
+        self._log = log
+        self._cursor = cursor
+        self._pending = pending
+        self._number = number
+        self._ended = EndedTransactions()
+        self.view = DeliveryCursor(cursor, self.open.values())
+
+    @property
+    def open(self) -> dict[Txn, PendingAck]:
+        """What is pending, by transaction."""
+        return self._pending.of(self._number)
+
+    def refresh(self) -> None:
+        """The cursor was moved, or entries were skipped."""
+        self.view.refresh(self.open.values())
+
+    # Acknowledging ----------------------------------------------------------------
+
+    def ack_each(self, txn: TxnId, ids: Ids) -> tuple[list[int], list[tuple[int, int]]]:
+        """Acknowledge single positions; all of them, or `TransactionConflict`.
+
+        Returns the whole entries, in order, and of batches the entry and how many messages are
+        left.  A position that the log does not have is ignored.
+        """
+        self._check_open(txn)
+        whole: set[int] = set()
+        masks: dict[int, int] = {}
+        for ledger, entry, ack_set in ids:
+            offset = self._log.offset_of(ledger, entry)
+            if offset is None:
+                continue
+            mask = (unacked_mask(self._log, offset, ack_set) or 0) if ack_set else 0
+            self._check(txn, offset, mask)
+            if mask:
+                masks[offset] = masks.get(offset, mask) & mask
+            else:
+                whole.add(offset)
+        # In memory only once all are checked: an ACK that is refused changes nothing.
+        offsets = sorted(whole)
+        self._pending.add(self._number, txn, offsets)
+        self.view.ack(offsets)
+        for offset, mask in masks.items():
+            self._pending.add_mask(self._number, txn, offset, mask)
+            self.view.ack_batch(offset, mask)
+        left = self.view.partial
+        return offsets, [(offset, left.get(offset, 0).bit_count()) for offset in masks]
+
+    def ack_up_to(self, txn: TxnId, ids: Ids) -> None:
+        """Acknowledge cumulatively; `TransactionConflict` if another transaction is in the way."""
+        self._check_open(txn)
+        if len(ids) != 1:
+            raise NotAllowed(
+                f"a cumulative acknowledgement has one message, but this one has {len(ids)}"
+            )
+        ledger, entry, ack_set = ids[0]
+        offset = self._log.offset_of(ledger, entry)
+        if offset is None:
+            return
+        mask = (unacked_mask(self._log, offset, ack_set) or 0) if ack_set else 0
+        if offset <= self._cursor.mark_delete:
+            self._conflict(txn, offset, "it is acknowledged already")
+        for other, one in self.open.items():
+            if other == txn:
+                if one.up_to is not None and _is_behind((offset, mask), one.up_to):
+                    self._conflict(txn, offset, "it has acknowledged more already")
+            elif one.up_to is not None:
+                self._conflict(txn, offset, f"{_name(other)} acknowledges cumulatively, too")
+            elif any(held <= offset for held in one.each()):
+                self._conflict(txn, offset, f"{_name(other)} has acknowledged messages before it")
+        self._pending.set_up_to(self._number, txn, offset, mask)
+        self.view.ack_up_to(offset - 1)
+        self.view.ack_batch(offset, mask)
+
+    def _check_open(self, txn: TxnId) -> None:
+        if txn in self._ended:
+            raise NotAllowed(
+                f"transaction {txn} has ended: acknowledge the message in another transaction"
+            )
+
+    def _check(self, txn: TxnId, offset: int, mask: int) -> None:
+        """`TransactionConflict` if these messages of an entry, 0: all, are not free."""
+        if not self.view.is_acked(offset) and offset not in self.view.partial:
+            return  # the usual case, without a look at the transactions
+        if self._cursor.is_acked(offset):
+            self._conflict(txn, offset, "it is acknowledged already")
+        acked = self._cursor.partial.get(offset)
+        if acked is not None and mask and self._overlap(offset, acked, mask):
+            self._conflict(txn, offset, "messages of this batch are acknowledged already")
+        for other, one in self.open.items():
+            if other != txn and self._holds(one, offset, mask):
+                self._conflict(txn, offset, f"{_name(other)} has acknowledged it")
+
+    def _holds(self, one: PendingAck, offset: int, mask: int) -> bool:
+        """Whether a transaction has acknowledged one of these messages of an entry."""
+        if offset in one.entries or (one.up_to is not None and offset < one.up_to[0]):
+            return True
+        held = one.masks.get(offset)
+        if one.up_to is not None and offset == one.up_to[0]:
+            held = one.up_to[1]
+        return held is not None and (not mask or self._overlap(offset, held, mask))
+
+    def _overlap(self, offset: int, one: int, other: int) -> bool:
+        """Whether two masks of an entry have a common clear bit: a message of both."""
+        messages = self._log.entries.messages_at(offset)
+        full = None if messages is None else full_mask(messages)
+        # Clear bits at the end are not in the masks: without the number of messages all may be.
+        return full is None or bool(full & ~one & ~other)
+
+    def _conflict(self, txn: TxnId, offset: int, why: str) -> NoReturn:
+        ledger, entry = self._log.position(offset)
+        raise TransactionConflict(
+            f"transaction {txn} cannot acknowledge message {ledger}:{entry} of subscription "
+            f"{self._name}: {why}"
+        )
+
+    # Ending -----------------------------------------------------------------------
+
+    def end(self, txn: TxnId, outcome: Outcome, low_watermark: int) -> list[int]:
+        """Commit or abort; returns the entries to be delivered again, in order.
+
+        What is left of other transactions up to `low_watermark` was acknowledged too late, and is
+        aborted.  `TransactionStatusInvalid` if the transaction has ended otherwise.
+        """
+        self._ended.check(txn, outcome)
+        self._ended.raise_low(txn.most, low_watermark)
+        found = self._pending.end(self._number, txn)
+        self._ended.add(txn, outcome)
+        aborted: list[PendingAck] = []
+        if found is not None and outcome is Outcome.COMMIT:
+            found.apply_to(self._cursor)
+        elif found is not None:
+            aborted.append(found)
+        for late in self._ended.late([TxnId(*one) for one in self.open]):
+            one = self._pending.end(self._number, late)
+            aborted += [] if one is None else [one]
+        if aborted:
+            self.refresh()
+        is_acked = self.view.is_acked
+        return sorted({offset for one in aborted for offset in one.each() if not is_acked(offset)})
+
+
+def _is_behind(one: tuple[int, int], other: tuple[int, int]) -> bool:
+    """Whether the cumulative acknowledgement `one` acknowledges less than `other`."""
+    return one[0] < other[0] or (one[0] == other[0] and one[1] & ~other[1] != 0)
+
+
+def _name(txn: Txn) -> str:
+    return f"transaction {TxnId(*txn)}"

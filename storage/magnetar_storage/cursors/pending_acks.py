@@ -1,0 +1,191 @@
+"""What open transactions have acknowledged, of all durable cursors of a log.
+
+It is acknowledged for good when the transaction commits, and not at all if it aborts.
+
+    piece       u8 kind, u32 cursor number, u64 most and u64 least significant bits of the
+                transaction, then
+    ENTRIES     whole entries: n times i64 start, i64 stop
+    MASK        messages of a batch: i64 offset, the mask in the other bytes, lowest first
+    UP_TO       all before an entry, and of that one the messages whose bits are clear: i64 offset,
+                mask
+    ENDED       nothing: the transaction has ended
+    FORGOTTEN   nothing, and the bits are 0: the cursor was deleted
+"""
+
+from collections.abc import Collection, Iterator
+from enum import IntEnum
+from itertools import chain
+from struct import Struct, pack
+
+from magnetar_storage.cursors.attached_state import PENDING_ACKS
+from magnetar_storage.cursors.cursor import Cursor
+from magnetar_storage.cursors.cursor_log import CursorLog
+from magnetar_storage.log.offset_set import OffsetSet, ranges_of
+
+_HEAD = Struct("<BIQQ")
+_RANGE = Struct("<qq")
+_OFFSET = Struct("<q")
+RANGES_A_PIECE = 32_768
+
+Txn = tuple[int, int]
+"""The bits of a transaction's id, the most significant ones first."""
+
+
+class Kind(IntEnum):
+    """The kinds of pieces."""
+
+    ENTRIES = 1
+    MASK = 2
+    UP_TO = 3
+    ENDED = 4
+    FORGOTTEN = 5
+
+
+class PendingAck:
+    """What one transaction has acknowledged of one cursor."""
+
+    __slots__ = ("entries", "masks", "up_to")
+
+    def __init__(self) -> None:
+        self.entries = OffsetSet()
+        """Whole entries, acknowledged one by one."""
+        self.masks: dict[int, int] = {}
+        """Of batches, a clear bit for each message that is acknowledged."""
+        self.up_to: tuple[int, int] | None = None
+        """A cumulative acknowledgement: everything before the offset, and of that entry the
+        messages whose bits are clear."""
+
+    def apply_to(self, cursor: Cursor) -> None:
+        """Acknowledge it all."""
+        if self.up_to is not None:
+            offset, mask = self.up_to
+            cursor.ack_up_to(offset - 1)
+            cursor.ack_batch(offset, mask)
+        for run in self.entries:
+            cursor.ack(range(*run))
+        for offset, mask in self.masks.items():
+            cursor.ack_batch(offset, mask)
+
+    def each(self) -> Iterator[int]:
+        """The entries of which something was acknowledged one by one."""
+        yield from (offset for run in self.entries for offset in range(*run))
+        yield from (offset for offset in self.masks if offset not in self.entries)
+
+
+class PendingAcks:
+    """By the number of the cursor and the transaction; attached state of the cursor log."""
+
+    def __init__(self) -> None:
+        self._of: dict[int, dict[Txn, PendingAck]] = {}
+        self._new: list[bytes] = []
+
+    @classmethod
+    def stored(cls, cursors: CursorLog) -> "PendingAcks | None":
+        """What is stored with a topic's cursors; None if nothing is."""
+        return cls.attached(cursors) if cursors.is_attached(PENDING_ACKS) else None
+
+    @classmethod
+    def attached(cls, cursors: CursorLog) -> "PendingAcks":
+        """Of a topic's cursors, stored with them from now on."""
+        pending = cls()
+        cursors.adopt(PENDING_ACKS, pending)
+        return pending
+
+    def of(self, number: int) -> dict[Txn, PendingAck]:
+        """What is pending of a cursor, by transaction; only the methods below change it."""
+        return self._of.setdefault(number, {})
+
+    def add(self, number: int, txn: Txn, offsets: Collection[int]) -> None:
+        """A transaction has acknowledged whole entries, in ascending order."""
+        if offsets:
+            runs = list(ranges_of(offsets))
+            self._one(number, txn).entries.add_all(runs)
+            self._new += _entries(number, txn, runs)
+
+    def add_mask(self, number: int, txn: Txn, offset: int, mask: int) -> None:
+        """A transaction has acknowledged the messages of a batch whose bits are clear."""
+        masks = self._one(number, txn).masks
+        masks[offset] = masks.get(offset, mask) & mask
+        self._new.append(_masked(Kind.MASK, number, txn, offset, mask))
+
+    def set_up_to(self, number: int, txn: Txn, offset: int, mask: int) -> None:
+        """A transaction has acknowledged cumulatively."""
+        self._one(number, txn).up_to = offset, mask
+        self._new.append(_masked(Kind.UP_TO, number, txn, offset, mask))
+
+    def end(self, number: int, txn: Txn) -> PendingAck | None:
+        """A transaction has ended: what was pending of it."""
+        found = self.of(number).pop(txn, None)
+        if found is not None:
+            self._new.append(_HEAD.pack(Kind.ENDED, number, *txn))
+        return found
+
+    def forget(self, number: int) -> None:
+        """A cursor was deleted."""
+        if self._of.pop(number, None):
+            self._new.append(_HEAD.pack(Kind.FORGOTTEN, number, 0, 0))
+
+    def _one(self, number: int, txn: Txn) -> PendingAck:
+        of = self.of(number)
+        found = of.get(txn)
+        if found is None:
+            found = of[txn] = PendingAck()
+        return found
+
+    # Attached state ---------------------------------------------------------------
+
+    def take_delta(self) -> list[bytes]:
+        """The changes since the last call."""
+        new, self._new = self._new, []
+        return new
+
+    def snapshot(self) -> list[bytes]:
+        """The whole state."""
+        self._new = []
+        pieces: list[bytes] = []
+        for number, of in self._of.items():
+            for txn, one in of.items():
+                pieces += _entries(number, txn, list(one.entries))
+                pieces += (_masked(Kind.MASK, number, txn, *item) for item in one.masks.items())
+                if one.up_to is not None:
+                    pieces.append(_masked(Kind.UP_TO, number, txn, *one.up_to))
+        return pieces
+
+    def apply(self, data: bytes) -> None:
+        """Replay a piece; ValueError or `struct.error` if it is none."""
+        what, number, most, least = _HEAD.unpack_from(data)
+        kind, txn, body = Kind(what), (most, least), data[_HEAD.size :]
+        if kind is Kind.ENTRIES:
+            runs = list(_RANGE.iter_unpack(body))
+            if any(not 0 <= start < stop for start, stop in runs):
+                raise ValueError(f"expected ranges of offsets but got {runs}")
+            self._one(number, txn).entries.add_all(runs)
+        elif kind is Kind.MASK:
+            offset, mask = _read_masked(body)
+            masks = self._one(number, txn).masks
+            masks[offset] = masks.get(offset, mask) & mask
+        elif kind is Kind.UP_TO:
+            self._one(number, txn).up_to = _read_masked(body)
+        elif kind is Kind.ENDED:
+            self.of(number).pop(txn, None)
+        else:
+            self._of.pop(number, None)
+
+
+def _entries(number: int, txn: Txn, runs: list[tuple[int, int]]) -> list[bytes]:
+    head = _HEAD.pack(Kind.ENTRIES, number, *txn)
+    return [
+        head + pack(f"<{2 * len(some)}q", *chain.from_iterable(some))
+        for at in range(0, len(runs), RANGES_A_PIECE)
+        if (some := runs[at : at + RANGES_A_PIECE])
+    ]
+
+
+def _masked(kind: Kind, number: int, txn: Txn, offset: int, mask: int) -> bytes:
+    size = (mask.bit_length() + 7) // 8
+    return _HEAD.pack(kind, number, *txn) + _OFFSET.pack(offset) + mask.to_bytes(size, "little")
+
+
+def _read_masked(body: bytes) -> tuple[int, int]:
+    (offset,) = _OFFSET.unpack_from(body)
+    return offset, int.from_bytes(body[_OFFSET.size :], "little")
