@@ -10,12 +10,14 @@ from pyspark_magnetar.options import (
     duration_ms,
     flag,
     one_of,
+    size,
     text,
     whole,
 )
 
 SERVICE_URL: Final = "service.url"
 CLIENT: Final = "pulsar.client."
+PRODUCER: Final = "pulsar.producer."
 
 
 def _url(given: str) -> str:
@@ -97,7 +99,107 @@ READING: Final = (
 
 PLACE: Final = (Option("topic", Use.BOTH, "the topic to read or to write", text),)
 
-WRITING: Final[tuple[Option, ...]] = ()
+
+def _producer(
+    name: str,
+    meaning: str,
+    parse: Callable[[str], Any],
+    default: object = None,
+    *,
+    has_effect: bool = True,
+) -> Option:
+    """An option of producers under the name that Pulsar's Java client has for it."""
+    return Option(
+        f"{PRODUCER}{name}",
+        Use.WRITE,
+        meaning,
+        parse,
+        default,
+        aliases=(name,),
+        has_effect=has_effect,
+    )
+
+
+WRITING: Final = (
+    Option(
+        "valueFormat",
+        Use.WRITE,
+        "how values are encoded: auto, avro, json or bytes",
+        one_of("auto", "avro", "json", "bytes"),
+        "auto",
+    ),
+    Option(
+        "exactlyOnce",
+        Use.WRITE,
+        "none, dedup or transaction",
+        one_of("none", "dedup", "transaction"),
+        "none",
+    ),
+    Option(
+        "producerNamePrefix",
+        Use.WRITE,
+        "what the names of producers begin with, with exactlyOnce=dedup",
+        text,
+        "spark",
+    ),
+    Option(
+        "producerNameTimeout",
+        Use.WRITE,
+        "how long to wait for an earlier attempt of a task to leave its producer's name",
+        duration_ms,
+        120_000,
+    ),
+    Option(
+        "jobId",
+        Use.WRITE,
+        "with exactlyOnce=dedup in a batch job: its name, the same when it is run again",
+        text,
+    ),
+    Option(
+        "batchingByKey",
+        Use.WRITE,
+        "whether a batch holds messages of one key only, as Key_Shared subscriptions need it",
+        flag,
+        False,
+    ),
+    _producer(
+        "compressionType",
+        "NONE, LZ4, ZLIB, ZSTD or SNAPPY",
+        one_of("NONE", "LZ4", "ZLIB", "ZSTD", "SNAPPY"),
+        "NONE",
+    ),
+    _producer("batchingEnabled", "whether messages are sent in batches", flag, True),
+    _producer("batchingMaxMessages", "messages in a batch, at most", whole(1), 1000),
+    _producer("batchingMaxBytes", "bytes in a batch, at most", size, 128 << 10),
+    _producer("sendTimeoutMs", "how long to wait for a receipt", duration_ms, 30_000),
+    _producer("maxPendingMessages", "messages without receipt, at most", whole(1), 10_000),
+    _producer(
+        "chunkingEnabled",
+        "whether a message too large for the broker is sent in parts; else it is an error",
+        flag,
+        False,
+    ),
+    _producer("chunkMaxMessageSize", "bytes of such a part, at most", size),
+    _producer(
+        "hashingScheme",
+        "of keys to partitions: JavaStringHash or Murmur3_32Hash",
+        one_of("JavaStringHash", "Murmur3_32Hash"),
+        "JavaStringHash",
+    ),
+    _producer(
+        "messageRoutingMode",
+        "of rows without key: RoundRobinPartition or SinglePartition",
+        one_of("RoundRobinPartition", "SinglePartition"),
+        "RoundRobinPartition",
+    ),
+    _producer("blockIfQueueFull", "the sink always waits for room", flag, has_effect=False),
+    _producer(
+        "batchingMaxPublishDelayMicros",
+        "a batch is sent as soon as its rows are there",
+        whole(),
+        has_effect=False,
+    ),
+)
 """Writing."""
 
 OPTIONS: Final = (*CONNECTING, *PLACE, *READING, *WRITING)

@@ -55,21 +55,19 @@ class DefaultSource(DataSource):
 
     def writer(self, schema: "StructType", overwrite: bool) -> DataSourceWriter:
         require("pyarrow")
-        from pyspark_magnetar.schema import require_sink_schema
         from pyspark_magnetar.write_options import WriteOptions
         from pyspark_magnetar.writer import BatchWriter, require_append
 
         require_append(overwrite)
-        return BatchWriter(WriteOptions.parse(self.options), require_sink_schema(schema))
+        return BatchWriter(WriteOptions.parse(self.options), schema)
 
     def streamWriter(self, schema: "StructType", overwrite: bool) -> DataSourceStreamWriter:
         require("pyarrow")
-        from pyspark_magnetar.schema import require_sink_schema
         from pyspark_magnetar.write_options import WriteOptions
         from pyspark_magnetar.writer import StreamWriter, require_append
 
         require_append(overwrite)
-        return StreamWriter(WriteOptions.parse(self.options), require_sink_schema(schema))
+        return StreamWriter(WriteOptions.parse(self.options), schema)
 
 
 class MagnetarSource(DefaultSource):

@@ -2,25 +2,122 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Self
+from typing import Any, Self
 
+from magnetar.batching import UNBATCHED, BatchLimits
+from magnetar.routing import JAVA, MURMUR3, ROUND_ROBIN, SINGLE
 from magnetar_proto.names import TopicName
 from pyspark_magnetar.connecting import Connecting
-from pyspark_magnetar.option_table import OPTIONS
+from pyspark_magnetar.option_table import OPTIONS, PRODUCER
 from pyspark_magnetar.options import Use, parse_options
+
+NONE, DEDUP, TRANSACTION = "none", "dedup", "transaction"
+"""Of the option exactlyOnce."""
+
+HASHING = {"JavaStringHash": JAVA, "Murmur3_32Hash": MURMUR3}
+ROUTING = {"RoundRobinPartition": ROUND_ROBIN, "SinglePartition": SINGLE}
+
+
+@dataclass(frozen=True, slots=True)
+class Producing:
+    """How messages are sent."""
+
+    compression: str
+    batching: BatchLimits
+    is_by_key: bool
+    """Whether an entry holds messages of one key only."""
+    chunking: bool
+    max_chunk_bytes: int | None
+    max_pending_messages: int
+    send_timeout_s: float
+    hashing: str
+    routing: str
+
+    @classmethod
+    def of(cls, values: Mapping[str, Any]) -> Self:
+        """Of the values of all options."""
+
+        def producer(name: str) -> Any:
+            return values[PRODUCER + name]
+
+        limits = BatchLimits(producer("batchingMaxMessages"), producer("batchingMaxBytes"))
+        return cls(
+            producer("compressionType").lower(),
+            limits if producer("batchingEnabled") else UNBATCHED,
+            values["batchingByKey"],
+            producer("chunkingEnabled"),
+            producer("chunkMaxMessageSize"),
+            producer("maxPendingMessages"),
+            producer("sendTimeoutMs") / 1000,
+            HASHING[producer("hashingScheme")],
+            ROUTING[producer("messageRoutingMode")],
+        )
+
+    def options(self) -> dict[str, Any]:
+        """For `Client.producer`."""
+        return {
+            "compression": self.compression,
+            "batching": self.batching,
+            "chunking": self.chunking,
+            "max_chunk_bytes": self.max_chunk_bytes,
+            "max_pending_messages": self.max_pending_messages,
+            "send_timeout_s": self.send_timeout_s,
+        }
 
 
 @dataclass(frozen=True, slots=True)
 class WriteOptions:
-    """Where to write."""
+    """Where to write, and how."""
 
     connecting: Connecting
-    topic: str
+    topic: str | None
+    """None: the column __topic has it."""
+    form: str
+    """Of values: see `sink.values`."""
+    exactly_once: str
+    name_prefix: str
+    name_timeout_s: float
+    job_id: str | None
+    producing: Producing
 
     @classmethod
     def parse(cls, options: Mapping[str, str]) -> Self:
         """ValueError names the option that is missing, unknown or wrong."""
         values = parse_options(options, Use.WRITE, OPTIONS)
-        if values["topic"] is None:
-            raise ValueError("option 'topic' is missing")
-        return cls(Connecting.of(values), str(TopicName.parse(values["topic"])))
+        topic = values["topic"]
+        found = cls(
+            Connecting.of(values),
+            topic_to_write(topic) if topic is not None else None,
+            values["valueFormat"],
+            values["exactlyOnce"],
+            values["producerNamePrefix"],
+            values["producerNameTimeout"] / 1000,
+            values["jobId"],
+            Producing.of(values),
+        )
+        found._require_consistent()
+        return found
+
+    def _require_consistent(self) -> None:
+        if self.exactly_once == TRANSACTION:
+            raise ValueError(
+                "option 'exactlyOnce' is 'transaction', which is not built yet: use 'dedup'"
+            )
+        if self.exactly_once == DEDUP and self.producing.is_by_key:
+            raise ValueError(
+                "option 'batchingByKey' changes the order of rows, and exactlyOnce=dedup needs it "
+                "unchanged: leave one of them out"
+            )
+        if self.exactly_once == DEDUP and self.producing.routing == SINGLE:
+            raise ValueError(
+                "option 'pulsar.producer.messageRoutingMode' is SinglePartition, which is another "
+                "partition at each attempt: exactlyOnce=dedup needs RoundRobinPartition"
+            )
+        if self.job_id is not None and self.exactly_once != DEDUP:
+            raise ValueError("option 'jobId' is for exactlyOnce=dedup: give both or none")
+
+
+def topic_to_write(name: str) -> str:
+    """The full name of the topic; ValueError if it is none."""
+    topic = TopicName.parse(name)
+    return str(topic)

@@ -2,54 +2,69 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-import pyarrow as pa
+from pyspark import TaskContext
 from pyspark.sql.datasource import (
     DataSourceArrowWriter,
     DataSourceStreamArrowWriter,
     WriterCommitMessage,
 )
 
-import magnetar
 from pyspark_magnetar.bridge import bridge_to
-from pyspark_magnetar.schema import EVENT_TIME, KEY, PROPERTIES, VALUE
-from pyspark_magnetar.write_options import WriteOptions
+from pyspark_magnetar.schema import TOPIC
+from pyspark_magnetar.sink.columns import SinkSchema
+from pyspark_magnetar.sink.numbering import numbering_of
+from pyspark_magnetar.sink.task import Task
+from pyspark_magnetar.sink.values import form_of
+from pyspark_magnetar.write_options import DEDUP, WriteOptions
 
 if TYPE_CHECKING:
+    from pyarrow import RecordBatch
     from pyspark.sql.types import StructType
 
 
 @dataclass
 class Written(WriterCommitMessage):
-    """What one task wrote."""
+    """What one task wrote: by topic or partition how many messages, and the id of the last one."""
 
-    topic: str
-    messages: int
+    topics: dict[str, tuple[int, tuple[int, int] | None]]
 
 
 class _Writer:
-    """At least once: a task that is run again sends its rows again."""
+    """At least once: a task that is run again sends its rows again, unless they are numbered."""
+
+    is_streaming: bool
 
     def __init__(self, options: WriteOptions, schema: "StructType") -> None:
         self._options = options
+        self._schema = SinkSchema.of(schema)
+        form_of(list(self._schema.values), options.form)  # refuses on the driver what has no form
+        require_topic(options, self._schema)
+        if options.exactly_once == DEDUP and not self.is_streaming:
+            require_job_id(options)
 
-    def write(self, iterator: Iterator[pa.RecordBatch]) -> Written:
-        bridge = bridge_to(self._options.connecting)
-        written = 0
-        producer = bridge.run(bridge.client.producer(self._options.topic))
+    def write(self, iterator: Iterator["RecordBatch"]) -> Written:
+        options = self._options
+        numbering = None
+        if options.exactly_once == DEDUP:
+            numbering = numbering_of(options.name_prefix, options.job_id, self.is_streaming)
+        context = TaskContext.get()
+        turn = 0 if context is None else context.partitionId()
+        task = Task(options, self._schema, bridge_to(options.connecting), turn, numbering)
         try:
-            for batch in iterator:
-                messages = to_messages(batch)
-                bridge.run(producer.send_batch(messages))
-                written += len(messages)
-        finally:
-            bridge.run(producer.close())
-        return Written(self._options.topic, written)
+            for rows in iterator:
+                task.add(rows)
+            return Written(task.finish())
+        except BaseException:
+            task.abandon()
+            raise
 
 
 class BatchWriter(_Writer, DataSourceArrowWriter):
     """For `df.write`."""
+
+    is_streaming = False
 
     def commit(self, messages: list[WriterCommitMessage | None]) -> None:
         """Nothing to do: what the tasks wrote is stored already."""
@@ -61,46 +76,31 @@ class BatchWriter(_Writer, DataSourceArrowWriter):
 class StreamWriter(_Writer, DataSourceStreamArrowWriter):
     """For `df.writeStream`."""
 
+    is_streaming = True
+
     def commit(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:
         """Nothing to do: what the tasks wrote is stored already."""
 
     def abort(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:
-        """Nothing to undo: what was written stays, as in any at-least-once sink."""
-
-
-def to_messages(batch: pa.RecordBatch) -> list[bytes | magnetar.Outgoing]:
-    """The rows as messages; ValueError for a row without value."""
-    columns = {name: batch.column(name) for name in batch.schema.names}
-    value_column = columns.pop(VALUE)
-    if value_column.null_count:
-        raise ValueError(f"{value_column.null_count} rows have no {VALUE}: filter nulls out")
-    values: list[bytes] = value_column.cast(pa.binary()).to_pylist()
-    if not columns:
-        return list(values)
-    names = list(columns)
-    rows = zip(*(_plain(column) for column in columns.values()), strict=True)
-    return [
-        _outgoing(value, dict(zip(names, row, strict=True)))
-        for value, row in zip(values, rows, strict=True)
-    ]
-
-
-def _plain(column: Any) -> list[Any]:
-    if pa.types.is_timestamp(column.type):
-        column = column.cast(pa.timestamp("ms", column.type.tz), safe=False).cast(pa.int64())
-    return column.to_pylist()  # type: ignore[no-any-return]
-
-
-def _outgoing(value: bytes, row: dict[str, Any]) -> magnetar.Outgoing:
-    return magnetar.Outgoing(
-        value,
-        key=row.get(KEY),
-        properties=dict(row.get(PROPERTIES) or {}),
-        event_time_ms=row.get(EVENT_TIME) or 0,
-    )
+        """Nothing to undo: with numbered rows the next attempt goes on behind what is stored."""
 
 
 def require_append(overwrite: bool) -> None:
     """ValueError for a mode that would have to delete messages."""
     if overwrite:
         raise ValueError('messages cannot be overwritten: use .mode("append")')
+
+
+def require_topic(options: WriteOptions, schema: SinkSchema) -> None:
+    """ValueError unless it is known where rows go."""
+    if options.topic is None and TOPIC not in schema.taken:
+        raise ValueError(f"option 'topic' is missing, and there is no column {TOPIC!r} either")
+
+
+def require_job_id(options: WriteOptions) -> None:
+    """ValueError unless a batch job that writes once can be recognized when it is run again."""
+    if options.job_id is None:
+        raise ValueError(
+            "exactlyOnce=dedup needs the option 'jobId' in a batch job: a name of the job that is "
+            "the same when it is run again"
+        )

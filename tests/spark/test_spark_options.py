@@ -4,12 +4,8 @@ import pytest
 from pyspark.sql.types import (
     BinaryType,
     DataType,
-    IntegerType,
-    MapType,
-    StringType,
     StructField,
     StructType,
-    TimestampType,
 )
 
 from pyspark_magnetar import DefaultSource, MagnetarSource
@@ -17,9 +13,8 @@ from pyspark_magnetar.connecting import Connecting
 from pyspark_magnetar.option_table import OPTIONS
 from pyspark_magnetar.options import Option, Use, duration_ms, parse_options, size
 from pyspark_magnetar.read_options import ReadOptions
-from pyspark_magnetar.schema import SCHEMA, require_sink_schema, require_source_schema
+from pyspark_magnetar.schema import SCHEMA, require_source_schema
 from pyspark_magnetar.write_options import WriteOptions
-from pyspark_magnetar.writer import require_append
 
 PLACE = {"service.url": "pulsar://localhost:6650", "topic": "t"}
 
@@ -157,40 +152,3 @@ def test_the_source_has_its_own_schema() -> None:
     require_source_schema(SCHEMA)
     with pytest.raises(ValueError, match="fixed schema"):
         require_source_schema(columns(value=BinaryType()))
-
-
-@pytest.mark.parametrize(
-    "schema",
-    [
-        columns(value=BinaryType()),
-        columns(value=StringType()),
-        columns(
-            __key=StringType(),
-            value=BinaryType(),
-            __messageProperties=MapType(StringType(), StringType()),
-            __eventTime=TimestampType(),
-        ),
-    ],
-)
-def test_what_the_sink_takes(schema: StructType) -> None:
-    assert require_sink_schema(schema) is schema
-
-
-@pytest.mark.parametrize(
-    ("schema", "why"),
-    [
-        (columns(name=StringType()), "column 'value' of type binary or string is needed"),
-        (columns(value=IntegerType()), "'value' is int, not binary or string"),
-        (columns(value=BinaryType(), __topic=StringType()), "'__topic' cannot be written"),
-        (columns(value=BinaryType(), __key=IntegerType()), "'__key' is int"),
-    ],
-)
-def test_what_the_sink_refuses(schema: StructType, why: str) -> None:
-    with pytest.raises(ValueError, match=why):
-        require_sink_schema(schema)
-
-
-def test_messages_cannot_be_overwritten() -> None:
-    require_append(False)
-    with pytest.raises(ValueError, match="append"):
-        require_append(True)

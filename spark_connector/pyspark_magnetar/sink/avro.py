@@ -1,0 +1,180 @@
+"""Rows as Avro records, a column at a time."""
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyspark.sql.types import (
+    ArrayType,
+    BinaryType,
+    BooleanType,
+    ByteType,
+    DataType,
+    DateType,
+    DecimalType,
+    DoubleType,
+    FloatType,
+    IntegerType,
+    LongType,
+    MapType,
+    ShortType,
+    StringType,
+    StructField,
+    StructType,
+    TimestampNTZType,
+    TimestampType,
+)
+
+from magnetar_proto.wire import encode_varint
+from pyspark_magnetar.sink.arrow import by_distinct, fixed_bytes, joined, lists, or_else, varints
+
+ROOT = "topLevelRecord"
+"""The name of the record, as Spark's own Avro writer has it."""
+NULL, PRESENT = b"\x00", b"\x02"
+"""What a field that may be null begins with: the place in the union of null and its type."""
+DECIMAL_BYTES = 16
+"""Arrow's width of a decimal number; leading bytes of the sign are allowed."""
+
+WHOLE: dict[type[DataType], Any] = {
+    ByteType: "int",
+    ShortType: "int",
+    IntegerType: "int",
+    LongType: "long",
+    DateType: {"type": "int", "logicalType": "date"},
+    TimestampType: {"type": "long", "logicalType": "timestamp-micros"},
+    TimestampNTZType: {"type": "long", "logicalType": "local-timestamp-micros"},
+}
+PLAIN: dict[type[DataType], Any] = WHOLE | {
+    BooleanType: "boolean",
+    FloatType: "float",
+    DoubleType: "double",
+    StringType: "string",
+    BinaryType: "bytes",
+}
+
+
+def definition_of(fields: list[StructField]) -> bytes:
+    """The Avro schema of rows with these columns; ValueError names a type that has none."""
+    return json.dumps(_record(fields, ROOT)).encode()
+
+
+def _record(fields: list[StructField], name: str) -> dict[str, Any]:
+    return {
+        "type": "record",
+        "name": name,
+        "fields": [_field(field, f"{name}_{field.name}") for field in fields],
+    }
+
+
+def _field(field: StructField, name: str) -> dict[str, Any]:
+    if not (field.name.isidentifier() and field.name.isascii()):
+        raise ValueError(f"column {field.name!r} is no name in Avro: rename it, as with AS")
+    found = _type(field.dataType, name)
+    if not field.nullable:
+        return {"name": field.name, "type": found}
+    # With null as the default a reader may know a field that older messages lack.
+    return {"name": field.name, "type": ["null", found], "default": None}
+
+
+def _type(kind: DataType, name: str) -> Any:
+    if type(kind) in PLAIN:
+        return PLAIN[type(kind)]
+    match kind:
+        case DecimalType():
+            scale = {"precision": kind.precision, "scale": kind.scale}
+            return {"type": "bytes", "logicalType": "decimal", **scale}
+        case ArrayType():
+            items = _maybe(_type(kind.elementType, name), kind.containsNull)
+            return {"type": "array", "items": items}
+        case MapType(keyType=StringType()):
+            values = _maybe(_type(kind.valueType, name), kind.valueContainsNull)
+            return {"type": "map", "values": values}
+        case StructType():
+            return _record(kind.fields, name)
+    raise ValueError(f"{kind.simpleString()} has no form in Avro: cast it to another type")
+
+
+def _maybe(found: Any, is_nullable: bool) -> Any:
+    return ["null", found] if is_nullable else found
+
+
+def encode_records(columns: list[pa.Array], fields: list[StructField]) -> pa.Array:
+    """One record for each row."""
+    parts = [
+        _encode_maybe(column, field.dataType, field.nullable)
+        for column, field in zip(columns, fields, strict=True)
+    ]
+    return joined(*parts)
+
+
+def _encode_maybe(column: pa.Array, kind: DataType, is_nullable: bool) -> pa.Array:
+    encoded = _encode(column, kind)
+    if not is_nullable:
+        return encoded
+    return or_else(joined(PRESENT, encoded), NULL, column)
+
+
+def _encode(column: pa.Array, kind: DataType) -> pa.Array:
+    if type(kind) in WHOLE:
+        return varints(_zigzag(_integers(column)))
+    encode = ENCODERS.get(type(kind))
+    if encode is not None:
+        return encode(column)
+    match kind:
+        case ArrayType():
+            items = _encode_maybe(column.values, kind.elementType, kind.containsNull)
+            return _blocks(column, items)
+        case MapType():
+            values = _encode_maybe(column.items, kind.valueType, kind.valueContainsNull)
+            return _blocks(column, joined(_text(column.keys), values))
+        case StructType():
+            parts = [pc.struct_field(column, [index]) for index in range(len(kind.fields))]
+            return encode_records(parts, kind.fields)
+    raise AssertionError(kind)  # `definition_of` has refused it
+
+
+def _integers(column: pa.Array) -> pa.Array:
+    if pa.types.is_date32(column.type):
+        column = column.cast(pa.int32())
+    return column.cast(pa.int64())
+
+
+def _zigzag(numbers: pa.Array) -> pa.Array:
+    doubled = pc.shift_left(numbers, 1)
+    return pc.if_else(pc.less(numbers, 0), pc.bit_wise_not(doubled), doubled)
+
+
+def _size(count: int) -> bytes:
+    return encode_varint(count << 1)
+
+
+def _text(column: pa.Array) -> pa.Array:
+    data = column.cast(pa.binary())
+    return joined(by_distinct(pc.binary_length(data), _size, pa.binary()), data)
+
+
+def _blocks(column: pa.Array, items: pa.Array) -> pa.Array:
+    """A list or map: how many items, these, and 0; without items only 0."""
+    counts = pc.subtract(column.offsets[1:], column.offsets[:-1])
+    heads = by_distinct(counts, lambda count: _size(count) if count else b"", pa.binary())
+    return joined(heads, lists(column, items), b"\x00")
+
+
+def _booleans(column: pa.Array) -> pa.Array:
+    return pc.if_else(column, pa.scalar(b"\x01"), pa.scalar(b"\x00"))
+
+
+def _decimals(column: pa.Array) -> pa.Array:
+    return joined(_size(DECIMAL_BYTES), pc.binary_reverse(fixed_bytes(column)))
+
+
+ENCODERS: dict[type[DataType], Callable[[pa.Array], pa.Array]] = {
+    BooleanType: _booleans,
+    FloatType: fixed_bytes,
+    DoubleType: fixed_bytes,
+    StringType: _text,
+    BinaryType: _text,
+    DecimalType: _decimals,
+}

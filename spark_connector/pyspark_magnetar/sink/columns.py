@@ -1,0 +1,105 @@
+"""Which columns of a row are the value, and which describe the message."""
+
+from dataclasses import dataclass
+from difflib import get_close_matches
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyspark.sql.types import (
+    BinaryType,
+    DataType,
+    IntegerType,
+    LongType,
+    MapType,
+    StringType,
+    StructField,
+    StructType,
+    TimestampNTZType,
+    TimestampType,
+)
+
+from pyspark_magnetar.schema import EVENT_TIME, KEY, PROPERTIES, SCHEMA, TOPIC
+from pyspark_magnetar.sink.arrow import millis
+from pyspark_magnetar.sink.values import ValueForm
+
+ORDERING_KEY = "__orderingKey"
+DELIVER_AT = "__deliverAt"
+PARTITION = "__partition"
+VALUE = "value"
+
+MOMENTS = (TimestampType, TimestampNTZType, LongType)
+TAKEN: dict[str, tuple[type[DataType], ...]] = {
+    KEY: (BinaryType, StringType),
+    ORDERING_KEY: (BinaryType, StringType),
+    TOPIC: (StringType,),
+    PARTITION: (IntegerType,),
+    EVENT_TIME: MOMENTS,
+    DELIVER_AT: MOMENTS,
+    PROPERTIES: (MapType,),
+}
+"""The columns that describe a message, with their types; a time in numbers is in milliseconds."""
+
+LEFT_OUT = {name for name in SCHEMA.fieldNames() if name.startswith("__")} - set(TAKEN)
+"""Columns of the source that a new message cannot have: what was read can be written as it is."""
+
+
+@dataclass(frozen=True, slots=True)
+class SinkSchema:
+    """The columns of the rows to write."""
+
+    taken: tuple[str, ...]
+    """Those that describe the message."""
+    values: tuple[StructField, ...]
+    """Those that are its value."""
+
+    @classmethod
+    def of(cls, schema: StructType) -> "SinkSchema":
+        """ValueError names the column that cannot be written."""
+        taken: list[str] = []
+        values: list[StructField] = []
+        for field in schema.fields:
+            if field.name in TAKEN:
+                _require_type(field)
+                taken.append(field.name)
+            elif not field.name.startswith("__"):
+                values.append(field)
+            elif field.name not in LEFT_OUT:
+                near = get_close_matches(field.name, TAKEN, n=1, cutoff=0.0)[0]
+                raise ValueError(
+                    f"column {field.name!r} is unknown: did you mean {near!r}? Names of columns "
+                    "that become part of the value do not begin with __"
+                )
+        if not values:
+            raise ValueError("no column is left for the value: select one, such as 'value'")
+        return cls(tuple(taken), tuple(values))
+
+
+def _require_type(field: StructField) -> None:
+    types = TAKEN[field.name]
+    kind = field.dataType
+    fits = isinstance(kind, types)
+    if fits and isinstance(kind, MapType):
+        fits = isinstance(kind.keyType, StringType) and isinstance(kind.valueType, StringType)
+    if not fits:
+        names = " or ".join(
+            "map<string,string>" if one is MapType else one.typeName() for one in types
+        )
+        raise ValueError(f"column {field.name!r} is {kind.simpleString()}, not {names}")
+
+
+def messages_of(batch: pa.RecordBatch, schema: SinkSchema, form: ValueForm) -> pa.RecordBatch:
+    """The rows as messages: `value` is encoded, times are milliseconds, the rest is as it was."""
+    columns = {VALUE: form.encode([batch.column(field.name) for field in schema.values])}
+    for name in schema.taken:
+        column = batch.column(name)
+        if name in (EVENT_TIME, DELIVER_AT):
+            column = _moments(name, column)
+        columns[name] = column
+    return pa.RecordBatch.from_pydict(columns)
+
+
+def _moments(name: str, column: pa.Array) -> pa.Array:
+    times = column if pa.types.is_integer(column.type) else millis(column)
+    if times.null_count < len(times) and pc.min(times).as_py() < 0:
+        raise ValueError(f"column {name!r}: a message cannot have a time before 1970")
+    return times

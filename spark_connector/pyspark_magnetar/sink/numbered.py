@@ -1,0 +1,103 @@
+"""Topics that are written exactly once: named producers, numbered rows, and a broker that skips
+what it has."""
+
+import asyncio
+
+import magnetar
+from magnetar.concurrency import gather_all
+from magnetar.partition_producer import PartitionProducer
+from magnetar_proto.names import TopicName
+from pyspark_magnetar.bridge import Bridge
+from pyspark_magnetar.sink.lanes import Entry, Lane
+from pyspark_magnetar.sink.numbering import Numbering
+from pyspark_magnetar.sink.topics import Sending, Topic
+
+NAME_PAUSE_S = 0.2
+"""Between attempts to take a name that another producer has."""
+
+
+class DeduplicationOff(magnetar.MagnetarError):
+    """The broker keeps no sequence ids on this topic."""
+
+
+class NumberedTopic(Topic):
+    """Written by one producer for each partition, whose name tells the broker of the task.
+
+    They are closed with the task: its next attempt, or the next batch, may run elsewhere, and a
+    name belongs to one producer at a time.
+    """
+
+    def __init__(
+        self,
+        bridge: Bridge,
+        name: str,
+        sending: Sending,
+        numbering: Numbering,
+        name_timeout_s: float,
+    ) -> None:
+        super().__init__()
+        if TopicName.parse(name).domain != "persistent":
+            raise ValueError(
+                f"{name} is not persistent: the broker deduplicates nothing there, so use "
+                "exactlyOnce=none"
+            )
+        self._bridge = bridge
+        self._sending = sending
+        self.numbering = numbering
+        self._name_timeout_s = name_timeout_s
+        self._names = bridge.run(bridge.client.partitions(name))
+        self._producers: dict[int, magnetar.Producer[bytes]] = {}
+
+    @property
+    def partitions(self) -> int:
+        return len(self._names)
+
+    def prove(self, partition: int, first: Entry, sequence_id: int) -> None:
+        """Send the first message by itself, and see that the broker remembers its number.
+
+        DeduplicationOff if not.  To be done where the broker knows nothing of the name: without
+        deduplication it never does.
+        """
+        self._bridge.run(self._prove(partition, first, sequence_id))
+
+    async def _prove(self, partition: int, first: Entry, sequence_id: int) -> None:
+        lane = self.lanes[partition]
+        await lane.send([first])
+        await lane.settle()
+        await self._producers.pop(partition).close()
+        lane.producer = await self._named(partition)
+        if lane.last_sequence_id != sequence_id:
+            raise DeduplicationOff(
+                f"exactlyOnce=dedup needs deduplication, which is off on "
+                f"{self._names[partition]}: switch it on for the topic, its namespace or the "
+                "broker, or use exactlyOnce=none; the first row of this task was stored"
+            )
+
+    def _open(self, partition: int) -> Lane:
+        return Lane(self._bridge.run(self._named(partition)))
+
+    async def _named(self, partition: int) -> PartitionProducer:
+        """Busy if another producer keeps the name for too long."""
+        name, loop = self.numbering.producer_name, asyncio.get_running_loop()
+        deadline_s = loop.time() + self._name_timeout_s
+        while True:
+            try:
+                opened = await self._bridge.client.producer(
+                    self._names[partition], name=name, **self._sending.options()
+                )
+            except magnetar.Busy as error:
+                # An earlier attempt of this task is alive, or the broker has not noticed its end:
+                # what it has stored is certain once its producer is gone.
+                if loop.time() >= deadline_s:
+                    error.add_note(f"waited {self._name_timeout_s:g} s (producerNameTimeout)")
+                    raise
+            else:
+                self._producers[partition] = opened
+                return opened.partitions[0]
+            await asyncio.sleep(NAME_PAUSE_S)
+
+    def leave(self) -> None:
+        self._bridge.run(self.close())
+
+    async def close(self) -> None:
+        await gather_all(producer.close() for producer in self._producers.values())

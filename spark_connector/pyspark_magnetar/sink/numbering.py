@@ -1,0 +1,53 @@
+"""Names and numbers that are the same each time a task is run: what deduplication needs.
+
+The broker keeps the highest sequence id of each producer name, for each topic.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from pyspark import TaskContext
+
+QUERY_ID = "sql.streaming.queryId"
+BATCH_ID = "streaming.sql.batchId"
+"""Local properties in which Spark tells its own tasks what they belong to."""
+ROW_BITS = 32
+MAX_ROWS = 1 << ROW_BITS
+MAX_BATCHES = 1 << 31
+
+
+@dataclass(frozen=True, slots=True)
+class Numbering:
+    """Of one task; another attempt of the task has the same."""
+
+    producer_name: str
+    first_id: int
+    """The sequence id of its first row."""
+
+    def ids_of(self, rows: Sequence[int]) -> Sequence[int]:
+        """The sequence ids of rows, counted from 0 in the order in which Spark has them."""
+        if rows[-1] >= MAX_ROWS:
+            raise ValueError(
+                f"a task with more than {MAX_ROWS} rows cannot be numbered for exactlyOnce=dedup: "
+                "repartition into more tasks"
+            )
+        if isinstance(rows, range):
+            return range(self.first_id + rows.start, self.first_id + rows.stop)
+        return [self.first_id + row for row in rows]
+
+
+def numbering_of(prefix: str, job_id: str | None, is_streaming: bool) -> Numbering:
+    """That of the running task; ValueError if this Spark does not say what it belongs to."""
+    context = TaskContext.get()
+    if context is None:
+        raise ValueError("exactlyOnce=dedup works in the tasks of Spark only")
+    if not is_streaming:
+        assert job_id is not None  # the driver has refused it otherwise
+        return Numbering(f"{prefix}-{job_id}-{context.partitionId()}", 0)
+    query, batch = context.getLocalProperty(QUERY_ID), context.getLocalProperty(BATCH_ID)
+    if not query or not batch or not batch.isdecimal() or int(batch) >= MAX_BATCHES:
+        raise ValueError(
+            f"exactlyOnce=dedup needs the task properties {QUERY_ID} and {BATCH_ID}, and this "
+            f"Spark has {query!r} and {batch!r}: use exactlyOnce=none"
+        )
+    return Numbering(f"{prefix}-{query}-{context.partitionId()}", int(batch) << ROW_BITS)

@@ -1,0 +1,156 @@
+"""The body of a batch: what describes each message, and its value, behind each other."""
+
+from collections.abc import Iterator
+from struct import Struct
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from magnetar.batching import BatchLimits
+from magnetar.messages import Outgoing
+from magnetar_proto import PulsarApi_pb2 as pb
+from magnetar_proto.wire import encode_varint
+from pyspark_magnetar.schema import EVENT_TIME, KEY, PROPERTIES
+from pyspark_magnetar.sink.arrow import by_distinct, joined, lists, or_else, sized, varints
+from pyspark_magnetar.sink.columns import DELIVER_AT, ORDERING_KEY, VALUE
+
+SIZE = Struct(">I")
+"""The size of what describes a message, before it."""
+
+
+def _tag(number: int, is_sized: bool) -> bytes:
+    return encode_varint(number << 3 | (2 if is_sized else 0))
+
+
+_ABOUT = pb.SingleMessageMetadata
+PROPERTY_TAG = _tag(_ABOUT.PROPERTIES_FIELD_NUMBER, True)
+NAME_TAG = _tag(pb.KeyValue.KEY_FIELD_NUMBER, True)
+TEXT_TAG = _tag(pb.KeyValue.VALUE_FIELD_NUMBER, True)
+KEY_TAG = _tag(_ABOUT.PARTITION_KEY_FIELD_NUMBER, True)
+PAYLOAD_SIZE_TAG = _tag(_ABOUT.PAYLOAD_SIZE_FIELD_NUMBER, False)
+EVENT_TIME_TAG = _tag(_ABOUT.EVENT_TIME_FIELD_NUMBER, False)
+ORDERING_KEY_TAG = _tag(_ABOUT.ORDERING_KEY_FIELD_NUMBER, True)
+SEQUENCE_ID_TAG = _tag(_ABOUT.SEQUENCE_ID_FIELD_NUMBER, False)
+NULL_VALUE = _tag(_ABOUT.NULL_VALUE_FIELD_NUMBER, False) + b"\x01"
+
+
+def packed(messages: pa.RecordBatch, ids: pa.Array | None = None) -> pa.Array:
+    """Each message as a part of a batch's body; `ids` are their sequence ids."""
+    values = messages.column(VALUE)
+    more = _descriptions(messages, ids)
+    if values.null_count:
+        is_null = pc.is_null(values)
+        more.append(pc.if_else(is_null, pa.scalar(NULL_VALUE), pa.scalar(b"")))
+        values = or_else(values, b"")
+    sizes = pc.binary_length(values)
+    if not more:
+        # The values differ in their size at most: the rest follows from it.
+        return joined(by_distinct(sizes, _plain_head, pa.binary()), values)
+    about = joined(by_distinct(sizes, _payload_size, pa.binary()), *more)
+    heads = by_distinct(pc.binary_length(about), SIZE.pack, pa.binary())
+    return joined(heads, about, values)
+
+
+def _payload_size(size: int) -> bytes:
+    return PAYLOAD_SIZE_TAG + encode_varint(size)
+
+
+def _plain_head(size: int) -> bytes:
+    about = _payload_size(size)
+    return SIZE.pack(len(about)) + about
+
+
+def _descriptions(messages: pa.RecordBatch, ids: pa.Array | None) -> list[pa.Array]:
+    """The fields of what describes a message beyond the size of its value."""
+    found: list[pa.Array] = []
+    names = messages.schema.names
+    if KEY in names:
+        found.append(or_else(_keys(messages.column(KEY)), b""))
+    if ORDERING_KEY in names:
+        found.append(or_else(sized(messages.column(ORDERING_KEY), ORDERING_KEY_TAG), b""))
+    if EVENT_TIME in names:
+        times = messages.column(EVENT_TIME)
+        found.append(or_else(joined(EVENT_TIME_TAG, varints(times)), b""))
+    if PROPERTIES in names:
+        found.append(_properties(messages.column(PROPERTIES)))
+    if ids is not None:
+        found.append(joined(SEQUENCE_ID_TAG, varints(ids)))
+    return found
+
+
+def _keys(column: pa.Array) -> pa.Array:
+    if not pa.types.is_binary(column.type):
+        return sized(column, KEY_TAG)
+    return by_distinct(column, _bytes_key, pa.binary())
+
+
+def _bytes_key(key: bytes) -> bytes:
+    about = pb.SingleMessageMetadata(payload_size=0)
+    Outgoing(b"", key=key).describe(about)
+    about.ClearField("payload_size")
+    return about.SerializePartialToString()
+
+
+def _properties(column: pa.Array) -> pa.Array:
+    if column.items.null_count:
+        raise ValueError(f"column {PROPERTIES!r}: a property without value cannot be sent")
+    pairs = joined(sized(column.keys, NAME_TAG), sized(column.items, TEXT_TAG))
+    return or_else(lists(column, sized(pairs, PROPERTY_TAG)), b"")
+
+
+def cuts(parts: pa.Array, borders: list[int], limits: BatchLimits) -> Iterator[tuple[int, int]]:
+    """Ranges of rows that become one entry each; none contains a border but at its ends.
+
+    They depend on what begins at a range's start alone: from there on they are the same each time.
+    """
+    ends = offsets_of(parts)
+    start, count = 0, len(parts)
+    for border in (*borders, count):
+        while start < border:
+            end = min(start + limits.max_messages, border)
+            most = ends[start] + limits.max_bytes
+            if ends[end] > most:
+                end = max(_last_within(ends, start, end, most), start + 1)
+            yield start, end
+            start = end
+
+
+def _last_within(ends: memoryview, start: int, end: int, most: int) -> int:
+    while end - start > 1:
+        middle = (start + end) // 2
+        start, end = (middle, end) if ends[middle] <= most else (start, middle)
+    return start
+
+
+def offsets_of(parts: pa.Array) -> memoryview:
+    """Where each part begins in `data_of`, and where the last one ends."""
+    view = memoryview(parts.buffers()[1]).cast("i")
+    return view[parts.offset : parts.offset + len(parts) + 1]
+
+
+def data_of(parts: pa.Array) -> memoryview:
+    """The parts behind each other."""
+    return memoryview(parts.buffers()[2] or b"")
+
+
+def outgoing(messages: pa.RecordBatch, row: int, sequence_id: int | None = None) -> Outgoing:
+    """One message, for an entry by itself."""
+    about: dict[str, Any] = {
+        name: messages.column(name)[row].as_py() for name in messages.schema.names
+    }
+    return Outgoing(
+        about[VALUE] or b"",
+        key=about.get(KEY),
+        ordering_key=ordering_key_of(about.get(ORDERING_KEY)),
+        properties=dict(about.get(PROPERTIES) or ()),
+        event_time_ms=about.get(EVENT_TIME) or 0,
+        deliver_at_ms=about.get(DELIVER_AT) or 0,
+        sequence_id=sequence_id,
+        is_null=about[VALUE] is None,
+    )
+
+
+def ordering_key_of(given: bytes | str | None) -> bytes | None:
+    """As it is sent: bytes."""
+    return given.encode() if isinstance(given, str) else given

@@ -1,0 +1,187 @@
+"""One task of the sink: its rows become entries, which are sent to their topics."""
+
+import asyncio
+from bisect import bisect_right
+from collections.abc import Iterator, Sequence
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from magnetar.batching import Packed
+from magnetar.concurrency import gather_all
+from pyspark_magnetar.bridge import Bridge
+from pyspark_magnetar.schema import KEY
+from pyspark_magnetar.sink.columns import DELIVER_AT, ORDERING_KEY, SinkSchema, messages_of
+from pyspark_magnetar.sink.lanes import Entry
+from pyspark_magnetar.sink.numbered import NumberedTopic
+from pyspark_magnetar.sink.numbering import Numbering
+from pyspark_magnetar.sink.packing import (
+    cuts,
+    data_of,
+    offsets_of,
+    ordering_key_of,
+    outgoing,
+    packed,
+)
+from pyspark_magnetar.sink.routes import Rows, by_partition, by_topic
+from pyspark_magnetar.sink.topics import Sending, SharedTopic, Topic
+from pyspark_magnetar.sink.values import form_of
+from pyspark_magnetar.write_options import Producing, WriteOptions, topic_to_write
+
+
+class Task:
+    """Takes batches of rows; `finish` returns when the broker has stored all of them."""
+
+    def __init__(
+        self,
+        options: WriteOptions,
+        schema: SinkSchema,
+        bridge: Bridge,
+        turn: int,
+        numbering: Numbering | None = None,
+    ) -> None:
+        """`turn` is where rows without key begin; with `numbering` rows are written once."""
+        self._options = options
+        self._schema = schema
+        self._bridge = bridge
+        self._turn = turn
+        self._numbering = numbering
+        self._form = form_of(list(schema.values), options.form)
+        self._sending = Sending(options.producing, self._form.schema)
+        self._topics: dict[str, Topic] = {}
+        self._rows = 0
+
+    def add(self, rows: pa.RecordBatch) -> None:
+        """Encode and send these; raises the failure of earlier ones."""
+        if not rows.num_rows:
+            return
+        messages = messages_of(rows, self._schema, self._form)
+        for name, wanted in by_topic(messages, self._options.topic):
+            self._add_to(self._topic(name), messages, wanted)
+        self._rows += rows.num_rows
+
+    def finish(self) -> dict[str, tuple[int, tuple[int, int] | None]]:
+        """How many messages were sent to each topic, and the last id; all are stored."""
+        self._bridge.run(gather_all(topic.settle() for topic in self._topics.values()))
+        for topic in self._topics.values():
+            topic.leave()
+        return {
+            lane.producer.topic: (lane.messages, lane.last_id)
+            for topic in self._topics.values()
+            for lane in topic.lanes.values()
+        }
+
+    def abandon(self) -> None:
+        """Close what the task has opened, after a failure."""
+        self._bridge.run(self._close())
+
+    async def _close(self) -> None:
+        # The task has raised why it failed; that its producers fail as well tells nothing new.
+        closing = [topic.close() for topic in self._topics.values()]
+        await asyncio.gather(*closing, return_exceptions=True)
+
+    def _topic(self, name: str) -> Topic:
+        found = self._topics.get(name)
+        if found is None:
+            full = topic_to_write(name)
+            found = self._topics[name] = (
+                SharedTopic(self._bridge, full, self._sending)
+                if self._numbering is None
+                else NumberedTopic(
+                    self._bridge,
+                    full,
+                    self._sending,
+                    self._numbering,
+                    self._options.name_timeout_s,
+                )
+            )
+        return found
+
+    def _add_to(self, topic: Topic, messages: pa.RecordBatch, wanted: Rows) -> None:
+        numbers: Sequence[int] = range(self._rows, self._rows + messages.num_rows)
+        messages, numbers = _taken(messages, numbers, wanted)
+        producing = self._options.producing
+        for partition, chosen in by_partition(
+            messages, topic.partitions, producing, numbers, self._turn
+        ):
+            lane = topic.lane(partition)
+            part, rows = _taken(messages, numbers, chosen)
+            if isinstance(topic, NumberedTopic):
+                self._send_new(topic, partition, part, topic.numbering.ids_of(rows))
+            else:
+                self._bridge.run(lane.send(entries_of(part, producing)))
+
+    def _send_new(
+        self, topic: NumberedTopic, partition: int, messages: pa.RecordBatch, ids: Sequence[int]
+    ) -> None:
+        """Send what the broker does not have: it has everything up to the highest id it knows."""
+        lane = topic.lane(partition)
+        known = bisect_right(ids, lane.last_sequence_id)
+        if known < len(ids) and lane.last_sequence_id < 0:
+            topic.prove(partition, outgoing(messages, known, ids[known]), ids[known])
+            known += 1
+        entries = entries_of(messages.slice(known), self._options.producing, ids[known:])
+        self._bridge.run(topic.lane(partition).send(entries))
+
+
+def _taken(
+    messages: pa.RecordBatch, numbers: Sequence[int], wanted: Rows
+) -> tuple[pa.RecordBatch, Sequence[int]]:
+    if wanted is None:
+        return messages, numbers
+    return messages.take(wanted), [numbers[row] for row in wanted.to_pylist()]
+
+
+def entries_of(
+    messages: pa.RecordBatch, producing: Producing, ids: Sequence[int] = ()
+) -> Iterator[Entry]:
+    """The entries that hold these messages, with these ids if there are any."""
+    borders: list[int] = []
+    if producing.is_by_key:
+        messages, borders = _by_key(messages)
+    if DELIVER_AT in messages.schema.names:
+        borders = sorted({*borders, *_around_delayed(messages.column(DELIVER_AT))})
+    # Without ids of their own the messages of a batch are numbered from that of the first.
+    parts = packed(messages, pa.array(ids, pa.int64()) if isinstance(ids, list) else None)
+    ends, data = offsets_of(parts), data_of(parts)
+    keys, ordering_keys = _column(messages, KEY), _column(messages, ORDERING_KEY)
+    for start, end in cuts(parts, borders, producing.batching):
+        if end - start == 1:
+            yield outgoing(messages, start, ids[start] if ids else None)
+            continue
+        yield Packed(
+            end - start,
+            bytes(data[ends[start] : ends[end]]),
+            keys[start].as_py(),
+            ordering_key_of(ordering_keys[start].as_py()),
+            (ids[start], ids[end - 1]) if ids else (),
+        )
+
+
+def _column(messages: pa.RecordBatch, name: str) -> pa.Array:
+    if name in messages.schema.names:
+        return messages.column(name)
+    return pa.nulls(messages.num_rows)
+
+
+def _by_key(messages: pa.RecordBatch) -> tuple[pa.RecordBatch, list[int]]:
+    """The messages with those of one key together, in their order, and where keys change."""
+    columns = [
+        pc.dictionary_encode(_column(messages, name), null_encoding="encode").indices
+        for name in (ORDERING_KEY, KEY)
+    ]
+    table = pa.RecordBatch.from_arrays(columns, ["ordering_key", "key"])
+    keys = [("ordering_key", "ascending"), ("key", "ascending")]
+    order = pc.sort_indices(table, sort_keys=keys)
+    sorted_table = table.take(order)
+    borders: set[int] = set()
+    for column in sorted_table.columns:
+        borders.update(pc.run_end_encode(column).run_ends.to_pylist())
+    return messages.take(order), sorted(borders)
+
+
+def _around_delayed(times: pa.Array) -> Iterator[int]:
+    """The broker delays whole entries: a message that is to wait is one by itself."""
+    for row in pc.indices_nonzero(pc.fill_null(times, 0)).to_pylist():
+        yield row
+        yield row + 1

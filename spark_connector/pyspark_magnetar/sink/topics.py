@@ -1,0 +1,108 @@
+"""The topics that a task writes to: how their producers are opened, kept and closed."""
+
+import os
+from abc import ABC, abstractmethod
+from collections import OrderedDict
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+import magnetar
+from magnetar.concurrency import gather_all
+from magnetar.schema.base import Encoded
+from magnetar.schema.info import SchemaInfo
+from pyspark_magnetar.bridge import Bridge
+from pyspark_magnetar.sink.lanes import Lane
+from pyspark_magnetar.write_options import Producing
+
+MAX_IDLE = 256
+"""Producers that a process keeps for its next tasks."""
+
+
+@dataclass(frozen=True, slots=True)
+class Sending:
+    """How a producer is opened, but for its name and topic."""
+
+    producing: Producing
+    schema: SchemaInfo | None
+
+    def options(self) -> dict[str, Any]:
+        """For `Client.producer`."""
+        schema = None if self.schema is None else Encoded(self.schema)
+        return self.producing.options() | {"schema": schema}
+
+
+class Topic(ABC):
+    """One topic, with a lane for each partition that is written to."""
+
+    def __init__(self) -> None:
+        self.lanes: dict[int, Lane] = {}
+
+    @property
+    @abstractmethod
+    def partitions(self) -> int:
+        """How many the topic has; 1 if it is not partitioned."""
+
+    def lane(self, partition: int) -> Lane:
+        """The lane of a partition, opened when it is first used."""
+        found = self.lanes.get(partition)
+        if found is None:
+            found = self.lanes[partition] = self._open(partition)
+        return found
+
+    @abstractmethod
+    def _open(self, partition: int) -> Lane: ...
+
+    async def settle(self) -> None:
+        """Wait until all that was sent is stored; raises the first failure."""
+        await gather_all(lane.settle() for lane in self.lanes.values())
+
+    @abstractmethod
+    def leave(self) -> None:
+        """The task has done: everything is settled."""
+
+    @abstractmethod
+    async def close(self) -> None:
+        """Close the producers; raises what sending raises."""
+
+
+class SharedTopic(Topic):
+    """Written by a producer that has no name of its own; the process keeps it for its next tasks.
+
+    Spark uses its Python processes again, and opening a producer takes a round trip.
+    """
+
+    def __init__(self, bridge: Bridge, name: str, sending: Sending) -> None:
+        super().__init__()
+        self._key = (name, sending)
+        self._bridge = bridge
+        self._idle = _idle_of(bridge, os.getpid())
+        producer = self._idle.pop(self._key, None)
+        if producer is None:
+            producer = bridge.run(bridge.client.producer(name, **sending.options()))
+        self._producer = producer
+
+    @property
+    def partitions(self) -> int:
+        return len(self._producer.partitions)
+
+    def _open(self, partition: int) -> Lane:
+        return Lane(self._producer.partitions[partition])
+
+    def leave(self) -> None:
+        self._idle[self._key] = self._producer
+        while len(self._idle) > MAX_IDLE:
+            _, longest_unused = self._idle.popitem(last=False)
+            self._bridge.run(longest_unused.close())
+
+    async def close(self) -> None:
+        await self._producer.close()
+
+
+Idle = OrderedDict[tuple[str, Sending], magnetar.Producer[bytes]]
+
+
+@lru_cache(maxsize=16)
+def _idle_of(bridge: Bridge, pid: int) -> Idle:
+    """The producers that this process keeps on a bridge: one task at a time uses them."""
+    return OrderedDict()

@@ -1,0 +1,92 @@
+"""From the columns of a row to the value of a message, and the schema that describes it.
+
+A single column is a value of its type; several are a record.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyspark.sql.types import (
+    BinaryType,
+    BooleanType,
+    ByteType,
+    DataType,
+    DoubleType,
+    FloatType,
+    IntegerType,
+    LongType,
+    ShortType,
+    StringType,
+    StructField,
+    TimestampNTZType,
+    TimestampType,
+)
+
+from magnetar.schema.info import SchemaInfo
+from magnetar_proto import PulsarApi_pb2 as pb
+from pyspark_magnetar.sink.arrow import fixed_bytes, millis
+from pyspark_magnetar.sink.avro import definition_of, encode_records
+from pyspark_magnetar.sink.json_rows import encode_objects, require_json
+
+AUTO, AVRO, JSON, BYTES = "auto", "avro", "json", "bytes"
+FORMS = (AUTO, AVRO, JSON, BYTES)
+
+Encode = Callable[[list[pa.Array]], pa.Array]
+
+
+@dataclass(frozen=True, slots=True)
+class ValueForm:
+    """How values are encoded: columns in, binary out; null where a message has no value."""
+
+    encode: Encode
+    schema: SchemaInfo | None
+    """To be registered with the topic; None for plain bytes."""
+
+
+def form_of(fields: list[StructField], form: str = AUTO) -> ValueForm:
+    """The form for these columns; ValueError if they cannot be written in the wanted one."""
+    single = fields[0].dataType if len(fields) == 1 else None
+    if form == BYTES or (form == AUTO and isinstance(single, BinaryType)):
+        if not isinstance(single, BinaryType | StringType):
+            shown = ", ".join(f"{field.name} {field.dataType.simpleString()}" for field in fields)
+            raise ValueError(f"bytes are one column of type binary or string, but here is {shown}")
+        return ValueForm(lambda columns: columns[0].cast(pa.binary()), None)
+    if form == AUTO and type(single) in PRIMITIVES:
+        number, encode = PRIMITIVES[type(single)]
+        return ValueForm(lambda columns: encode(columns[0]), SchemaInfo(number))
+    definition = definition_of(fields)
+    if form == JSON:
+        require_json(fields)
+        schema = SchemaInfo(pb.Schema.Json, definition, "JSON")
+        return ValueForm(lambda columns: encode_objects(columns, fields), schema)
+    schema = SchemaInfo(pb.Schema.Avro, definition, "AVRO")
+    return ValueForm(lambda columns: encode_records(columns, fields), schema)
+
+
+def _highest_first(column: pa.Array) -> pa.Array:
+    return pc.binary_reverse(fixed_bytes(column))
+
+
+def _boolean(column: pa.Array) -> pa.Array:
+    return pc.if_else(column, pa.scalar(b"\x01"), pa.scalar(b"\x00"))
+
+
+def _text(column: pa.Array) -> pa.Array:
+    return column.cast(pa.binary())
+
+
+PRIMITIVES: dict[type[DataType] | type[None], tuple[int, Callable[[pa.Array], pa.Array]]] = {
+    StringType: (pb.Schema.String, _text),
+    BooleanType: (pb.Schema.Bool, _boolean),
+    ByteType: (pb.Schema.Int8, _highest_first),
+    ShortType: (pb.Schema.Int16, _highest_first),
+    IntegerType: (pb.Schema.Int32, _highest_first),
+    LongType: (pb.Schema.Int64, _highest_first),
+    FloatType: (pb.Schema.Float, _highest_first),
+    DoubleType: (pb.Schema.Double, _highest_first),
+    TimestampType: (pb.Schema.Timestamp, lambda column: _highest_first(millis(column))),
+    TimestampNTZType: (pb.Schema.Timestamp, lambda column: _highest_first(millis(column))),
+}
+"""By the type of the only column, the type of the schema and the encoding."""
