@@ -25,7 +25,8 @@ final class Main {
         AdminTenants.class, AdminTopics.class, Basics.class, Chunks.class, Compaction.class, DeadLetters.class,
         Deduplication.class, Delays.class, Encryption.class, Ends.class, Failover.class, KeyShared.class,
         Page.class, Patterns.class, Policies.class, Readers.class, Redelivery.class, Schemas.class,
-        SecureClients.class, SecureRenewals.class, Seeks.class, Topics.class, Values.class,
+        SecureClients.class, SecureRenewals.class, Seeks.class, Topics.class, Transactions.class,
+        Values.class,
     };
 
     private Main() {}

@@ -1,0 +1,151 @@
+package magnetar.clients;
+
+import static magnetar.clients.Stage.expectSilence;
+import static magnetar.clients.Stage.next;
+import static magnetar.clients.Stage.numbers;
+import static magnetar.clients.Stage.send;
+import static magnetar.clients.Stage.take;
+import static magnetar.clients.Stage.text;
+import static magnetar.clients.Stage.texts;
+
+import java.util.List;
+import java.util.concurrent.TimeUnit;
+import org.apache.pulsar.client.api.Consumer;
+import org.apache.pulsar.client.api.Producer;
+import org.apache.pulsar.client.api.PulsarClient;
+import org.apache.pulsar.client.api.PulsarClientException;
+import org.apache.pulsar.client.api.SubscriptionInitialPosition;
+import org.apache.pulsar.client.api.SubscriptionType;
+import org.apache.pulsar.client.api.transaction.Transaction;
+
+/** Messages and acknowledgements of a transaction take effect together, or not at all. */
+final class Transactions {
+    private static final long LONG_S = 600;
+
+    private Transactions() {}
+
+    private static PulsarClient clientOf(Stage stage) throws Exception {
+        return stage.newClient(builder -> builder.enableTransaction(true));
+    }
+
+    private static Transaction begin(PulsarClient client, long seconds) throws Exception {
+        return client.newTransaction().withTransactionTimeout(seconds, TimeUnit.SECONDS).build()
+                .get(Stage.WAIT_S, TimeUnit.SECONDS);
+    }
+
+    private static void commit(Transaction transaction) throws Exception {
+        transaction.commit().get(2 * Stage.WAIT_S, TimeUnit.SECONDS);
+    }
+
+    private static void abort(Transaction transaction) throws Exception {
+        transaction.abort().get(2 * Stage.WAIT_S, TimeUnit.SECONDS);
+    }
+
+    /** The client has producers in transactions wait for as long as it takes. */
+    private static Producer<byte[]> producing(PulsarClient client, String topic) throws Exception {
+        return client.newProducer().topic(topic).enableBatching(false)
+                .sendTimeout(0, TimeUnit.SECONDS).create();
+    }
+
+    private static void sendIn(Transaction transaction, Producer<byte[]> producer, String... payloads)
+            throws Exception {
+        for (var payload : payloads) {
+            producer.newMessage(transaction).value(payload.getBytes()).send();
+        }
+    }
+
+    private static Consumer<byte[]> consuming(PulsarClient client, String topic, SubscriptionType type)
+            throws Exception {
+        return client.newConsumer().topic(topic).subscriptionName(type.name()).subscriptionType(type)
+                .subscriptionInitialPosition(SubscriptionInitialPosition.Earliest)
+                .enableBatchIndexAcknowledgment(true).subscribe();
+    }
+
+    @Scenario
+    static void messagesToSeveralTopicsAppearWithTheCommit(Stage stage) throws Exception {
+        var client = clientOf(stage);
+        var other = stage.topic + "-other";
+        for (var type : SubscriptionType.values()) {
+            consuming(client, stage.topic, type).close();
+            consuming(client, other, type).close();
+        }
+        var transaction = begin(client, LONG_S);
+        sendIn(transaction, producing(client, stage.topic), numbers(0, 5));
+        sendIn(transaction, producing(client, other), numbers(5, 10));
+        var early = consuming(client, stage.topic, SubscriptionType.Shared);
+        expectSilence(early);
+        commit(transaction);
+        Check.equal(texts(take(early, 5)), List.of(numbers(0, 5)));
+        early.close();
+        for (var type : SubscriptionType.values()) {
+            Check.equal(texts(take(consuming(client, stage.topic, type), 5)), List.of(numbers(0, 5)));
+            Check.equal(texts(take(consuming(client, other, type), 5)), List.of(numbers(5, 10)));
+        }
+    }
+
+    @Scenario
+    static void abortedMessagesNeverAppear(Stage stage) throws Exception {
+        var client = clientOf(stage);
+        var consumers = List.of(
+                consuming(client, stage.topic, SubscriptionType.Shared),
+                consuming(client, stage.topic, SubscriptionType.Failover));
+        var producer = producing(client, stage.topic);
+        var transaction = begin(client, LONG_S);
+        send(producer, "before");
+        sendIn(transaction, producer, numbers(0, 5));
+        send(producer, "behind");
+        for (var consumer : consumers) {
+            Check.equal(text(next(consumer)), "before");
+            expectSilence(consumer);
+        }
+        abort(transaction);
+        for (var consumer : consumers) {
+            Check.equal(text(next(consumer)), "behind");
+            expectSilence(consumer);
+        }
+    }
+
+    @Scenario
+    static void aForgottenTransactionIsAborted(Stage stage) throws Exception {
+        var client = clientOf(stage);
+        var producer = producing(client, stage.topic);
+        var transaction = begin(client, 2);
+        sendIn(transaction, producer, "forgotten");
+        send(producer, "behind");
+        var consumer = consuming(client, stage.topic, SubscriptionType.Exclusive);
+        Check.equal(text(next(consumer)), "behind");
+        Check.refused(Exception.class, () -> commit(transaction));
+    }
+
+    @Scenario
+    static void anOpenTransactionGoesOnAfterAKill(Stage stage) throws Exception {
+        stage.takeOwnBroker();
+        var client = clientOf(stage);
+        var producer = producing(client, stage.topic);
+        var committed = begin(client, LONG_S);
+        var aborted = begin(client, LONG_S);
+        sendIn(committed, producer, numbers(0, 3));
+        sendIn(aborted, producer, "never");
+        stage.killBroker();
+        sendIn(committed, producer, numbers(3, 6));
+        commit(committed);
+        abort(aborted);
+        var consumer = consuming(client, stage.topic, SubscriptionType.Exclusive);
+        Check.equal(texts(take(consumer, 6)), List.of(numbers(0, 6)));
+        expectSilence(consumer);
+    }
+
+    @Scenario
+    static void anEndedTransactionTakesNothingMore(Stage stage) throws Exception {
+        var client = clientOf(stage);
+        var producer = producing(client, stage.topic);
+        var transaction = begin(client, LONG_S);
+        sendIn(transaction, producer, "first");
+        commit(transaction);
+        Check.equal(transaction.getState(), Transaction.State.COMMITTED);
+        Check.refused(PulsarClientException.class, () -> sendIn(transaction, producer, "late"));
+        var consumer = consuming(client, stage.topic, SubscriptionType.Exclusive);
+        Check.equal(text(next(consumer)), "first");
+        expectSilence(consumer);
+    }
+}
