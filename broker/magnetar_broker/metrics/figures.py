@@ -11,6 +11,7 @@ from magnetar_broker.compaction.topic_compaction import CompactionFigures
 from magnetar_broker.dispatch.consumer import Backlog
 from magnetar_broker.dispatch.throttle import ThrottleEvents
 from magnetar_broker.metrics.histogram import Counts
+from magnetar_broker.metrics.transactions import CoordinatorCounts
 from magnetar_broker.topic.measuring import Consuming, Publishing
 from magnetar_broker.watchdog import Stalls
 
@@ -269,6 +270,8 @@ class Figures:
     authentication: OutcomeCounts | None = None
     """None while it is off."""
     """How often clients have reached each limit that protects the process."""
+    transactions: Sequence[CoordinatorCounts] = ()
+    """Of the coordinators that are loaded."""
     split_partitions: bool = False
     """Whether the number of a partition is a label of its own."""
 

@@ -36,6 +36,7 @@ from magnetar_broker.metrics.figures import (
     plus,
 )
 from magnetar_broker.metrics.histogram import Counts
+from magnetar_broker.metrics.transactions import counts_of
 from magnetar_broker.subscribing.subscription import Subscription
 from magnetar_broker.topic.loaded_topics import AnyTopic
 from magnetar_broker.topic.measuring import Consuming, Publishing, consuming
@@ -216,6 +217,7 @@ class Gatherer:
             ended=broker.topics.ended_totals(),
             now_ms=engine.clock.now_ms(),
             window_seconds=settings.stats_update_frequency_in_secs,
+            transactions=counts_of(broker.coordinators),
             split_partitions=settings.split_topic_and_partition_label_in_prometheus,
         )
 

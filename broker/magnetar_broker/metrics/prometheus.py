@@ -72,6 +72,7 @@ from magnetar_broker.metrics.rows import (
 )
 from magnetar_broker.metrics.text import SLICE, Row, escaped, histograms, labels_of, summary, table
 from magnetar_broker.metrics.tls import TlsFigures
+from magnetar_broker.metrics.transactions import of_transactions
 from magnetar_broker.metrics.usage import Usage
 from magnetar_broker.metrics.writes import Window, of_broker, of_writes, summed
 from magnetar_broker.schemas.counts import SchemaCounts, Work
@@ -109,6 +110,7 @@ def parts(
     yield from _of_lookups(figures)
     yield of_limits(figures.limits_reached, figures.cluster)
     yield of_authentication(figures.authentication, figures.cluster)
+    yield of_transactions(figures.transactions, figures.cluster)
     yield from _stalls(figures)
     others: dict[str, Load] = {}
     for loads in figures.by_namespace(SLICE, figures.others):

@@ -22,6 +22,7 @@ from magnetar_broker.base.parallel import for_each
 from magnetar_broker.base.transactions import Outcome, TxnId
 from magnetar_broker.base.waiters import Waiters
 from magnetar_broker.topic.topic import Topic
+from magnetar_broker.transactions.figures import CoordinatorFigures
 from magnetar_broker.transactions.participants import Ending
 from magnetar_broker.transactions.records import Part, Status
 from magnetar_broker.transactions.state import ENDING, OUTCOMES, CoordinatorState, Transaction
@@ -36,18 +37,6 @@ logger = logging.getLogger(__name__)
 RETRY_SECONDS = 1.0
 """The pause after a topic or subscription could not be told of an end."""
 LONGEST_TIMER_SECONDS = 3600.0
-
-
-@dataclass
-class CoordinatorFigures:
-    """Counted since the coordinator was loaded."""
-
-    begun: int = 0
-    committed: int = 0
-    aborted: int = 0
-    timed_out: int = 0
-    steps: int = 0
-    """Writes to the log."""
 
 
 @dataclass
@@ -175,20 +164,13 @@ class Coordinator:
             # No one waits for this step: until it is durable a crash has the transaction ended
             # once more, which changes nothing.
             self.topic.cursors.state_changed(attached_state.COORDINATOR)
-            self._count(outcome)
+            self.figures.ended(outcome, self._clock.now_ms() - transaction.opened_ms)
             finish.is_done = True
         except (StorageError, TransactionCoordinatorMissing) as error:
             logger.info("%s is left to the next owner: %s", self._described(transaction), error)
         finally:
             del self._finishing[least]
             finish.waiters.release()
-
-    def _count(self, outcome: Outcome) -> None:
-        self.figures.steps += 1
-        if outcome is Outcome.COMMIT:
-            self.figures.committed += 1
-        else:
-            self.figures.aborted += 1
 
     async def _end_at(self, least: int, outcome: Outcome, part: Part) -> None:
         txn, tries = TxnId(self.number, least), 0
