@@ -3,7 +3,7 @@
 from dataclasses import replace
 from typing import Any
 
-from fakes.logs import LogWorld
+from fakes.logs import NEVER, LogWorld
 from magnetar_broker.config import Settings
 from magnetar_broker.names.ownership import SoleOwner
 from magnetar_broker.session.authorizing import handlers_of
@@ -15,6 +15,7 @@ from magnetar_proto.commands import FIELDS, PROTOCOL_VERSION, decode, encode
 from magnetar_proto.entries import parse_metadata
 from magnetar_proto.frames import FrameDecoder
 from magnetar_proto.names import TopicName
+from magnetar_storage.log.roll_limits import RollLimits
 
 TOPIC = "persistent://public/default/topic"
 
@@ -94,8 +95,10 @@ class Client:
 class SessionWorld(LogWorld):
     """A broker that has started."""
 
-    def __init__(self, cache_bytes: int = 1 << 20, **settings: Any) -> None:
-        super().__init__(cache_bytes=cache_bytes)
+    def __init__(
+        self, cache_bytes: int = 1 << 20, roll: RollLimits = NEVER, **settings: Any
+    ) -> None:
+        super().__init__(roll, cache_bytes)
         owner = SoleOwner("pulsar://here:6650")
         self.directory, self.broker = standalone(
             replace(Settings(), **settings), self.engine, owner

@@ -79,8 +79,8 @@ ADMIN_FAULTS: tuple[Fault, ...] = (
     Fault(
         TOPIC_COMPACTION,
         "compacted messages are not found when the log behind them is gone",
-        "> max(self.view.horizon, self._log.first_offset)",
-        "> self.view.horizon",
+        ">= max(self.view.horizon, self._log.first_offset)",
+        ">= self.view.horizon",
         COMPACTION,
     ),
     Fault(
