@@ -28,6 +28,7 @@ from mutants.schema_faults import SCHEMA_FAULTS
 from mutants.snapshot_faults import SNAPSHOT_FAULTS
 from mutants.statistics_faults import STATISTICS_FAULTS
 from mutants.tls_faults import TLS_FAULTS
+from mutants.transaction_faults import TRANSACTION_FAULTS
 
 CHUNKED = ("tests/broker/dispatch/test_chunked.py",)
 DEDUPLICATION = ("tests/broker/publishing/test_deduplication.py",)
