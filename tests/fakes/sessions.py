@@ -1,7 +1,7 @@
 """Sessions of one broker over stores in memory, with clients that remember every answer."""
 
 from dataclasses import replace
-from typing import Any
+from typing import Any, ClassVar
 
 from fakes.logs import NEVER, LogWorld
 from magnetar_broker.config import Settings
@@ -95,10 +95,10 @@ class Client:
 class SessionWorld(LogWorld):
     """A broker that has started."""
 
-    def __init__(
-        self, cache_bytes: int = 1 << 20, roll: RollLimits = NEVER, **settings: Any
-    ) -> None:
-        super().__init__(roll, cache_bytes)
+    ROLL: ClassVar[RollLimits] = NEVER
+
+    def __init__(self, cache_bytes: int = 1 << 20, **settings: Any) -> None:
+        super().__init__(self.ROLL, cache_bytes)
         owner = SoleOwner("pulsar://here:6650")
         self.directory, self.broker = standalone(
             replace(Settings(), **settings), self.engine, owner

@@ -5,6 +5,7 @@ no cursors.
 """
 
 from dataclasses import dataclass, field
+from typing import Any
 
 from hypothesis import settings
 from hypothesis import strategies as st
@@ -35,8 +36,7 @@ OPEN = 3
 class LifeWorld(SessionWorld):
     """A broker that can be killed; its segments have three entries."""
 
-    def __init__(self) -> None:
-        super().__init__(roll=BY_THREE)
+    ROLL = BY_THREE
 
     def crash(self) -> None:
         """Nothing of the process happens any more, and what is not durable never did."""
@@ -143,7 +143,7 @@ class Transactions(RuleBasedStateMachine):
     def end(self, slot: int, outcome: Outcome, crashes: str) -> None:
         txn, self.requests = self.open[slot], self.requests + 2
         low = min(one.least for one in self.open) - 1
-        fields = {} if low < 0 else {"txnid_least_bits_of_low_watermark": low}
+        fields: dict[str, Any] = {} if low < 0 else {"txnid_least_bits_of_low_watermark": low}
         coordinator = self.world.client()
         partition = end_on_partition(self.requests, txn, outcome, **fields)
         subscription = end_on_subscription(self.requests + 1, txn, outcome, **fields)
