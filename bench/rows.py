@@ -6,6 +6,7 @@ from functools import partial
 
 from bench.attack import attacked
 from bench.authorized import authorize
+from bench.clients import receives, round_trips, sends
 from bench.cold import cold
 from bench.compacting import compact
 from bench.copies import deduplicate
@@ -75,6 +76,7 @@ def rate(bound: float, of: str) -> Mark:
 
 
 PEAK = Mark("peak_mib", 512, at_most=True)
+OF_OFFICIAL = Mark("of_official", 1.0)
 SEEN = Mark("seen_ms", 1000, at_most=True)
 KEPT_UP = (Mark("kept_up", 0.95), Mark("behind_ms", 500, at_most=True), PEAK)
 
@@ -169,6 +171,13 @@ def on_workers(title: str, spread: Spread, shape: Shape, entries: int) -> Row:
     )
     measure = partial(several, spread=spread, shape=shape, entries=entries)
     return Row(f"{title} {shape.title} on 2 workers", measure, marks, fresh=True, ours=True)
+
+
+def of_clients(
+    title: str, measure: Callable[..., Measures], shape: Shape, messages: int, *marks: Mark
+) -> Row:
+    whole = partial(measure, shape=shape, messages=messages)
+    return Row(f"the asyncio client: {title} {shape.title}", whole, marks, ours=True)
 
 
 def scraping(on: str, workers: int) -> Row:
@@ -302,6 +311,13 @@ ROWS: dict[str, Row] = {
         ),
         fresh=True,
         ours=True,
+    ),
+    "client-send": of_clients("send", sends, SMALL, 100_000),
+    "client-send-batched": of_clients("send", sends, SMALL_BATCH, 500_000, OF_OFFICIAL),
+    "client-receive": of_clients("receive", receives, SMALL, 100_000),
+    "client-receive-batched": of_clients("receive", receives, SMALL_BATCH, 1_000_000, OF_OFFICIAL),
+    "client-latency": of_clients(
+        "wait for each receipt,", round_trips, SMALL, 5000, Mark("of_official", 1.0, at_most=True)
     ),
     "workers-publish": on_workers("publish", publish_spread, MANY_TOPICS, 300_000),
     "workers-shared": on_workers(

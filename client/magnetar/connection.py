@@ -5,7 +5,7 @@ import itertools
 from collections.abc import Callable
 from importlib.metadata import version
 from operator import attrgetter
-from typing import Any, ClassVar, Protocol, Self
+from typing import Any, ClassVar, Protocol, Self, cast
 
 from magnetar.errors import (
     ConnectionLost,
@@ -257,8 +257,7 @@ class Connection(asyncio.Protocol):
     # -- asyncio.Protocol
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        assert isinstance(transport, asyncio.Transport)
-        self._transport = transport
+        self._transport = cast(asyncio.Transport, transport)  # those of uvloop are no instances
 
     def connection_lost(self, error: Exception | None) -> None:
         self._ended.set()

@@ -308,7 +308,9 @@ class Entry:
         payload = self.payload()
         if metadata.compression == pb.NONE:
             # An unknown compression reads as none at all: proto2 sets the field aside.
-            if metadata.uncompressed_size != len(payload) and _has_unknown_compression(metadata):
+            has_size = metadata.HasField("uncompressed_size")
+            is_other = has_size and metadata.uncompressed_size != len(payload)
+            if is_other and _has_unknown_compression(metadata):
                 raise self.unreadable("is compressed in a way that this client does not know")
             return payload
         try:

@@ -351,6 +351,9 @@ def test_a_run_too_short_for_the_kernels_clock_has_no_cpu_ratio() -> None:
         ("workers-shared", {"of_one", "one_per_s", "idle_mib", "healthy_ms"}),
         ("first-delivery-cold", {"healthy_ms", "beginning_ms", "middle_ms", "stored_gb"}),
         ("topics-million", {"healthy_ms", "without_mib", "known_mib", "rss_mib"}),
+        ("client-send", {"msg_per_s", "official_per_s", "of_official"}),
+        ("client-receive-batched", {"msg_per_s", "official_per_s", "of_official"}),
+        ("client-latency", {"p50_ms", "p99_ms", "official_p50_ms", "of_official"}),
         ("delayed", {"delayed_ratio", "healthy_ms", "first_ms", "peak_mib"}),
     ],
 )
