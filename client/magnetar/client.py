@@ -51,8 +51,6 @@ from magnetar_proto.ids import EARLIEST, MessageId
 from magnetar_proto.names import TopicName
 
 T = TypeVar("T", bound=Message[Any] | Entry)
-
-
 P = TypeVar("P", bound=OpenedPart)
 
 
@@ -341,7 +339,7 @@ class Client(Closing):
         for kind in (DLQ, RETRY) if chosen.retry else (DLQ,):
             old = old_name(topic, chosen.name, kind)
             names[kind] = named[kind] or new_name(topic, chosen.name, kind)
-            if not named[kind] and await self._exists(old):
+            if not named[kind] and await self.exists(old):
                 names[kind] = old
         policy = policy or DeadLetterPolicy()
         options = {DLQ: policy.dead_letter_producer, RETRY: policy.retry_producer}
@@ -360,7 +358,8 @@ class Client(Closing):
         schemas = self._writer_schemas(chosen)
         return DeadLetters(chosen.dead_letter, names, open_producer, schemas)
 
-    async def _exists(self, topic: str) -> bool:
+    async def exists(self, topic: str) -> bool:
+        """Whether there is a topic of this full name, partitioned or not; it is not created."""
         return await Retry(self._settings).in_time(
             lambda: topic_exists(self._pool, topic), f"looking for {topic}"
         )
@@ -480,19 +479,19 @@ class Client(Closing):
     async def entry_reader(
         self,
         topic: str,
-        start: MessageId = EARLIEST,
+        start: MessageId | int = EARLIEST,
         *,
         inclusive: bool = False,
         queue_size: int = 1000,
-        on_unreadable: str = FAIL,
         key_reader: KeyReader | None = None,
+        create_topic: bool = True,
     ) -> EntryReader:
         """A reader of undecoded entries; the topic must be one partition or not partitioned.
 
         With a `key_reader` they are decrypted.
         """
-        chosen = reading_of(start, inclusive, queue_size, on_unreadable)
-        chosen = replace(chosen, key_reader=key_reader)
+        chosen = reading_of(start, inclusive, queue_size, FAIL)
+        chosen = replace(chosen, key_reader=key_reader, create_topic=create_topic)
         inbox: Inbox[Entry] = Inbox(self._memory)
         parts = await self._consumers(topic, chosen, inbox, lambda entry: [entry])
         if len(parts) > 1:

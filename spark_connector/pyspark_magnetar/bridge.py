@@ -24,6 +24,10 @@ class Bridge:
         """Wait for the coroutine's result, in whichever thread this is called."""
         return asyncio.run_coroutine_threadsafe(work, self._loop).result()
 
+    def start(self, work: Coroutine[Any, Any, object]) -> None:
+        """Have the coroutine run by itself until the process ends."""
+        asyncio.run_coroutine_threadsafe(work, self._loop)
+
 
 def bridge_to(connecting: Connecting) -> Bridge:
     """This process's bridge to a broker, created on first use.

@@ -1,59 +1,45 @@
 """How far a query has read: the offsets that Spark stores. Pure.
 
-    {"v": 1, "p": {topic: [ledger, entry]}, "init": {topic: [ledger, entry]}}
+    {"v": 1,
+     "p": {topic: [ledger, entry]},
+     "init": {topic: [ledger, entry] or [ledger, entry, messages]},
+     "seg": {topic: [[ledger, entry], ...]},
+     "mean": {topic: [messages, bytes]}}
 
 `p` is the last finished entry of each partition.  `init` is where a partition began, in the first
 offset that knows it: Spark does not store the answer of `initialOffset`, so what "latest" meant
-must be part of the first end offset.  A range is always (start, end], in whole entries.
+must be part of the first end offset.  With a third number the entry itself is still to be read,
+but for so many messages.  `seg` has the last entry of each ledger that was completed in the batch,
+and `mean` the messages and bytes of a typical entry: they say how to divide the batch into tasks.
+A range is always (start, end], in whole entries.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 
 VERSION = 1
 
 Position = tuple[int, int]
 """Ledger and entry; (-1, -1) is before everything."""
+NOTHING: Position = (-1, -1)
 
 
-@dataclass(frozen=True, slots=True)
-class Offset:
-    """One stored offset."""
+class Start(NamedTuple):
+    """Where a partition begins: behind a position, and behind messages of the entry after it."""
 
-    positions: Mapping[str, Position] = field(default_factory=dict)
-    began_at: Mapping[str, Position] = field(default_factory=dict)
+    position: Position
+    messages: int = 0
 
-    @classmethod
-    def from_json(cls, offset: Mapping[str, Any]) -> Self:
-        """ValueError if its version is not the one this package writes."""
-        if offset.get("v") != VERSION:
-            raise ValueError(
-                f"this checkpoint has offsets of version {offset.get('v')!r}, and this connector "
-                f"knows version {VERSION}: use the connector that wrote it, or a new checkpoint"
-            )
-        return cls(_positions(offset.get("p", {})), _positions(offset.get("init", {})))
 
-    def to_json(self) -> dict[str, Any]:
-        """With sorted keys: Spark compares offsets as text."""
-        offset: dict[str, Any] = {"v": VERSION}
-        for name, positions in (("init", self.began_at), ("p", self.positions)):
-            if positions:
-                offset[name] = {topic: list(positions[topic]) for topic in sorted(positions)}
-        return {name: offset[name] for name in sorted(offset)}
+class Mean(NamedTuple):
+    """A typical entry; zeros when that is not known."""
 
-    def advanced(self, last: Mapping[str, Position], began: Mapping[str, Position]) -> "Offset":
-        """The offset after reading up to `last`; `began` holds the partitions that are new.
+    messages: int = 0
+    bytes: int = 0
 
-        Positions never go back.  Returns `self` when nothing changed.
-        """
-        positions = dict(self.positions)
-        for topic, position in {**began, **last}.items():
-            floor = positions.get(topic, began.get(topic, position))
-            positions[topic] = max(floor, position)
-        if positions == self.positions:
-            return self
-        return Offset(positions, began)
+
+UNKNOWN = Mean()
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,21 +49,128 @@ class Range:
     topic: str
     start: Position
     end: Position
+    skipped: int = 0
+    """Messages at the beginning of its first entry that do not belong to it."""
+    kept: int = 0
+    """Messages at the beginning of its last entry that belong to it; 0: all."""
+    ledger_ends: tuple[Position, ...] = ()
+    """The last entries of the ledgers that end in it, as far as they are known."""
+    mean: Mean = UNKNOWN
+
+
+@dataclass(frozen=True, slots=True)
+class Offset:
+    """One stored offset."""
+
+    positions: Mapping[str, Position] = field(default_factory=dict)
+    began_at: Mapping[str, Start] = field(default_factory=dict)
+    ledger_ends: Mapping[str, Sequence[Position]] = field(default_factory=dict)
+    means: Mapping[str, Mean] = field(default_factory=dict)
+
+    @classmethod
+    def from_json(cls, offset: Mapping[str, Any]) -> Self:
+        """ValueError if its version is not the one this package writes, or it is damaged."""
+        if offset.get("v") != VERSION:
+            raise ValueError(
+                f"this checkpoint has offsets of version {offset.get('v')!r}, and this connector "
+                f"knows version {VERSION}: use the connector that wrote it, or a new checkpoint"
+            )
+        try:
+            return cls(
+                {topic: _position(stored) for topic, stored in offset.get("p", {}).items()},
+                {topic: _start(stored) for topic, stored in offset.get("init", {}).items()},
+                {
+                    topic: [_position(stored) for stored in ends]
+                    for topic, ends in offset.get("seg", {}).items()
+                },
+                {topic: Mean(*stored) for topic, stored in offset.get("mean", {}).items()},
+            )
+        except (TypeError, ValueError, AttributeError) as error:
+            raise ValueError(f"the offset {offset} of the checkpoint is damaged: {error}") from None
+
+    def to_json(self) -> dict[str, Any]:
+        """With sorted keys: Spark compares offsets as text."""
+        offset: dict[str, Any] = {"v": VERSION}
+        began = {topic: _stored(start) for topic, start in self.began_at.items()}
+        ends = {topic: [list(end) for end in ends] for topic, ends in self.ledger_ends.items()}
+        positions = {topic: list(position) for topic, position in self.positions.items()}
+        means = {topic: list(mean) for topic, mean in self.means.items()}
+        for name, found in (("init", began), ("mean", means), ("p", positions), ("seg", ends)):
+            if found:
+                offset[name] = {topic: found[topic] for topic in sorted(found)}
+        return {name: offset[name] for name in sorted(offset)}
+
+    def start_of(self, topic: str) -> Start | None:
+        """Where the partition goes on; None if it is not known."""
+        position = self.positions.get(topic)
+        began = self.began_at.get(topic)
+        if position is None or (began is not None and began.position == position):
+            return began
+        return Start(position)
+
+    def advanced(
+        self,
+        last: Mapping[str, Position],
+        began: Mapping[str, Start],
+        ledger_ends: Mapping[str, Sequence[Position]] | None = None,
+        means: Mapping[str, Mean] | None = None,
+    ) -> "Offset":
+        """The offset after reading up to `last`; `began` holds the partitions that are new.
+
+        Positions never go back.  Returns `self` when nothing changed.
+        """
+        positions = dict(self.positions)
+        for topic, start in began.items():
+            positions.setdefault(topic, start.position)
+        for topic, position in last.items():
+            positions[topic] = max(positions.get(topic, position), position)
+        if positions == self.positions:
+            return self
+        moved = {topic for topic, at in positions.items() if at != self.positions.get(topic)}
+        ends = {
+            topic: [end for end in found if end <= positions[topic]]
+            for topic, found in (ledger_ends or {}).items()
+            if topic in moved
+        }
+        return Offset(
+            positions,
+            began,
+            {topic: found for topic, found in ends.items() if found},
+            {topic: mean for topic, mean in (means or {}).items() if topic in moved},
+        )
 
 
 def ranges(start: Offset, end: Offset) -> list[Range]:
     """What lies between two offsets; it depends on nothing else, so that a replay is the same."""
     found = []
     for topic in sorted(end.positions):
-        begin = start.positions.get(topic, end.began_at.get(topic))
+        begin = start.start_of(topic) or end.began_at.get(topic)
         if begin is None:
             raise ValueError(
                 f"the offset has no start position of {topic}: the checkpoint is damaged"
             )
-        if begin < end.positions[topic]:
-            found.append(Range(topic, begin, end.positions[topic]))
+        stop = end.positions[topic]
+        if begin.position < stop:
+            known = end.ledger_ends.get(topic, ())
+            ends = tuple(at for at in known if begin.position <= at <= stop)
+            mean = end.means.get(topic, UNKNOWN)
+            found.append(Range(topic, begin.position, stop, begin.messages, 0, ends, mean))
     return found
 
 
-def _positions(stored: Mapping[str, Any]) -> dict[str, Position]:
-    return {topic: (int(ledger), int(entry)) for topic, (ledger, entry) in stored.items()}
+def _position(stored: Any) -> Position:
+    ledger, entry = stored
+    return int(ledger), int(entry)
+
+
+def _start(stored: Any) -> Start:
+    ledger, entry, *rest = map(int, stored)
+    if not rest:
+        return Start((ledger, entry))
+    (messages,) = rest
+    return Start((ledger, entry - 1), messages)
+
+
+def _stored(start: Start) -> list[int]:
+    ledger, entry = start.position
+    return [ledger, entry + 1, start.messages] if start.messages else [ledger, entry]

@@ -9,15 +9,18 @@ from pyspark_magnetar.options import (
     Use,
     duration_ms,
     flag,
+    names,
     one_of,
     size,
     text,
     whole,
 )
+from pyspark_magnetar.places import parse_offsets, parse_times
 
 SERVICE_URL: Final = "service.url"
 CLIENT: Final = "pulsar.client."
 PRODUCER: Final = "pulsar.producer."
+READER: Final = "pulsar.reader."
 
 
 def _url(given: str) -> str:
@@ -88,11 +91,69 @@ CONNECTING: Final = (
 )
 
 READING: Final = (
+    Option("topics", Use.READ, "topics, divided by commas", names),
+    Option("topicsPattern", Use.READ, "tenant/namespace/EXPRESSION of topics", text),
+    Option("startingOffsets", Use.READ, "where a new query begins", parse_offsets),
+    Option("endingOffsets", Use.READ, "where a batch read ends: its last message", parse_offsets),
     Option(
-        "startingOffsets",
+        "startingTime",
         Use.READ,
-        "where a new query begins",
-        one_of("earliest", "latest"),
+        "begin with what was published since: ms since 1970, a time in ISO 8601, or JSON by topic",
+        parse_times,
+        aliases=("startingTimestamp", "startingOffsetsByTimestamp"),
+    ),
+    Option(
+        "endingTime",
+        Use.READ,
+        "end a batch read before what was published then or later",
+        parse_times,
+        aliases=("endingTimestamp", "endingOffsetsByTimestamp"),
+    ),
+    Option(
+        "waitingForNonExistedTopic",
+        Use.READ,
+        "whether to wait for topics that do not exist",
+        flag,
+        False,
+    ),
+    Option("failOnDataLoss", Use.READ, "whether lost messages end the query", flag, True),
+    Option("maxOffsetsPerTrigger", Use.READ, "messages of a micro-batch, at most", whole(1)),
+    Option("maxBytesPerTrigger", Use.READ, "bytes of a micro-batch, at most", size),
+    Option("minOffsetsPerTrigger", Use.READ, "messages to wait for", whole(1)),
+    Option("maxTriggerDelay", Use.READ, "how long to wait for them", duration_ms, 900_000),
+    Option("minPartitions", Use.READ, "tasks of a micro-batch, at least", whole(1)),
+    Option("maxRecordsPerPartition", Use.READ, "messages of a task, at most", whole(1)),
+    Option("targetSplitBytes", Use.READ, "bytes of a task, about", size, 64 << 20),
+    Option(
+        "subscription",
+        Use.READ,
+        "subscription to acknowledge finished batches on",
+        text,
+        aliases=("predefinedSubscription", "kafka.group.id"),
+    ),
+    Option("metadata", Use.READ, "metadata columns, divided by commas; all or none", names),
+    Option(
+        "onUnreadable",
+        Use.READ,
+        "fail: an entry that cannot be decoded ends the task; skip: it is left out and counted",
+        one_of("fail", "skip"),
+        "fail",
+    ),
+    Option("pollIntervalMs", Use.READ, "how often to look for messages", duration_ms, 200),
+    Option(
+        "partitionDiscoveryInterval",
+        Use.READ,
+        "how often to look for topics and partitions",
+        duration_ms,
+        10_000,
+    ),
+    Option(
+        f"{READER}receiverQueueSize",
+        Use.READ,
+        "messages received ahead of a task",
+        whole(1),
+        20_000,
+        aliases=("receiverQueueSize",),
     ),
 )
 """Reading; `topic` is in `PLACE`."""

@@ -1,13 +1,72 @@
 """The options of the source, as its parts use them."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Self
+from dataclasses import dataclass, field
+from typing import Any, Self
 
+from magnetar_proto.ids import EARLIEST, LATEST
 from magnetar_proto.names import TopicName
 from pyspark_magnetar.connecting import Connecting
-from pyspark_magnetar.option_table import OPTIONS
+from pyspark_magnetar.option_table import OPTIONS, READER
 from pyspark_magnetar.options import Use, parse_options
+from pyspark_magnetar.places import Place, Places
+from pyspark_magnetar.planning import Limits, Sizes
+from pyspark_magnetar.source_schema import VALUE, metadata_columns
+
+NOT_PERSISTENT = "non-persistent"
+
+
+@dataclass(frozen=True, slots=True)
+class Topics:
+    """Which topics to read."""
+
+    names: tuple[str, ...] = ()
+    """Full names, of topics or of partitions."""
+    pattern: str | None = None
+    may_be_missing: bool = False
+
+    @classmethod
+    def of(cls, values: Mapping[str, Any]) -> Self:
+        """ValueError unless exactly one of the three options is given."""
+        given = [name for name in ("topic", "topics", "topicsPattern") if values[name]]
+        if len(given) != 1:
+            raise ValueError(
+                "one of the options 'topic', 'topics' and 'topicsPattern' is needed"
+                + (f", and {' and '.join(map(repr, given))} are given" if given else "")
+            )
+        names = values["topics"] or ((values["topic"],) if values["topic"] else ())
+        full = tuple(dict.fromkeys(str(TopicName.parse(name)) for name in names))
+        pattern = values["topicsPattern"]
+        for name in (*full, pattern or ""):
+            if name.startswith(NOT_PERSISTENT):
+                raise ValueError(
+                    f"{name} cannot be read by Spark: a topic that is not persistent keeps no "
+                    "messages, so a task that fails could not read them again"
+                )
+        return cls(full, pattern, values["waitingForNonExistedTopic"])
+
+
+@dataclass(frozen=True, slots=True)
+class Bounds:
+    """Where to begin and to end."""
+
+    start: Places
+    default_start: Place
+    end: Places | None = None
+    since: Places | None = None
+    """With times: messages published earlier are left out."""
+    until: Places | None = None
+    """With times: messages published then or later are left out."""
+
+
+@dataclass(frozen=True, slots=True)
+class Polling:
+    """When to look, and for how much to wait."""
+
+    poll_s: float = 0.2
+    discovery_s: float = 10.0
+    min_messages: int | None = None
+    max_delay_s: float = 900.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -15,17 +74,60 @@ class ReadOptions:
     """Where to read, and where to begin when a query is new."""
 
     connecting: Connecting
-    topic: str
-    start: str
+    topics: Topics
+    bounds: Bounds
+    columns: tuple[str, ...] = ()
+    limits: Limits = field(default_factory=Limits)
+    sizes: Sizes = field(default_factory=Sizes)
+    polling: Polling = field(default_factory=Polling)
+    fails_on_loss: bool = True
+    skips_unreadable: bool = False
+    subscription: str | None = None
+    queue_size: int = 20_000
 
     @classmethod
-    def parse(cls, options: Mapping[str, str], default_start: str) -> Self:
-        """ValueError names the option that is missing, unknown or wrong."""
+    def parse(cls, options: Mapping[str, str], *, is_streaming: bool | None) -> Self:
+        """ValueError names the option that is missing, unknown or wrong.
+
+        None: it is not known yet which kind of reading it is for.
+        """
         values = parse_options(options, Use.READ, OPTIONS)
-        if values["topic"] is None:
-            raise ValueError("option 'topic' is missing")
         return cls(
             Connecting.of(values),
-            str(TopicName.parse(values["topic"])),
-            values["startingOffsets"] or default_start,
+            Topics.of(values),
+            _bounds(values, is_streaming),
+            (VALUE, *metadata_columns(values["metadata"])),
+            Limits(values["maxOffsetsPerTrigger"], values["maxBytesPerTrigger"]),
+            Sizes(
+                values["targetSplitBytes"],
+                values["minPartitions"] or 0,
+                values["maxRecordsPerPartition"],
+            ),
+            Polling(
+                values["pollIntervalMs"] / 1000,
+                values["partitionDiscoveryInterval"] / 1000,
+                values["minOffsetsPerTrigger"],
+                values["maxTriggerDelay"] / 1000,
+            ),
+            values["failOnDataLoss"],
+            values["onUnreadable"] == "skip",
+            values["subscription"],
+            values[f"{READER}receiverQueueSize"],
         )
+
+
+def _bounds(values: Mapping[str, Any], is_streaming: bool | None) -> Bounds:
+    start, end = values["startingOffsets"], values["endingOffsets"]
+    since, until = values["startingTime"], values["endingTime"]
+    for offsets, time, kind in ((start, since, "starting"), (end, until, "ending")):
+        if offsets is not None and time is not None:
+            raise ValueError(f"give one of the options '{kind}Offsets' and '{kind}Time'")
+    if is_streaming and (end or until):
+        raise ValueError(
+            "a streaming query has no end: leave out 'endingOffsets' and 'endingTime', and use "
+            "trigger(availableNow=True) to read what there is"
+        )
+    default = Place(LATEST if is_streaming else EARLIEST)
+    if is_streaming is False and start is not None and start.default == Place(LATEST):
+        raise ValueError("option 'startingOffsets': a batch read from latest on would read nothing")
+    return Bounds(start or since or Places(), default, end or until, since, until)

@@ -1,29 +1,28 @@
 """The streaming reader and the batch reader."""
 
-import time
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from pyspark.sql.datasource import DataSourceReader, DataSourceStreamReader, InputPartition
 from pyspark.sql.streaming.datasource import (
     ReadAllAvailable,
     ReadLimit,
+    ReadMaxBytes,
+    ReadMaxRows,
     SupportsTriggerAvailableNow,
 )
 
+from pyspark_magnetar.acknowledging import Acknowledger
 from pyspark_magnetar.bridge import bridge_to
-from pyspark_magnetar.entries import read_range
-from pyspark_magnetar.offsets import Offset, Position, Range, ranges
+from pyspark_magnetar.offsets import Offset, Range, ranges
+from pyspark_magnetar.planner import Planner
+from pyspark_magnetar.planning import Limits, split
 from pyspark_magnetar.read_options import ReadOptions
-from pyspark_magnetar.rows import record_batches
-from pyspark_magnetar.tail import Tail, require_kept
+from pyspark_magnetar.tasks import read_split
 
 if TYPE_CHECKING:
     from pyarrow import RecordBatch
-
-POLL_S = 0.2
-LONGEST_POLL_S = 1.0
-"""Spark asks for the latest offset without pause: an answer of "nothing new" takes this long."""
 
 
 class Split(InputPartition):
@@ -38,9 +37,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def __init__(self, options: ReadOptions) -> None:
         self._options = options
-        self._tail: Tail | None = None
-        self._last: dict[str, Position] = {}
-        self._stop_at: dict[str, Position] | None = None
+        self._made: tuple[Planner, Acknowledger | None] | None = None
 
     def __reduce__(self) -> tuple[type["StreamReader"], tuple[ReadOptions]]:
         # To the tasks it travels without its connections.
@@ -51,51 +48,66 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return Offset().to_json()
 
     def getDefaultReadLimit(self) -> ReadLimit:
-        return ReadAllAvailable()
+        limits = self._options.limits
+        if limits.messages is not None:
+            return ReadMaxRows(limits.messages)
+        return ReadAllAvailable() if limits.bytes is None else ReadMaxBytes(limits.bytes)
 
     def prepareForTriggerAvailableNow(self) -> None:
-        self._stop_at = self._ask_last()
+        self._planner.stop_at_what_there_is()
 
     def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:
         current = Offset.from_json(start)
-        give_up_s = time.monotonic() + LONGEST_POLL_S
-        while True:
-            last = self._ask_last() if self._stop_at is None else self._stop_at
-            latest = self._advance(current, last)
-            if latest is not current:
-                return latest.to_json()
-            if self._stop_at is not None or time.monotonic() >= give_up_s:
-                return start
-            time.sleep(POLL_S)
+        found = self._planner.next_offset(current, self._limits(limit))
+        # Spark commits a batch only when a later one has data; this one is finished already.
+        self._ack(current, found)
+        return start if found is current else found.to_json()
 
     def reportLatestOffset(self) -> dict[str, Any] | None:
-        return Offset(self._last).to_json() if self._last else None
+        return self._planner.report()
 
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
-        return [Split(wanted) for wanted in ranges(Offset.from_json(start), Offset.from_json(end))]
+        found = ranges(Offset.from_json(start), Offset.from_json(end))
+        return [Split(wanted) for wanted in split(found, self._options.sizes)]
+
+    def commit(self, end: dict[str, Any]) -> None:
+        finished = Offset.from_json(end)
+        self._ack(finished, finished)
 
     def read(self, partition: InputPartition) -> Iterator["RecordBatch"]:
-        return read_split(self._options, partition)
+        assert isinstance(partition, Split)  # Spark passes what `partitions` returned
+        return read_split(self._options, partition.wanted)
 
-    def _ask_last(self) -> dict[str, Position]:
-        bridge = bridge_to(self._options.connecting)
-        if self._tail is None:
-            self._tail = Tail(bridge.client, self._options.topic)
-        self._last = bridge.run(self._tail.last_positions())
-        return self._last
+    def _limits(self, limit: ReadLimit) -> Limits:
+        if isinstance(limit, ReadAllAvailable):
+            return Limits()
+        if isinstance(limit, ReadMaxRows):
+            return replace(self._options.limits, messages=limit.max_rows)
+        if isinstance(limit, ReadMaxBytes):
+            return replace(self._options.limits, bytes=limit.max_bytes)
+        return self._options.limits
 
-    def _advance(self, current: Offset, last: dict[str, Position]) -> Offset:
-        for topic, position in current.positions.items():
-            require_kept(topic, position, last.get(topic, (-1, -1)))
-        new = {topic: end for topic, end in last.items() if topic not in current.positions}
-        if not new:
-            return current.advanced(last, {})
-        # Partitions that appear in a running query were empty when it began: none is skipped.
-        if self._options.start == "latest" and not current.positions:
-            return current.advanced(last, new)
-        assert self._tail is not None  # created by `_ask_last`, which returned `last`
-        bridge = bridge_to(self._options.connecting)
-        return current.advanced(last, bridge.run(self._tail.first_positions(new)))
+    def _ack(self, finished: Offset, latest: Offset) -> None:
+        acknowledger = self._parts[1]
+        if acknowledger is not None:
+            # A partition is protected from where it begins on.
+            began = {topic: start.position for topic, start in latest.began_at.items()}
+            acknowledger.ack({**began, **finished.positions})
+
+    @property
+    def _planner(self) -> Planner:
+        return self._parts[0]
+
+    @property
+    def _parts(self) -> tuple[Planner, Acknowledger | None]:
+        if self._made is None:
+            bridge = bridge_to(self._options.connecting)
+            subscription = self._options.subscription
+            self._made = (
+                Planner(self._options, bridge),
+                None if subscription is None else Acknowledger(bridge, subscription),
+            )
+        return self._made
 
 
 class BatchReader(DataSourceReader):
@@ -105,20 +117,12 @@ class BatchReader(DataSourceReader):
         self._options = options
 
     def partitions(self) -> Sequence[InputPartition]:
-        if self._options.start == "latest":
-            return []
-        bridge = bridge_to(self._options.connecting)
-        tail = Tail(bridge.client, self._options.topic)
-        last = bridge.run(tail.last_positions())
-        first = bridge.run(tail.first_positions(last))
-        return [Split(wanted) for wanted in ranges(Offset(), Offset(last, first))]
+        planner = Planner(self._options, bridge_to(self._options.connecting))
+        found = planner.whole()
+        return [Split(wanted) for wanted in split(found, self._options.sizes)]
 
     def read(self, partition: InputPartition | None) -> Iterator["RecordBatch"]:
-        # None stands for an empty list of partitions.
-        return iter(()) if partition is None else read_split(self._options, partition)
-
-
-def read_split(options: ReadOptions, split: InputPartition) -> Iterator["RecordBatch"]:
-    """The messages of one split, in the executor that was given it."""
-    assert isinstance(split, Split)  # Spark passes what `partitions` returned
-    return record_batches(read_range(bridge_to(options.connecting), split.wanted))
+        if partition is None:  # which stands for an empty list of partitions
+            return iter(())
+        assert isinstance(partition, Split)  # Spark passes what `partitions` returned
+        return read_split(self._options, partition.wanted)

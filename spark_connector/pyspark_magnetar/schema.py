@@ -35,9 +35,3 @@ SCHEMA = StructType(
     ]
 )
 """`__messageId` is a serialized MessageIdData; `__partition` and `__batchIndex` may be -1."""
-
-
-def require_source_schema(schema: StructType) -> None:
-    """ValueError unless it is `SCHEMA`: the source has no other."""
-    if schema.fieldNames() != SCHEMA.fieldNames():
-        raise ValueError("format('pulsar') has a fixed schema: leave out .schema(...) and select")

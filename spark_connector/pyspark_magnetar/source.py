@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 class DefaultSource(DataSource):
     """Messages of a topic as rows, and rows as messages.
 
-    Options: service.url, topic; reading also startingOffsets (earliest or latest).
+    `option_table` declares the options.
     """
 
     @classmethod
@@ -31,27 +31,31 @@ class DefaultSource(DataSource):
         return "pulsar"
 
     def schema(self) -> "StructType":
-        from pyspark_magnetar.schema import SCHEMA
+        from pyspark_magnetar.read_options import ReadOptions
+        from pyspark_magnetar.source_schema import source_schema
 
-        return SCHEMA
+        # It is asked for before the way of reading is known: the columns are the same.
+        return source_schema(ReadOptions.parse(self.options, is_streaming=None).columns)
 
     def reader(self, schema: "StructType") -> DataSourceReader:
         require("pyarrow")
         from pyspark_magnetar.read_options import ReadOptions
         from pyspark_magnetar.reader import BatchReader
-        from pyspark_magnetar.schema import require_source_schema
+        from pyspark_magnetar.source_schema import require_source_schema
 
-        require_source_schema(schema)
-        return BatchReader(ReadOptions.parse(self.options, default_start="earliest"))
+        options = ReadOptions.parse(self.options, is_streaming=False)
+        require_source_schema(schema, options.columns)
+        return BatchReader(options)
 
     def streamReader(self, schema: "StructType") -> DataSourceStreamReader:
         require("pyarrow")
         from pyspark_magnetar.read_options import ReadOptions
         from pyspark_magnetar.reader import StreamReader
-        from pyspark_magnetar.schema import require_source_schema
+        from pyspark_magnetar.source_schema import require_source_schema
 
-        require_source_schema(schema)
-        return StreamReader(ReadOptions.parse(self.options, default_start="latest"))
+        options = ReadOptions.parse(self.options, is_streaming=True)
+        require_source_schema(schema, options.columns)
+        return StreamReader(options)
 
     def writer(self, schema: "StructType", overwrite: bool) -> DataSourceWriter:
         require("pyarrow")

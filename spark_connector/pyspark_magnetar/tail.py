@@ -1,65 +1,155 @@
-"""The first and the last entry of each partition of a topic."""
+"""Knows the last entry of each partition, from a task in the background.
 
+Spark asks for the latest offset without pause, so it is answered from what is known here.
+"""
+
+import asyncio
+import logging
+import threading
 import time
 from collections.abc import Mapping
+from dataclasses import dataclass
 
 import magnetar
 from magnetar.concurrency import gather_all
-from pyspark_magnetar.offsets import Position
+from magnetar_proto.names import TopicName
+from pyspark_magnetar.bridge import Bridge
+from pyspark_magnetar.errors import TopicMissing
+from pyspark_magnetar.offsets import NOTHING, Position
+from pyspark_magnetar.read_options import Topics
 
-REFRESH_S = 10.0
-"""New partitions are noticed within this time."""
-FIRST_ENTRY_S = 30.0
+logger = logging.getLogger(__name__)
+
+GIVE_UP_S = 120.0
+"""Errors of the broker end the query when none of the attempts in this time succeeded."""
 
 
-class DataLoss(magnetar.MagnetarError):
-    """Messages that the query still has to read were deleted."""
+async def find_partitions(client: magnetar.Client, topics: Topics) -> list[str]:
+    """The partitions of the topics that there are now; TopicMissing unless one may be missing."""
+    if topics.pattern is not None:
+        names = await client.topics_matching(topics.pattern)
+    else:
+        names = []
+        for name in topics.names:
+            base = str(TopicName.parse(name).base)
+            if await client.exists(base) or (base != name and await client.exists(name)):
+                names.append(name)
+            elif not topics.may_be_missing:
+                raise TopicMissing(name)
+    return [part for name in names for part in await client.partitions(name)]
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """What was found at one time."""
+
+    last: Mapping[str, Position]
+    """The last entry of each partition; `NOTHING` where there is none."""
+    deleted: frozenset[str]
+    """Partitions that were known and are gone."""
 
 
 class Tail:
-    """Asks for the last ids of all partitions, over readers that receive nothing."""
+    """The last entries of all partitions, kept up to date until the process ends."""
 
-    def __init__(self, client: magnetar.Client, topic: str) -> None:
-        self._client = client
-        self._topic = topic
+    def __init__(self, bridge: Bridge, topics: Topics, poll_s: float, discovery_s: float) -> None:
+        self._bridge = bridge
+        self._client = bridge.client
+        self._topics = topics
+        self._poll_s = poll_s
+        self._discovery_s = discovery_s
         self._readers: dict[str, magnetar.EntryReader] = {}
-        self._refreshed_s = float("-inf")
+        self._deleted: set[str] = set()
+        self._discovered_s = float("-inf")
+        self._changed = threading.Condition()
+        self._seen: Seen | None = None
+        self._error: Exception | None = None
+        self._is_started = False
 
-    async def last_positions(self) -> dict[str, Position]:
-        """The last entry of each partition; (-1, -1) where nothing can be read."""
-        now_s = time.monotonic()
-        if now_s - self._refreshed_s > REFRESH_S:
-            for partition in await self._client.partitions(self._topic):
-                if partition not in self._readers:
-                    self._readers[partition] = await self._client.entry_reader(
-                        partition, magnetar.LATEST, queue_size=0
-                    )
-            self._refreshed_s = now_s
-        last = await gather_all(reader.last_message_id() for reader in self._readers.values())
-        return {
-            partition: (message_id.ledger, message_id.entry)
-            for partition, message_id in zip(self._readers, last, strict=True)
-        }
+    def now(self) -> Seen:
+        """What the broker answers now."""
+        return self._bridge.run(self._look())
 
-    async def first_positions(self, last: Mapping[str, Position]) -> dict[str, Position]:
-        """The position before the first entry of each partition in `last`."""
-        found = await gather_all(
-            self._before_first(partition) for partition, end in last.items() if end[1] >= 0
+    @property
+    def last_seen(self) -> Seen | None:
+        """What was found last, without asking."""
+        return self._seen
+
+    def seen(self) -> Seen:
+        """What was found last; the first time the broker is asked."""
+        if self._seen is None:
+            self._seen = self.now()
+        if not self._is_started:
+            self._is_started = True
+            self._bridge.start(self._run())
+        with self._changed:
+            if self._error is not None:
+                raise self._error
+            return self._seen
+
+    def wait(self, seen: Seen, timeout_s: float) -> Seen:
+        """What was found last, once it is not this; the same if nothing changes in time."""
+        with self._changed:
+            self._changed.wait_for(lambda: self._seen != seen or self._error is not None, timeout_s)
+        return self.seen()
+
+    def close(self) -> None:
+        """Leave the partitions; what runs in the background must not have been started."""
+        readers = list(self._readers.values())
+        self._readers.clear()
+        for reader in readers:
+            self._bridge.run(reader.close())
+
+    async def _run(self) -> None:
+        good_s = time.monotonic()
+        while self._error is None:
+            await asyncio.sleep(self._poll_s)
+            seen: Seen | None = None
+            error: Exception | None = None
+            try:
+                seen = await self._look()
+                good_s = time.monotonic()
+            except magnetar.NotAuthorized as refused:
+                error = refused
+            except magnetar.MagnetarError as failed:
+                logger.warning("the last entries could not be asked for: %s", failed)
+                if time.monotonic() - good_s > GIVE_UP_S:
+                    error = failed
+            with self._changed:
+                if error is not None or (seen is not None and seen != self._seen):
+                    self._seen = seen or self._seen
+                    self._error = error
+                    self._changed.notify_all()
+
+    async def _look(self) -> Seen:
+        if time.monotonic() - self._discovered_s > self._discovery_s:
+            await self._discover()
+            self._discovered_s = time.monotonic()
+        parts = dict(self._readers)
+        last = await gather_all(self._last(part, reader) for part, reader in parts.items())
+        return Seen(
+            {part: at for part, at in zip(parts, last, strict=True) if at is not None},
+            frozenset(self._deleted),
         )
-        return {**dict.fromkeys(last, (-1, -1)), **dict(found)}
 
-    async def _before_first(self, partition: str) -> tuple[str, Position]:
-        async with await self._client.entry_reader(
-            partition, magnetar.EARLIEST, queue_size=1
-        ) as reader:
-            first = (await reader.receive_entries(1, FIRST_ENTRY_S))[0]
-        return partition, (first.ledger, first.entry - 1)
+    async def _last(self, partition: str, reader: magnetar.EntryReader) -> Position | None:
+        try:
+            found = await reader.last_message_id()
+        except (magnetar.NotFound, magnetar.Closed):
+            self._deleted.add(partition)
+            del self._readers[partition]
+            await reader.close()
+            return None
+        return (found.ledger, found.entry) if found.entry >= 0 else NOTHING
 
-
-def require_kept(topic: str, read: Position, last: Position) -> None:
-    """DataLoss when the topic ends before what was already read: it is not the same topic."""
-    if last[1] >= 0 and last < read:
-        raise DataLoss(
-            f"{topic} ends at {last[0]}:{last[1]}, but the query has read {read[0]}:{read[1]}: the "
-            "topic was deleted and recreated; start the query with a new checkpoint"
-        )
+    async def _discover(self) -> None:
+        found = await find_partitions(self._client, self._topics)
+        for partition in found:
+            if partition not in self._readers:
+                self._readers[partition] = await self._client.entry_reader(
+                    partition, magnetar.LATEST, queue_size=0, create_topic=False
+                )
+                self._deleted.discard(partition)
+        for partition in set(self._readers) - set(found):
+            self._deleted.add(partition)
+            await self._readers.pop(partition).close()

@@ -37,7 +37,8 @@ def test_without_pyspark() -> None:
 def test_without_pyarrow(method: str) -> None:
     script = (
         "import sys; import pyspark_magnetar; sys.modules['pyarrow'] = None\n"
-        "source = pyspark_magnetar.DefaultSource({})\n"
+        "place = {'service.url': 'pulsar://localhost', 'topic': 't'}\n"
+        "source = pyspark_magnetar.DefaultSource(place)\n"
         f"source.{method}({USES[method].replace('schema()', 'source.schema()')})"
     )
     assert last_line(script) == sentence("pyarrow")

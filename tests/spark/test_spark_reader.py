@@ -1,78 +1,25 @@
-"""The readers as Spark drives them, without Spark, against the real daemon."""
+"""The source in one process, on a broker: what it plans, reads and refuses."""
 
-import asyncio
-import pickle
-import urllib.request
-import uuid
 from collections import Counter
-from collections.abc import Sequence
 from typing import Any
 
 import pytest
-from pyspark.sql.datasource import DataSourceReader, DataSourceStreamReader, InputPartition
-from pyspark.sql.streaming.datasource import ReadAllAvailable
 
-import magnetar
-from pyspark_magnetar import DefaultSource
-from pyspark_magnetar.reader import BatchReader, StreamReader
-from pyspark_magnetar.schema import SCHEMA
-from pyspark_magnetar.tail import DataLoss
+from pyspark_magnetar.errors import DataLoss, TopicMissing
 from running_broker import RunningBroker
+from spark.source_driver import (
+    ALL,
+    admin,
+    batch,
+    changed,
+    new_topic,
+    numbered,
+    send,
+    stream,
+    values,
+)
 
 pytestmark = pytest.mark.daemon
-
-ALL = ReadAllAvailable()
-
-
-def new_topic() -> str:
-    return f"persistent://public/default/t-{uuid.uuid4().hex[:10]}"
-
-
-def send(broker: RunningBroker, topic: str, values: Sequence[bytes]) -> list[magnetar.MessageId]:
-    async def run() -> list[magnetar.MessageId]:
-        async with magnetar.connect(broker.service_url) as client:
-            producer = await client.producer(topic, batching=magnetar.BatchLimits(max_messages=7))
-            return await producer.send_batch(values)
-
-    return asyncio.run(run())
-
-
-def admin(broker: RunningBroker, method: str, path: str, body: bytes | None = None) -> None:
-    url = f"{broker.http_url}/admin/v2/persistent/public/default/{path}"
-    request = urllib.request.Request(url, body, method=method)
-    request.add_header("Content-Type", "application/json")
-    with urllib.request.urlopen(request, timeout=30) as answer:
-        assert answer.status == 204
-
-
-def stream(broker: RunningBroker, topic: str, start: str = "earliest") -> StreamReader:
-    options = {"service.url": broker.service_url, "topic": topic, "startingoffsets": start}
-    reader = DefaultSource(options).streamReader(SCHEMA)
-    assert isinstance(reader, StreamReader)
-    return reader
-
-
-def batch(broker: RunningBroker, topic: str, **more: str) -> BatchReader:
-    options = {"service.url": broker.service_url, "topic": topic, **more}
-    reader = DefaultSource(options).reader(SCHEMA)
-    assert isinstance(reader, BatchReader)
-    return reader
-
-
-def values(
-    reader: DataSourceReader | DataSourceStreamReader, splits: Sequence[InputPartition]
-) -> list[bytes]:
-    """What the tasks of a batch read; readers and splits travel to them as pickles."""
-    found: list[bytes] = []
-    for split in splits:
-        task, part = pickle.loads(pickle.dumps((reader, split)))
-        for record_batch in task.read(part):
-            found += record_batch.column("value").to_pylist()
-    return found
-
-
-def numbered(first: int, end: int) -> list[bytes]:
-    return [b"%d" % number for number in range(first, end)]
 
 
 def test_batches_follow_each_other_exactly(broker: RunningBroker) -> None:
@@ -85,9 +32,12 @@ def test_batches_follow_each_other_exactly(broker: RunningBroker) -> None:
     assert values(reader, reader.partitions(start, first)) == numbered(0, 100)
     assert reader.latestOffset(first, ALL) is first, "nothing new is the very same offset"
     send(broker, topic, numbered(100, 130))
-    second = reader.latestOffset(first, ALL)
+    second = changed(reader, first)
     assert values(reader, reader.partitions(first, second)) == numbered(100, 130)
-    assert reader.reportLatestOffset() == second
+    report = reader.reportLatestOffset()
+    assert report is not None
+    assert report["p"] == second["p"]
+    assert report["backlog"]["msgs"] == 0
 
 
 def test_a_replay_reads_the_same_although_there_is_more(broker: RunningBroker) -> None:
@@ -99,7 +49,7 @@ def test_a_replay_reads_the_same_although_there_is_more(broker: RunningBroker) -
     send(broker, topic, numbered(50, 90))
     again = stream(broker, topic, start="latest")
     assert values(again, again.partitions(start, end)) == numbered(0, 50)
-    more = again.latestOffset(end, ALL)
+    more = changed(again, end)
     assert values(again, again.partitions(end, more)) == numbered(50, 90)
 
 
@@ -114,16 +64,17 @@ def test_latest_means_what_it_meant_at_first(broker: RunningBroker) -> None:
     send(broker, topic, numbered(10, 20))
     again = stream(broker, topic, start="latest")
     assert again.partitions(start, pinned) == []
-    end = again.latestOffset(pinned, ALL)
+    end = changed(again, pinned)
     assert values(again, again.partitions(pinned, end)) == numbered(10, 20)
 
 
 def test_latest_of_an_empty_topic_reads_all_that_comes(broker: RunningBroker) -> None:
     topic = new_topic()
+    admin(broker, "PUT", topic.rsplit("/", 1)[1])
     reader = stream(broker, topic, start="latest")
     pinned = reader.latestOffset(reader.initialOffset(), ALL)
     send(broker, topic, numbered(0, 10))
-    end = reader.latestOffset(pinned, ALL)
+    end = changed(reader, pinned)
     assert values(reader, reader.partitions(pinned, end)) == numbered(0, 10)
 
 
@@ -165,16 +116,33 @@ def test_a_batch_read_ends_where_the_topic_ended(broker: RunningBroker) -> None:
 
 
 def test_a_batch_read_of_nothing(broker: RunningBroker) -> None:
-    reader = batch(broker, new_topic())
+    topic = new_topic()
+    admin(broker, "PUT", topic.rsplit("/", 1)[1])
+    reader = batch(broker, topic)
     assert reader.partitions() == []
     assert list(reader.read(None)) == []
-    assert batch(broker, new_topic(), startingoffsets="latest").partitions() == []
+
+
+def test_a_topic_that_does_not_exist(broker: RunningBroker) -> None:
+    topic = new_topic()
+    with pytest.raises(TopicMissing, match=f"the topic {topic} does not exist"):
+        batch(broker, topic).partitions()
+    waiting = {"waitingForNonExistedTopic": "true"}
+    assert batch(broker, topic, **waiting).partitions() == []
+    with pytest.raises(TopicMissing):
+        batch(broker, topic).partitions()  # asking did not create it
+    reader = stream(broker, topic, "latest", partitionDiscoveryInterval="10", **waiting)
+    start = reader.initialOffset()
+    assert reader.latestOffset(start, ALL) is start
+    send(broker, topic, numbered(0, 10))
+    end = changed(reader, start)
+    assert values(reader, reader.partitions(start, end)) == numbered(0, 10)
 
 
 def test_metadata_columns(broker: RunningBroker) -> None:
     topic = new_topic()
     ids = send(broker, topic, numbered(0, 3))
-    reader = batch(broker, topic)
+    reader = batch(broker, topic, metadata="all")
     [record_batch] = [found for split in reader.partitions() for found in reader.read(split)]
     rows: list[dict[str, Any]] = record_batch.to_pylist()
     assert [(row["__ledger"], row["__entry"], row["__batchIndex"], row["__partition"])
@@ -189,12 +157,14 @@ def test_a_topic_created_anew_is_not_mistaken_for_the_old(broker: RunningBroker)
     end = {"v": 1, "p": {topic: [last.ledger, last.entry + 100]}}
     with pytest.raises(DataLoss, match="deleted and recreated"):
         reader.latestOffset(end, ALL)
+    careless = stream(broker, topic, failOnDataLoss="false")
+    assert careless.latestOffset(end, ALL) is end
 
 
 def test_a_range_whose_end_is_gone_is_a_failure(
     broker: RunningBroker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("pyspark_magnetar.entries.PATIENCE_S", 0.05)
+    monkeypatch.setattr("pyspark_magnetar.reading.PATIENCE_S", 0.05)
     topic = new_topic()
     [last] = send(broker, topic, [b"x"])
     reader = stream(broker, topic)

@@ -14,7 +14,9 @@ from magnetar_proto.entries import encode_entry
 from magnetar_proto.ids import MessageId
 from pyspark_magnetar import rows
 from pyspark_magnetar.rows import arrow_schema, record_batches
+from pyspark_magnetar.source_schema import FIELDS
 
+ALL = tuple(FIELDS)
 TIMES = ("__publishTime", "__eventTime")
 
 LAST_YEAR_MS = 253_402_300_799_999
@@ -44,15 +46,20 @@ def expected_row(message: Any) -> dict[str, Any]:
         "__ledger": message.id.ledger,
         "__entry": message.id.entry,
         "__batchIndex": message.id.batch_index,
+        "__producer": message.producer_name,
+        "__sequenceId": message.sequence_id,
+        "__orderingKey": message.ordering_key or None,
+        "__redeliveryCount": message.redelivery_count,
+        "__schemaVersion": message.schema_version or None,
     }
 
 
-def table(lists: list[list[Entry]]) -> list[dict[str, Any]]:
+def table(received: list[Entry]) -> list[dict[str, Any]]:
     """All rows; times as numbers, and message ids checked on the way."""
     found = []
-    for batch in record_batches(lists):
+    for batch in record_batches(received, ALL):
         batch.validate(full=True)
-        assert batch.schema == arrow_schema()
+        assert batch.schema == arrow_schema(ALL)
         times = {name: batch.column(name).cast("int64").to_pylist() for name in TIMES}
         for index, row in enumerate(batch.to_pylist()):
             row.update({name: times[name][index] for name in TIMES})
@@ -70,17 +77,17 @@ def test_rows_are_the_messages(sent: list[list[bytes | Outgoing]], compression: 
         for index, messages in enumerate(sent)
     ]
     messages = [message for entry in received for message in entry.messages()]
-    assert table([received[:2], [], received[2:]]) == [expected_row(m) for m in messages]
+    assert table(received) == [expected_row(m) for m in messages]
 
 
 def test_record_batches_are_bounded_by_rows_and_bytes(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(rows, "MAX_ROWS", 4)
     monkeypatch.setattr(rows, "MAX_BYTES", 100)
     small = [entry_of([b"x"] * 3, position=(1, index, -1)) for index in range(3)]
-    assert [batch.num_rows for batch in record_batches([small])] == [6, 3]
+    assert [batch.num_rows for batch in record_batches(small, ALL)] == [6, 3]
     large = [entry_of([bytes(100)], position=(1, index, -1)) for index in range(2)]
-    assert [batch.num_rows for batch in record_batches([large])] == [1, 1]
-    assert list(record_batches([[]])) == []
+    assert [batch.num_rows for batch in record_batches(large, ALL)] == [1, 1]
+    assert list(record_batches([], ALL)) == []
 
 
 def made(metadata: pb.MessageMetadata, payload: bytes) -> Entry:
@@ -102,7 +109,7 @@ def test_nulls_and_compacted_messages() -> None:
         (pb.SingleMessageMetadata(payload_size=1), b"x"),
     )
     entry = made(pb.MessageMetadata(num_messages_in_batch=3), body)
-    rows = table([[entry]])
+    rows = table([entry])
     assert rows == [expected_row(message) for message in entry.messages()]
     assert [(row["value"], row["__key"], row["__batchIndex"]) for row in rows] == [
         (None, b"k", 1),
@@ -112,7 +119,7 @@ def test_nulls_and_compacted_messages() -> None:
 
 def test_times_beyond_all_calendars_are_held_back() -> None:
     entry = entry_of([Outgoing(b"x", event_time_ms=2**64 - 1)])
-    [batch] = record_batches([[entry]])
+    [batch] = record_batches([entry], ALL)
     assert batch.column("__eventTime").cast("int64").to_pylist() == [2**63 - 1]
 
 
@@ -130,4 +137,4 @@ def test_times_beyond_all_calendars_are_held_back() -> None:
 def test_a_broken_batch_is_named(body: bytes) -> None:
     entry = made(pb.MessageMetadata(num_messages_in_batch=1), body)
     with pytest.raises(Unreadable, match=r"entry 1:2 of .* is not a batch"):
-        table([[entry]])
+        table([entry])

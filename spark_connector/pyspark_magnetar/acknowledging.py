@@ -1,0 +1,65 @@
+"""Acknowledges what finished batches have read, on the subscription that the user named.
+
+It protects what is not read yet from being deleted, and shows the query's backlog at the broker.
+No message is received on it.
+"""
+
+import asyncio
+import logging
+from collections.abc import Mapping
+
+import magnetar
+from pyspark_magnetar.bridge import Bridge
+from pyspark_magnetar.offsets import Position
+
+logger = logging.getLogger(__name__)
+
+
+class Acknowledger:
+    """Of one query; a failure is a warning, for it loses no message."""
+
+    def __init__(self, bridge: Bridge, subscription: str) -> None:
+        self._bridge = bridge
+        self._subscription = subscription
+        self._consumers: dict[str, magnetar.Consumer[bytes]] = {}
+        self._acked: dict[str, Position] = {}
+        self._turn = asyncio.Lock()
+
+    def ack(self, positions: Mapping[str, Position]) -> None:
+        """All up to these is finished; returns at once."""
+        new = {
+            topic: position
+            for topic, position in positions.items()
+            if position > self._acked.get(topic, (-2, -2))
+        }
+        if new:
+            self._acked.update(new)
+            self._bridge.start(self._ack(new))
+
+    async def _ack(self, positions: Mapping[str, Position]) -> None:
+        async with self._turn:
+            for topic, position in positions.items():
+                try:
+                    await self._ack_one(topic, position)
+                except magnetar.MagnetarError as error:
+                    self._acked.pop(topic, None)  # the next batch tries again
+                    self._consumers.pop(topic, None)
+                    logger.warning(
+                        "%s: what was read cannot be acknowledged on subscription %s: %s",
+                        topic, self._subscription, error,
+                    )  # fmt: skip
+
+    async def _ack_one(self, topic: str, position: Position) -> None:
+        consumer = self._consumers.get(topic)
+        if consumer is None:
+            consumer = self._consumers[topic] = await self._bridge.client.subscribe(
+                topic,
+                self._subscription,
+                type="failover",
+                initial_position="earliest",
+                start_paused=True,
+                create_topic=False,
+            )
+        if position[1] >= 0:
+            consumer.ack_up_to_id(magnetar.MessageId(*position), topic)
+            await consumer.flush()

@@ -1,0 +1,193 @@
+"""From an entry to its messages, in columns and without an object for each.
+
+In most batches the messages have heads of equal size, and values of equal size behind them: then
+the heads are compared and the values are cut out in one step each.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+import magnetar
+from magnetar.messages import decoded_key
+from magnetar_proto import PulsarApi_pb2 as pb
+from magnetar_proto.batch_scan import Scan, scan_batch
+from magnetar_proto.errors import BadBatch
+
+LEAST_STRIDES = 4
+"""Shorter batches are scanned at once."""
+CONTINUED = bytes(range(128, 256))
+
+Properties = tuple[tuple[str, str], ...]
+
+
+@dataclass(slots=True)
+class Decoded:
+    """The messages of one entry; an empty column has no value at all."""
+
+    entry: magnetar.Entry
+    indexes: Sequence[int]
+    """In the batch; -1 of an entry that is one message."""
+    data: bytes | pa.Buffer
+    """The values one behind the other."""
+    length: int = -1
+    """Of each value, if all are equal; else -1, and `values` has them one by one."""
+    values: Sequence[bytes] = ()
+    nulls: Sequence[int] = ()
+    """Messages without value, as places in `indexes`."""
+    keys: Sequence[bytes | None] = ()
+    event_times_ms: Sequence[int] = ()
+    sequence_ids: Sequence[int] = ()
+    """-1 of messages without one of their own."""
+    properties: dict[int, Properties] = field(default_factory=dict)
+    """By place, of those that have any."""
+    ordering_keys: dict[int, bytes] = field(default_factory=dict)
+
+    @property
+    def rows(self) -> int:
+        return len(self.indexes)
+
+
+def decode(entry: magnetar.Entry, first: int = 0, stop: int = 0) -> Decoded:
+    """The messages that compaction left; Unreadable if it cannot be decoded.
+
+    Of a batch those from one index to before another; 0: to the end.
+    """
+    if not entry.is_batch:
+        return _single(entry)
+    body = entry.body()
+    count = entry.metadata.num_messages_in_batch
+    strides = _strides(entry, body, count)
+    if strides is not None and not first and not stop:
+        return strides
+    try:
+        scan = scan_batch(body, count)
+    except BadBatch as error:
+        raise entry.unreadable(f"is not a batch: {error}") from error
+    return _columns(entry, scan, range(first, min(stop, count) if stop else count))
+
+
+def _single(entry: magnetar.Entry) -> Decoded:
+    body = entry.body()
+    found = Decoded(entry, (-1,), body, len(body))
+    about = entry.metadata
+    if about.HasField("partition_key"):
+        found.keys = (_key(about),)
+    if about.event_time:
+        found.event_times_ms = (about.event_time,)
+    found.sequence_ids = (about.sequence_id,)
+    _describe(found, 0, about)
+    return found
+
+
+def _strides(entry: magnetar.Entry, body: bytes, count: int) -> Decoded | None:
+    """The batch if all its messages look like the first, but for their sequence ids."""
+    stride, rest = divmod(len(body), count)
+    if rest or count < LEAST_STRIDES or stride < 6:
+        return None
+    start = 4 + int.from_bytes(body[:4], "big")
+    try:
+        first = scan_batch(body[:stride], 1)
+    except BadBatch:
+        return None
+    if first.others or start + len(first.values[0]) != stride:
+        return None
+    if not _heads_are_equal(body, start, stride, count, bool(first.sequence_ids)):
+        return None
+    length = stride - start
+    found = Decoded(entry, range(count), b"", length)
+    whole = pa.Array.from_buffers(pa.binary(stride), count, [None, pa.py_buffer(body)])
+    if length:
+        found.data = pc.binary_slice(whole, start, stride).buffers()[1]
+    if first.keys:
+        found.keys = first.keys * count
+    if first.event_times_ms:
+        found.event_times_ms = first.event_times_ms * count
+    if first.sequence_ids:
+        found.sequence_ids = _sequence_ids(body, start, stride, count)
+    return found
+
+
+def _heads_are_equal(body: bytes, start: int, stride: int, count: int, has_ids: bool) -> bool:
+    """Whether the first `start` bytes of every stride are those of the first.
+
+    A sequence id may differ: it is the last field, and only its size must be the same.
+    """
+    fixed = start
+    if has_ids:
+        fixed = start - 1
+        while body[fixed - 1] > 127:
+            fixed -= 1
+        for at in range(fixed, start - 1):
+            if body[at::stride].translate(None, CONTINUED):
+                return False
+        if not body[start - 1 :: stride].isascii():
+            return False
+    return all(body[at::stride] == body[at : at + 1] * count for at in range(fixed))
+
+
+def _sequence_ids(body: bytes, start: int, stride: int, count: int) -> list[int]:
+    """Of varints that end at `start` in each stride, and have the size of the first."""
+    first = start - 1
+    while body[first - 1] > 127:
+        first -= 1
+    ids = [0] * count
+    for shift, at in enumerate(range(first, start)):
+        ids = [
+            found | (byte & 127) << 7 * shift
+            for found, byte in zip(ids, body[at::stride], strict=True)
+        ]
+    return ids
+
+
+def _columns(entry: magnetar.Entry, scan: Scan, places: Sequence[int]) -> Decoded:
+    if any(about.compacted_out for about in scan.others.values()):
+        places = [
+            place for place in places
+            if place not in scan.others or not scan.others[place].compacted_out
+        ]  # fmt: skip
+    is_whole = len(places) == len(scan.values)
+    values = scan.values if is_whole else [scan.values[place] for place in places]
+    found = Decoded(entry, places, b"".join(values), values=values)
+    if not is_whole:
+        scan.keys = scan.keys and [scan.keys[place] for place in places]
+        scan.event_times_ms = scan.event_times_ms and [scan.event_times_ms[at] for at in places]
+        scan.sequence_ids = scan.sequence_ids and [scan.sequence_ids[at] for at in places]
+    found.keys = scan.keys
+    found.event_times_ms = scan.event_times_ms
+    found.sequence_ids = scan.sequence_ids
+    if scan.others:
+        _describe_others(found, scan.others)
+    return found
+
+
+def _describe_others(found: Decoded, others: dict[int, pb.SingleMessageMetadata]) -> None:
+    keys = list(found.keys) or [None] * found.rows
+    times = list(found.event_times_ms) or [0] * found.rows
+    for place, index in enumerate(found.indexes):
+        about = others.get(index)
+        if about is not None:
+            keys[place] = _key(about)
+            times[place] = about.event_time
+            _describe(found, place, about)
+    found.keys, found.event_times_ms = keys, times
+
+
+def _describe(
+    found: Decoded, place: int, about: pb.SingleMessageMetadata | pb.MessageMetadata
+) -> None:
+    """Set what messages rarely have."""
+    if about.properties:
+        pairs = {pair.key: pair.value for pair in about.properties}
+        found.properties[place] = tuple(pairs.items())
+    if about.HasField("ordering_key"):
+        found.ordering_keys[place] = about.ordering_key
+    if about.null_value:
+        found.nulls = (*found.nulls, place)
+
+
+def _key(about: pb.SingleMessageMetadata | pb.MessageMetadata) -> bytes | None:
+    key = decoded_key(about)
+    return key.encode() if isinstance(key, str) else key

@@ -1,0 +1,217 @@
+"""Decides what the next micro-batch reads, in the driver's Python process."""
+
+import time
+from dataclasses import replace
+from typing import Any, Final
+
+from magnetar.concurrency import gather_all
+from magnetar_proto.ids import EARLIEST
+from pyspark_magnetar.bridge import Bridge
+from pyspark_magnetar.losses import Losses
+from pyspark_magnetar.offsets import (
+    NOTHING,
+    VERSION,
+    Mean,
+    Offset,
+    Position,
+    Range,
+    Start,
+    ranges,
+)
+from pyspark_magnetar.places import Place
+from pyspark_magnetar.planning import Limits, bytes_in, entries_in, limited, messages_in
+from pyspark_magnetar.probing import first_at, ledger_ends
+from pyspark_magnetar.read_options import ReadOptions
+from pyspark_magnetar.starting import starts_of
+from pyspark_magnetar.tail import Seen, Tail
+
+LONGEST_POLL_S: Final = 1.0
+"""Spark asks for the latest offset without pause: an answer of "nothing new" takes this long."""
+SAMPLED_ENTRIES: Final = 16
+"""With fewer entries in a partition's range, what a typical entry has changes nothing."""
+SAMPLE_KEPT_S: Final = 60.0
+MAX_LEDGERS: Final = 10_000
+
+
+class Planner:
+    """Of one query."""
+
+    def __init__(self, options: ReadOptions, bridge: Bridge) -> None:
+        self._options = options
+        self._bridge = bridge
+        polling = options.polling
+        self._tail = Tail(bridge, options.topics, polling.poll_s, polling.discovery_s)
+        self._losses = Losses(bridge.client, options.fails_on_loss)
+        self._first: frozenset[str] | None = None
+        """The partitions that there were when the query was started."""
+        self._stop_at: Seen | None = None
+        self._ends: dict[str, list[Position]] = {}
+        self._means: dict[str, tuple[float, Mean]] = {}
+        self._planned_s = float("-inf")
+        self._reached = Offset()
+
+    def stop_at_what_there_is(self) -> None:
+        """Read what there is now, and nothing that comes later."""
+        self._stop_at = self._tail.now()
+
+    def next_offset(self, current: Offset, limits: Limits) -> Offset:
+        """Where the batch behind `current` ends: `current` itself if there is nothing new."""
+        give_up_s = time.monotonic() + LONGEST_POLL_S
+        seen = self._stop_at or self._tail.seen()
+        while True:
+            found = self._bridge.run(self._plan(current, seen, limits))
+            self._reached = found
+            wait_s = give_up_s - time.monotonic()
+            if found is not current or self._stop_at is not None or wait_s <= 0:
+                return found
+            seen = self._tail.wait(seen, wait_s)
+
+    def whole(self) -> list[Range]:
+        """All that there is between the options' places; once, and then the planner is done."""
+        try:
+            return self._bridge.run(self._whole(self._tail.now()))
+        finally:
+            self._tail.close()
+
+    def report(self) -> dict[str, Any] | None:
+        """The latest positions and the backlog behind the last plan, from what is known."""
+        seen = self._stop_at or self._tail.last_seen
+        if seen is None:
+            return None
+        latest = self._reached.advanced(seen.last, {})
+        if not self._reached.positions:
+            return latest.to_json()
+        known = replace(latest, began_at={}, means={}, ledger_ends={})
+        left = [
+            replace(wanted, mean=self._known_mean(wanted.topic))
+            for wanted in ranges(replace(self._reached, began_at={}), self._only_known(known))
+        ]
+        backlog = {
+            "entries": sum(map(entries_in, left)),
+            "msgs": sum(map(messages_in, left)),
+            "bytes": sum(map(bytes_in, left)),
+            "partitions": {wanted.topic: messages_in(wanted) for wanted in left},
+        }
+        return {"v": VERSION, "p": known.to_json().get("p", {}), "backlog": backlog}
+
+    def _only_known(self, latest: Offset) -> Offset:
+        positions = {
+            topic: at for topic, at in latest.positions.items() if topic in self._reached.positions
+        }
+        return replace(latest, positions=positions)
+
+    async def _plan(self, current: Offset, seen: Seen, limits: Limits) -> Offset:
+        await self._check(current, seen)
+        began = await self._began(current, seen)
+        starts = {**{topic: current.start_of(topic) for topic in current.positions}, **began}
+        found = [
+            Range(topic, start.position, seen.last[topic], start.messages)
+            for topic, start in starts.items()
+            if start is not None and start.position < seen.last.get(topic, NOTHING)
+        ]
+        if not found:
+            return current.advanced({}, began)
+        found = await gather_all(self._known(wanted) for wanted in found)
+        if self._waits_for_more(found):
+            return current.advanced({}, began)
+        self._planned_s = time.monotonic()
+        return current.advanced(
+            limited(found, limits),
+            began,
+            {wanted.topic: wanted.ledger_ends for wanted in found},
+            {wanted.topic: wanted.mean for wanted in found if wanted.mean.messages},
+        )
+
+    async def _whole(self, seen: Seen) -> list[Range]:
+        starts = await self._began(Offset(), seen)
+        found = []
+        for topic in sorted(seen.last):
+            place = None if self._options.bounds.end is None else self._options.bounds.end.of(topic)
+            end, kept = _stop(seen.last[topic], place)
+            start = starts[topic]
+            if start.position < end:
+                found.append(Range(topic, start.position, end, start.messages, kept))
+        return await gather_all(self._known(wanted) for wanted in found)
+
+    async def _check(self, current: Offset, seen: Seen) -> None:
+        before = {topic: self._losses.known_last(topic) for topic in current.positions}
+        for topic in current.positions:
+            if topic not in seen.last:
+                self._losses.report(topic, current.positions[topic], "the topic was deleted")
+        await gather_all(
+            self._losses.check(topic, read, seen.last[topic], before[topic])
+            for topic, read in current.positions.items()
+            if topic in seen.last
+        )
+        self._losses.observe(seen.last)
+
+    async def _began(self, current: Offset, seen: Seen) -> dict[str, Start]:
+        """Where partitions begin that the query has not read."""
+        if self._first is None:
+            self._first = frozenset() if current.positions else frozenset(seen.last)
+        bounds = self._options.bounds
+        wanted = {}
+        for topic, last in seen.last.items():
+            if topic not in current.positions:
+                # Partitions that appear in a running query were empty when it began.
+                is_new = bool(current.positions) or topic not in self._first
+                place = None if is_new else bounds.start.of(topic) or bounds.default_start
+                wanted[topic] = (place or Place(EARLIEST), last)
+        return await starts_of(self._bridge.client, wanted) if wanted else {}
+
+    async def _known(self, wanted: Range) -> Range:
+        """The range with the ends of its ledgers, and what a typical entry has."""
+        client, topic = self._bridge.client, wanted.topic
+        known = [end for end in self._ends.get(topic, ()) if end >= wanted.start]
+        reached = known[-1] if known else wanted.start
+        if reached[0] < wanted.end[0]:
+            begin = (reached[0] + 1, -1) if known else reached
+            known += await ledger_ends(client, topic, begin, wanted.end, MAX_LEDGERS)
+        self._ends[topic] = known
+        inside = tuple(end for end in known if end < wanted.end)
+        found = replace(wanted, ledger_ends=inside)
+        if entries_in(found) < SAMPLED_ENTRIES:
+            return found
+        return replace(found, mean=await self._mean(found))
+
+    async def _mean(self, wanted: Range) -> Mean:
+        kept = self._means.get(wanted.topic)
+        if kept is not None and time.monotonic() - kept[0] < SAMPLE_KEPT_S:
+            return kept[1]
+        ledger, entry = wanted.start
+        start = (ledger, entry + 1) if ledger >= 0 else NOTHING
+        sampled = await gather_all(
+            first_at(self._bridge.client, wanted.topic, at) for at in (start, wanted.end)
+        )
+        means = [one.mean for one in sampled if one is not None and one.mean.messages]
+        if not means:
+            return Mean()
+        found = Mean(
+            sum(mean.messages for mean in means) // len(means),
+            max(1, sum(mean.bytes for mean in means) // len(means)),
+        )
+        self._means[wanted.topic] = time.monotonic(), found
+        return found
+
+    def _known_mean(self, topic: str) -> Mean:
+        return self._means.get(topic, (0.0, Mean()))[1]
+
+    def _waits_for_more(self, found: list[Range]) -> bool:
+        polling = self._options.polling
+        if polling.min_messages is None or self._stop_at is not None:
+            return False
+        if time.monotonic() - self._planned_s >= polling.max_delay_s:
+            return False
+        return sum(map(messages_in, found)) < polling.min_messages
+
+
+def _stop(last: Position, place: Place | None) -> tuple[Position, int]:
+    """Where a batch read of a partition ends, and how many messages of that entry it has."""
+    at = None if place is None else place.at
+    if at is None or isinstance(at, int) or at.is_latest:
+        return last, 0  # times are compared message by message
+    if at.is_earliest:
+        return NOTHING, 0
+    if last < (at.ledger, at.entry):
+        return last, 0
+    return (at.ledger, at.entry), at.batch_index + 1

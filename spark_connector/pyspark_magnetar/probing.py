@@ -1,0 +1,100 @@
+"""Asks a partition where its entries are, by reading single ones.
+
+The binary protocol has no list of ledgers.  A reader at any position receives the first entry
+there or behind it, and that is enough to find where a ledger ends.
+"""
+
+from dataclasses import dataclass
+from typing import Final
+
+import magnetar
+from magnetar.concurrency import gather_all
+from pyspark_magnetar.offsets import NOTHING, Mean, Position
+
+PROBE_S: Final = 30.0
+WIDTH: Final = 8
+"""Probes at a time, and the factor by which each round narrows the search."""
+
+
+@dataclass(frozen=True, slots=True)
+class Probed:
+    """An entry that was found."""
+
+    position: Position
+    mean: Mean
+    publish_time_ms: int
+
+
+async def first_at(
+    client: magnetar.Client,
+    topic: str,
+    at: Position | int = NOTHING,
+    timeout_s: float = PROBE_S,
+) -> Probed | None:
+    """The first entry at a position or behind it, or since a time in ms; None if none comes."""
+    start: magnetar.MessageId | int
+    if isinstance(at, int):
+        start = at
+    else:
+        start = magnetar.EARLIEST if at[0] < 0 else magnetar.MessageId(at[0], max(at[1], 0))
+    async with await client.entry_reader(
+        topic, start, inclusive=True, queue_size=1, create_topic=False
+    ) as reader:
+        try:
+            entry = (await reader.receive_entries(1, timeout_s))[0]
+        except magnetar.OperationTimeout:
+            return None
+        except magnetar.Unreadable as error:
+            where = error.message_id
+            return Probed((where.ledger, where.entry), Mean(), 0)
+    about = entry.metadata
+    return Probed(entry.position, Mean(about.num_messages_in_batch, entry.size), about.publish_time)
+
+
+async def ledger_end(
+    client: magnetar.Client, topic: str, ledger: int, known: int
+) -> tuple[int, Position]:
+    """The last entry of a ledger, and the first one behind it; there must be one.
+
+    `known` is an entry at or before the last one, -1 if none is known.
+    """
+    behind: Position | None = None
+    low, high = known, -1  # the last entry is in [low, high)
+    while high < 0 or high - low > 1:
+        if high < 0:
+            tried = [low + WIDTH**power for power in range(WIDTH)]
+        else:
+            step = max(1, (high - low) // WIDTH)
+            tried = list(range(low + step, high, step))[: WIDTH + 1]
+        found = await gather_all(first_at(client, topic, (ledger, entry)) for entry in tried)
+        for entry, probed in zip(tried, found, strict=True):
+            if probed is not None and probed.position[0] == ledger:
+                low = max(low, probed.position[1])
+            else:
+                high = entry if high < 0 else min(high, entry)
+                behind = behind if probed is None else probed.position
+        high = high if high < 0 else max(high, low + 1)
+    if behind is None:
+        raise magnetar.OperationTimeout(f"{topic}: nothing was found behind ledger {ledger}")
+    return low, behind
+
+
+async def ledger_ends(
+    client: magnetar.Client, topic: str, start: Position, end: Position, most: int
+) -> list[Position]:
+    """The last entries of the ledgers from `start` on that end before `end`'s, at most so many.
+
+    A ledger that was deleted, or has nothing behind `start`, is left out.
+    """
+    found: list[Position] = []
+    ledger, known = start
+    if ledger < end[0]:
+        probed = await first_at(client, topic, (ledger, known + 1) if ledger >= 0 else NOTHING)
+        if probed is None:
+            return found
+        ledger, known = probed.position
+    while ledger < end[0] and len(found) < most:
+        last, behind = await ledger_end(client, topic, ledger, known)
+        found.append((ledger, last))
+        ledger, known = behind
+    return found

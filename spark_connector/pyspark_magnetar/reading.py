@@ -1,0 +1,222 @@
+"""Reads the entries of a range, and knows when it has all of them."""
+
+import asyncio
+import logging
+from collections.abc import AsyncGenerator, Iterator
+from dataclasses import dataclass
+from typing import Final
+
+import magnetar
+from magnetar.chunk_joining import ChunkJoiner
+from pyspark_magnetar.bridge import Bridge
+from pyspark_magnetar.errors import REMEDY, DataLoss
+from pyspark_magnetar.offsets import Position, Range
+from pyspark_magnetar.planning import messages_in
+from pyspark_magnetar.probing import first_at
+
+logger = logging.getLogger(__name__)
+
+MAX_ENTRIES: Final = 1000
+PATIENCE_S: Final = 5.0
+"""Silence after which the broker is asked whether the rest still exists."""
+MAX_SILENCES: Final = 12
+RECEIVED_BYTES: Final = 32 << 20
+"""Of messages received ahead, about."""
+MAX_CHUNKED: Final = 100
+CHUNK_WAIT_S: Final = 60.0
+"""How long the chunks that complete a message may take to come."""
+
+EntryLists = AsyncGenerator[list[magnetar.Entry], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """How to read."""
+
+    queue_size: int = 20_000
+    """Messages received ahead."""
+    skips_unreadable: bool = False
+    fails_on_loss: bool = True
+    key_reader: magnetar.KeyReader | None = None
+
+
+def read_range(bridge: Bridge, wanted: Range, how: Reading) -> Iterator[magnetar.Entry]:
+    """The entries of the range, chunked messages joined, in order.
+
+    DataLoss if entries were deleted, and Unreadable for one that cannot be received, unless they
+    are to be left out.
+    """
+    source = _RangeReader(bridge.client, wanted, how)
+    lists = source.lists()
+    try:
+        while entries := bridge.run(_next(lists)):
+            yield from entries
+    finally:
+        bridge.run(_close(lists))
+        if source.unreadable:
+            logger.warning(
+                "%s: %d entries could not be read, and were left out", wanted.topic,
+                source.unreadable,
+            )  # fmt: skip
+
+
+async def _next(lists: EntryLists) -> list[magnetar.Entry]:
+    return await anext(lists, [])
+
+
+async def _close(lists: EntryLists) -> None:
+    await lists.aclose()
+
+
+class _RangeReader:
+    """Reads one range."""
+
+    def __init__(self, client: magnetar.Client, wanted: Range, how: Reading) -> None:
+        self._client = client
+        self._wanted = wanted
+        self._how = how
+        self._joiner = ChunkJoiner(MAX_CHUNKED, CHUNK_WAIT_S)
+        self._at: Position = wanted.start
+        """Up to where the range was read."""
+        self.unreadable = 0
+
+    async def lists(self) -> EntryLists:
+        """Lists of entries, none of them empty."""
+        async with await self._open() as reader:
+            silences = 0
+            while self._at < self._wanted.end:
+                try:
+                    entries = await reader.receive_entries(MAX_ENTRIES, PATIENCE_S)
+                except magnetar.OperationTimeout:
+                    silences += 1
+                    if await self._is_all(reader):
+                        return
+                    if silences == MAX_SILENCES:
+                        raise
+                    continue
+                except magnetar.Unreadable as error:
+                    self._unreadable(error)
+                    continue
+                silences = 0
+                inside = await self._inside(entries)
+                if inside:
+                    yield inside
+            async for entry in self._rest_of_chunks(reader):
+                yield [entry]
+
+    async def _open(self) -> magnetar.EntryReader:
+        ledger, entry = self._wanted.start
+        # Before the first entry of a ledger there is no id to start behind.
+        start = magnetar.MessageId(ledger, max(entry, 0)) if ledger >= 0 else magnetar.EARLIEST
+        mean = self._wanted.mean
+        most = messages_in(self._wanted) if mean.messages else self._how.queue_size
+        if mean.bytes:
+            most = min(most, RECEIVED_BYTES * mean.messages // mean.bytes)
+        return await self._client.entry_reader(
+            self._wanted.topic,
+            start,
+            inclusive=entry < 0,
+            queue_size=max(1, min(self._how.queue_size, most)),
+            key_reader=self._how.key_reader,
+            create_topic=False,
+        )
+
+    async def _inside(self, entries: list[magnetar.Entry]) -> list[magnetar.Entry]:
+        """Those of the range, with chunked messages in the place of their last chunk."""
+        end, last = self._wanted.end, entries[-1].position
+        if not self._at[0] == entries[0].ledger == last[0]:
+            for entry in entries:
+                if entry.ledger != self._at[0]:
+                    await self._check_gap(entry.position)
+                self._at = min(entry.position, end)
+        self._at = min(last, end)
+        inside = entries if last <= end else [one for one in entries if one.position <= end]
+        if any(entry.is_chunk for entry in entries):
+            inside = [
+                found
+                for entry in entries
+                if (found := self._joined(entry)) is not None
+            ]  # fmt: skip
+        return inside
+
+    def _joined(self, entry: magnetar.Entry) -> magnetar.Entry | None:
+        """The entry, the message that is complete with it, or None.
+
+        A chunked message belongs to the range that has its first chunk.
+        """
+        is_inside = entry.position <= self._wanted.end
+        if not entry.is_chunk:
+            return entry if is_inside else None
+        if not is_inside and entry.metadata.chunk_id == 0:
+            return None
+        outcome = self._joiner.add(entry, asyncio.get_running_loop().time())
+        for chunks, why in (*outcome.given_up, *outcome.displaced):
+            self._unreadable(chunks[0].unreadable(why))
+        return outcome.entry
+
+    async def _rest_of_chunks(
+        self, reader: magnetar.EntryReader
+    ) -> AsyncGenerator[magnetar.Entry, None]:
+        """Messages of which the range has the first chunk, but not all."""
+        loop = asyncio.get_running_loop()
+        give_up_s = loop.time() + CHUNK_WAIT_S
+        while self._joiner and loop.time() < give_up_s:
+            try:
+                entries = await reader.receive_entries(MAX_ENTRIES, give_up_s - loop.time())
+            except magnetar.OperationTimeout:
+                break
+            except magnetar.Unreadable:
+                continue  # it is another range's
+            for entry in entries:
+                found = self._joined(entry) if entry.is_chunk else None
+                if found is not None:
+                    yield found
+        if self._joiner:
+            logger.warning(
+                "%s: %d chunked messages that begin in %s to %s were not completed within %g s, "
+                "and are left out", self._wanted.topic, len(self._joiner),
+                self._wanted.start, self._wanted.end, CHUNK_WAIT_S,
+            )  # fmt: skip
+
+    def _unreadable(self, error: magnetar.Unreadable) -> None:
+        position = (error.message_id.ledger, error.message_id.entry)
+        if position > self._wanted.end:
+            self._at = self._wanted.end
+            return
+        self._at = max(self._at, position)
+        if not self._how.skips_unreadable:
+            raise error
+        self.unreadable += 1
+
+    async def _check_gap(self, first: Position) -> None:
+        """What came next is in another ledger: was everything between read, or deleted?"""
+        expected = [end for end in self._wanted.ledger_ends if self._at < end < first]
+        if first > self._wanted.end:
+            expected.append(self._wanted.end)
+        if expected and await self._is_deleted(expected[0]):
+            self._lost(f"the next one is {first[0]}:{first[1]}")
+
+    async def _is_all(self, reader: magnetar.EntryReader) -> bool:
+        """After a silence: whether the range has no more, as far as it is readable."""
+        last = await reader.last_message_id()
+        if (last.ledger, last.entry) >= self._wanted.end:
+            return False
+        self._lost(f"the topic ends at {last.ledger}:{last.entry}")
+        return True
+
+    async def _is_deleted(self, position: Position) -> bool:
+        """Whether the first entry that there is lies behind the position."""
+        first = await first_at(self._client, self._wanted.topic)
+        return first is None or first.position > position
+
+    def _lost(self, why: str) -> None:
+        """Report it: as an error, or in the log."""
+        at, end = self._at, self._wanted.end
+        text = (
+            f"{self._wanted.topic}: the entries behind {at[0]}:{at[1]} up to {end[0]}:{end[1]} "
+            f"were deleted in part: {why}. Retention or a time to live deleted them, or the topic "
+            "was recreated"
+        )
+        if self._how.fails_on_loss:
+            raise DataLoss(f"{text}; {REMEDY}")
+        logger.warning("%s", text)

@@ -1,0 +1,75 @@
+"""The columns of the source."""
+
+from typing import Final
+
+from pyspark.sql.types import (
+    BinaryType,
+    IntegerType,
+    LongType,
+    MapType,
+    StringType,
+    StructField,
+    StructType,
+    TimestampType,
+)
+
+VALUE: Final = "value"
+
+FIELDS: Final = {
+    field.name: field
+    for field in (
+        StructField(VALUE, BinaryType()),
+        StructField("__key", BinaryType()),
+        StructField("__topic", StringType()),
+        StructField("__messageId", BinaryType()),
+        StructField("__publishTime", TimestampType()),
+        StructField("__eventTime", TimestampType()),
+        StructField("__messageProperties", MapType(StringType(), StringType())),
+        StructField("__partition", IntegerType()),
+        StructField("__ledger", LongType()),
+        StructField("__entry", LongType()),
+        StructField("__batchIndex", IntegerType()),
+        StructField("__producer", StringType()),
+        StructField("__sequenceId", LongType()),
+        StructField("__orderingKey", BinaryType()),
+        StructField("__redeliveryCount", IntegerType()),
+        StructField("__schemaVersion", BinaryType()),
+    )
+}
+"""All of them, in order; `__messageId` is a serialized MessageIdData, and `__partition` and
+`__batchIndex` may be -1."""
+
+METADATA: Final = tuple(name for name in FIELDS if name != VALUE)
+DEFAULT_METADATA: Final = METADATA[:6]
+"""What pulsar-spark has."""
+
+
+def metadata_columns(chosen: tuple[str, ...] | None) -> tuple[str, ...]:
+    """The metadata columns of the option, in order; ValueError names one that does not exist."""
+    if chosen is None:
+        return DEFAULT_METADATA
+    if [name.lower() for name in chosen] in (["all"], ["none"]):
+        return METADATA if chosen[0].lower() == "all" else ()
+    known = {name.lower(): name for name in METADATA}
+    for name in chosen:
+        if name.lower() not in known:
+            raise ValueError(
+                f"option 'metadata': there is no column {name!r}; there are {', '.join(METADATA)}, "
+                "and the words all and none"
+            )
+    wanted = {known[name.lower()] for name in chosen}
+    return tuple(name for name in METADATA if name in wanted)
+
+
+def source_schema(columns: tuple[str, ...]) -> StructType:
+    """Of these columns."""
+    return StructType([FIELDS[name] for name in columns])
+
+
+def require_source_schema(schema: StructType, columns: tuple[str, ...]) -> None:
+    """ValueError unless it has these columns: the source has no other."""
+    if schema.fieldNames() != list(columns):
+        raise ValueError(
+            "format('pulsar') makes its schema itself: leave out .schema(...), choose metadata "
+            "columns by the option 'metadata', and select"
+        )

@@ -1,0 +1,49 @@
+"""What one task does: it reads its range, and makes record batches of it."""
+
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING
+
+import magnetar
+from pyspark_magnetar.bridge import bridge_to
+from pyspark_magnetar.decoding import Decoded, decode
+from pyspark_magnetar.offsets import Position, Range
+from pyspark_magnetar.places import Places
+from pyspark_magnetar.read_options import ReadOptions
+from pyspark_magnetar.reading import Reading, read_range
+from pyspark_magnetar.rows import record_batches
+
+if TYPE_CHECKING:
+    from pyarrow import RecordBatch
+
+
+def read_split(options: ReadOptions, wanted: Range) -> Iterator["RecordBatch"]:
+    """The messages of a range, in the executor that was given it."""
+    how = Reading(options.queue_size, options.skips_unreadable, options.fails_on_loss)
+    entries = read_range(bridge_to(options.connecting), wanted, how)
+    return record_batches(entries, options.columns, _decoder(options, wanted))
+
+
+def _decoder(options: ReadOptions, wanted: Range) -> Callable[[magnetar.Entry], Decoded | None]:
+    """What is wanted of an entry: mostly all of it."""
+    since = _time(options.bounds.since, wanted.topic, 0)
+    until = _time(options.bounds.until, wanted.topic, 2**64)
+    partly: dict[Position, tuple[int, int]] = {}
+    if wanted.kept:
+        partly[wanted.end] = (0, wanted.kept)
+    if wanted.skipped:
+        first = wanted.start[0], wanted.start[1] + 1
+        partly[first] = (wanted.skipped, partly.get(first, (0, 0))[1])
+    if not partly and since == 0 and until == 2**64:
+        return decode
+
+    def chosen(entry: magnetar.Entry) -> Decoded | None:
+        if not since <= entry.metadata.publish_time < until:
+            return None
+        return decode(entry, *partly.get(entry.position, ()))
+
+    return chosen
+
+
+def _time(places: Places | None, topic: str, default: int) -> int:
+    place = None if places is None else places.of(topic)
+    return place.at if place is not None and isinstance(place.at, int) else default

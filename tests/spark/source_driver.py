@@ -1,0 +1,85 @@
+"""Drives the source as Spark drives it, in one process and without a JVM."""
+
+import asyncio
+import json
+import pickle
+import urllib.request
+import uuid
+from collections.abc import Sequence
+from typing import Any
+
+from pyspark.sql.datasource import DataSourceReader, DataSourceStreamReader, InputPartition
+from pyspark.sql.streaming.datasource import ReadAllAvailable
+
+import magnetar
+from pyspark_magnetar import DefaultSource
+from pyspark_magnetar.reader import BatchReader, StreamReader
+from running_broker import RunningBroker
+
+ALL = ReadAllAvailable()
+
+
+def new_topic() -> str:
+    return f"persistent://public/default/t-{uuid.uuid4().hex[:10]}"
+
+
+def send(broker: RunningBroker, topic: str, values: Sequence[bytes]) -> list[magnetar.MessageId]:
+    async def run() -> list[magnetar.MessageId]:
+        async with magnetar.connect(broker.service_url) as client:
+            producer = await client.producer(topic, batching=magnetar.BatchLimits(max_messages=7))
+            return await producer.send_batch(values)
+
+    return asyncio.run(run())
+
+
+def admin(broker: RunningBroker, method: str, path: str, body: bytes | None = None) -> Any:
+    """Ask for a topic of the namespace public/default; returns the answer."""
+    url = f"{broker.http_url}/admin/v2/persistent/public/default/{path}"
+    request = urllib.request.Request(url, body, method=method)
+    request.add_header("Content-Type", "application/json")
+    with urllib.request.urlopen(request, timeout=60) as answer:
+        text = answer.read()
+    return json.loads(text) if text else None
+
+
+def stream(
+    broker: RunningBroker, topic: str, start: str = "earliest", **more: str | None
+) -> StreamReader:
+    """A streaming reader; an option that is None is left out."""
+    options = {"service.url": broker.service_url, "topic": topic, "startingoffsets": start}
+    given = {**options, "pollIntervalMs": "20", **more}
+    source = DefaultSource({name: value for name, value in given.items() if value is not None})
+    reader = source.streamReader(source.schema())
+    assert isinstance(reader, StreamReader)
+    return reader
+
+
+def batch(broker: RunningBroker, topic: str, **more: str) -> BatchReader:
+    options = {"service.url": broker.service_url, "topic": topic, **more}
+    source = DefaultSource(options)
+    reader = source.reader(source.schema())
+    assert isinstance(reader, BatchReader)
+    return reader
+
+
+def changed(reader: StreamReader, start: dict[str, Any]) -> dict[str, Any]:
+    """The next offset, once there is one."""
+    while (end := reader.latestOffset(start, ALL)) is start:
+        pass
+    return end
+
+
+def values(
+    reader: DataSourceReader | DataSourceStreamReader, splits: Sequence[InputPartition]
+) -> list[bytes]:
+    """What the tasks of a batch read; readers and splits travel to them as pickles."""
+    found: list[bytes] = []
+    for split in splits:
+        task, part = pickle.loads(pickle.dumps((reader, split)))
+        for record_batch in task.read(part):
+            found += record_batch.column("value").to_pylist()
+    return found
+
+
+def numbered(first: int, end: int) -> list[bytes]:
+    return [b"%d" % number for number in range(first, end)]
