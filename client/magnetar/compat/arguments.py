@@ -21,6 +21,7 @@ from magnetar.compat.policies import (
     ConsumerBatchReceivePolicy,
     ConsumerDeadLetterPolicy,
     ConsumerKeySharedPolicy,
+    CryptoKeyReader,
 )
 from magnetar.compat.schema import Schema
 
@@ -65,6 +66,8 @@ PRODUCER: Final[Arguments] = {
     "properties": (dict, NONE),
     "batching_type": BatchingType,
     "access_mode": ProducerAccessMode,
+    "encryption_key": (str, NONE),
+    "crypto_key_reader": (CryptoKeyReader, NONE),
 }
 CONSUMER: Final[Arguments] = {
     "subscription_name": str,
@@ -89,6 +92,7 @@ CONSUMER: Final[Arguments] = {
     "batch_index_ack_enabled": bool,
     "regex_subscription_mode": RegexSubscriptionMode,
     "dead_letter_policy": (ConsumerDeadLetterPolicy, NONE),
+    "crypto_key_reader": (CryptoKeyReader, NONE),
     "crypto_failure_action": ConsumerCryptoFailureAction,
 }
 READER: Final[Arguments] = {
@@ -100,6 +104,7 @@ READER: Final[Arguments] = {
     "subscription_role_prefix": (str, NONE),
     "is_read_compacted": bool,
     "start_message_id_inclusive": bool,
+    "crypto_key_reader": (CryptoKeyReader, NONE),
     "crypto_failure_action": ConsumerCryptoFailureAction,
 }
 

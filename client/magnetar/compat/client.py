@@ -75,7 +75,6 @@ _TYPES: Final = {
 }
 _NO_LIMIT: Final = sys.maxsize
 _LEAST_ACK_TIMEOUT_MS: Final = 10_000
-_ENCRYPTION: Final = "messages are neither encrypted nor decrypted"
 
 
 class Client:
@@ -170,9 +169,11 @@ class Client:
         check_arguments(PRODUCER, locals())
         if batching_enabled and chunking_enabled:
             raise ValueError("batching_enabled and chunking_enabled cannot both be set")
-        if encryption_key is not None or crypto_key_reader is not None:
-            option = "encryption_key" if encryption_key is not None else "crypto_key_reader"
-            raise unsupported(option, _ENCRYPTION)
+        if encryption_key and crypto_key_reader is None:
+            raise InvalidConfiguration(
+                f"encryption_key is {encryption_key!r}, and there is no crypto_key_reader: nothing "
+                "would be encrypted"
+            )
         parts = len(self._facade.run(self._facade.wrapped.partitions, topic))
         limit = max_pending_messages or _NO_LIMIT
         if max_pending_messages_across_partitions and parts > 1:
@@ -201,6 +202,9 @@ class Client:
             "properties": properties or {},
             "access_mode": _ACCESS_MODES[access_mode],
         }
+        if encryption_key and crypto_key_reader is not None:
+            options["encryption_keys"] = [encryption_key]
+            options["key_reader"] = crypto_key_reader._keys
         producer = Producer()
         opened = self._facade.run(self._facade.wrapped.producer, _full(topic), **options)
         producer._facade = Facade(opened)
@@ -242,7 +246,6 @@ class Client:
     ) -> Consumer:
         """A consumer of a topic, of a list of topics, or of all that match a compiled pattern."""
         check_arguments(CONSUMER, locals())
-        _check_no_decryption(crypto_key_reader, crypto_failure_action)
         if not subscription_name:
             raise InvalidConfiguration("subscription_name must not be empty")
         if unacked_messages_timeout_ms and unacked_messages_timeout_ms < _LEAST_ACK_TIMEOUT_MS:
@@ -271,6 +274,8 @@ class Client:
             "key_shared": key_shared_policy and key_shared_policy.policy(),
             "dead_letter": dead_letter_policy and dead_letter_policy.policy(),
             "on_unreadable": SKIP,
+            "key_reader": crypto_key_reader and crypto_key_reader._keys,
+            "on_undecryptable": crypto_failure_action.name.lower(),
             "schema": schema_of(schema),
         }
         limits = receiver_queue_size, max_total_receiver_queue_size_across_partitions
@@ -330,7 +335,6 @@ class Client:
     ) -> Reader:
         """A reader of what follows a message, or with start_message_id_inclusive of that too."""
         check_arguments(READER, locals())
-        _check_no_decryption(crypto_key_reader, crypto_failure_action)
         name = f"reader-{uuid.uuid4().hex[:10]}"
         opened = self._facade.run(
             self._facade.wrapped.reader,
@@ -343,6 +347,8 @@ class Client:
             name=f"{subscription_role_prefix}-{name}" if subscription_role_prefix else name,
             consumer_name=reader_name or None,
             schema=schema_of(schema),
+            key_reader=crypto_key_reader and crypto_key_reader._keys,
+            on_undecryptable=crypto_failure_action.name.lower(),
         )
         reader = Reader()
         reader._facade = Facade(opened)
@@ -458,13 +464,6 @@ def _routing(
         raise ValueError("PartitionsRoutingMode.CustomPartition needs message_router")
     is_single = mode == PartitionsRoutingMode.UseSinglePartition
     return "single" if is_single else "round_robin"
-
-
-def _check_no_decryption(reader: object, action: ConsumerCryptoFailureAction) -> None:
-    if reader is not None:
-        raise unsupported("crypto_key_reader", _ENCRYPTION)
-    if action != ConsumerCryptoFailureAction.FAIL:
-        raise unsupported(f"crypto_failure_action={action.name}", _ENCRYPTION)
 
 
 def _tells_of_no_effect(option: str, value: object, default: int) -> None:

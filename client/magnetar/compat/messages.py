@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import base64
-from typing import Any, ClassVar, Final
+from typing import Any, ClassVar
 
 from google.protobuf.message import DecodeError
 
 import magnetar
+from magnetar.compat.enums import CompressionType
 from magnetar.compat.exceptions import unsupported
 from magnetar.compat.schema import BytesSchema, Schema
 from magnetar_proto import PulsarApi_pb2 as pb
@@ -160,7 +161,8 @@ class Message:
 
     def encryption_context(self) -> EncryptionContext | None:
         """How the message is encrypted; None: it is not."""
-        return None
+        message = self._received()
+        return EncryptionContext(message) if message.encryption_keys else None
 
     def _received(self) -> magnetar.Message[Any]:
         if not isinstance(self._message, magnetar.Message):
@@ -177,21 +179,60 @@ class Message:
         return self
 
 
-_OF_ENCRYPTION: Final = "messages are neither encrypted nor decrypted"
-
-
 class EncryptionKey:
-    """A key that a message is encrypted with."""
+    """A key that the data key of a message is encrypted with."""
 
-    def __init__(self, key: object) -> None:
-        raise unsupported("EncryptionKey", _OF_ENCRYPTION)
+    def __init__(self, key: pb.EncryptionKeys) -> None:
+        self._key = key
+
+    @property
+    def key(self) -> str:
+        """Its name."""
+        return self._key.key
+
+    @property
+    def value(self) -> bytes:
+        """The data key, encrypted with it."""
+        return self._key.value
+
+    @property
+    def metadata(self) -> dict[str, str]:
+        """What is stored with it."""
+        return {pair.key: pair.value for pair in self._key.metadata}
 
 
 class EncryptionContext:
     """How a message is encrypted."""
 
-    def __init__(self, context: object) -> None:
-        raise unsupported("EncryptionContext", _OF_ENCRYPTION)
+    def __init__(self, context: magnetar.Message[Any]) -> None:
+        self._message = context
+        self._metadata = context.entry.metadata
+
+    def keys(self) -> list[EncryptionKey]:
+        return [EncryptionKey(key) for key in self._metadata.encryption_keys]
+
+    def param(self) -> bytes:
+        """The initialization vector."""
+        return self._metadata.encryption_param
+
+    def algorithm(self) -> str:
+        return self._metadata.encryption_algo
+
+    def compression_type(self) -> CompressionType:
+        return CompressionType(self._metadata.compression)
+
+    def uncompressed_message_size(self) -> int:
+        """Of the whole entry, in bytes; 0 where its producer did not compress and tells none."""
+        return self._metadata.uncompressed_size
+
+    def batch_size(self) -> int:
+        """The number of messages of a batch; -1: it is none."""
+        has_batch = self._metadata.HasField("num_messages_in_batch")
+        return self._metadata.num_messages_in_batch if has_batch else -1
+
+    def is_decryption_failed(self) -> bool:
+        """Whether the payload is as it is stored: no key has decrypted it."""
+        return self._message.is_encrypted
 
 
 class MessageBatch:

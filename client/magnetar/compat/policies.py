@@ -1,8 +1,10 @@
 """Options of consumers that are objects of their own."""
 
+from pathlib import Path
+
+import magnetar
 from magnetar.compat.checks import check
 from magnetar.compat.enums import KeySharedMode
-from magnetar.compat.exceptions import unsupported
 from magnetar.subscription import DeadLetterPolicy, KeyShared
 
 
@@ -102,7 +104,9 @@ class ConsumerKeySharedPolicy:
 
 
 class CryptoKeyReader:
-    """The files of a pair of keys for encryption, which is not supported."""
+    """Reads keys for encryption from two files."""
 
     def __init__(self, public_key_path: str, private_key_path: str) -> None:
-        raise unsupported("CryptoKeyReader", "messages are neither encrypted nor decrypted")
+        check(str, public_key_path, "public_key_path")
+        check(str, private_key_path, "private_key_path")
+        self._keys = magnetar.KeyReader(Path(public_key_path), Path(private_key_path))

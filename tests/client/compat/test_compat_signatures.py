@@ -20,8 +20,7 @@ NOT_OF_THE_API = {
 }  # fmt: skip
 """Modules and types that the official module imports for itself."""
 UNSUPPORTED_CLASSES = (
-    "AuthenticationAthenz", "AutoClusterFailover", "CryptoKeyReader", "EncryptionContext",
-    "EncryptionKey", "MessageBatch", "ServiceInfoProvider",
+    "AuthenticationAthenz", "AutoClusterFailover", "MessageBatch", "ServiceInfoProvider",
 )  # fmt: skip
 
 
@@ -111,10 +110,7 @@ def test_the_version_on_the_page_is_the_one_that_was_compared() -> None:
 UNSUPPORTED = {
     "replication_clusters": ("send", ["other"]),
     "disable_replication": ("send", True),
-    "encryption_key": ("create_producer", "k"),
     "replicate_subscription_state_enabled": ("subscribe", True),
-    "crypto_failure_action": ("subscribe", magnetar.compat.ConsumerCryptoFailureAction.CONSUME),
-    "crypto_key_reader": ("subscribe", "reader"),
 }
 
 

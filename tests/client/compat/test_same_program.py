@@ -8,6 +8,7 @@ import uuid
 from collections.abc import Callable, Iterator
 from datetime import timedelta
 from importlib import import_module
+from pathlib import Path
 from types import ModuleType
 from typing import Any
 
@@ -16,6 +17,7 @@ import pytest
 
 import magnetar.compat
 from admin_http import Admin
+from client.key_pairs import key_pair
 from running_broker import RunningBroker
 
 TIMEOUT_MS = 60_000
@@ -402,6 +404,54 @@ def test_text(api: ModuleType, client: Any, topic: str) -> None:
     assert (message.value(), message.data()) == ("grün", "grün".encode())
     with pytest.raises(TypeError):
         producer.send(b"bytes")
+
+
+@pytest.fixture
+def key_files(tmp_path: Path) -> tuple[str, str]:
+    """The public and the private key of one pair."""
+    public, private = key_pair("letters")
+    (tmp_path / "public.pem").write_bytes(public)
+    (tmp_path / "private.pem").write_bytes(private)
+    return str(tmp_path / "public.pem"), str(tmp_path / "private.pem")
+
+
+@pytest.mark.parametrize("batching", [True, False])
+def test_encryption(
+    api: ModuleType, client: Any, topic: str, key_files: tuple[str, str], batching: bool
+) -> None:
+    keys = api.CryptoKeyReader(*key_files)
+    consumer = client.subscribe(topic, "s", crypto_key_reader=keys)
+    as_stored = client.subscribe(
+        topic, "without", crypto_failure_action=api.ConsumerCryptoFailureAction.CONSUME
+    )
+    discards = client.subscribe(
+        topic, "discards", crypto_failure_action=api.ConsumerCryptoFailureAction.DISCARD
+    )
+    producer = client.create_producer(
+        topic,
+        encryption_key="letters",
+        crypto_key_reader=keys,
+        batching_enabled=batching,
+        compression_type=api.CompressionType.LZ4,
+    )
+    producer.send(b"for you only")
+    client.create_producer(topic).send(b"for all")
+    message = consumer.receive(TIMEOUT_MS)
+    assert message.data() == b"for you only"
+    context = message.encryption_context()
+    [key] = context.keys()
+    assert (key.key, key.metadata, len(key.value)) == ("letters", {}, 256)
+    assert len(context.param()) == 12
+    assert not context.is_decryption_failed()
+    assert context.compression_type() == api.CompressionType.LZ4
+    assert consumer.receive(TIMEOUT_MS).encryption_context() is None
+    stored = as_stored.receive(TIMEOUT_MS)
+    assert b"for you only" not in stored.data()
+    assert stored.encryption_context().is_decryption_failed()
+    assert discards.receive(TIMEOUT_MS).data() == b"for all"
+
+    reader = client.create_reader(topic, api.MessageId.earliest, crypto_key_reader=keys)
+    assert reader.read_next(TIMEOUT_MS).data() == b"for you only"
 
 
 def test_key_shared(api: ModuleType, client: Any, topic: str) -> None:

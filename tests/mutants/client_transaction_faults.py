@@ -1,0 +1,79 @@
+"""Faults of transactions in the asyncio client: what is mixed, early, or not given back."""
+
+from mutants.fault import Fault
+
+PRODUCER = "client/magnetar/partition_producer.py"
+TRANSACTION = "client/magnetar/transaction.py"
+ACKS = "client/magnetar/transaction_acks.py"
+REDELIVERING = "client/magnetar/redelivering.py"
+MESSAGES_SENT = ("tests/client/test_client_transactions.py",)
+ACKNOWLEDGED = ("tests/client/test_client_transaction_acks.py",)
+
+CLIENT_TRANSACTION_FAULTS: tuple[Fault, ...] = (
+    Fault(
+        PRODUCER,
+        "a batch of a client mixes transactions",
+        "        if txn is not self._txn:\n",
+        "        if self._txn is None and txn is not None:\n",
+        MESSAGES_SENT,
+    ),
+    Fault(
+        PRODUCER,
+        "a client sends to a partition before the coordinator knows it to be in the transaction",
+        "            if not added.done():\n"
+        "                added.add_done_callback(lambda _: self._send_waiting())\n"
+        "                return None\n"
+        "            added.result()\n",
+        "",
+        ACKNOWLEDGED,
+    ),
+    Fault(
+        TRANSACTION,
+        "a client commits a transaction without waiting for its parts",
+        "            await self.flush()\n",
+        "            pass\n",
+        ACKNOWLEDGED,
+    ),
+    Fault(
+        TRANSACTION,
+        "a client commits a transaction of which a part has failed",
+        "            self._failure = error\n",
+        "            pass\n",
+        MESSAGES_SENT,
+    ),
+    Fault(
+        ACKS,
+        "a client acknowledges all of a batch in a transaction",
+        "((1 << size) - 1) & ~bits",
+        "0",
+        ACKNOWLEDGED,
+    ),
+    Fault(
+        ACKS,
+        "a client acknowledges a message twice in a transaction",
+        "        new = bits if not known else bits & ~known\n",
+        "        new = bits\n",
+        ACKNOWLEDGED,
+    ),
+    Fault(
+        ACKS,
+        "a client leaves out what a transaction acknowledged cumulatively and gave back",
+        "            self._end.refused([self._up_to], is_cumulative=True)\n",
+        "            pass\n",
+        ACKNOWLEDGED,
+    ),
+    Fault(
+        ACKS,
+        "a lost acknowledgement in a transaction of a client is not sent again",
+        "        if answer.cancelled() or _is_lost(answer, connection):\n            return False\n",
+        "",
+        ACKNOWLEDGED,
+    ),
+    Fault(
+        TRANSACTION,
+        "after its timeout a client keeps what a transaction acknowledged",
+        "                acks.aborts()\n                acks.aborted()\n",
+        "                pass\n",
+        ACKNOWLEDGED,
+    ),
+)
