@@ -157,9 +157,9 @@ class TransactionBuffer:
     async def end(self, txn: TxnId, outcome: Outcome, low_watermark: int) -> None:
         """Commit or abort what was published in a transaction; durable on return.
 
-        If that is nothing, or has ended already, nothing is written.  All transactions of the
-        coordinator up to `low_watermark` have ended everywhere: what is left of them here was
-        published too late, and is aborted.
+        If that is nothing, or has ended already, nothing is written; what comes later is refused.
+        All transactions of the coordinator up to `low_watermark` have ended everywhere: what is
+        left of them here was published too late, and is aborted.
         """
         self._ended.raise_low(txn.most, low_watermark)
         await self._end(txn, outcome)
@@ -183,6 +183,7 @@ class TransactionBuffer:
                 ending, one.ending = one.ending, None
                 ending.release()
         self._ended.check(txn, outcome)
+        self._ended.add(txn, outcome)
 
     async def _mark(self, txn: TxnId, outcome: Outcome) -> None:
         """Store how a transaction ends: by a marker or, if the log takes none, with the cursors."""

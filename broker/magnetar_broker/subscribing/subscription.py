@@ -457,6 +457,7 @@ class Subscription:
             self._compacted.start = Start(offset, self.cursor.mark_delete)
         if mask is not None:
             self.cursor.ack_batch(offset, mask)
+            self._refresh()
         # Their clients have messages queued that are not wanted now; a reconnect clears the queue.
         for consumer in self.dispatcher.receivers():
             consumer.disconnect()

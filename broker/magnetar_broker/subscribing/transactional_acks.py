@@ -49,16 +49,17 @@ class TransactionalAcks:
         """Acknowledge single positions; all of them, or `TransactionConflict`.
 
         Returns the whole entries, in order, and of batches the entry and how many messages are
-        left.  A position that the log does not have is ignored.
+        left.  A position that the log does not have is ignored, and so is a part of a batch that
+        cannot be split.
         """
         self._check_open(txn)
         whole: set[int] = set()
         masks: dict[int, int] = {}
         for ledger, entry, ack_set in ids:
             offset = self._log.offset_of(ledger, entry)
-            if offset is None:
+            mask = None if offset is None else self._mask(offset, ack_set)
+            if offset is None or mask is None:
                 continue
-            mask = (unacked_mask(self._log, offset, ack_set) or 0) if ack_set else 0
             self._check(txn, offset, mask)
             if mask:
                 masks[offset] = masks.get(offset, mask) & mask
@@ -85,7 +86,9 @@ class TransactionalAcks:
         offset = self._log.offset_of(ledger, entry)
         if offset is None:
             return
-        mask = (unacked_mask(self._log, offset, ack_set) or 0) if ack_set else 0
+        mask = self._mask(offset, ack_set)
+        if mask is None:  # of a batch that cannot be split: all before it
+            offset, mask = offset - 1, 0
         if offset <= self._cursor.mark_delete:
             self._conflict(txn, offset, "it is acknowledged already")
         for other, one in self.open.items():
@@ -99,6 +102,10 @@ class TransactionalAcks:
         self._pending.set_up_to(self._number, txn, offset, mask)
         self.view.ack_up_to(offset - 1)
         self.view.ack_batch(offset, mask)
+
+    def _mask(self, offset: int, ack_set: tuple[int, ...]) -> int | None:
+        """What an ack set leaves of an entry, 0: nothing; None if the entry cannot be split."""
+        return unacked_mask(self._log, offset, ack_set) if ack_set else 0
 
     def _check_open(self, txn: TxnId) -> None:
         if txn in self._ended:

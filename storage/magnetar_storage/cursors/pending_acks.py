@@ -82,7 +82,15 @@ class PendingAcks:
     @classmethod
     def stored(cls, cursors: CursorLog) -> "PendingAcks | None":
         """What is stored with a topic's cursors; None if nothing is."""
-        return cls.attached(cursors) if cursors.is_attached(PENDING_ACKS) else None
+        if not cursors.is_attached(PENDING_ACKS):
+            return None
+        pending = cls.attached(cursors)
+        # Of the deletion of a cursor a crash may have left only the first record.  The number is
+        # given again, and the next cursor must not begin with what was pending of this one.
+        present = {cursor.number for cursor in cursors.cursors.values()}
+        for number in pending._of.keys() - present:
+            pending.forget(number)
+        return pending
 
     @classmethod
     def attached(cls, cursors: CursorLog) -> "PendingAcks":

@@ -330,3 +330,51 @@ def test_a_reader_acknowledges_in_memory() -> None:
     assert not reader.client.ask(ack).HasField("error")
     world.end(A, COMMIT, subscription="reader")
     assert world.topic().subscriptions["reader"].cursor.mark_delete == 0
+
+
+# What else changes a subscription -------------------------------------------------------
+
+
+def test_a_new_subscription_inherits_nothing_of_a_deleted_one() -> None:
+    world = World()
+    world.ack(A, 0, 1)
+    topic = world.topic()
+    # A crash leaves the first records of a write: here that of the cursor, without what follows.
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(topic.pending_acks, "forget", lambda number: None)
+        world.do(topic.subscriptions["sub"].delete())
+    world.crash()
+    world.consumer = Reading(world, subType=SHARED)
+    assert world.consumer.payloads() == [b"0", b"1", b"2", b"3"]
+    world.end(A, COMMIT)
+    assert world.mark_delete() == -1
+
+
+def publish_batch(world: World, messages: int) -> None:
+    """Publish one more entry, which `ids` names alone from then on."""
+    producer = world.client()
+    producer.ask(produce(1))
+    own = metadata(9)
+    own.num_messages_in_batch = messages
+    producer.send_bytes(send_frame(9, b"batch", 1, own, num_messages=messages))
+    (receipt,) = producer.received()
+    world.ids = [(receipt.message_id.ledgerId, receipt.message_id.entryId)]
+
+
+def test_a_seek_into_a_batch_leaves_out_its_first_messages() -> None:
+    world = World(messages=1)
+    world.ack(A, 0)
+    publish_batch(world, 4)
+    world.do(world.topic().subscriptions["sub"].seek(1, 0b1100))
+    world.consumer = Reading(world, subType=SHARED)
+    assert [list(one.ack_set) for one, _ in world.consumer.client.delivered()] == [[0b1100]]
+
+
+@pytest.mark.parametrize("kind", [INDIVIDUAL, CUMULATIVE])
+def test_a_part_of_a_batch_that_cannot_be_split_is_not_acknowledged(kind: int) -> None:
+    world = World(EXCLUSIVE, messages=1)
+    publish_batch(world, (1 << 20) + 1)
+    assert world.ack(A, 0, kind=kind, ack_set=[(1 << 62)]) is None
+    world.end(A, COMMIT)
+    assert world.mark_delete() == (0 if kind == CUMULATIVE else -1)
+    assert world.again()[-1] == b"batch"

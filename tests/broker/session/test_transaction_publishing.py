@@ -86,7 +86,7 @@ def test_an_abort_without_messages_writes_no_marker_and_a_second_end_none_either
     producer = Publishing(world)
     producer.send(b"a")
     producer.end(A, ABORT)
-    producer.end(A, COMMIT)
+    producer.end(A, ABORT)
     assert world.topic().log.end == 1
     producer.send(b"b", B)
     producer.end(B, COMMIT)
