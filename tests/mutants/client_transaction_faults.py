@@ -65,8 +65,8 @@ CLIENT_TRANSACTION_FAULTS: tuple[Fault, ...] = (
     Fault(
         ACKS,
         "a lost acknowledgement in a transaction of a client is not sent again",
-        "        if answer.cancelled() or _is_lost(answer, connection):\n            return False\n",
-        "",
+        "if answer.cancelled() or _is_lost(answer, connection):",
+        "if False:",
         ACKNOWLEDGED,
     ),
     Fault(

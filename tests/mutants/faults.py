@@ -9,6 +9,7 @@ from mutants.authentication_faults import AUTHENTICATION_FAULTS
 from mutants.authorization_faults import AUTHORIZATION_FAULTS
 from mutants.balance_faults import BALANCE_FAULTS
 from mutants.client_faults import CLIENT_FAULTS
+from mutants.client_transaction_faults import CLIENT_TRANSACTION_FAULTS
 from mutants.command_line_faults import COMMAND_LINE_FAULTS
 from mutants.directory_faults import DIRECTORY_FAULTS
 from mutants.fault import Fault
@@ -356,6 +357,7 @@ FAULTS: tuple[Fault, ...] = (
     *HAND_OVER_FAULTS,
     *PAGE_FAULTS,
     *CLIENT_FAULTS,
+    *CLIENT_TRANSACTION_FAULTS,
     *SCHEMA_FAULTS,
     *COMMAND_LINE_FAULTS,
     *BALANCE_FAULTS,
