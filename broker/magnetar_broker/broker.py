@@ -84,8 +84,8 @@ class Broker:
         self.jobs = PeriodicJobs(engine)
         seconds = settings.broker_delete_inactive_topics_frequency_seconds
         self.jobs.every(seconds, INACTIVE, self._delete_inactive)
-        if settings.transaction_coordinator_enabled:
-            self.jobs.every(LOAD_SECONDS, LOADING, self.coordinators.load)
+        # Also while transactions are off: those that are open must end, or readers wait for ever.
+        self.jobs.every(LOAD_SECONDS, LOADING, self.coordinators.load)
         Maintenance(settings, engine, lambda: iter(self.topics)).register(self.jobs)
 
     @property

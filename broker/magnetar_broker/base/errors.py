@@ -4,6 +4,7 @@
     ├── InvalidName
     │   └── BadPattern
     ├── TenantMissing, NamespaceMissing, TopicMissing, SubscriptionMissing
+    │   └── NamespaceClosed         it may be back: it is being created, or deleted
     ├── AlreadyExists, InUse, NotEmpty, LimitReached   over HTTP: what names refuse
     ├── ProducerBusy, ProducerFenced, ConsumerBusy, ConsumerUnassigned
     ├── TopicTerminated             nothing can be published any more
@@ -54,6 +55,10 @@ class TenantMissing(BrokerError):
 
 class NamespaceMissing(BrokerError):
     code = pb.TopicNotFound
+
+
+class NamespaceClosed(NamespaceMissing):
+    """Its creation or deletion is under way, and may fail."""
 
 
 class TopicMissing(BrokerError):

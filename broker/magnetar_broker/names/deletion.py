@@ -8,7 +8,13 @@ import logging
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 
-from magnetar_broker.base.errors import AlreadyExists, BrokerError, NamespaceMissing, NotEmpty
+from magnetar_broker.base.errors import (
+    AlreadyExists,
+    BrokerError,
+    NamespaceMissing,
+    NotAllowed,
+    NotEmpty,
+)
 from magnetar_broker.base.metadata_keys import policies_of_topics, topic_of_names
 from magnetar_broker.base.parallel import for_each
 from magnetar_broker.base.records import keys_under
@@ -21,7 +27,7 @@ from magnetar_broker.names.tenants import Tenants
 from magnetar_broker.names.topic_deletion import DeleteAttached, TopicDeletion
 from magnetar_broker.names.topic_events import TopicEvents
 from magnetar_broker.names.topic_locks import TopicLocks
-from magnetar_proto.names import DOMAINS, TopicName
+from magnetar_proto.names import DOMAINS, SYSTEM_NAMESPACE, TopicName
 from magnetar_storage.errors import StorageError
 from magnetar_storage.world.mutex import KeyedMutex, Mutex
 
@@ -96,6 +102,8 @@ class Deletion:
 
     async def namespace(self, name: str, force: bool) -> None:
         """Delete a namespace; durable on return.  `NotEmpty` if it has topics, unless `force`."""
+        if name == SYSTEM_NAMESPACE:
+            raise NotAllowed(f"{name} has the state of transactions: it cannot be deleted")
         async with self._one_namespace.held(name):
             # An earlier attempt was interrupted: what it began is what this request asks for.
             if await self._finish_namespace(name):

@@ -5,7 +5,12 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from magnetar_broker.base.errors import AlreadyExists, LimitReached, NamespaceMissing
+from magnetar_broker.base.errors import (
+    AlreadyExists,
+    LimitReached,
+    NamespaceClosed,
+    NamespaceMissing,
+)
 from magnetar_broker.base.metadata_keys import NAMESPACES, namespace_key
 from magnetar_broker.base.records import (
     Fields,
@@ -107,7 +112,7 @@ class Namespaces:
 
     def _check_open(self, name: str) -> None:
         if name in self._closed:
-            raise NamespaceMissing(f"namespace {name} is being created or deleted; try again later")
+            raise NamespaceClosed(f"namespace {name} is being created or deleted; try again later")
 
     async def _create_by_use(self, name: str) -> None:
         parsed = NamespaceName.parse(name)
@@ -122,7 +127,7 @@ class Namespaces:
         await self._check_room(parsed.tenant)
         await self.ensure(parsed)
         if self._tenants.is_closed(parsed.tenant):
-            raise NamespaceMissing(f"tenant {parsed.tenant} is being deleted; try again later")
+            raise NamespaceClosed(f"tenant {parsed.tenant} is being deleted; try again later")
 
     async def has(self, name: str) -> bool:
         """Whether a namespace is stored; always asks the store."""

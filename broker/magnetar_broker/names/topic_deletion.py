@@ -2,9 +2,10 @@
 
 from collections.abc import Awaitable, Callable
 
-from magnetar_broker.base.errors import AlreadyExists, InUse, TopicMissing
+from magnetar_broker.base.errors import AlreadyExists, InUse, NotAllowed, TopicMissing
 from magnetar_broker.base.parallel import for_each
 from magnetar_broker.base.runtime import Runtime
+from magnetar_broker.base.transactions import COORDINATORS
 from magnetar_broker.names.catalogue import Catalogue
 from magnetar_broker.names.pending_deletions import PendingDeletions
 from magnetar_broker.names.residence import Condition, Residence
@@ -50,6 +51,7 @@ class TopicDeletion:
 
         `TopicMissing`, `AlreadyExists` if it is partitioned, `InUse` if clients are connected.
         """
+        _check_kept(name)
         await self.settle(name)
         async with self._locks.held_with_partitions(name):
             if name.partition < 0 and await self._catalogue.partitions(name):
@@ -60,6 +62,7 @@ class TopicDeletion:
 
     async def delete_partitioned(self, name: TopicName, force: bool) -> None:
         """Delete a partitioned topic with all its partitions; durable on return."""
+        _check_kept(name)
         await self.settle(name)
         async with self._locks.held_with_partitions(name):
             if not await self._catalogue.partitions(name):
@@ -126,6 +129,13 @@ class TopicDeletion:
         await self._catalogue.delete_partitioned(name)
         self._pending.announce(str(name))
         await self._pending.end(str(name))
+
+
+def _check_kept(name: TopicName) -> None:
+    """`NotAllowed` for the topic of the coordinators of transactions, and its partitions."""
+    # A new coordinator would count from 0 again, and its transactions be taken for earlier ones.
+    if name.base == COORDINATORS:
+        raise NotAllowed(f"{name} has the state of transactions: it cannot be deleted")
 
 
 def _condition(force: bool) -> Condition:

@@ -37,6 +37,8 @@ logger = logging.getLogger(__name__)
 RETRY_SECONDS = 1.0
 """The pause after a topic or subscription could not be told of an end."""
 LONGEST_TIMER_SECONDS = 3600.0
+SPARE_DEADLINES = 1000
+"""Deadlines of ended transactions are removed when there are this many more than half."""
 
 
 @dataclass
@@ -66,9 +68,7 @@ class Coordinator:
 
     def start(self) -> None:
         """Go on with what is stored: end what was decided, and abort what is too old."""
-        open_ones = [one for one in self.state.transactions.values() if one.status is Status.OPEN]
-        self._deadlines = [(one.deadline_ms, one.least) for one in open_ones]
-        heapify(self._deadlines)
+        self._collect_deadlines()
         self._set_timer()
         for transaction in self.state.transactions.values():
             if transaction.status is not Status.OPEN:
@@ -101,6 +101,8 @@ class Coordinator:
         await self._durable()
         self.figures.begun += 1
         heappush(self._deadlines, (new.deadline_ms, new.least))
+        if len(self._deadlines) > 2 * len(self.state.transactions) + SPARE_DEADLINES:
+            self._collect_deadlines()
         self._set_timer()
         return TxnId(self.number, new.least)
 
@@ -193,6 +195,12 @@ class Coordinator:
         await over
 
     # Timeouts ---------------------------------------------------------------------------------
+
+    def _collect_deadlines(self) -> None:
+        """Keep those of open transactions alone."""
+        open_ones = [one for one in self.state.transactions.values() if one.status is Status.OPEN]
+        self._deadlines = [(one.deadline_ms, one.least) for one in open_ones]
+        heapify(self._deadlines)
 
     def _set_timer(self) -> None:
         """Look at the deadlines when the first of them is over."""

@@ -4,8 +4,8 @@ They are loaded with the first command for them.  A job loads those that have so
 that transactions end, by their outcome or by their timeout, though no client asks any more.
 """
 
+import logging
 from collections.abc import Callable, Iterator
-from contextlib import suppress
 
 from magnetar_broker.base.errors import (
     BrokerError,
@@ -20,7 +20,10 @@ from magnetar_broker.topic.topic import Topic
 from magnetar_broker.transactions.coordinator import Coordinator
 from magnetar_broker.transactions.participants import Ending, OpenTopic
 from magnetar_proto.names import MAX_PARTITION, PARTITION_SUFFIX, TopicName
+from magnetar_storage.errors import StorageError
 from magnetar_storage.log.engine import Engine
+
+logger = logging.getLogger(__name__)
 
 LOAD_SECONDS = 5.0
 LOADING = "loading coordinators of transactions"
@@ -69,9 +72,10 @@ class Coordinators:
             loaded = self._loaded.get(number)
             is_loaded = loaded is not None and not loaded.is_over
             if not is_loaded and self.serves(COORDINATORS.with_partition(number)):
-                # Whatever it is, clients get it as an answer, and the next round tries again.
-                with suppress(BrokerError):
+                try:
                     await self.of(number)
+                except (BrokerError, StorageError) as error:  # it must not keep the others
+                    logger.warning("coordinator %d cannot be loaded now: %s", number, error)
 
 
 def _missing(number: int) -> TransactionCoordinatorMissing:

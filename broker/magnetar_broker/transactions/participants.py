@@ -4,6 +4,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from typing import Protocol
 
 from magnetar_broker.base.errors import (
+    NamespaceClosed,
     NamespaceMissing,
     NotAllowed,
     TenantMissing,
@@ -43,6 +44,8 @@ class LocalEnding:
     async def end(self, part: Part, txn: TxnId, outcome: Outcome, low_watermark: int) -> None:
         try:
             topic = await self._open_topic(TopicName.parse(part.topic), False)
+        except NamespaceClosed:
+            raise  # its deletion may be refused: what it has must end then
         except (TopicMissing, NamespaceMissing, TenantMissing, NotAllowed):
             return  # it was deleted meanwhile, or cannot be opened under this name
         assert isinstance(topic, Topic)  # others are refused when they are added

@@ -11,12 +11,14 @@ from magnetar_broker.base.errors import (
     AlreadyExists,
     InUse,
     NamespaceMissing,
+    NotAllowed,
     NotEmpty,
     NotReady,
     TenantMissing,
     TopicMissing,
 )
 from magnetar_broker.base.metadata_keys import DELETIONS, POLICIES
+from magnetar_broker.base.transactions import COORDINATORS
 from magnetar_broker.names.namespaces import Namespace
 from magnetar_broker.names.tenants import Tenant
 from magnetar_broker.policies.retention import Retention
@@ -561,3 +563,10 @@ def test_a_defect_in_one_deletion_keeps_neither_the_others_nor_the_start(
     world.restart()
     assert "persistent://a/b/c/d failed unexpectedly" in caplog.text
     assert len(world.stored(DELETIONS)) == 1
+
+
+@pytest.mark.parametrize("name", [COORDINATORS, COORDINATORS.with_partition(3), "pulsar/system"])
+def test_the_state_of_transactions_cannot_be_deleted(name: Any) -> None:
+    world = NamedWorld()
+    with pytest.raises(NotAllowed, match="state of transactions"):
+        delete(world, name, force=True)

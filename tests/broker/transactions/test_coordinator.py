@@ -1,6 +1,7 @@
 """Coordinators: durable steps, ends that are driven to their end, timeouts, and crashes."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import pytest
 
@@ -16,10 +17,11 @@ from magnetar_broker.base.errors import (
     TransactionStatusInvalid,
 )
 from magnetar_broker.base.transactions import Outcome, TxnId
-from magnetar_broker.transactions.coordinator import RETRY_SECONDS
+from magnetar_broker.transactions.coordinator import RETRY_SECONDS, SPARE_DEADLINES, Coordinator
 from magnetar_broker.transactions.coordinators import LOAD_SECONDS
 from magnetar_broker.transactions.records import Part, Status
 from magnetar_proto.errors import InvalidTopicName
+from magnetar_storage.errors import Corrupt
 
 ORDERS = Part("persistent://public/default/orders")
 PAYMENTS = Part("persistent://public/default/payments", "sub")
@@ -274,3 +276,42 @@ def _check(world: CoordinatorWorld, story: Story, told: Sequence[object]) -> Non
         assert {part for part, *_ in world.ending.told} == set(BOTH)
     assert {(one, outcome) for _, one, outcome in world.ending.told} <= {(txn, story.outcome)}
     assert world.begin_one().least > txn.least
+
+
+def test_deadlines_of_transactions_that_have_ended_take_no_room() -> None:
+    world = CoordinatorWorld()
+    coordinator = world.coordinator()
+    begun(world, ttl_ms=1000)  # the next deadline, behind which the others would stay
+    for _ in range(2 * SPARE_DEADLINES):
+        world.do(coordinator.end(begun(world, ttl_ms=1 << 40).least, Outcome.COMMIT))
+    assert len(coordinator._deadlines) < SPARE_DEADLINES + 10
+
+
+def test_open_transactions_end_though_transactions_were_switched_off() -> None:
+    world = CoordinatorWorld()
+    txn = begun(world, ORDERS, ttl_ms=30_000)
+    world.settings = replace(world.settings, transaction_coordinator_enabled=False)
+    world.crash()
+    world.clock.advance(LOAD_SECONDS + 30)
+    assert world.ending.told == [(ORDERS, txn, Outcome.ABORT)]
+
+
+def test_a_coordinator_that_cannot_be_loaded_keeps_no_other(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    world = CoordinatorWorld()
+    for number in (2, 3):
+        world.begin_one(number=number)
+    world.crash()
+    of = world.broker.coordinators.of
+
+    async def of_some(number: int) -> Coordinator:
+        if number == 2:
+            raise Corrupt("cursor segment", 0, "damaged", 7, 0, 0)
+        return await of(number)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(world.broker.coordinators, "of", of_some)
+        world.clock.advance(LOAD_SECONDS)
+    assert [one.number for one in world.broker.coordinators] == [3]
+    assert "coordinator 2 cannot be loaded now" in caplog.text
