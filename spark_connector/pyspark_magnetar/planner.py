@@ -111,7 +111,8 @@ class Planner:
         ]
         if not found:
             return current.advanced({}, began)
-        found = await gather_all(self._known(wanted) for wanted in found)
+        counts = limits != Limits() or self._options.polling.min_messages is not None
+        found = await gather_all(self._known(wanted, counts) for wanted in found)
         if self._waits_for_more(found):
             return current.advanced({}, began)
         self._planned_s = time.monotonic()
@@ -159,8 +160,11 @@ class Planner:
                 wanted[topic] = (place or Place(EARLIEST), last)
         return await starts_of(self._bridge.client, wanted) if wanted else {}
 
-    async def _known(self, wanted: Range) -> Range:
-        """The range with the ends of its ledgers, and what a typical entry has."""
+    async def _known(self, wanted: Range, counts: bool = False) -> Range:
+        """The range with the ends of its ledgers, and what a typical entry has.
+
+        Without `counts` the latter is only asked for where it decides how many tasks there are.
+        """
         client, topic = self._bridge.client, wanted.topic
         known = [end for end in self._ends.get(topic, ()) if end >= wanted.start]
         reached = known[-1] if known else wanted.start
@@ -170,7 +174,7 @@ class Planner:
         self._ends[topic] = known
         inside = tuple(end for end in known if end < wanted.end)
         found = replace(wanted, ledger_ends=inside)
-        if entries_in(found) < SAMPLED_ENTRIES:
+        if entries_in(found) < SAMPLED_ENTRIES and not counts:
             return found
         return replace(found, mean=await self._mean(found))
 

@@ -11,7 +11,7 @@ import magnetar
 from magnetar.concurrency import gather_all
 from pyspark_magnetar.offsets import NOTHING, Mean, Position
 
-PROBE_S: Final = 30.0
+PROBE_S: Final = 10.0
 WIDTH: Final = 8
 """Probes at a time, and the factor by which each round narrows the search."""
 

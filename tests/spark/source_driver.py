@@ -24,10 +24,19 @@ def new_topic() -> str:
 
 
 def send(broker: RunningBroker, topic: str, values: Sequence[bytes]) -> list[magnetar.MessageId]:
+    """Send these in batches of seven."""
+    return send_all(broker, topic, [values])
+
+
+def send_all(
+    broker: RunningBroker, topic: str, parts: Sequence[Sequence[bytes]]
+) -> list[magnetar.MessageId]:
+    """Send these, each part once the one before is stored."""
+
     async def run() -> list[magnetar.MessageId]:
         async with magnetar.connect(broker.service_url) as client:
             producer = await client.producer(topic, batching=magnetar.BatchLimits(max_messages=7))
-            return await producer.send_batch(values)
+            return [found for part in parts for found in await producer.send_batch(part)]
 
     return asyncio.run(run())
 
@@ -42,13 +51,11 @@ def admin(broker: RunningBroker, method: str, path: str, body: bytes | None = No
     return json.loads(text) if text else None
 
 
-def stream(
-    broker: RunningBroker, topic: str, start: str = "earliest", **more: str | None
-) -> StreamReader:
-    """A streaming reader; an option that is None is left out."""
+def stream(broker: RunningBroker, topic: str, start: str = "earliest", **more: str) -> StreamReader:
+    """A streaming reader; without a topic other options say what to read."""
     options = {"service.url": broker.service_url, "topic": topic, "startingoffsets": start}
     given = {**options, "pollIntervalMs": "20", **more}
-    source = DefaultSource({name: value for name, value in given.items() if value is not None})
+    source = DefaultSource({name: value for name, value in given.items() if value})
     reader = source.streamReader(source.schema())
     assert isinstance(reader, StreamReader)
     return reader
