@@ -1,5 +1,6 @@
 """The broker: serves topics to sessions, and asks the directory of names which there are."""
 
+from functools import partial
 from itertools import count
 
 from magnetar_broker.authentication.authenticator import Authenticator
@@ -19,6 +20,12 @@ from magnetar_broker.topic.inactive import INACTIVE
 from magnetar_broker.topic.loaded_topics import AnyTopic
 from magnetar_broker.topic.residence import LocalResidence
 from magnetar_broker.transactions.coordinators import LOAD_SECONDS, LOADING, Coordinators
+from magnetar_broker.transactions.leftovers import (
+    LEFTOVERS,
+    LOOK_SECONDS,
+    Leftovers,
+    ended_here,
+)
 from magnetar_broker.transactions.participants import LocalEnding
 from magnetar_broker.watchdog import Watchdog
 from magnetar_proto.names import TopicName
@@ -81,11 +88,14 @@ class Broker:
         self.local_ending = LocalEnding(self.topic)
         self.coordinators = Coordinators(engine, self.topic, self.local_ending)
         """Of transactions."""
+        ended = partial(ended_here, self.coordinators)
+        self.leftovers = Leftovers(self.topics, engine.clock, ended)
         self.jobs = PeriodicJobs(engine)
         seconds = settings.broker_delete_inactive_topics_frequency_seconds
         self.jobs.every(seconds, INACTIVE, self._delete_inactive)
         # Also while transactions are off: those that are open must end, or readers wait for ever.
         self.jobs.every(LOAD_SECONDS, LOADING, self.coordinators.load)
+        self.jobs.every(LOOK_SECONDS, LEFTOVERS, self.leftovers.look)
         Maintenance(settings, engine, lambda: iter(self.topics)).register(self.jobs)
 
     @property

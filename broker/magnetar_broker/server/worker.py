@@ -2,11 +2,12 @@
 
 import asyncio
 import time
+from collections.abc import Mapping
 from functools import partial
 
 from magnetar_broker.broker import Broker
 from magnetar_broker.limits.worker_share import settings_of_worker
-from magnetar_broker.links.link import Link
+from magnetar_broker.links.link import Handler, Link
 from magnetar_broker.links.metadata import RemoteMetadata
 from magnetar_broker.links.segments import RemoteHolder, serve_segments
 from magnetar_broker.links.successive import SuccessiveLinks
@@ -39,7 +40,8 @@ from magnetar_broker.session.authorizing import handlers_of
 from magnetar_broker.topic.load import serve_load
 from magnetar_broker.topic.requests import serve_residence
 from magnetar_broker.topic.residence import LocalResidence
-from magnetar_broker.transactions.participants import LinkedEnding, LocalEnding, serving
+from magnetar_broker.transactions.leftovers import ENDED, LinkedEnded
+from magnetar_broker.transactions.participants import LinkedEnding, serving
 from magnetar_proto.names import TopicName
 from magnetar_storage.joined.joined_store import JoinedStore
 from magnetar_storage.joined.opening import Share
@@ -133,6 +135,8 @@ class Worker:
         )
         ending = LinkedEnding(broker.local_ending, self._other, self._links)
         broker.coordinators.ending, broker.coordinators.serves = ending, self._serves
+        ended = broker.leftovers.ended
+        broker.leftovers.ended = LinkedEnded(ended, self._other, self._links)
         upstreams = Upstreams(
             self._other,
             self._passing.send,
@@ -162,7 +166,8 @@ class Worker:
         controller.serve(
             {"segments.last_id": lambda: store.last_id, "segments.advance": store.advance_beyond}
         )
-        process.meet(partial(self._meet, store, broker.local_ending))
+        serves = {**serving(broker.local_ending), ENDED: ended}
+        process.meet(partial(self._meet, store, serves))
         try:
             await process.unless_stopped(self._start(store, broker, listener))
             await process.stopped()
@@ -209,13 +214,13 @@ class Worker:
             broker.slow_readers,
         )
 
-    def _meet(self, store: JoinedStore, ending: LocalEnding, peer: Peer) -> None:
+    def _meet(self, store: JoinedStore, serves: Mapping[str, Handler], peer: Peer) -> None:
         """Connect to another process that has started, or started again."""
         process, link = self._process, self._controller
         if peer.worker is not None:
             link = Link(name_of(peer.worker), process.clock, process.tasks)
             serve_segments(store, link)
-            link.serve(serving(ending))
+            link.serve(serves)
             self._links[peer.worker].replace(link)
             self._passing.connect(peer)
         process.tasks.spawn(connect(link, peer.link, process.stretches))

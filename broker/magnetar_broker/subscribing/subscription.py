@@ -1,6 +1,6 @@
 """A subscription: a cursor, the consumers that share it, and the dispatcher between them."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
 from functools import partial
 
@@ -338,6 +338,11 @@ class Subscription:
             await self.topic.cursors.durable()
 
     # Transactions ---------------------------------------------------------------------
+
+    @property
+    def open_transactions(self) -> Collection[tuple[int, int]]:
+        """Those that have acknowledged something here, and have not ended."""
+        return () if self._transactional is None else self._transactional.open
 
     async def end_transaction(self, txn: TxnId, outcome: Outcome, low_watermark: int) -> None:
         """Commit or abort what a transaction has acknowledged here; durable on return.
