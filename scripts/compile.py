@@ -21,6 +21,7 @@ SOURCE_ROOTS = ("proto", "storage", "broker")
 HOT = {
     "proto/magnetar_proto": (
         "acks",
+        "batch_scan",
         "chunks",
         "commands",
         "deliveries",

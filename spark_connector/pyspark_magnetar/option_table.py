@@ -139,6 +139,13 @@ READING: Final = (
         one_of("fail", "skip"),
         "fail",
     ),
+    Option(
+        "decryptionKeys",
+        Use.READ,
+        "directory with a private key NAME.pem for each name of a key, or one file for all names, "
+        "read on each machine",
+        text,
+    ),
     Option("pollIntervalMs", Use.READ, "how often to look for messages", duration_ms, 200),
     Option(
         "partitionDiscoveryInterval",

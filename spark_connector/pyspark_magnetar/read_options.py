@@ -84,6 +84,8 @@ class ReadOptions:
     skips_unreadable: bool = False
     subscription: str | None = None
     queue_size: int = 20_000
+    keys: str | None = None
+    """Where the executors find private keys."""
 
     @classmethod
     def parse(cls, options: Mapping[str, str], *, is_streaming: bool | None) -> Self:
@@ -113,6 +115,7 @@ class ReadOptions:
             values["onUnreadable"] == "skip",
             values["subscription"],
             values[f"{READER}receiverQueueSize"],
+            values["decryptionKeys"],
         )
 
 

@@ -1,11 +1,13 @@
 """What one task does: it reads its range, and makes record batches of it."""
 
+import logging
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
 import magnetar
 from pyspark_magnetar.bridge import bridge_to
 from pyspark_magnetar.decoding import Decoded, decode
+from pyspark_magnetar.keys import key_reader
 from pyspark_magnetar.offsets import Position, Range
 from pyspark_magnetar.places import Places
 from pyspark_magnetar.read_options import ReadOptions
@@ -15,15 +17,40 @@ from pyspark_magnetar.rows import record_batches
 if TYPE_CHECKING:
     from pyarrow import RecordBatch
 
+logger = logging.getLogger(__name__)
+
+Decoder = Callable[[magnetar.Entry], Decoded | None]
+
 
 def read_split(options: ReadOptions, wanted: Range) -> Iterator["RecordBatch"]:
     """The messages of a range, in the executor that was given it."""
-    how = Reading(options.queue_size, options.skips_unreadable, options.fails_on_loss)
+    how = Reading(
+        options.queue_size,
+        options.skips_unreadable,
+        options.fails_on_loss,
+        key_reader(options.keys),
+    )
     entries = read_range(bridge_to(options.connecting), wanted, how)
-    return record_batches(entries, options.columns, _decoder(options, wanted))
+    decoder = _decoder(options, wanted)
+    if options.skips_unreadable:
+        decoder = _skipping(decoder)
+    return record_batches(entries, options.columns, decoder)
 
 
-def _decoder(options: ReadOptions, wanted: Range) -> Callable[[magnetar.Entry], Decoded | None]:
+def _skipping(decoder: Decoder) -> Decoder:
+    """Leaves out what cannot be decoded."""
+
+    def decode_or_skip(entry: magnetar.Entry) -> Decoded | None:
+        try:
+            return decoder(entry)
+        except magnetar.Unreadable as error:
+            logger.warning("left out: %s", error)
+            return None
+
+    return decode_or_skip
+
+
+def _decoder(options: ReadOptions, wanted: Range) -> Decoder:
     """What is wanted of an entry: mostly all of it."""
     since = _time(options.bounds.since, wanted.topic, 0)
     until = _time(options.bounds.until, wanted.topic, 2**64)

@@ -1,0 +1,24 @@
+"""Private keys for messages that are encrypted, from files of the executor."""
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from magnetar.encryption.keys import KeyReader
+
+
+def key_reader(place: str | None) -> KeyReader | None:
+    """Of a directory with NAME.pem for each name, or of one file for all names."""
+    if place is None:
+        return None
+    path = Path(place.removeprefix("file://"))
+
+    def find(name: str, _metadata: Mapping[str, str]) -> Path:
+        if path.is_file():
+            return path
+        found = path / f"{name}.pem"
+        # The sender chose the name: it must not lead out of the directory.
+        if found.parent != path or not found.is_file():
+            raise LookupError(f"there is no key {name!r} in {path}")
+        return found
+
+    return KeyReader(private=find)
