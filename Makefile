@@ -8,7 +8,7 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 PYTEST := $(BIN)/pytest -n $(WORKERS)
 
-.PHONY: help setup java run test test-fast test-workers test-all coverage check compiled test-compiled test-package test-portable package pure torture-disk bench record-conformance audit sbom lock fuzz fuzz-rest torture torture-admin soak proto docs clean model mutants
+.PHONY: help setup java run test test-fast test-workers test-all coverage check compiled test-compiled test-package test-portable package pure torture-disk bench record-conformance audit sbom lock fuzz fuzz-rest torture torture-admin bank soak proto docs clean model mutants
 
 help: ## List the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-18s %s\n", $$1, $$2}'
@@ -122,6 +122,9 @@ torture: setup ## Kill the broker CYCLES times under load and compare (SEED=s re
 
 torture-admin: setup ## Kill it CYCLES times while topics, policies and schemas are created and deleted (SEED=s)
 	@cd tests && ../$(BIN)/python -m crash.admin_torture --cycles $(or $(CYCLES),100) $(if $(SEED),--seed $(SEED)) --workers $(or $(BROKER_WORKERS),1)
+
+bank: setup ## Move money between topics in TRANSFERS=2000 transactions under KILLS=200 (SEED=s), with BROKER_WORKERS=4
+	@cd tests && ../$(BIN)/python -m crash.bank --transfers $(or $(TRANSFERS),2000) --kills $(or $(KILLS),200) $(if $(SEED),--seed $(SEED)) --workers $(or $(BROKER_WORKERS),4)
 
 soak: MINUTES = 30
 soak: setup ## Half speed for MINUTES with clients that connect and leave; fails if memory or files grow
