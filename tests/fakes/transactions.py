@@ -35,14 +35,19 @@ def end_on_partition(
 
 
 def end_on_subscription(
-    request_id: int, txn: TxnId, outcome: Outcome, subscription: str = "sub", **fields: Any
+    request_id: int,
+    txn: TxnId,
+    outcome: Outcome,
+    subscription: str = "sub",
+    topic: str = TOPIC,
+    **fields: Any,
 ) -> pb.CommandEndTxnOnSubscription:
     """END_TXN_ON_SUBSCRIPTION."""
     return pb.CommandEndTxnOnSubscription(
         request_id=request_id,
         txnid_most_bits=txn.most,
         txnid_least_bits=txn.least,
-        subscription=pb.Subscription(topic=TOPIC, subscription=subscription),
+        subscription=pb.Subscription(topic=topic, subscription=subscription),
         txn_action=outcome.name,
         **fields,
     )

@@ -120,10 +120,8 @@ TRANSACTION_FAULTS = (
     Fault(
         BUFFER,
         "the state covers the entries of open transactions",
-        "            self._hidden.cover(self._log.visible_end)\n"
-        "            self._cursors.state_changed(TRANSACTIONS)\n",
-        "            self._hidden.cover(self._log.end)\n"
-        "            self._cursors.state_changed(TRANSACTIONS)\n",
+        "            self._hidden.cover(self._log.visible_end)\n            self.written_ms",
+        "            self._hidden.cover(self._log.end)\n            self.written_ms",
         TESTS,
     ),
     Fault(
@@ -157,7 +155,7 @@ TRANSACTION_FAULTS = (
     Fault(
         BUFFER,
         "a transaction that has ended takes messages",
-        "if txn not in self._ended and (one",
+        "if txn not in self.ended and (one",
         "if (one",
         TESTS,
     ),

@@ -13,10 +13,11 @@ KEPT: Final = 1000
 class EndedTransactions:
     """What comes too late for a transaction is recognized by it."""
 
-    __slots__ = ("_lows", "_outcomes")
+    __slots__ = ("_outcomes", "lows")
 
     def __init__(self) -> None:
-        self._lows: dict[int, int] = {}
+        self.lows: dict[int, int] = {}
+        """Low watermarks by coordinator."""
         self._outcomes: dict[TxnId, Outcome] = {}
 
     def __contains__(self, txn: TxnId) -> bool:
@@ -24,7 +25,7 @@ class EndedTransactions:
 
     def is_late(self, txn: TxnId) -> bool:
         """Whether it is at or below its coordinator's low watermark: it has ended everywhere."""
-        return txn.least <= self._lows.get(txn.most, -1)
+        return txn.least <= self.lows.get(txn.most, -1)
 
     def late(self, txns: Iterable[TxnId]) -> list[TxnId]:
         """Those of them that have ended everywhere."""
@@ -32,14 +33,18 @@ class EndedTransactions:
 
     def raise_low(self, most: int, low_watermark: int) -> None:
         """All transactions of a coordinator up to `low_watermark` have ended everywhere."""
-        if low_watermark > self._lows.get(most, -1):
-            self._lows[most] = low_watermark
+        if low_watermark > self.lows.get(most, -1):
+            self.lows[most] = low_watermark
 
     def add(self, txn: TxnId, outcome: Outcome) -> None:
         """A transaction has ended here."""
         self._outcomes[txn] = outcome
         if len(self._outcomes) > KEPT:
             del self._outcomes[next(iter(self._outcomes))]
+
+    def outcome(self, txn: TxnId) -> Outcome | None:
+        """How a transaction ended; None if it did not, or is forgotten."""
+        return self._outcomes.get(txn)
 
     def check(self, txn: TxnId, outcome: Outcome) -> None:
         """`TransactionStatusInvalid` if it has ended otherwise."""

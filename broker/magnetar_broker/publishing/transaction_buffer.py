@@ -77,6 +77,11 @@ class TransactionBuffer:
         self.open: dict[TxnId, OpenTransaction] = {}
         """In the order of their first entries."""
         self.allowed = True
+        self.ended = EndedTransactions()
+        self.written_ms = 0
+        """When the state was last stored; 0 if it was not since the topic was loaded."""
+        self.recovered_ms = 0, 0
+        """When the entries were read at the load, from and to."""
         self.committed = self.aborted = 0
         """Transactions that ended here since the topic was loaded."""
         self.on_begin: Callable[[], None] = lambda: None
@@ -89,7 +94,6 @@ class TransactionBuffer:
         self._hidden = hidden
         self._settled = NEVER
         """What `HiddenEntries.covered` was when it was last durable."""
-        self._ended = EndedTransactions()
 
     @classmethod
     async def recovered(
@@ -101,7 +105,9 @@ class TransactionBuffer:
             buffer._settled = hidden.covered
             hidden.offsets.remove_below(log.first_offset)
             log.hidden = hidden.offsets
+            clock, began_ms = log.engine.clock, log.engine.clock.now_ms()
             await buffer._replay()
+            buffer.recovered_ms = began_ms, clock.now_ms()
         return buffer
 
     @property
@@ -131,7 +137,7 @@ class TransactionBuffer:
         if not self.allowed:
             return NO_TRANSACTIONS
         one = self.open.get(txn)
-        if txn not in self._ended and (one is None or one.ending is None):
+        if txn not in self.ended and (one is None or one.ending is None):
             return ""
         return (
             f"transaction {txn} has ended or is ending: publish the message in another transaction"
@@ -161,9 +167,9 @@ class TransactionBuffer:
         All transactions of the coordinator up to `low_watermark` have ended everywhere: what is
         left of them here was published too late, and is aborted.
         """
-        self._ended.raise_low(txn.most, low_watermark)
+        self.ended.raise_low(txn.most, low_watermark)
         await self._end(txn, outcome)
-        for one in self._ended.late(self.open):
+        for one in self.ended.late(self.open):
             logger.warning(
                 "messages of transaction %s were published to %s after it had ended: "
                 "they are aborted",
@@ -172,18 +178,18 @@ class TransactionBuffer:
             await self._end(one, Outcome.ABORT)
 
     async def _end(self, txn: TxnId, outcome: Outcome) -> None:
-        while (one := self.open.get(txn)) is not None:
-            if one.ending is not None:
-                await one.ending.wait()
-                continue
+        # Another request may be ending it; if that fails, this one tries.
+        while (one := self.open.get(txn)) is not None and one.ending is not None:
+            await one.ending.wait()
+        if one is not None:
             one.ending = Waiters(self._log.engine.clock)
             try:
                 await self._mark(txn, outcome)
             finally:
                 ending, one.ending = one.ending, None
                 ending.release()
-        self._ended.check(txn, outcome)
-        self._ended.add(txn, outcome)
+        self.ended.check(txn, outcome)
+        self.ended.add(txn, outcome)
 
     async def _mark(self, txn: TxnId, outcome: Outcome) -> None:
         """Store how a transaction ends: by a marker or, if the log takes none, with the cursors."""
@@ -212,7 +218,7 @@ class TransactionBuffer:
     def _settle(self, txn: TxnId, outcome: Outcome, marker: int | None) -> None:
         """A transaction has ended: its entries may be delivered, or are hidden."""
         hidden = self._take(txn, outcome, marker)
-        self._ended.add(txn, outcome)
+        self.ended.add(txn, outcome)
         if outcome is Outcome.COMMIT:
             self.committed += 1
         else:
@@ -241,6 +247,7 @@ class TransactionBuffer:
         """Store with the cursors what is hidden, so that fewer entries are read at a load."""
         if self.on and self._hidden.covered != self._log.visible_end:
             self._hidden.cover(self._log.visible_end)
+            self.written_ms = self._log.engine.clock.now_ms()
             self._cursors.state_changed(TRANSACTIONS)
 
     async def released_to(self, offset: int) -> int:
@@ -257,6 +264,7 @@ class TransactionBuffer:
 
     async def _durable(self) -> None:
         covered = self._hidden.covered
+        self.written_ms = self._log.engine.clock.now_ms()
         promise = self._log.engine.clock.promise()
         self._cursors.state_changed(TRANSACTIONS, settling(promise))
         await promise

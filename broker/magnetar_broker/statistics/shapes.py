@@ -27,7 +27,7 @@ OFFLOADING = {
 """Nothing is offloaded."""
 
 TRANSACTIONS = {"ongoingTxnCount": 0, "abortedTxnCount": 0, "committedTxnCount": 0}
-"""There are no transactions."""
+"""Of a topic that has none."""
 
 
 def address(peer: str) -> str:

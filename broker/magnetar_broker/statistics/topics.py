@@ -56,6 +56,9 @@ async def _persistent(topic: Topic, wanted: Wanted) -> Json:
         "delayedMessageIndexSizeInBytes": topic.delays.waiting.size(),
         "compaction": compaction_stats(topic.compactions),
         "topicCreationTimeStamp": segments[0].created_ms if segments else 0,
+        "ongoingTxnCount": len(topic.transactions.open),
+        "abortedTxnCount": topic.transactions.aborted,
+        "committedTxnCount": topic.transactions.committed,
     }
 
 

@@ -69,7 +69,8 @@ class Subscription:
         self.name = name
         self.cursor = cursor
         self.durable = isinstance(cursor, DurableCursor)
-        self._transactional: TransactionalAcks | None = None
+        self.transactional: TransactionalAcks | None = None
+        """What transactions have acknowledged; None before the first of them."""
         self.skip_missing()
         self.counter = BacklogCounter(topic.log, cursor)
         self.consumers = ConsumerGroup(name, topic.limits.max_consumers_per_subscription)
@@ -316,8 +317,8 @@ class Subscription:
     def skip_hidden(self, offsets: OffsetSet) -> None:
         """Count these entries as acknowledged: their transaction was aborted, or ends there."""
         self.cursor.skip(offsets)
-        if self._transactional is not None:
-            self._transactional.view.skip(offsets)
+        if self.transactional is not None:
+            self.transactional.view.skip(offsets)
         if self.topic.log.terminated:
             self.notify_end()
 
@@ -388,7 +389,7 @@ class Subscription:
 
     def _in_transactions(self) -> TransactionalAcks:
         """The acknowledgements in transactions; from the first one on, delivery is by a view."""
-        acks = self._transactional
+        acks = self.transactional
         if acks is None:
             cursor, topic = self.cursor, self.topic
             pending, number = PendingAcks(), 0  # of a subscription that is in memory only
@@ -397,7 +398,7 @@ class Subscription:
                     topic.pending_acks = PendingAcks.attached(topic.cursors)
                 pending, number = topic.pending_acks, cursor.number
             acks = TransactionalAcks(self.name, topic.log, cursor, pending, number)
-            self._transactional = acks
+            self.transactional = acks
             self._acknowledger.view = acks.view
             self._stream = replace(self._stream, cursor=acks.view)
             self.dispatcher.apply_limits(self._stream)
@@ -414,8 +415,8 @@ class Subscription:
 
     def _refresh(self) -> None:
         """The cursor was changed otherwise than by acknowledgements of consumers."""
-        if self._transactional is not None:
-            self._transactional.refresh()
+        if self.transactional is not None:
+            self.transactional.refresh()
 
     # Seeking --------------------------------------------------------------------------
 
@@ -503,6 +504,13 @@ class Subscription:
     def mark_delete_id(self) -> MessageId:
         """The mark-delete position: everything up to it is acknowledged."""
         return MessageId(*self.topic.log.position(self.cursor.mark_delete))
+
+    def is_acked(self, offset: int, index: int | None) -> bool:
+        """Whether an entry, or the message of this index in its batch, is acknowledged."""
+        mask = self.cursor.partial.get(offset)
+        if mask is None or index is None:
+            return self.cursor.is_acked(offset)
+        return not mask >> index & 1
 
     def next_unacked(self) -> int:
         """The first entry that is not acknowledged; the log's end if all are."""

@@ -31,7 +31,7 @@ class TransactionalAcks:
         self._cursor = cursor
         self._pending = pending
         self._number = number
-        self._ended = EndedTransactions()
+        self.ended = EndedTransactions()
         self.view = DeliveryCursor(cursor, self.open.values())
 
     @property
@@ -108,7 +108,7 @@ class TransactionalAcks:
         return unacked_mask(self._log, offset, ack_set) if ack_set else 0
 
     def _check_open(self, txn: TxnId) -> None:
-        if txn in self._ended:
+        if txn in self.ended:
             raise NotAllowed(
                 f"transaction {txn} has ended: acknowledge the message in another transaction"
             )
@@ -135,6 +135,18 @@ class TransactionalAcks:
             held = one.up_to[1]
         return held is not None and (not mask or self._overlap(offset, held, mask))
 
+    def is_pending(self, offset: int, index: int | None) -> bool:
+        """Whether an open transaction has acknowledged an entry, or a message of this batch."""
+        for one in self.open.values():
+            held = one.masks.get(offset)
+            if one.up_to is not None and offset == one.up_to[0]:
+                held = one.up_to[1]
+            if offset in one.entries or (one.up_to is not None and offset < one.up_to[0]):
+                return True
+            if held is not None and (held == 0 or (index is not None and not held >> index & 1)):
+                return True
+        return False
+
     def _overlap(self, offset: int, one: int, other: int) -> bool:
         """Whether two masks of an entry have a common clear bit: a message of both."""
         messages = self._log.entries.messages_at(offset)
@@ -157,16 +169,16 @@ class TransactionalAcks:
         What is left of other transactions up to `low_watermark` was acknowledged too late, and is
         aborted.  `TransactionStatusInvalid` if the transaction has ended otherwise.
         """
-        self._ended.check(txn, outcome)
-        self._ended.raise_low(txn.most, low_watermark)
+        self.ended.check(txn, outcome)
+        self.ended.raise_low(txn.most, low_watermark)
         found = self._pending.end(self._number, txn)
-        self._ended.add(txn, outcome)
+        self.ended.add(txn, outcome)
         aborted: list[PendingAck] = []
         if found is not None and outcome is Outcome.COMMIT:
             found.apply_to(self._cursor)
         elif found is not None:
             aborted.append(found)
-        for late in self._ended.late([TxnId(*one) for one in self.open]):
+        for late in self.ended.late([TxnId(*one) for one in self.open]):
             one = self._pending.end(self._number, late)
             aborted += [] if one is None else [one]
         if aborted:

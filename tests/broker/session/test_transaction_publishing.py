@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from fakes.logs import BY_THREE
 from fakes.sessions import SessionWorld, produce
 from fakes.transactions import (
     ABORT,
@@ -15,6 +16,7 @@ from fakes.transactions import (
 )
 from magnetar_broker.base.transactions import TxnId
 from magnetar_broker.dispatch.base import Blocker
+from magnetar_broker.lifetime.tidying import tidy
 from magnetar_proto import PulsarApi_pb2 as pb
 from magnetar_proto.entries import parse_metadata
 from magnetar_storage.errors import DiskFull
@@ -115,6 +117,57 @@ def test_a_marker_names_its_transaction_and_has_no_payload() -> None:
     assert (found.marker_type, found.producer_name) == (22, "pulsar.txn.marker")
     assert (found.txnid_most_bits, found.txnid_least_bits) == A
     assert run.payloads[0][at:] == b""
+
+
+def test_a_transaction_has_ended_when_its_marker_is_durable() -> None:
+    world = SessionWorld()
+    producer = Publishing(world)
+    producer.send(b"a", A)
+    ending = world.begin(world.topic().end_transaction(A, COMMIT, -1))
+    again = world.begin(world.topic().end_transaction(A, COMMIT, -1))
+    assert not ending.done() and not again.done()
+    assert world.topic().log.visible_end == 0
+    world.clock.pump()
+    assert ending.done() and again.done()
+    assert world.topic().log.visible_end == 2
+
+
+class Short(SessionWorld):
+    """A broker whose segments have three entries."""
+
+    ROLL = BY_THREE
+
+
+def test_entries_of_open_transactions_are_kept_though_no_subscription_needs_them() -> None:
+    world = Short()
+    producer = Publishing(world)
+    for number in range(4):
+        producer.send(b"%d" % number)
+    producer.send(b"in A", A)
+    for _ in range(4):
+        producer.send(b"behind")
+    world.do(tidy(world.topic()))
+    assert world.topic().log.first_offset == 3  # the segment of the transaction's first message
+    crash(world)
+    producer.end(A, COMMIT)
+    assert Reading(world).payloads() == [b"3", b"in A", *[b"behind"] * 4]
+
+
+def test_what_is_hidden_is_forgotten_with_its_segments() -> None:
+    world = Short()
+    producer = Publishing(world)
+    for number in range(6):
+        txn = TxnId(1, number)
+        producer.send(b"no", txn)
+        producer.end(txn, ABORT)
+    assert world.topic().log.hidden.covered() == 12
+    world.do(tidy(world.topic()))
+    log = world.topic().log
+    assert log.first_offset > 0
+    assert log.hidden.covered() == log.end - log.first_offset
+    crash(world)
+    log = world.topic().log
+    assert log.hidden.covered() == log.end - log.first_offset
 
 
 # Refusals -------------------------------------------------------------------------------

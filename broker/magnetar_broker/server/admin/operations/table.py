@@ -6,6 +6,7 @@ from typing import Any, Final
 from magnetar_broker.server.admin.operations import (
     loading,
     messages,
+    participants,
     reading,
     replaying,
     searching,
@@ -76,6 +77,13 @@ OF_TOPIC: Final = _by_name(
     transactions.slow_transactions,
     transactions.transaction,
     transactions.abort,
+    participants.buffer_stats,
+    participants.buffer_internal_stats,
+    participants.in_buffer,
+    participants.pending_ack_stats,
+    participants.pending_ack_internal_stats,
+    participants.in_pending_acks,
+    participants.position_in_pending_acks,
 )
 OF_PROCESS: Final = _by_name(
     messages.check_quotas, statistics.loaded_names, statistics.brief, statistics.load

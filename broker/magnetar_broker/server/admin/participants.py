@@ -1,0 +1,122 @@
+"""Topics and subscriptions in transactions: what is open there, and what is stored."""
+
+from collections.abc import Iterator
+
+from magnetar_broker.server.admin.messages import LONG, number_of, subscription_name
+from magnetar_broker.server.admin.operations import participants as operations
+from magnetar_broker.server.admin.site import (
+    NAMESPACE,
+    Handler,
+    Site,
+    existing_topic,
+    flag_of,
+    serving,
+)
+from magnetar_broker.server.http.contract import (
+    CONSUME,
+    OWNER,
+    PRODUCE_OR_CONSUME,
+    Query,
+)
+from magnetar_broker.server.http.errors import Refused
+from magnetar_broker.server.http.messages import Request, Response, json_response
+from magnetar_broker.server.http.table import Route
+from magnetar_proto.names import TopicName
+
+
+async def buffer_stats(site: Site, request: Request) -> Response:
+    """How many transactions are open in a topic, and up to where it is read because of them."""
+    topic, lows = await _topic(site, request), flag_of(request, "lowWaterMarks")
+    return json_response(await site.owners.ask(operations.buffer_stats, topic, lows))
+
+
+async def buffer_internal_stats(site: Site, request: Request) -> Response:
+    """Where the state of a topic's transactions is stored."""
+    topic, metadata = await _topic(site, request), flag_of(request, "metadata")
+    return json_response(await site.owners.ask(operations.buffer_internal_stats, topic, metadata))
+
+
+async def in_buffer(site: Site, request: Request) -> Response:
+    """Where the first message of an open transaction is, or whether it was aborted."""
+    topic, txn = await _topic(site, request), _txn(request)
+    return json_response(await site.owners.ask(operations.in_buffer, topic, *txn))
+
+
+async def pending_ack_stats(site: Site, request: Request) -> Response:
+    """How many open transactions have acknowledged messages of a subscription."""
+    topic, lows = await _topic(site, request), flag_of(request, "lowWaterMarks")
+    name = subscription_name(request)
+    return json_response(await site.owners.ask(operations.pending_ack_stats, topic, name, lows))
+
+
+async def pending_ack_internal_stats(site: Site, request: Request) -> Response:
+    """Where the pending acknowledgements of a subscription are stored."""
+    topic, metadata = await _topic(site, request), flag_of(request, "metadata")
+    name = subscription_name(request)
+    return json_response(
+        await site.owners.ask(operations.pending_ack_internal_stats, topic, name, metadata)
+    )
+
+
+async def in_pending_acks(site: Site, request: Request) -> Response:
+    """What an open transaction has acknowledged of a subscription."""
+    topic, name, txn = await _topic(site, request), subscription_name(request), _txn(request)
+    return json_response(await site.owners.ask(operations.in_pending_acks, topic, name, *txn))
+
+
+async def position_in_pending_acks(site: Site, request: Request) -> Response:
+    """Whether a message is pending in a transaction (PendingAck), or acknowledged (MarkDelete)."""
+    topic, name = await _topic(site, request), subscription_name(request)
+    ledger, entry = (number_of(request, each, LONG) for each in ("ledger", "entry"))
+    asked = request.query.get("batchIndex", "")
+    index = int(asked) if asked.isdecimal() and len(asked) < 8 else None
+    if asked and index is None:
+        raise Refused(400, f"batchIndex is {asked[:40]!r}: expected a whole number")
+    return json_response(
+        await site.owners.ask(
+            operations.position_in_pending_acks, topic, name, ledger, entry, index
+        )
+    )
+
+
+def _txn(request: Request) -> tuple[int, int]:
+    return number_of(request, "most", LONG), number_of(request, "least", LONG)
+
+
+async def _topic(site: Site, request: Request) -> TopicName:
+    """The topic of the path; 503 while transactions are off, as in the original."""
+    directory = serving(site)
+    if not directory.settings.transaction_coordinator_enabled:
+        raise Refused(503, "transactions are off: transactionCoordinatorEnabled=false")
+    topic = await existing_topic(directory, request)
+    if topic.partition < 0 and await directory.catalogue.partitions(topic):
+        raise Refused(404, f"{topic} is partitioned: name one of its partitions")
+    return topic
+
+
+LOWS = Query("lowWaterMarks", "with the low watermarks by coordinator", "boolean")
+METADATA = Query("metadata", "each segment with its part of the record", "boolean")
+INDEX = Query("batchIndex", "of this message of a batch", "integer")
+
+
+def routes() -> Iterator[Route[Handler]]:
+    """The routes that this module answers."""
+    path, topic = "/admin/v3/transactions", f"{NAMESPACE}/{{topic}}"
+    subscription, txn = f"{topic}/{{subscription}}", "{most}/{least}"
+    for name, handler, query in (
+        (f"transactionBufferStats/{topic}", buffer_stats, (LOWS,)),
+        (f"transactionBufferInternalStats/{topic}", buffer_internal_stats, (METADATA,)),
+        (f"transactionInBufferStats/{topic}/{txn}", in_buffer, ()),
+    ):
+        yield Route("GET", f"{path}/{name}", PRODUCE_OR_CONSUME, OWNER, handler, query=query)
+    for name, handler, query in (
+        (f"pendingAckStats/{subscription}", pending_ack_stats, (LOWS,)),
+        (f"pendingAckInternalStats/{subscription}", pending_ack_internal_stats, (METADATA,)),
+        (f"transactionInPendingAckStats/{subscription}/{txn}", in_pending_acks, ()),
+        (
+            f"positionStatsInPendingAck/{subscription}/{{ledger}}/{{entry}}",
+            position_in_pending_acks,
+            (INDEX,),
+        ),
+    ):
+        yield Route("GET", f"{path}/{name}", CONSUME, OWNER, handler, query=query)

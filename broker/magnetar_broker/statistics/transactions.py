@@ -1,0 +1,91 @@
+"""What topics and subscriptions have of transactions, in the shapes of the original."""
+
+from magnetar_broker.base.transactions import Outcome, TxnId
+from magnetar_broker.statistics.internal import internal_stats
+from magnetar_broker.statistics.shapes import Json, position
+from magnetar_broker.subscribing.subscription import Subscription
+from magnetar_broker.topic.topic import Topic
+
+
+def buffer_stats(topic: Topic, lows: bool) -> Json:
+    """The transactions of a topic; `lows` for low watermarks, too."""
+    buffer, log = topic.transactions, topic.log
+    found = {
+        "state": "Ready" if buffer.on else "NoSnapshot",
+        "maxReadPosition": position(*log.position(log.visible_end - 1)),
+        "lastSnapshotTimestamps": buffer.written_ms,
+        "ongoingTxnSize": len(buffer.open),
+        "recoverStartTime": buffer.recovered_ms[0],
+        "recoverEndTime": buffer.recovered_ms[1],
+        "hiddenEntries": log.hidden.covered(),
+    }
+    return found | ({"lowWaterMarks": _texts(buffer.ended.lows)} if lows else {})
+
+
+def in_buffer(topic: Topic, txn: TxnId) -> Json:
+    """What a topic knows of a transaction."""
+    one = topic.transactions.open.get(txn)
+    return {
+        "startPosition": None if one is None else position(*topic.log.position(one.first)),
+        "aborted": topic.transactions.ended.outcome(txn) is Outcome.ABORT,
+    }
+
+
+def pending_ack_stats(one: Subscription, lows: bool) -> Json:
+    """The transactions of a subscription; `lows` for low watermarks, too."""
+    acks, recovered_ms = one.transactional, one.topic.traffic.created_ms
+    found = {
+        "state": "None" if acks is None else "Ready",
+        "ongoingTxnSize": 0 if acks is None else len(acks.open),
+        "recoverStartTime": recovered_ms,
+        "recoverEndTime": recovered_ms,
+    }
+    return found | (
+        {"lowWaterMarks": {} if acks is None else _texts(acks.ended.lows)} if lows else {}
+    )
+
+
+def in_pending_acks(one: Subscription, txn: TxnId) -> Json:
+    """What a transaction has acknowledged of a subscription."""
+    found = None if one.transactional is None else one.transactional.open.get(txn)
+    up_to = None if found is None else found.up_to
+    return {
+        "cumulativeAckPosition": (
+            None if up_to is None else position(*one.topic.log.position(up_to[0]))
+        ),
+        "individualAckEntries": 0 if found is None else sum(1 for _ in found.each()),
+    }
+
+
+def position_in_pending_acks(one: Subscription, ledger: int, entry: int, index: int | None) -> Json:
+    """Whether a message, or that of this index in its batch, is pending or acknowledged."""
+    offset, acks = one.topic.log.offset_of(ledger, entry), one.transactional
+    if offset is not None and one.is_acked(offset, index):
+        return {"state": "MarkDelete"}
+    is_pending = offset is not None and acks is not None and acks.is_pending(offset, index)
+    return {"state": "PendingAck" if is_pending else "NotInPendingAck"}
+
+
+def buffer_internal_stats(topic: Topic, metadata: bool) -> Json:
+    """Where the state of a topic's transactions is stored: beside its cursors."""
+    return {
+        "snapshotType": "Single",
+        "singleSnapshotSystemTopicInternalStats": _stored(topic, metadata),
+    }
+
+
+def pending_ack_internal_stats(one: Topic, metadata: bool) -> Json:
+    """Where pending acknowledgements are stored: beside the cursors of their topic."""
+    return {"pendingAckLogStats": _stored(one, metadata)}
+
+
+def _stored(topic: Topic, metadata: bool) -> Json:
+    name = topic.name
+    return {
+        "managedLedgerName": f"{name.namespace_name}/{name.domain}/{name.encoded_local}",
+        "managedLedgerInternalStats": internal_stats(topic, metadata),
+    }
+
+
+def _texts(lows: dict[int, int]) -> Json:
+    return {str(most): least for most, least in lows.items()}
