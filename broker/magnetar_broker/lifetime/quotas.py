@@ -168,6 +168,8 @@ async def _evict_by_size(topic: Bounded, excess: Excess) -> None:
     for one in held_by(topic):
         if one.counter.size() >= max(excess.limit, 1):
             offset = one.counter.offset_leaving(excess.limit * EVICTED_TO_PERCENT // 100)
+            # Nothing behind the first entry of an open transaction: nobody could have it yet.
+            offset = min(offset, topic.log.visible_end)
             await _evict(topic, one, [range(offset)], excess)
 
 
@@ -176,6 +178,7 @@ async def _evict_by_age(topic: Bounded, excess: Excess) -> None:
     since_ms = log.engine.clock.now_ms() - excess.limit * 1000
     closed = log.closed_before(since_ms + 1)
     offset = await first_since(log, since_ms + 1) if topic.limits.precise_ages else closed
+    offset = min(offset, log.visible_end)
     for one in held_by(topic):
         first = one.next_unacked()
         if first < offset:

@@ -22,6 +22,9 @@ from magnetar_storage.cursors.cursor_record import (
 from magnetar_storage.cursors.redelivery_counts import RedeliveryCounts
 from magnetar_storage.log.offset_set import OffsetSet, ranges_of
 
+FEW = 16
+"""Parts of a set of offsets that are looked up one by one."""
+
 
 class Cursor:
     """Everything at or below `mark_delete` is acknowledged, and the entries in `acked`.
@@ -97,7 +100,11 @@ class Cursor:
         for offset, bits in bitmaps:
             self.acked.add_bits(offset, bits)
         self.acked.remove_below(self.mark_delete + 1)
-        self._forget_all(offsets)
+        if len(ranges) + len(bitmaps) < FEW:  # of one transaction: not a walk through all counts
+            for run in offsets:
+                self._forget(*run)
+        else:
+            self._forget_all(offsets)
         self._advance()
 
     def reset(self, mark_delete: int) -> None:

@@ -13,6 +13,7 @@ from magnetar_broker.subscribing.finding import first_since, last_message_id
 from magnetar_broker.topic.topic import Topic
 from magnetar_proto.names import TopicName
 from magnetar_storage.log.log import Log
+from magnetar_storage.log.offset_set import OffsetSet
 
 MAX_ENTRY_BYTES = 32 << 20
 """Larger entries are not shown: between processes they would take the room of everything else."""
@@ -29,19 +30,24 @@ async def entry_at(broker: Broker, name: TopicName, ledger: int, entry: int) -> 
     offset = log.offset_of(ledger, entry)
     if offset is None or offset in log.holes:
         raise _no_message(name, f"{ledger}:{entry}")
+    if offset in log.hidden or offset >= log.visible_end:
+        raise _no_message(
+            name, f"{ledger}:{entry} to be read: a transaction is open, was aborted, or ends there"
+        )
     return await _read(name, log, offset)
 
 
 async def peek(broker: Broker, name: TopicName, subscription: str, position: int) -> Found:
     """The entry at a position, from 1, in the backlog of a subscription; 404 if there is none."""
     chosen = await subscription_of(broker, name, subscription)
-    first, end, acked = chosen.counter.first_unacked(), chosen.topic.log.end, chosen.cursor.acked
+    first, log, acked = chosen.counter.first_unacked(), chosen.topic.log, chosen.cursor.acked
+    end = max(log.visible_end, first)
     left = end - first - acked.count(first, end)
     if position > left:
-        why = f"{position}: the backlog of {subscription} has {left} entries"
+        why = f"{position}: {left} entries of the backlog of {subscription} can be delivered"
         raise _no_message(name, f"at position {why}")
     offset = _nth(position, first, end, acked.count)
-    return await _read(name, chosen.topic.log, offset)
+    return await _read(name, log, offset)
 
 
 async def examine(broker: Broker, name: TopicName, latest: bool, position: int) -> Found:
@@ -51,14 +57,23 @@ async def examine(broker: Broker, name: TopicName, latest: bool, position: int) 
     refused, as is every position in an empty topic.
     """
     log = (await loaded(broker, name)).log
-    first, end = log.first_offset, log.end
-    kept = end - first - log.holes.count(first, end)
+    first, end, gone = log.first_offset, log.visible_end, _gone(log)
+    kept = end - first - gone.count(first, end)
     if not kept:
         raise Refused(412, f"{name} has no messages: nothing can be examined")
     if latest and position > kept:
         raise Refused(412, f"messagePosition is {position}: {name} has {kept} entries")
     wanted = kept - position + 1 if latest else min(position, kept)
-    return await _read(name, log, _nth(wanted, first, end, log.holes.count))
+    return await _read(name, log, _nth(wanted, first, end, gone.count))
+
+
+def _gone(log: Log) -> OffsetSet:
+    """The entries that were deleted, and those that nobody gets."""
+    if not log.hidden:
+        return log.holes
+    gone = log.holes.copy()
+    gone.add_all(log.hidden)
+    return gone
 
 
 def _nth(position: int, first: int, end: int, gone: Callable[[int, int], int]) -> int:

@@ -66,30 +66,32 @@ async def search(
         # Entries can be deleted while others run.
         if offset < log.first_offset:
             offset, index = log.first_offset, 0
-        if offset >= log.end:
+        if offset >= log.visible_end:
             break
         try:
-            count = min(READ_ENTRIES, most_scanned - looking.scanned)
+            count = min(READ_ENTRIES, most_scanned - looking.scanned, log.visible_end - offset)
             run = await log.entries.read(offset, count, READ_BYTES)
         except (Corrupt, NoSegment) as error:
             offset, index = log.entries.behind_damage(offset, error), 0
             looking.unreadable += 1
             continue
         if not run.payloads:
-            offset = log.end
+            offset = log.visible_end
             break
         places = [log.position(run.first + number) for number in range(len(run.payloads))]
         if run.first != offset:
             index = 0
         for number, entry in enumerate(run.payloads):
-            following = await looking.at(places[number], bytes(entry), index)
-            if following is not None:
-                return looking.answer((*places[number], following))
-            offset, index = run.first + number + 1, 0
+            offset = run.first + number
+            if offset not in log.hidden:
+                following = await looking.at(places[number], bytes(entry), index)
+                if following is not None:
+                    return looking.answer((*places[number], following))
+            offset, index = offset + 1, 0
             if looking.ended:
                 break
     offset = max(offset, log.first_offset)
-    return looking.answer(None if offset >= log.end else (*log.position(offset), 0))
+    return looking.answer(None if offset >= log.visible_end else (*log.position(offset), 0))
 
 
 class Looking:
