@@ -343,7 +343,7 @@ class Subscription:
     @property
     def open_transactions(self) -> Collection[tuple[int, int]]:
         """Those that have acknowledged something here, and have not ended."""
-        return () if self._transactional is None else self._transactional.open
+        return () if self.transactional is None else self.transactional.open
 
     async def end_transaction(self, txn: TxnId, outcome: Outcome, low_watermark: int) -> None:
         """Commit or abort what a transaction has acknowledged here; durable on return.
