@@ -37,6 +37,8 @@ logger = logging.getLogger(__name__)
 RETRY_SECONDS = 1.0
 """The pause after a topic or subscription could not be told of an end."""
 LONGEST_TIMER_SECONDS = 3600.0
+REACH = 1 << 32
+"""A number this far ahead is not reached within the life of a broker."""
 SPARE_DEADLINES = 1000
 """Deadlines of ended transactions are removed when there are this many more than half."""
 
@@ -139,6 +141,19 @@ class Coordinator:
         await finish.waiters.wait()
         if not finish.is_done:
             raise self._over()
+
+    async def ended(self, leasts: list[int]) -> list[int]:
+        """Those of these numbers that are of no transaction any more, nor ever will be.
+
+        A number that was not given out yet, and was made up by a client, is never given out.
+        """
+        if max(leasts, default=-1) >= self.state.next:
+            near = [least for least in leasts if least < self.state.next + REACH]
+            self.state.pass_over(max(near, default=-1))
+            # It may have been given out by another process, which this one would take for one
+            # that it made up.  Only the present owner can store this.
+            await self._durable()
+        return [least for least in leasts if least not in self.state.transactions]
 
     def owner_of(self, least: int) -> str | None:
         """The role that began a transaction; None if it has ended, or never was."""

@@ -41,10 +41,10 @@ class Ended(Protocol):
 async def ended_here(coordinators: Coordinators, most: int, leasts: list[int]) -> list[int]:
     """The answer for a coordinator of this process; all, if there is none of that number."""
     try:
-        open_ones = (await coordinators.of(most)).state.transactions
+        coordinator = await coordinators.of(most)
     except TransactionCoordinatorMissing:
         return leasts
-    return [least for least in leasts if least not in open_ones]
+    return await coordinator.ended(leasts)
 
 
 class LinkedEnded:

@@ -5,7 +5,7 @@ BEGUN        u64 time in ms since 1970, u64 time to live in ms, the owner's role
 ADDED        JSON: a list of [topic] and [topic, subscription]
 CHANGED      u8 status
 REMEMBERED   u8 status: the transaction has ended so (in snapshots only)
-COUNTED      none: the number is the next transaction's (in snapshots only)
+COUNTED      none: the number is the next transaction's, or a later one is
 """
 
 import json

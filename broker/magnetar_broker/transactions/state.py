@@ -113,6 +113,10 @@ class CoordinatorState:
         outcome = OUTCOMES[self.transactions[least].status]
         self._step(records.changed(least, ENDED[outcome]))
 
+    def pass_over(self, least: int) -> None:
+        """Give out no number up to this one."""
+        self._step(records.counted(max(self.next, least + 1)))
+
     def _step(self, record: bytes) -> None:
         self.apply(record)
         self._delta.append(record)

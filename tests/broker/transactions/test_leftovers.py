@@ -105,3 +105,23 @@ def test_nothing_is_aborted_while_the_coordinator_cannot_be_asked() -> None:
     world.broker.leftovers.ended = ended
     world.clock.advance(LOOK_SECONDS)
     assert not loaded(world).transactions.open
+
+
+@pytest.mark.parametrize("least", [0, 1000, (1 << 64) - 1])
+def test_a_number_that_a_client_made_up_is_not_given_to_a_transaction(least: int) -> None:
+    world = SessionWorld()
+    client = world.client()
+    client.ask(produce(1))
+    send_in(client, 0, least)
+    world.clock.advance(LOOK_SECONDS)
+    assert not loaded(world).transactions.open
+    for number in range(3):
+        given = new(client)
+        assert given > least or least > 1 << 63
+        send_in(client, 1 + number, given)
+        ended = client.ask(
+            pb.CommandEndTxnOnPartition(
+                request_id=5, topic=TOPIC, txnid_least_bits=given, txn_action=pb.COMMIT
+            )
+        )
+        assert not ended.message
