@@ -134,11 +134,12 @@ proto: setup ## Regenerate the protocol classes from PulsarApi.proto
 	$(BIN)/python -m grpc_tools.protoc -I proto/magnetar_proto \
 	  --python_out=proto/magnetar_proto --pyi_out=proto/magnetar_proto PulsarApi.proto
 
-docs: setup ## Regenerate configuration.md, policies.md, rest.md and command-line.md in docs from the declarations, docs/differences.md from the traces
+docs: setup ## Regenerate configuration.md, policies.md, rest.md, command-line.md and spark-options.md in docs from the declarations, docs/differences.md from the traces
 	$(BIN)/python -m magnetar_broker.config.docs > docs/configuration.md
 	$(BIN)/python -m magnetar_broker.server.admin.policies.docs > docs/policies.md
 	$(BIN)/python -m magnetar_broker.server.admin.docs > docs/rest.md
 	$(BIN)/python -m magnetar.admin.docs > docs/command-line.md
+	$(BIN)/python -m pyspark_magnetar.docs > docs/spark-options.md
 	PYTHONPATH=tests $(BIN)/python -m conformance.docs
 
 # What is needed for these alone is installed with the first of them.

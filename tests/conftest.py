@@ -16,7 +16,13 @@ from xdist.scheduler import LoadScopeScheduling
 import effort
 from running_broker import RunningBroker
 
-OF_ONE_WORKER = ("clients/test_java.py", "clients/test_go.py", "spark/test_spark_end_to_end.py")
+OF_ONE_WORKER = (
+    "clients/test_java.py",
+    "clients/test_go.py",
+    "spark/test_spark_end_to_end.py",
+    "spark/test_spark_exactly_once.py",
+    "spark/test_spark_pages.py",
+)
 """Test files that build a program or start a JVM: once is enough, and two builds would collide."""
 DAEMON_FIXTURES = frozenset({"broker", "make_broker"})
 

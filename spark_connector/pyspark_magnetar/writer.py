@@ -12,8 +12,7 @@ from pyspark.sql.datasource import (
 )
 
 from pyspark_magnetar.bridge import bridge_to
-from pyspark_magnetar.schema import TOPIC
-from pyspark_magnetar.sink.columns import SinkSchema
+from pyspark_magnetar.sink.columns import TOPIC, SinkSchema
 from pyspark_magnetar.sink.numbering import numbering_of
 from pyspark_magnetar.sink.task import Task
 from pyspark_magnetar.sink.values import form_of

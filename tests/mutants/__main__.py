@@ -19,8 +19,8 @@ from queue import SimpleQueue
 from mutants.sites import Mutation, mutations
 
 ROOT = Path(__file__).resolve().parents[2]
-COPIED = ("proto", "storage", "broker", "client", "tests", "pyproject.toml")
-SOURCE_ROOTS = ("proto", "storage", "broker", "client")
+COPIED = ("proto", "storage", "broker", "client", "spark_connector", "tests", "pyproject.toml")
+SOURCE_ROOTS = ("proto", "storage", "broker", "client", "spark_connector")
 LIKELY = (
     "local/test_crash_points.py", "local/test_journal.py", "world/test_disk.py",
     "world/test_uncached_write.py",

@@ -26,6 +26,7 @@ from mutants.reading_faults import READING_FAULTS
 from mutants.relay_faults import RELAY_FAULTS
 from mutants.rest_faults import REST_FAULTS
 from mutants.schema_faults import SCHEMA_FAULTS
+from mutants.sink_faults import SINK_FAULTS
 from mutants.snapshot_faults import SNAPSHOT_FAULTS
 from mutants.statistics_faults import STATISTICS_FAULTS
 from mutants.tls_faults import TLS_FAULTS
@@ -368,6 +369,7 @@ FAULTS: tuple[Fault, ...] = (
     *TRANSACTION_FAULTS,
     *RELAY_FAULTS,
     *REST_FAULTS,
+    *SINK_FAULTS,
     *SNAPSHOT_FAULTS,
     *MEMORY_FAULTS,
     *STATISTICS_FAULTS,

@@ -18,14 +18,17 @@ from pyspark.sql.types import (
     TimestampType,
 )
 
-from pyspark_magnetar.schema import EVENT_TIME, KEY, PROPERTIES, SCHEMA, TOPIC
 from pyspark_magnetar.sink.arrow import millis
 from pyspark_magnetar.sink.values import ValueForm
+from pyspark_magnetar.source_schema import METADATA, VALUE
 
+KEY = "__key"
 ORDERING_KEY = "__orderingKey"
-DELIVER_AT = "__deliverAt"
+TOPIC = "__topic"
 PARTITION = "__partition"
-VALUE = "value"
+EVENT_TIME = "__eventTime"
+DELIVER_AT = "__deliverAt"
+PROPERTIES = "__messageProperties"
 
 MOMENTS = (TimestampType, TimestampNTZType, LongType)
 TAKEN: dict[str, tuple[type[DataType], ...]] = {
@@ -39,7 +42,7 @@ TAKEN: dict[str, tuple[type[DataType], ...]] = {
 }
 """The columns that describe a message, with their types; a time in numbers is in milliseconds."""
 
-LEFT_OUT = {name for name in SCHEMA.fieldNames() if name.startswith("__")} - set(TAKEN)
+LEFT_OUT = set(METADATA) - set(TAKEN)
 """Columns of the source that a new message cannot have: what was read can be written as it is."""
 
 

@@ -11,9 +11,9 @@ from magnetar.batching import BatchLimits
 from magnetar.messages import Outgoing
 from magnetar_proto import PulsarApi_pb2 as pb
 from magnetar_proto.wire import encode_varint
-from pyspark_magnetar.schema import EVENT_TIME, KEY, PROPERTIES
 from pyspark_magnetar.sink.arrow import by_distinct, joined, lists, or_else, sized, varints
-from pyspark_magnetar.sink.columns import DELIVER_AT, ORDERING_KEY, VALUE
+from pyspark_magnetar.sink.columns import DELIVER_AT, EVENT_TIME, KEY, ORDERING_KEY, PROPERTIES
+from pyspark_magnetar.source_schema import VALUE
 
 SIZE = Struct(">I")
 """The size of what describes a message, before it."""

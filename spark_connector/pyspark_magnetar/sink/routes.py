@@ -7,9 +7,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from magnetar.routing import SINGLE, partition_of
-from pyspark_magnetar.schema import KEY, TOPIC
 from pyspark_magnetar.sink.arrow import by_distinct
-from pyspark_magnetar.sink.columns import PARTITION
+from pyspark_magnetar.sink.columns import KEY, PARTITION, TOPIC
 from pyspark_magnetar.write_options import Producing
 
 TURN_ROWS = 1000

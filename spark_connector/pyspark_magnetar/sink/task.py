@@ -10,8 +10,7 @@ import pyarrow.compute as pc
 from magnetar.batching import Packed
 from magnetar.concurrency import gather_all
 from pyspark_magnetar.bridge import Bridge
-from pyspark_magnetar.schema import KEY
-from pyspark_magnetar.sink.columns import DELIVER_AT, ORDERING_KEY, SinkSchema, messages_of
+from pyspark_magnetar.sink.columns import DELIVER_AT, KEY, ORDERING_KEY, SinkSchema, messages_of
 from pyspark_magnetar.sink.lanes import Entry
 from pyspark_magnetar.sink.numbered import NumberedTopic
 from pyspark_magnetar.sink.numbering import Numbering

@@ -15,8 +15,8 @@ from pyspark.sql.types import (
 )
 
 from magnetar.batching import UNBATCHED, BatchLimits
-from pyspark_magnetar.schema import SCHEMA
 from pyspark_magnetar.sink.columns import SinkSchema
+from pyspark_magnetar.source_schema import FIELDS
 from pyspark_magnetar.write_options import WriteOptions
 from pyspark_magnetar.writer import BatchWriter, StreamWriter, require_append
 
@@ -47,7 +47,7 @@ VALUE = columns(value=BinaryType())
             value=BinaryType(),
         ),
         columns(a=LongType(), b=StringType(), __eventTime=LongType()),
-        SCHEMA,
+        StructType(list(FIELDS.values())),
     ],
 )
 def test_what_the_sink_takes(schema: StructType) -> None:

@@ -1,0 +1,116 @@
+"""Each row is stored once, although tasks fail, and driver and workers are killed at any point."""
+
+import os
+import random
+import signal
+import subprocess
+import sys
+from collections import Counter
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+
+import psutil
+import pytest
+
+import magnetar
+from effort import part_of
+from running_broker import RunningBroker
+from spark.counting_job import ROWS
+
+pytestmark = [pytest.mark.daemon, pytest.mark.timeout(1800)]
+
+TOPIC = "persistent://public/default/counted"
+JOB = Path(__file__).with_name("counting_job.py")
+DRIVERS = part_of(8, least=2)
+"""Runs of the driver that are killed; in each of them some workers are, too."""
+WORKERS_KILLED = 3
+MOST_MESSAGES = 2 * ROWS
+"""That arrive before the next kill."""
+
+
+class Job:
+    """The driver, with its JVM and its Python workers."""
+
+    def __init__(self, arguments: list[str], log: Path) -> None:
+        with log.open("ab") as output:
+            self.process = subprocess.Popen(
+                [sys.executable, str(JOB), *arguments],
+                stdout=output,
+                stderr=output,
+                start_new_session=True,
+                env={**os.environ, "SPARK_LOCAL_IP": "127.0.0.1"},
+            )
+
+    @property
+    def is_running(self) -> bool:
+        return self.process.poll() is None
+
+    def kill_worker(self, choice: random.Random) -> None:
+        """Kill one of the forked processes that run tasks, if there is one at the moment."""
+        with suppress(psutil.NoSuchProcess):
+            below = psutil.Process(self.process.pid).children(recursive=True)
+            forked = [one for one in below if not one.children() and "daemon" in str(one.cmdline())]
+            if forked:
+                choice.choice(forked).kill()
+
+    def kill(self) -> None:
+        """Kill the driver and the JVM; the workers notice it, or write on for a while."""
+        with suppress(ProcessLookupError):
+            os.killpg(self.process.pid, signal.SIGKILL)
+        self.process.wait()
+
+
+async def test_rows_are_stored_once_whatever_is_killed(
+    make_broker: Callable[..., RunningBroker], tmp_path: Path
+) -> None:
+    broker = make_broker(brokerDeduplicationEnabled="true")
+    checkpoint, log = tmp_path / "checkpoint", tmp_path / "spark.log"
+    given = [broker.service_url, TOPIC, str(checkpoint)]
+    choice = random.Random(7)
+    async with magnetar.connect(broker.service_url) as client:
+        consumer = await client.subscribe(TOPIC, "watching", initial_position="earliest")
+        for run in range(DRIVERS):
+            job = Job([*given, str(run)], log)
+            try:
+                for killed in range(WORKERS_KILLED + 1):
+                    await arrival(consumer, choice.randint(1, MOST_MESSAGES), job)
+                    if killed < WORKERS_KILLED:
+                        job.kill_worker(choice)
+            finally:
+                job.kill()
+        await consumer.close()
+        last = max(committed(checkpoint), default=-1) + 3
+        job = Job([*given, str(DRIVERS), str(last)], log)
+        try:
+            assert job.process.wait(600) == 0, log.read_text()[-5000:]
+        finally:
+            job.kill()
+        stored = await values_of(client)
+    twice = [value for value, count in stored.items() if count > 1]
+    finished = (max(committed(checkpoint)) + 1) * ROWS
+    missing = [row for row in range(finished) if b"row %d" % row not in stored]
+    assert (twice, missing) == ([], [])
+    assert finished > last * ROWS
+
+
+async def arrival(consumer: magnetar.Consumer, count: int, job: Job) -> None:
+    """Return when so many messages have arrived, or the driver has ended of what was killed."""
+    while count > 0 and job.is_running:
+        with suppress(magnetar.OperationTimeout):
+            messages = await consumer.receive_batch(count, timeout_s=5)
+            consumer.ack_up_to(messages[-1])
+            count -= len(messages)
+
+
+def committed(checkpoint: Path) -> list[int]:
+    """The micro-batches that are finished."""
+    return [int(one.name) for one in (checkpoint / "commits").glob("*") if one.name.isdecimal()]
+
+
+async def values_of(client: magnetar.Client) -> Counter[bytes]:
+    found: Counter[bytes] = Counter()
+    async with await client.reader(TOPIC, magnetar.EARLIEST) as reader:
+        while await reader.has_message_available():
+            found.update(message.data for message in await reader.read_batch(timeout_s=60))
+    return found
