@@ -133,6 +133,28 @@ READING: Final = (
     ),
     Option("metadata", Use.READ, "metadata columns, divided by commas; all or none", names),
     Option(
+        "schemaMode",
+        Use.READ,
+        "bytes: column value; column: also __schemaVersion; auto: columns of the topic's schema",
+        one_of("bytes", "column", "auto"),
+        "bytes",
+    ),
+    Option(
+        "allowDifferentTopicSchemas",
+        Use.READ,
+        "with schemaMode auto: read topics of different schemas as bytes",
+        flag,
+        False,
+    ),
+    Option(
+        "mode",
+        Use.READ,
+        "of a value that does not fit the schema: FAILFAST, PERMISSIVE (nulls, and its bytes in "
+        "the column _corrupt) or DROP",
+        one_of("FAILFAST", "PERMISSIVE", "DROP"),
+        "FAILFAST",
+    ),
+    Option(
         "onUnreadable",
         Use.READ,
         "fail: an entry that cannot be decoded ends the task; skip: it is left out and counted",

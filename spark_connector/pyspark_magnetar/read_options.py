@@ -11,7 +11,8 @@ from pyspark_magnetar.option_table import OPTIONS, READER
 from pyspark_magnetar.options import Use, parse_options
 from pyspark_magnetar.places import Place, Places
 from pyspark_magnetar.planning import Limits, Sizes
-from pyspark_magnetar.source_schema import VALUE, metadata_columns
+from pyspark_magnetar.source_schema import SCHEMA_VERSION, metadata_columns
+from pyspark_magnetar.value_schema import ValueSchema
 
 NOT_PERSISTENT = "non-persistent"
 
@@ -70,6 +71,15 @@ class Polling:
 
 
 @dataclass(frozen=True, slots=True)
+class Values:
+    """What becomes of values."""
+
+    mode: str = "bytes"
+    may_differ: bool = False
+    on_corrupt: str = "FAILFAST"
+
+
+@dataclass(frozen=True, slots=True)
 class ReadOptions:
     """Where to read, and where to begin when a query is new."""
 
@@ -77,6 +87,7 @@ class ReadOptions:
     topics: Topics
     bounds: Bounds
     columns: tuple[str, ...] = ()
+    """The metadata columns."""
     limits: Limits = field(default_factory=Limits)
     sizes: Sizes = field(default_factory=Sizes)
     polling: Polling = field(default_factory=Polling)
@@ -86,6 +97,9 @@ class ReadOptions:
     queue_size: int = 20_000
     keys: str | None = None
     """Where the executors find private keys."""
+    values: Values = field(default_factory=Values)
+    value_schema: ValueSchema | None = None
+    """The topic's, once it was asked for; None: the values are bytes."""
 
     @classmethod
     def parse(cls, options: Mapping[str, str], *, is_streaming: bool | None) -> Self:
@@ -98,7 +112,7 @@ class ReadOptions:
             Connecting.of(values),
             Topics.of(values),
             _bounds(values, is_streaming),
-            (VALUE, *metadata_columns(values["metadata"])),
+            _columns(values),
             Limits(values["maxOffsetsPerTrigger"], values["maxBytesPerTrigger"]),
             Sizes(
                 values["targetSplitBytes"],
@@ -116,7 +130,15 @@ class ReadOptions:
             values["subscription"],
             values[f"{READER}receiverQueueSize"],
             values["decryptionKeys"],
+            Values(values["schemaMode"], values["allowDifferentTopicSchemas"], values["mode"]),
         )
+
+
+def _columns(values: Mapping[str, Any]) -> tuple[str, ...]:
+    chosen = metadata_columns(values["metadata"])
+    if values["schemaMode"] == "column" and SCHEMA_VERSION not in chosen:
+        chosen = (*chosen, SCHEMA_VERSION)
+    return chosen
 
 
 def _bounds(values: Mapping[str, Any], is_streaming: bool | None) -> Bounds:

@@ -1,34 +1,38 @@
 """From entries to record batches: columns are filled a whole entry at a time."""
 
 from collections.abc import Callable, Iterable, Iterator
-from functools import lru_cache
 from typing import Final
 
 import pyarrow as pa
 from pyspark.sql.pandas.types import to_arrow_schema
+from pyspark.sql.types import StructType
 
 import magnetar
 from pyspark_magnetar.columns import COLUMNS, Column
 from pyspark_magnetar.decoding import Decoded, decode
 from pyspark_magnetar.source_schema import source_schema
+from pyspark_magnetar.value_columns import ValueColumns
 
 MAX_ROWS: Final = 10_000
 MAX_BYTES: Final = 8 * 1024 * 1024
 """A record batch is handed over when it has so many rows, or so many bytes of values."""
 
+MakeValues = Callable[[], ValueColumns]
 
-@lru_cache(maxsize=16)
-def arrow_schema(names: tuple[str, ...]) -> pa.Schema:
-    """Of these columns; Spark compares with exactly this."""
-    return to_arrow_schema(source_schema(names), timezone="UTC")
+
+def arrow_schema(schema: StructType) -> pa.Schema:
+    """Spark compares with exactly this."""
+    return to_arrow_schema(schema, timezone="UTC")
 
 
 class Rows:
     """A record batch under construction."""
 
-    def __init__(self, names: tuple[str, ...]) -> None:
-        self._schema = arrow_schema(names)
-        self._columns: list[Column] = [COLUMNS[name]() for name in names]
+    def __init__(self, schema: pa.Schema, values: ValueColumns | None) -> None:
+        self._schema = schema
+        self._values = values
+        own = len(values.fields) if values is not None else 0
+        self._columns: list[Column] = [COLUMNS[name]() for name in schema.names[own:]]
         self.rows = 0
         self._bytes = 0
 
@@ -38,29 +42,37 @@ class Rows:
 
     def add(self, decoded: Decoded) -> None:
         """Append the messages of an entry."""
+        if self._values is not None:
+            self._values.add(decoded)
         for column in self._columns:
             column.add(decoded)
         self.rows += decoded.rows
         self._bytes += len(decoded.data)
 
     def to_batch(self) -> pa.RecordBatch:
-        """With the schema of the names."""
-        return pa.RecordBatch.from_arrays(
-            [
-                column.array(field.type)
-                for column, field in zip(self._columns, self._schema, strict=True)
-            ],
-            schema=self._schema,
-        )
+        """All rows but those that are left out, with the schema; Undecodable."""
+        arrays, kept = self._values.arrays() if self._values is not None else ([], None)
+        own = len(arrays)
+        for column, field in zip(self._columns, list(self._schema)[own:], strict=True):
+            arrays.append(column.array(field.type))
+        batch = pa.RecordBatch.from_arrays(arrays, schema=self._schema)
+        return batch if kept is None else batch.filter(kept)
 
 
 def record_batches(
     entries: Iterable[magnetar.Entry],
-    names: tuple[str, ...],
+    columns: tuple[str, ...],
     decoder: Callable[[magnetar.Entry], Decoded | None] = decode,
+    make_values: MakeValues | None = None,
 ) -> Iterator[pa.RecordBatch]:
-    """The messages of all entries, in order; Unreadable if one cannot be decoded."""
-    rows = Rows(names)
+    """The messages of all entries, in order; Unreadable if one cannot be decoded.
+
+    `columns` are those of metadata; without `make_values` the values are bytes.
+    """
+    values = None if make_values is None else make_values()
+    schema = source_schema(columns) if values is None else source_schema(columns, values.fields)
+    arrow = arrow_schema(schema)
+    rows = Rows(arrow, values)
     for entry in entries:
         decoded = decoder(entry)
         if decoded is None or not decoded.rows:
@@ -68,6 +80,6 @@ def record_batches(
         rows.add(decoded)
         if rows.is_full:
             yield rows.to_batch()
-            rows = Rows(names)
+            rows = Rows(arrow, None if make_values is None else make_values())
     if rows.rows:
         yield rows.to_batch()

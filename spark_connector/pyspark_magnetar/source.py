@@ -15,6 +15,8 @@ from pyspark_magnetar.extras import require
 if TYPE_CHECKING:
     from pyspark.sql.types import StructType
 
+    from pyspark_magnetar.read_options import ReadOptions
+
 # Spark imports this module in every session, also in those that read from no broker: everything
 # else is imported where it is needed.
 # ruff: noqa: PLC0415
@@ -31,31 +33,43 @@ class DefaultSource(DataSource):
         return "pulsar"
 
     def schema(self) -> "StructType":
-        from pyspark_magnetar.read_options import ReadOptions
-        from pyspark_magnetar.source_schema import source_schema
-
         # It is asked for before the way of reading is known: the columns are the same.
-        return source_schema(ReadOptions.parse(self.options, is_streaming=None).columns)
+        return self._reading(is_streaming=None)[1]
 
     def reader(self, schema: "StructType") -> DataSourceReader:
         require("pyarrow")
-        from pyspark_magnetar.read_options import ReadOptions
         from pyspark_magnetar.reader import BatchReader
         from pyspark_magnetar.source_schema import require_source_schema
 
-        options = ReadOptions.parse(self.options, is_streaming=False)
-        require_source_schema(schema, options.columns)
+        options, own = self._reading(is_streaming=False)
+        require_source_schema(schema, own)
         return BatchReader(options)
 
     def streamReader(self, schema: "StructType") -> DataSourceStreamReader:
         require("pyarrow")
-        from pyspark_magnetar.read_options import ReadOptions
         from pyspark_magnetar.reader import StreamReader
         from pyspark_magnetar.source_schema import require_source_schema
 
-        options = ReadOptions.parse(self.options, is_streaming=True)
-        require_source_schema(schema, options.columns)
+        options, own = self._reading(is_streaming=True)
+        require_source_schema(schema, own)
         return StreamReader(options)
+
+    def _reading(self, is_streaming: bool | None) -> "tuple[ReadOptions, StructType]":
+        """The options, and the columns that they lead to; asks for the topic's schema if needed."""
+        from pyspark_magnetar.read_options import ReadOptions
+        from pyspark_magnetar.source_schema import source_schema
+
+        options = ReadOptions.parse(self.options, is_streaming=is_streaming)
+        if options.values.mode != "auto":
+            return options, source_schema(options.columns)
+        from pyspark_magnetar.topic_schema import resolved
+        from pyspark_magnetar.value_schema import value_fields
+
+        options = resolved(options)
+        if options.value_schema is None:
+            return options, source_schema(options.columns)
+        fields = value_fields(options.value_schema, options.values.on_corrupt)
+        return options, source_schema(options.columns, fields)
 
     def writer(self, schema: "StructType", overwrite: bool) -> DataSourceWriter:
         require("pyarrow")

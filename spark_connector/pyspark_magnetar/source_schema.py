@@ -1,5 +1,6 @@
 """The columns of the source."""
 
+from collections.abc import Sequence
 from typing import Final
 
 from pyspark.sql.types import (
@@ -14,6 +15,7 @@ from pyspark.sql.types import (
 )
 
 VALUE: Final = "value"
+SCHEMA_VERSION: Final = "__schemaVersion"
 
 FIELDS: Final = {
     field.name: field
@@ -33,7 +35,7 @@ FIELDS: Final = {
         StructField("__sequenceId", LongType()),
         StructField("__orderingKey", BinaryType()),
         StructField("__redeliveryCount", IntegerType()),
-        StructField("__schemaVersion", BinaryType()),
+        StructField(SCHEMA_VERSION, BinaryType()),
     )
 }
 """All of them, in order; `__messageId` is a serialized MessageIdData, and `__partition` and
@@ -61,14 +63,17 @@ def metadata_columns(chosen: tuple[str, ...] | None) -> tuple[str, ...]:
     return tuple(name for name in METADATA if name in wanted)
 
 
-def source_schema(columns: tuple[str, ...]) -> StructType:
-    """Of these columns."""
-    return StructType([FIELDS[name] for name in columns])
+def source_schema(
+    columns: tuple[str, ...], values: Sequence[StructField] = (FIELDS[VALUE],)
+) -> StructType:
+    """Of the columns of values and these metadata columns; a key in the values is the key."""
+    names = {field.name for field in values}
+    return StructType([*values, *(FIELDS[name] for name in columns if name not in names)])
 
 
-def require_source_schema(schema: StructType, columns: tuple[str, ...]) -> None:
-    """ValueError unless it has these columns: the source has no other."""
-    if schema.fieldNames() != list(columns):
+def require_source_schema(schema: StructType, own: StructType) -> None:
+    """ValueError unless it has the source's own columns: there are no others."""
+    if schema.fieldNames() != own.fieldNames():
         raise ValueError(
             "format('pulsar') makes its schema itself: leave out .schema(...), choose metadata "
             "columns by the option 'metadata', and select"

@@ -5,14 +5,16 @@ from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
 import magnetar
-from pyspark_magnetar.bridge import bridge_to
+from pyspark_magnetar.bridge import Bridge, bridge_to
 from pyspark_magnetar.decoding import Decoded, decode
 from pyspark_magnetar.keys import key_reader
 from pyspark_magnetar.offsets import Position, Range
 from pyspark_magnetar.places import Places
 from pyspark_magnetar.read_options import ReadOptions
 from pyspark_magnetar.reading import Reading, read_range
-from pyspark_magnetar.rows import record_batches
+from pyspark_magnetar.rows import MakeValues, record_batches
+from pyspark_magnetar.topic_schema import version_finder
+from pyspark_magnetar.value_columns import ValueColumns
 
 if TYPE_CHECKING:
     from pyarrow import RecordBatch
@@ -30,11 +32,20 @@ def read_split(options: ReadOptions, wanted: Range) -> Iterator["RecordBatch"]:
         options.fails_on_loss,
         key_reader(options.keys),
     )
-    entries = read_range(bridge_to(options.connecting), wanted, how)
+    bridge = bridge_to(options.connecting)
+    entries = read_range(bridge, wanted, how)
     decoder = _decoder(options, wanted)
     if options.skips_unreadable:
         decoder = _skipping(decoder)
-    return record_batches(entries, options.columns, decoder)
+    return record_batches(entries, options.columns, decoder, _make_values(options, bridge))
+
+
+def _make_values(options: ReadOptions, bridge: Bridge) -> MakeValues | None:
+    schema = options.value_schema
+    if schema is None:
+        return None
+    find = version_finder(bridge)
+    return lambda: ValueColumns(schema, options.values.on_corrupt, find)
 
 
 def _skipping(decoder: Decoder) -> Decoder:

@@ -14,9 +14,8 @@ from magnetar_proto.entries import encode_entry
 from magnetar_proto.ids import MessageId
 from pyspark_magnetar import rows
 from pyspark_magnetar.rows import arrow_schema, record_batches
-from pyspark_magnetar.source_schema import FIELDS
+from pyspark_magnetar.source_schema import METADATA, source_schema
 
-ALL = tuple(FIELDS)
 TIMES = ("__publishTime", "__eventTime")
 
 LAST_YEAR_MS = 253_402_300_799_999
@@ -57,9 +56,9 @@ def expected_row(message: Any) -> dict[str, Any]:
 def table(received: list[Entry]) -> list[dict[str, Any]]:
     """All rows; times as numbers, and message ids checked on the way."""
     found = []
-    for batch in record_batches(received, ALL):
+    for batch in record_batches(received, METADATA):
         batch.validate(full=True)
-        assert batch.schema == arrow_schema(ALL)
+        assert batch.schema == arrow_schema(source_schema(METADATA))
         times = {name: batch.column(name).cast("int64").to_pylist() for name in TIMES}
         for index, row in enumerate(batch.to_pylist()):
             row.update({name: times[name][index] for name in TIMES})
@@ -84,10 +83,10 @@ def test_record_batches_are_bounded_by_rows_and_bytes(monkeypatch: pytest.Monkey
     monkeypatch.setattr(rows, "MAX_ROWS", 4)
     monkeypatch.setattr(rows, "MAX_BYTES", 100)
     small = [entry_of([b"x"] * 3, position=(1, index, -1)) for index in range(3)]
-    assert [batch.num_rows for batch in record_batches(small, ALL)] == [6, 3]
+    assert [batch.num_rows for batch in record_batches(small, METADATA)] == [6, 3]
     large = [entry_of([bytes(100)], position=(1, index, -1)) for index in range(2)]
-    assert [batch.num_rows for batch in record_batches(large, ALL)] == [1, 1]
-    assert list(record_batches([], ALL)) == []
+    assert [batch.num_rows for batch in record_batches(large, METADATA)] == [1, 1]
+    assert list(record_batches([], METADATA)) == []
 
 
 def made(metadata: pb.MessageMetadata, payload: bytes) -> Entry:
@@ -119,7 +118,7 @@ def test_nulls_and_compacted_messages() -> None:
 
 def test_times_beyond_all_calendars_are_held_back() -> None:
     entry = entry_of([Outgoing(b"x", event_time_ms=2**64 - 1)])
-    [batch] = record_batches([entry], ALL)
+    [batch] = record_batches([entry], METADATA)
     assert batch.column("__eventTime").cast("int64").to_pylist() == [2**63 - 1]
 
 
