@@ -266,6 +266,19 @@ def test_what_is_pending_stays_pending_over_a_crash(sub_type: int, outcome: Outc
     assert world.mark_delete() == (0 if outcome is COMMIT else -1)
 
 
+@pytest.mark.parametrize("outcome", [COMMIT, ABORT])
+def test_an_end_in_the_life_of_its_acknowledgements_survives_a_crash(outcome: Outcome) -> None:
+    world = World()
+    world.ack(A, 0)
+    world.ack(B, 1)
+    world.end(A, outcome)
+    world.crash()
+    world.consumer = Reading(world, subType=SHARED)
+    left = [b"2", b"3"] if outcome is COMMIT else [b"0", b"2", b"3"]
+    assert world.consumer.payloads() == left
+    assert list(world.topic().subscriptions["sub"].transactional.open) == [B]  # type: ignore[union-attr]
+
+
 def test_cumulative_and_batch_acknowledgements_stay_pending_over_a_crash() -> None:
     world = World(EXCLUSIVE)
     world.ack(A, 1, kind=CUMULATIVE)
