@@ -97,7 +97,7 @@ class TransactionalAcks:
                     self._conflict(txn, offset, "it has acknowledged more already")
             elif one.up_to is not None:
                 self._conflict(txn, offset, f"{_name(other)} acknowledges cumulatively, too")
-            elif any(held <= offset for held in one.each()):
+            elif (first := one.first()) is not None and first <= offset:
                 self._conflict(txn, offset, f"{_name(other)} has acknowledged messages before it")
         self._pending.set_up_to(self._number, txn, offset, mask)
         self.view.ack_up_to(offset - 1)

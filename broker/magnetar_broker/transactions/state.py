@@ -27,6 +27,8 @@ from magnetar_broker.transactions.records import Kind, Part, Status
 
 MAX_PARTS = 10_000
 """The most topics and subscriptions of one transaction."""
+MAX_PARTS_OF_ALL = 1_000_000
+"""The most of all transactions that have not ended together: they are in memory."""
 REMEMBERED = 1000
 """So many outcomes of transactions that have ended are remembered."""
 
@@ -69,6 +71,7 @@ class CoordinatorState:
         """Those that have not ended, by number and in the order of their numbers."""
         self.remembered: dict[int, Outcome] = {}
         """The outcomes of those that ended last, in the order in which they ended."""
+        self._parts = 0
         self._delta: list[bytes] = []
 
     @property
@@ -97,6 +100,11 @@ class CoordinatorState:
             raise LimitReached(
                 f"transaction {least} has {len(transaction.parts)} topics and subscriptions, and "
                 f"{len(new)} more exceed the limit of {MAX_PARTS}: use several transactions"
+            )
+        if self._parts + len(new) > MAX_PARTS_OF_ALL:
+            raise LimitReached(
+                f"the transactions of this coordinator have {self._parts} topics and "
+                f"subscriptions, and the limit is {MAX_PARTS_OF_ALL}: end some, or try again later"
             )
         for record in records.added(least, new):
             self._step(record)
@@ -167,7 +175,10 @@ class CoordinatorState:
                 self.transactions[least] = Transaction(least, opened_ms, ttl_ms, owner)
                 self.next = max(self.next, least + 1)
             case Kind.ADDED:
-                self.transactions[least].parts.update(dict.fromkeys(records.read_added(body)))
+                parts = self.transactions[least].parts
+                self._parts -= len(parts)
+                parts.update(dict.fromkeys(records.read_added(body)))
+                self._parts += len(parts)
             case Kind.CHANGED:
                 self._change(least, records.read_status(body))
             case Kind.REMEMBERED:
@@ -177,7 +188,7 @@ class CoordinatorState:
 
     def _change(self, least: int, status: Status) -> None:
         if status in (Status.COMMITTED, Status.ABORTED):
-            del self.transactions[least]
+            self._parts -= len(self.transactions.pop(least).parts)
             self._remember(least, OUTCOMES[status])
         else:
             self.transactions[least].status = status

@@ -66,6 +66,11 @@ class PendingAck:
         for offset, mask in self.masks.items():
             cursor.ack_batch(offset, mask)
 
+    def first(self) -> int | None:
+        """The first of `each`; None if there is none."""
+        entry = self.entries.next_present(0)
+        return min(self.masks if entry is None else (entry, *self.masks), default=None)
+
     def each(self) -> Iterator[int]:
         """The entries of which something was acknowledged one by one."""
         yield from (offset for run in self.entries for offset in range(*run))

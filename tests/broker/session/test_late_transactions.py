@@ -1,4 +1,4 @@
-"""Messages of transactions that come too late, or are too old: nobody waits for, or loses them."""
+"""Messages of transactions that come too late, are delayed, or grow too old."""
 
 import pytest
 
@@ -8,6 +8,8 @@ from magnetar_broker.base.transactions import Outcome, TxnId
 from magnetar_broker.config.domains import QuotaAction
 from magnetar_broker.lifetime.quotas import enforce_quotas
 from magnetar_proto import PulsarApi_pb2 as pb
+from magnetar_storage.errors import DiskFull
+from raw_client import metadata, send_frame
 
 A = TxnId(1, 7)
 
@@ -29,15 +31,42 @@ def test_eviction_passes_over_nothing_that_an_open_transaction_holds_back(by: st
     world = SessionWorld(
         backlog_quota_default_retention_policy=QuotaAction.CONSUMER_BACKLOG_EVICTION,
         backlog_quota_default_limit_bytes=1 if by == "size" else -1,
-        backlog_quota_default_limit_second=10 if by == "age" else -1,
+        backlog_quota_default_limit_second=4 if by == "age" else -1,
         precise_time_based_backlog_quota_check=True,
     )
     producer = Publishing(world)
     assert Reading(world, permits=1).payloads() == []
     producer.send(b"plain")
     producer.send(b"in A", A)
-    world.clock.advance(60)
+    world.clock.advance(6)
     world.do(enforce_quotas(world.topic()))
     producer.end(A, COMMIT)
     assert world.topic().subscriptions["sub"].cursor.mark_delete == 0
     assert Reading(world, subscription="sub2").payloads() == [b"plain", b"in A"]
+
+
+@pytest.mark.parametrize("is_lost", [False, True])
+@pytest.mark.parametrize("outcome", [COMMIT, ABORT])
+@pytest.mark.parametrize("sub_type", [pb.CommandSubscribe.Shared, pb.CommandSubscribe.Key_Shared])
+def test_delayed_messages_wait_for_their_time_and_for_their_transaction(
+    sub_type: int, outcome: Outcome, is_lost: bool
+) -> None:
+    world = SessionWorld()
+    producer, reader = Publishing(world), Reading(world, subType=sub_type)
+    for number, seconds in enumerate((2, 8)):
+        own = metadata(number)
+        own.publish_time = world.clock.now_ms()
+        own.deliver_at_time = own.publish_time + seconds * 1000
+        own.txnid_most_bits, own.txnid_least_bits = A
+        bits = {"txnid_most_bits": A.most, "txnid_least_bits": A.least}
+        producer.client.send_bytes(send_frame(number, b"%d" % seconds, 1, own, **bits))
+    assert len(producer.client.received()) == 2
+    world.clock.advance(4)
+    if is_lost:
+        world.topic().drop(DiskFull("no room"))
+        producer, reader = Publishing(world), Reading(world, subType=sub_type)
+    assert reader.payloads() == []
+    producer.end(A, outcome)
+    assert reader.payloads() == ([b"2"] if outcome is COMMIT else [])
+    world.clock.advance(5)
+    assert reader.payloads() == ([b"8"] if outcome is COMMIT else [])

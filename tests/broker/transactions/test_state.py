@@ -16,7 +16,11 @@ from magnetar_broker.base.errors import (
 )
 from magnetar_broker.base.transactions import Outcome
 from magnetar_broker.transactions.records import Part, Status
-from magnetar_broker.transactions.state import MAX_PARTS, REMEMBERED, CoordinatorState
+from magnetar_broker.transactions.state import (
+    MAX_PARTS,
+    REMEMBERED,
+    CoordinatorState,
+)
 
 PARTS = [Part("a"), Part("a", "sub"), Part("b")]
 
@@ -174,6 +178,26 @@ def test_the_limit_of_parts_refuses_all_of_a_request() -> None:
         state.add(0, [Part("0"), Part("one more")])
     assert state.take_delta() == [] and len(state.transactions[0].parts) == MAX_PARTS
     assert not state.add(0, [Part("0")])
+
+
+def test_the_limit_of_the_parts_of_all_transactions(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("magnetar_broker.transactions.state.MAX_PARTS_OF_ALL", 5)
+    state = CoordinatorState()
+    first, second = (state.begin(0, 1, "", 0).least for _ in range(2))
+    parts = [Part(str(number)) for number in range(3)]
+    state.add(first, parts)
+    with pytest.raises(LimitReached, match="limit is 5"):
+        state.add(second, parts)
+    state.add(second, parts[:2])
+    replayed = CoordinatorState()
+    for record in state.snapshot():
+        replayed.apply(record)
+    for one in (state, replayed):
+        one.decide(first, Outcome.ABORT)
+        one.end(first)  # makes room
+        one.add(second, parts)
+        with pytest.raises(LimitReached):
+            one.add(second, [Part(f"more {number}") for number in range(3)])
 
 
 def test_as_many_outcomes_as_stated_are_remembered() -> None:
