@@ -8,9 +8,11 @@ import static magnetar.clients.Stage.take;
 import static magnetar.clients.Stage.text;
 import static magnetar.clients.Stage.texts;
 
+import java.util.Arrays;
 import java.util.List;
 import java.util.concurrent.TimeUnit;
 import org.apache.pulsar.client.api.Consumer;
+import org.apache.pulsar.client.api.Message;
 import org.apache.pulsar.client.api.Producer;
 import org.apache.pulsar.client.api.PulsarClient;
 import org.apache.pulsar.client.api.PulsarClientException;
@@ -21,6 +23,8 @@ import org.apache.pulsar.client.api.transaction.Transaction;
 /** Messages and acknowledgements of a transaction take effect together, or not at all. */
 final class Transactions {
     private static final long LONG_S = 600;
+    private static final List<SubscriptionType> SINGLE_ACKS =
+            List.of(SubscriptionType.Shared, SubscriptionType.Key_Shared, SubscriptionType.Exclusive);
 
     private Transactions() {}
 
@@ -58,7 +62,17 @@ final class Transactions {
             throws Exception {
         return client.newConsumer().topic(topic).subscriptionName(type.name()).subscriptionType(type)
                 .subscriptionInitialPosition(SubscriptionInitialPosition.Earliest)
+                .negativeAckRedeliveryDelay(100, TimeUnit.MILLISECONDS)
                 .enableBatchIndexAcknowledgment(true).subscribe();
+    }
+
+    private static void acknowledgeIn(
+            Transaction transaction, Consumer<byte[]> consumer, List<Message<byte[]>> messages)
+            throws Exception {
+        for (var message : messages) {
+            consumer.acknowledgeAsync(message.getMessageId(), transaction)
+                    .get(Stage.WAIT_S, TimeUnit.SECONDS);
+        }
     }
 
     @Scenario
@@ -115,6 +129,92 @@ final class Transactions {
         var consumer = consuming(client, stage.topic, SubscriptionType.Exclusive);
         Check.equal(text(next(consumer)), "behind");
         Check.refused(Exception.class, () -> commit(transaction));
+    }
+
+    @Scenario
+    static void committedAcknowledgementsStay(Stage stage) throws Exception {
+        var client = clientOf(stage);
+        send(producing(client, stage.topic), numbers(0, 10));
+        for (var type : SINGLE_ACKS) {
+            var consumer = consuming(client, stage.topic, type);
+            var messages = take(consumer, 10);
+            var transaction = begin(client, LONG_S);
+            acknowledgeIn(transaction, consumer, messages.subList(0, 7));
+            commit(transaction);
+            consumer.close();
+            var again = consuming(client, stage.topic, type);
+            Check.equal(texts(take(again, 3)), List.of(numbers(7, 10)));
+            expectSilence(again);
+            again.close();
+        }
+    }
+
+    @Scenario
+    static void abortedAcknowledgementsAreDeliveredAgain(Stage stage) throws Exception {
+        var client = clientOf(stage);
+        send(producing(client, stage.topic), numbers(0, 4));
+        for (var type : SINGLE_ACKS) {
+            var consumer = consuming(client, stage.topic, type);
+            var messages = take(consumer, 4);
+            var transaction = begin(client, LONG_S);
+            acknowledgeIn(transaction, consumer, messages);
+            abort(transaction);
+            consumer.close();
+            var again = consuming(client, stage.topic, type);
+            Check.equal(texts(take(again, 4)), List.of(numbers(0, 4)));
+            again.close();
+        }
+    }
+
+    @Scenario
+    static void aMessageIsAcknowledgedInOneTransactionOnly(Stage stage) throws Exception {
+        var client = clientOf(stage);
+        send(producing(client, stage.topic), "contested");
+        var consumer = consuming(client, stage.topic, SubscriptionType.Shared);
+        var message = next(consumer);
+        var first = begin(client, LONG_S);
+        var second = begin(client, LONG_S);
+        acknowledgeIn(first, consumer, List.of(message));
+        Check.refused(PulsarClientException.TransactionConflictException.class,
+                () -> acknowledgeIn(second, consumer, List.of(message)));
+        abort(second);
+        commit(first);
+    }
+
+    @Scenario
+    static void consumeAndProduceIsOneStep(Stage stage) throws Exception {
+        var client = clientOf(stage);
+        var output = stage.topic + "-output";
+        send(producing(client, stage.topic), numbers(0, 20));
+        var input = consuming(client, stage.topic, SubscriptionType.Shared);
+        var producer = producing(client, output);
+        for (int done = 0; done < 20; done++) {
+            var message = next(input);
+            var transaction = begin(client, LONG_S);
+            sendIn(transaction, producer, text(message) + "!");
+            acknowledgeIn(transaction, input, List.of(message));
+            // Every third try fails: its message is delivered again, to be processed later.
+            if (done % 3 == 2) {
+                abort(transaction);
+                input.negativeAcknowledge(message);
+                var again = next(input);
+                while (!text(again).equals(text(message))) {
+                    input.negativeAcknowledge(again);
+                    again = next(input);
+                }
+                transaction = begin(client, LONG_S);
+                sendIn(transaction, producer, text(message) + "!");
+                acknowledgeIn(transaction, input, List.of(again));
+            }
+            commit(transaction);
+        }
+        var results = consuming(client, output, SubscriptionType.Exclusive);
+        var found = texts(take(results, 20)).stream().sorted().toList();
+        var expected = Arrays.stream(numbers(0, 20)).map(text -> text + "!").sorted().toList();
+        Check.equal(found, expected);
+        expectSilence(results);
+        input.close();
+        expectSilence(consuming(client, stage.topic, SubscriptionType.Shared));
     }
 
     @Scenario
