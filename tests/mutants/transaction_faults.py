@@ -190,10 +190,8 @@ TRANSACTION_FAULTS = (
     Fault(
         SUBSCRIPTION,
         "an ACK in a transaction is answered before it is durable",
-        "            self.topic.cursors.state_changed(PENDING_ACKS, done)\n"
-        "        elif done is not None:\n",
-        "            self.topic.cursors.state_changed(PENDING_ACKS)\n"
-        "        if done is not None:\n",
+        "            self.topic.cursors.state_changed(PENDING_ACKS, done)\n            return\n",
+        "            self.topic.cursors.state_changed(PENDING_ACKS)\n",
         TESTS,
     ),
     Fault(

@@ -410,7 +410,9 @@ class Subscription:
         """Write what is pending in transactions; `done` is called when it is durable."""
         if isinstance(self.cursor, DurableCursor):
             self.topic.cursors.state_changed(PENDING_ACKS, done)
-        elif done is not None:
+            return
+        self._in_transactions().drop_changes()
+        if done is not None:
             done(None)
 
     def _refresh(self) -> None:

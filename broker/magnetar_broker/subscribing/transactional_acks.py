@@ -39,6 +39,10 @@ class TransactionalAcks:
         """What is pending, by transaction."""
         return self._pending.of(self._number)
 
+    def drop_changes(self) -> None:
+        """Nobody writes what is pending: the subscription is in memory only."""
+        self._pending.take_delta()
+
     def refresh(self) -> None:
         """The cursor was moved, or entries were skipped."""
         self.view.refresh(self.open.values())

@@ -180,3 +180,22 @@ def test_sets_that_alternate_are_looked_through_chunk_by_chunk() -> None:
 def test_ranges_are_counted_without_iterating(steps: Steps) -> None:
     offsets, _ = apply(steps)
     assert offsets.runs() == len(list(offsets))
+
+
+@given(steps, edges)
+def test_the_last_offset_that_is_missing(steps: Steps, offset: int) -> None:
+    offsets, model = apply(steps)
+    expected = offset
+    while expected in model:
+        expected -= 1
+    assert offsets.last_missing(offset) == expected
+
+
+@given(steps, edges)
+def test_a_copy_is_a_set_of_its_own(steps: Steps, offset: int) -> None:
+    offsets, model = apply(steps)
+    same = offsets.copy()
+    assert same == offsets
+    same.add(offset, offset + 2 * SIZE)
+    same.remove_below(offset)
+    assert set(unfolded(iter(offsets))) == model
