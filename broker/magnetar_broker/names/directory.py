@@ -27,6 +27,7 @@ from magnetar_broker.names.ownership import Owner, Ownership
 from magnetar_broker.names.permissions import Permissions
 from magnetar_broker.names.policy_enforcement import Enforcement, namespace_of
 from magnetar_broker.names.residence import Residence
+from magnetar_broker.names.resource_groups import ResourceGroups
 from magnetar_broker.names.stored_bundles import stored_bundles
 from magnetar_broker.names.stored_names import StoredNames
 from magnetar_broker.names.tenants import Tenants
@@ -79,6 +80,7 @@ class Directory:
         self.tenants.changed = self.authorizer.tenant_changed
         self.namespaces.changed = self.authorizer.changed
         self.clusters = Clusters(runtime.metadata, settings.cluster_name)
+        self.resource_groups = ResourceGroups(runtime.metadata)
         self.catalogue = Catalogue(runtime.metadata)
         self.schemas = Schemas(runtime.metadata, runtime.clock, policies, schema_limits(settings))
         self.events = TopicEvents()

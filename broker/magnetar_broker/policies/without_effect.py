@@ -22,7 +22,7 @@ from magnetar_broker.policies.codecs import (
     Text,
     Whole,
 )
-from magnetar_broker.policies.policy import Member, Policy, RestPath
+from magnetar_broker.policies.policy import Member, Policy, RestPath, SpecialPath
 from magnetar_broker.policies.values import DispatchRate
 
 BOOKIES = "entries are stored once, in this broker's own files: there are no bookies"
@@ -168,6 +168,14 @@ ANTI_AFFINITY: Policy[str] = Policy(
     meaning="A group of namespaces whose topics are to be served by different brokers.",
     no_effect="all topics are on this machine; bundles are placed by their load",
     namespace=RestPath(segment="antiAffinity", raw=True),
+)
+RESOURCE_GROUP: Policy[str] = Policy(
+    name="resource_group",
+    codec=Text(),
+    meaning="The resource group whose limits the namespace shares.",
+    no_effect="limits are not shared by groups: set rates of namespaces and topics",
+    namespace=SpecialPath("GET, DELETE `resourcegroup`, POST `resourcegroup/{group}`"),
+    member=Member("resource_group_name"),
 )
 PAUSE_ON_UNSTORED_ACKS: Policy[bool] = Policy(
     name="pause_on_unstored_acks",

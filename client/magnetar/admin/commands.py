@@ -30,6 +30,7 @@ GROUPS: Final = {
     "topicPolicies": "Policies of single topics.",
     "subscriptions": "Subscriptions: their position and backlog.",
     "schemas": "Schemas of topics.",
+    "resourcegroups": "Resource groups, which are stored without effect.",
     "brokers": "Brokers, their health and configuration.",
     "broker-stats": "Statistics of the whole broker.",
     "transactions": "Transactions and their coordinators.",

@@ -101,7 +101,7 @@ with AdminClient(AdminSettings("http://localhost:8080")) as admin:
 - The policies of topics are in the group `topicPolicies`. Their former names among the commands of
   `topics` work, but are not listed.
 - There are no groups for what Magnetar does not have: bookies, functions, sources, sinks, packages,
-  proxies, resource groups, isolation policies.
+  proxies, isolation policies.
 
 ## All commands
 

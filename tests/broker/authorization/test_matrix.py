@@ -124,7 +124,7 @@ VALUES = {
     "bundle": "0x00000000_0xffffffff", "subscription": "sub", "role": "someone",
     "cluster": "nowhere", "policy": "some", "broker": "localhost:8080", "key": "k", "value": "v",
     "version": "0", "messages": "1", "seconds": "1", "timestamp": "1", "ledger": "1", "entry": "1",
-    "position": "1", "name": "nothing", "snapshot": "matrix",
+    "position": "1", "name": "nothing", "snapshot": "matrix", "group": "group",
     "coordinator": "1", "most": "1", "least": "1", "timeout": "1",
 }  # fmt: skip
 BODIES = {

@@ -66,6 +66,20 @@ def test_counters_and_clients(broker: RunningBroker, client: pulsar.Client, topi
     assert (lean["publishers"], lean["subscriptions"]["sub"]["consumers"]) == ([], [])
 
 
+def test_properties_of_a_subscription_are_not_those_of_its_cursor(
+    broker: RunningBroker, client: pulsar.Client, topic: str
+) -> None:
+    """Clients expect numbers there; Java's waits until its time is over for anything else."""
+    client.create_producer(topic)
+    admin, path = Admin(broker), f"{path_of(topic)}/subscription/sub"
+    assert admin.put(path, "latest").status == 204
+    assert admin.put(f"{path}/properties", {"team": "a"}).status == 204
+    found = stats(broker, topic)["subscriptions"]["sub"]
+    assert found["subscriptionProperties"] == {"team": "a"}
+    stored = admin.get(f"{path_of(topic)}/internalStats").json
+    assert stored["cursors"]["sub"]["properties"] == {}
+
+
 @by_workers
 def test_rates_are_those_of_the_last_window(make_broker: MakeBroker, workers: str) -> None:
     broker = make_broker(statsUpdateFrequencyInSecs="1", magnetarWorkers=workers)

@@ -26,7 +26,8 @@ def test_special_paths_are_those_of_the_handlers_written_by_hand() -> None:
         for level in ("namespace", "topic")
         if isinstance(getattr(policy, level), SpecialPath)
     }
-    assert declared == {*by_hand, (rates, "topic")}
+    group = TABLE["resource_group"]
+    assert declared == {*by_hand, (rates, "topic"), (group, "namespace")}
 
 
 def test_every_row_has_all_columns() -> None:

@@ -34,7 +34,6 @@ def topic(admin: Admin) -> str:
         ("/admin/v3/packages/function/public/default", 503),
         ("/admin/v3/transactions/nonsense", 404),
         ("bookies/elsewhere", 501),
-        ("resourcegroups/rg", 501),
         ("resource-quotas/elsewhere", 501),
     ],
 )
@@ -56,6 +55,11 @@ def test_nothing_is_offloaded_shadowed_or_filtered(admin: Admin, topic: str) -> 
     assert admin.get(f"{topic}/shadowTopics").body == b""
     assert admin.put(f"{topic}/shadowTopics", ["persistent://public/default/s"]).status == 501
     assert admin.delete(f"{topic}/shadowTopics").status == 204
+    properties = {"PULSAR.SHADOW_SOURCE": "persistent://public/default/s"}
+    assert admin.put(f"{topic}-shadow", properties).status == 501
+    body = {"partitions": 2, "properties": properties}
+    assert admin.put(f"{topic}-shadow/partitions", body).status == 501
+    assert admin.get(f"{topic}-shadow/stats").status == 404
     for subject in (topic, "namespaces/public/default"):
         path = f"{subject}/entryFilters"
         assert admin.get(path).body == b""

@@ -11,7 +11,6 @@ FEATURES = {
     "packages": (503, "packages are not kept here: store them where your programs are"),
     "transactions": (404, "there is no such request about transactions here"),
     "bookies": (501, "entries are in this broker's own files: there are no bookies"),
-    "resourcegroups": (501, "limits are not shared by groups here: set rates of namespaces"),
     "resource-quotas": (501, "bundles have no quotas here: they are placed by measured load"),
     "scalable": (501, "there are no scalable topics here: use partitioned ones"),
 }

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from magnetar_broker.base.errors import LimitReached
-from magnetar_broker.base.topic_properties import check_keys
+from magnetar_broker.base.topic_properties import Properties, check_keys
 from magnetar_broker.names.catalogue import Partitioned
 from magnetar_broker.names.directory import Directory
 from magnetar_broker.server.admin.refusals import bounded
@@ -39,6 +39,8 @@ from magnetar_broker.server.http.messages import Request, Response, json_respons
 from magnetar_broker.server.http.table import Route
 from magnetar_proto.names import TopicName
 
+SHADOW_SOURCE = "PULSAR.SHADOW_SOURCE"
+"""The property that makes a new topic the shadow of another."""
 MAX_PARTITIONS = 10_000
 """Limit of one topic, whatever the settings allow: every list of topics names all of them."""
 
@@ -114,6 +116,7 @@ async def create(site: Site, request: Request) -> Response:
     await existing_namespace(directory, request)
     _check_new(topic)
     properties = bounded(check_keys(properties_of(request)))
+    _check_source(properties)
     if topic.partition >= 0 and topic.partition >= await directory.catalogue.partitions(topic):
         raise Refused(
             412,
@@ -130,6 +133,11 @@ async def create(site: Site, request: Request) -> Response:
     else:
         await directory.opening.create_non_persistent(topic)
     return Response(status=204)
+
+
+def _check_source(properties: Properties) -> None:
+    if SHADOW_SOURCE in properties:
+        raise Refused(501, "there are no shadow topics here: consume and publish with a client")
 
 
 def _check_new(topic: TopicName) -> None:
@@ -170,6 +178,7 @@ def _partitioned_of(request: Request) -> Partitioned:
     properties: dict[str, str] = {}
     if isinstance(body, dict):
         properties = bounded(checked_properties(body.get("properties") or {}))
+        _check_source(properties)
         body = body.get("partitions")
     if isinstance(body, str) and re.fullmatch(r"-?[0-9]{1,10}", body):
         body = int(body)

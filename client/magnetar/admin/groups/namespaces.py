@@ -13,7 +13,7 @@ from magnetar.admin.declarations import (
     option,
     whole_body,
 )
-from magnetar.admin.groups import namespace_policies
+from magnetar.admin.groups import namespace_policies, resourcegroups
 from magnetar.admin.groups.namespace_policies import PATH, SUBJECT
 from magnetar.admin.kinds import NAMES, NUMBER, PAIRS, Kind, one_of, some_of
 
@@ -318,4 +318,5 @@ COMMANDS = (
     *BACKLOGS,
     *PROPERTIES,
     *namespace_policies.commands(),
+    *resourcegroups.of_namespaces(SUBJECT),
 )

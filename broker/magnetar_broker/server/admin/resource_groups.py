@@ -1,0 +1,127 @@
+"""Resource groups, and which of them a namespace is in: stored without effect."""
+
+import re
+from collections.abc import Iterator
+from typing import Any
+
+from magnetar_broker.names.directory import Directory
+from magnetar_broker.policies.policy import RestPath
+from magnetar_broker.policies.without_effect import RESOURCE_GROUP
+from magnetar_broker.server.admin.policies.line import NamespaceLine, without_effect
+from magnetar_broker.server.admin.site import (
+    NAMESPACE,
+    Handler,
+    Site,
+    existing_namespace,
+    json_of,
+    parts_of,
+    serving,
+)
+from magnetar_broker.server.http.contract import CONTROLLER, SUPER_USER, TENANT_ADMIN, Body
+from magnetar_broker.server.http.errors import Refused
+from magnetar_broker.server.http.messages import Request, Response, json_response
+from magnetar_broker.server.http.table import Route
+
+NAME = re.compile(r"[-=:.\w]{1,200}", re.ASCII)
+LIMITS = (
+    "publishRateInMsgs",
+    "publishRateInBytes",
+    "dispatchRateInMsgs",
+    "dispatchRateInBytes",
+    "replicationDispatchRateInMsgs",
+    "replicationDispatchRateInBytes",
+)
+LARGEST = 2**63 - 1
+OF_NAMESPACE: NamespaceLine[str] = NamespaceLine(
+    RESOURCE_GROUP, RestPath(segment="resourcegroup", raw=True)
+)
+
+
+async def groups(site: Site, request: Request) -> Response:
+    """The names of all resource groups."""
+    return json_response(await serving(site).resource_groups.names())
+
+
+async def group(site: Site, request: Request) -> Response:
+    """The limits of a resource group."""
+    (name,) = parts_of(request, "group")
+    return json_response(await _required(serving(site), name))
+
+
+async def set_group(site: Site, request: Request) -> Response:
+    """Create a resource group, or change the limits in the body of it; nothing enforces them."""
+    directory = serving(site)
+    (name,) = parts_of(request, "group")
+    if not NAME.fullmatch(name):
+        raise Refused(
+            412, f"resource group {name!r}: expected letters, digits and -=:._, up to 200"
+        )
+    await directory.resource_groups.set(name, _limits_in(request))
+    warning = without_effect("the resource group", RESOURCE_GROUP.no_effect)
+    return Response(status=204, headers={"Warning": warning})
+
+
+def _limits_in(request: Request) -> dict[str, int]:
+    body = json_of(request) if request.body.strip() else None
+    if not isinstance(body, dict):
+        raise Refused(400, f"the body: expected an object with some of {', '.join(LIMITS)}")
+    found: dict[str, int] = {}
+    for limit in LIMITS:
+        value: Any = body.get(limit)
+        if value is None:
+            continue
+        if isinstance(value, bool) or not isinstance(value, int) or not -1 <= value <= LARGEST:
+            raise Refused(400, f"{limit} is {value!r}: expected a whole number from -1 on")
+        found[limit] = value
+    return found
+
+
+async def delete_group(site: Site, request: Request) -> Response:
+    """Delete a resource group; 412 while a namespace is in it."""
+    directory = serving(site)
+    (name,) = parts_of(request, "group")
+    await _required(directory, name)
+    for namespace in await directory.namespaces.names():
+        if await directory.policies.explicit(RESOURCE_GROUP, namespace) == name:
+            raise Refused(
+                412,
+                f"namespace {namespace} is in resource group {name}: remove it there with "
+                f"DELETE /admin/v2/namespaces/{namespace}/resourcegroup",
+            )
+    await directory.resource_groups.delete(name)
+    return Response(status=204)
+
+
+async def set_of_namespace(site: Site, request: Request) -> Response:
+    """Store the resource group of a namespace; 412 if there is no such group."""
+    directory = serving(site)
+    namespace = await existing_namespace(directory, request)
+    (name,) = parts_of(request, "group")
+    if not (NAME.fullmatch(name) and await directory.resource_groups.has(name)):
+        raise Refused(412, f"resource group {name} does not exist: create it first")
+    await directory.enforcement.set(namespace, {RESOURCE_GROUP: name})
+    warning = without_effect("resourcegroup", RESOURCE_GROUP.no_effect)
+    return Response(status=204, headers={"Warning": warning})
+
+
+async def _required(directory: Directory, name: str) -> dict[str, Any]:
+    stored = await directory.resource_groups.get(name) if NAME.fullmatch(name) else None
+    if stored is None:
+        raise Refused(404, f"resource group {name} does not exist: check the name, or create it")
+    return stored
+
+
+def routes() -> Iterator[Route[Handler]]:
+    """The routes that this module answers."""
+    where, path = CONTROLLER, "/admin/v2/resourcegroups"
+    limit = {"type": ["integer", "null"], "minimum": -1, "maximum": LARGEST}
+    body = Body({"type": "object", "properties": dict.fromkeys(LIMITS, limit)}, "limits")
+    yield Route("GET", path, SUPER_USER, where, groups)
+    yield Route("GET", f"{path}/{{group}}", SUPER_USER, where, group)
+    yield Route("PUT", f"{path}/{{group}}", SUPER_USER, where, set_group, body=body)
+    yield Route("DELETE", f"{path}/{{group}}", SUPER_USER, where, delete_group)
+    path, who = f"/admin/v2/namespaces/{NAMESPACE}/resourcegroup", TENANT_ADMIN
+    texts = [f"{verb} the policy `{RESOURCE_GROUP.name}`." for verb in ("Answer", "Delete")]
+    yield Route("GET", path, who, where, OF_NAMESPACE.on_get, text=texts[0])
+    yield Route("POST", f"{path}/{{group}}", who, where, set_of_namespace)
+    yield Route("DELETE", path, who, where, OF_NAMESPACE.on_delete, text=texts[1])
