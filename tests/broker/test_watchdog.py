@@ -224,6 +224,7 @@ def test_every_reason_is_either_logged_or_idleness() -> None:
         Blocker.CAUGHT_UP,
         Blocker.NO_PERMITS,
         Blocker.DELAY,
+        Blocker.TRANSACTION,
         Blocker.RATE,
         Blocker.SWITCHING,
     }
