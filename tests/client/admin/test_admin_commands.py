@@ -147,7 +147,9 @@ CASES = (
     Case("transactions transaction-in-buffer-stats -m 3 -l 99 -t {topic}", "startPosition"),
     Case("transactions pending-ack-stats -t {topic} -s sub", "ongoingTxnSize"),
     Case("transactions pending-ack-internal-stats -t {topic} -s sub", "managedLedgerName"),
-    Case("transactions transaction-in-pending-ack-stats -m 3 -l 99 -t {topic} -s sub", "cumulative"),
+    Case(
+        "transactions transaction-in-pending-ack-stats -m 3 -l 99 -t {topic} -s sub", "cumulative"
+    ),
     Case("transactions position-stats-in-pending-ack -t {topic} -s sub -l 1 -e 1", "state"),
     Case("clusters list -c", "standalone(*)"),
     Case("clusters get-peer-clusters standalone"),
