@@ -127,6 +127,8 @@ class Acknowledging:
     def unconfirmed(self) -> tuple[list[Ack], Ack | None]:
         """What was acknowledged and not confirmed: the individual ones, and the last cumulative."""
         individual, cumulative = self._tracker.collected()
+        for acks in self._in_transactions:
+            individual += acks.unconfirmed()
         for sent in self._unanswered.values():
             if not sent.is_cumulative:
                 individual += sent.acks

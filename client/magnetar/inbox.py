@@ -9,6 +9,7 @@ from typing import Generic, Protocol, TypeVar
 
 from magnetar.errors import MagnetarError, OperationTimeout
 from magnetar.memory import MemoryLimit
+from magnetar.messages import Message
 
 
 class Source(Protocol):
@@ -97,11 +98,17 @@ class Inbox(Generic[T]):
         self._failures += 1
         self._changed.set()
 
-    def drop(self, source: Source) -> int:
-        """Remove the items of this source, which are delivered again; returns their permits."""
+    def drop(self, source: Source, position: tuple[int, int] | None = None) -> int:
+        """Remove the items of this source, which are delivered again; returns their permits.
+
+        With `position` only the messages of that entry.
+        """
         dropped = [item for item in self._items if item.source is source]
+        if position is not None:
+            dropped = [item for item in dropped if _position_of(item) == position]
         if dropped:
-            self._items = deque(item for item in self._items if item.source is not source)
+            gone = set(map(id, dropped))
+            self._items = deque(item for item in self._items if id(item) not in gone)
             self._failures -= sum(isinstance(item, Failure) for item in dropped)
             self._uncount(dropped)
         return sum(item.permits for item in dropped)
@@ -195,3 +202,7 @@ class Inbox(Generic[T]):
             if self._error is not None and not self._items:
                 raise self._error from None
             raise OperationTimeout(f"nothing was received within {timeout_s:g} s") from None
+
+
+def _position_of(item: object) -> tuple[int, int] | None:
+    return item.entry.position if isinstance(item, Message) else None

@@ -378,6 +378,8 @@ class PartitionConsumer(Generic[T]):
             return
         if self._may_give_up and items and self.redelivering.gives_up(items):
             items = []
+        if delivery.redelivery_count and self._queued_permits and items:
+            self._supersede(items[0], position)
         permits = sum(item.permits for item in items)
         self._queued_permits += permits
         self._queue_size.received(self._queued_permits)
@@ -385,6 +387,13 @@ class PartitionConsumer(Generic[T]):
         self._inbox.put(items)
         if permits < entry_permits:
             self._left_out(entry_permits - permits)
+
+    def _supersede(self, item: T, position: tuple[int, int]) -> None:
+        """A batch came again: what is queued of it is in there, too."""
+        if item.batch_index >= 0:
+            dropped = self._inbox.drop(self, position)
+            self._queued_permits -= dropped
+            self._left_out(dropped)
 
     def _count(self, messages: int, size: int, redelivery_count: int) -> None:
         counts = self.counts

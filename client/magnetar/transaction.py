@@ -172,6 +172,11 @@ class Transaction(Closing):
         if self._state != "open":
             raise Closed(f"{self} is {self._state}, and takes nothing any more: use another one")
 
+    def failed(self, error: MagnetarError) -> None:
+        """It cannot be committed, for this reason."""
+        if self._failure is None:
+            self._failure = error
+
     def adds(self, done: asyncio.Future[Any], end: SendingEnd) -> None:
         """It contains a batch, whose outcome will be in `done`."""
         if done not in self._sends:

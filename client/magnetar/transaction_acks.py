@@ -1,7 +1,7 @@
 """Sends what one transaction acknowledges in one partition, and knows what follows when it ends."""
 
 import asyncio
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from itertools import groupby
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any
@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any
 from magnetar.acks import Ack, Position, later
 from magnetar.attachment import Attachment
 from magnetar.connection import Connection
-from magnetar.errors import ConnectionLost, OperationTimeout
+from magnetar.errors import ConnectionLost, OperationTimeout, TransactionConflict
 from magnetar.messages import Message
 from magnetar_proto import PulsarApi_pb2 as pb
 from magnetar_proto.commands import encode
-from magnetar_proto.ids import mask_to_ack_set
+from magnetar_proto.ids import ack_set_to_mask, mask_to_ack_set
 
 if TYPE_CHECKING:
     from magnetar.acking import AckEnd
@@ -30,8 +30,8 @@ _entry_of = attrgetter("entry")
 class TransactionAcks:
     """Collects acknowledgements, and sends them after a delay, or when they are many.
 
-    The broker holds them until the transaction ends.  It knows every message of a batch that was
-    acknowledged in it, and no message twice.
+    The broker holds them until the transaction ends.  A message that was acknowledged in it before
+    is a conflict: the application was given it twice, and has processed it twice.
     """
 
     def __init__(
@@ -56,7 +56,7 @@ class TransactionAcks:
         """Of batches, in messages."""
         self._up_to: Ack | None = None
         self._sent_up_to: Ack | None = None
-        self._confirmed: set[Position] = set()
+        self._confirmed: dict[Position, int] = {}
         self._answers: set[asyncio.Future[Any]] = set()
 
     # -- for the consumer
@@ -88,6 +88,15 @@ class TransactionAcks:
         self._up_to = later(self._up_to, (ledger, entry, mask_to_ack_set(left)))
         self._schedule()
 
+    def unconfirmed(self) -> list[Ack]:
+        """What the broker may not know yet: if it delivers that, it is to be left out."""
+        found = []
+        for position, bits in self._acked.items():
+            missing = bits & ~self._confirmed.get(position, 0)
+            if missing:
+                found.append(self._ack_of(position, missing))
+        return found
+
     def detached(self) -> None:
         """A broker answers nothing for a consumer that it has closed: it is sent again."""
         for answer in list(self._answers):
@@ -95,10 +104,15 @@ class TransactionAcks:
 
     def _add(self, position: Position, bits: int) -> None:
         known = self._acked.get(position, 0)
-        new = bits if not known else bits & ~known
-        if new:
-            self._acked[position] = known | new
-            self._unsent[position] = self._unsent.get(position, 0) | new
+        if known & bits:
+            ledger, entry = position
+            why = (
+                f"a message of entry {ledger}:{entry} of {self._attachment.topic} was acknowledged "
+                f"in {self._txn} before: it was received twice"
+            )
+            self._txn.failed(TransactionConflict(pb.TransactionConflict, why))
+        self._acked[position] = known | bits
+        self._unsent[position] = self._unsent.get(position, 0) | bits & ~known
 
     def _schedule(self) -> None:
         if len(self._unsent) >= MAX_ACKS:
@@ -133,12 +147,12 @@ class TransactionAcks:
 
     def aborted(self) -> None:
         """Have the rest delivered again: what the broker does not know to be of the transaction."""
-        rest = sorted(self._acked.keys() - self._confirmed)
-        acks = [self._ack_of(position, self._acked[position]) for position in rest]
+        acks = self.unconfirmed()
+        self._acked.clear()
         self._end.refused(acks, is_cumulative=False)
         if self._up_to is not None:
             self._end.refused([self._up_to], is_cumulative=True)
-        self._end.transaction_aborted(rest)
+        self._end.transaction_aborted(sorted((ledger, entry) for ledger, entry, _ in acks))
 
     # -- sending
 
@@ -146,6 +160,10 @@ class TransactionAcks:
         size = self._sizes.get(position)
         left = 0 if size is None else ((1 << size) - 1) & ~bits
         return (*position, mask_to_ack_set(left))
+
+    def _bits_of(self, position: Position, ack_set: Sequence[int]) -> int:
+        size = self._sizes.get(position)
+        return ALL if size is None else ((1 << size) - 1) & ~ack_set_to_mask(ack_set)
 
     async def _deliver(self, acks: list[Ack], is_cumulative: bool) -> None:
         try:
@@ -158,12 +176,18 @@ class TransactionAcks:
                 self._end.refused(acks, is_cumulative=False)
             raise
         if not is_cumulative:  # otherwise it may come again until the transaction is committed
-            self._confirmed.update((ledger, entry) for ledger, entry, _ in acks)
+            for ledger, entry, ack_set in acks:
+                bits = self._bits_of((ledger, entry), ack_set)
+                known = self._confirmed.get((ledger, entry), 0)
+                self._confirmed[ledger, entry] = known | bits
             self._end.acked(acks, is_cumulative=False)
 
     async def _is_answered(self, acks: list[Ack], is_cumulative: bool) -> bool:
         """Send it; whether there is an answer, or it must be sent again.  Raises a refusal."""
         connection = await self._txn.in_time(self._attachment.ready(), "acknowledging")
+        if not connection.is_open:
+            await asyncio.sleep(0)  # until that is known to the consumer, too
+            return False
         command = self._command(acks, is_cumulative)
         command.request_id, answer = connection.expect()
         self._answers.add(answer)
@@ -192,10 +216,10 @@ class TransactionAcks:
         )
         for ledger, entry, ack_set in acks:
             one = command.message_id.add(ledgerId=ledger, entryId=entry)
-            if ack_set:
-                one.ack_set.extend(ack_set)
             size = self._sizes.get((ledger, entry))
             if size is not None:
+                # With an ack set the broker finds out that one of the messages is acknowledged.
+                one.ack_set.extend(ack_set or (0,))
                 one.batch_size = size
         return command
 

@@ -50,6 +50,8 @@ async def test_what_an_aborted_transaction_acknowledged_comes_again(
     consumer = await subscribed(client, topic, kind)
     producer = await client.producer(topic)
     messages = await take(consumer, 6)
+    consumer.ack(messages[4:])
+    await consumer.flush()
     with pytest.raises(Unwanted):
         async with client.transaction() as txn:
             consumer.ack(messages[:4], txn=txn)
@@ -57,7 +59,6 @@ async def test_what_an_aborted_transaction_acknowledged_comes_again(
             await txn.flush()
             raise Unwanted
     assert txn.state == "aborted"
-    consumer.ack(messages[4:])
     again: dict[bytes, magnetar.Message] = {}
     while len(again) < 6:
         for message in await take(consumer, 1):
@@ -135,13 +136,34 @@ async def test_acknowledged_in_two_transactions(client: magnetar.Client) -> None
 
 
 async def test_the_same_message_twice_in_one_transaction(client: magnetar.Client) -> None:
+    """The application has processed it twice, so it must not take effect."""
+    topic = await filled(client, 3)
+    consumer = await subscribed(client, topic, "shared")
+    messages = await take(consumer, 3)
+    with pytest.raises(magnetar.TransactionConflict, match="received twice"):
+        async with client.transaction() as txn:
+            consumer.ack(messages[:2], txn=txn)
+            await txn.flush()
+            consumer.ack(messages[1:], txn=txn)
+    assert txn.state == "aborted"
+    await consumer.close()
+    assert await left(client, topic, "shared") == [b"0", b"1", b"2"]
+
+
+async def test_a_part_of_a_batch_was_acknowledged_before_the_whole(
+    client: magnetar.Client,
+) -> None:
+    """As when a batch comes again while a part of it still waits in the application."""
     topic = await filled(client, 3)
     consumer = await subscribed(client, topic, "shared")
     messages = await take(consumer, 3)
     async with client.transaction() as txn:
-        consumer.ack(messages[:2], txn=txn)
-        await txn.flush()
-        consumer.ack(messages, txn=txn)
+        consumer.ack(messages[1], txn=txn)
+    with pytest.raises(magnetar.TransactionConflict):
+        async with client.transaction() as txn:
+            consumer.ack(messages, txn=txn)
+    async with client.transaction() as txn:
+        consumer.ack([messages[0], messages[2]], txn=txn)
     await consumer.close()
     assert await left(client, topic, "shared") == []
 

@@ -64,7 +64,7 @@ class TransactionalAcks:
             mask = None if offset is None else self._mask(offset, ack_set)
             if offset is None or mask is None:
                 continue
-            self._check(txn, offset, mask)
+            self._check(txn, offset, mask, bool(ack_set))
             if mask:
                 masks[offset] = masks.get(offset, mask) & mask
             else:
@@ -117,14 +117,18 @@ class TransactionalAcks:
                 f"transaction {txn} has ended: acknowledge the message in another transaction"
             )
 
-    def _check(self, txn: TxnId, offset: int, mask: int) -> None:
-        """`TransactionConflict` if these messages of an entry, 0: all, are not free."""
+    def _check(self, txn: TxnId, offset: int, mask: int, has_set: bool) -> None:
+        """`TransactionConflict` if these messages of an entry, 0: all, are not free.
+
+        Without an ack set all are meant that are not acknowledged yet, and with one all: who was
+        given a batch as a whole did not know that a part of it was acknowledged.
+        """
         if not self.view.is_acked(offset) and offset not in self.view.partial:
             return  # the usual case, without a look at the transactions
         if self._cursor.is_acked(offset):
             self._conflict(txn, offset, "it is acknowledged already")
         acked = self._cursor.partial.get(offset)
-        if acked is not None and mask and self._overlap(offset, acked, mask):
+        if acked is not None and has_set and self._overlap(offset, acked, mask):
             self._conflict(txn, offset, "messages of this batch are acknowledged already")
         for other, one in self.open.items():
             if other != txn and self._holds(one, offset, mask):
