@@ -140,7 +140,9 @@ class TopicCompaction:
 
     async def check(self) -> None:
         """Begin to compact if the threshold is exceeded."""
-        if self._threshold > 0 and not self.is_running:
+        # What an open transaction holds back is not compacted before it ends.
+        is_new = self._log.last_visible() >= self.view.horizon
+        if self._threshold > 0 and is_new and not self.is_running:
             await self._hold()
             if (await self._held_backlog()).size > self._threshold:
                 await self.start()

@@ -1,7 +1,7 @@
 """Compaction of a topic with transactions: neither aborted nor open ones leave anything in it."""
 
 from fakes.sessions import SessionWorld, produce
-from fakes.transactions import ABORT, COMMIT, end_on_partition
+from fakes.transactions import ABORT, COMMIT, end_on_partition, none_has_ended
 from magnetar_broker.base.transactions import Outcome, TxnId
 from magnetar_broker.compaction.topic_compaction import CompactionStatus
 from magnetar_proto import PulsarApi_pb2 as pb
@@ -16,6 +16,7 @@ class Keyed(SessionWorld):
 
     def __init__(self) -> None:
         super().__init__()
+        self.broker.leftovers.ended = none_has_ended
         self.producer = self.client()
         self.producer.ask(produce(1))
         self.sent = 0
@@ -93,3 +94,21 @@ def test_an_aborted_message_between_two_that_are_read_together() -> None:
     world.send("d", b"4")
     world.compact()
     assert world.compacted() == [b"1", b"3", b"4"]
+
+
+def test_what_an_open_transaction_holds_back_begins_it_only_once() -> None:
+    world = Keyed()
+    world.send("a", b"plain")
+    for _ in range(5):
+        world.send("b", bytes(1000), A)
+    topic = world.topic()
+    world.do(topic.compaction.set_threshold(300))
+    succeeded = []
+    for outcome in (None, None, COMMIT):
+        if outcome is not None:
+            world.end(A, outcome)
+        world.do(topic.compact_if_due())
+        world.clock.pump()
+        world.clock.advance(60)
+        succeeded.append(topic.compaction.figures.succeeded)
+    assert succeeded == [1, 1, 2]
