@@ -269,7 +269,8 @@ TRANSACTION_FAULTS = (
     Fault(
         ACKS,
         "an abort leaves its messages out of delivery",
-        "        if aborted:\n            self.refresh()\n",
+        "        if not all(self.view.take_back(one) for one in aborted):\n"
+        "            self.refresh()\n",
         "",
         TESTS,
     ),

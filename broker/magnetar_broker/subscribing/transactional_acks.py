@@ -189,7 +189,7 @@ class TransactionalAcks:
         for late in self.ended.late([TxnId(*one) for one in self.open]):
             one = self._pending.end(self._number, late)
             aborted += [] if one is None else [one]
-        if aborted:
+        if not all(self.view.take_back(one) for one in aborted):
             self.refresh()
         is_acked = self.view.is_acked
         return sorted({offset for one in aborted for offset in one.each() if not is_acked(offset)})

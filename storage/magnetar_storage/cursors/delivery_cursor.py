@@ -4,11 +4,14 @@ from collections.abc import Iterable
 
 from magnetar_storage.cursors.cursor import Cursor
 from magnetar_storage.cursors.pending_acks import PendingAck
+from magnetar_storage.log.offset_set import ranges_of
 
 
 class DeliveryCursor(Cursor):
     """A view of a cursor for delivery.  Whoever acknowledges does so in both.
 
+    Its mark-delete follows that of the cursor, and what is pending stays in `acked`: so it can be
+    taken back without a look at the rest.  A cumulative acknowledgement alone moves it further.
     It has no redelivery counts of its own: they are those of the cursor.
     """
 
@@ -29,8 +32,38 @@ class DeliveryCursor(Cursor):
         for one in pending:
             one.apply_to(self)
 
+    def ack(self, offsets: Iterable[int]) -> None:
+        runs = [(offsets.start, offsets.stop)] if isinstance(offsets, range) else ranges_of(offsets)
+        for start, stop in runs:
+            first = max(start, self.mark_delete + 1)
+            if first < stop:
+                self._ack_run(first, stop)
+        self._advance()
+
+    def take_back(self, aborted: PendingAck) -> bool:
+        """What was pending is so no more; False, and nothing is done, if that needs `refresh`."""
+        if aborted.up_to is not None or aborted.masks:
+            return False  # parts of the same batches may be pending elsewhere
+        acked, partial = self._cursor.acked, self._cursor.partial
+        self._advance()
+        for start, stop in aborted.entries:
+            if start <= self.mark_delete and self.mark_delete > self._cursor.mark_delete:
+                return False  # a cumulative acknowledgement covers it, too
+            self.acked.remove(start, stop)
+            for offset in range(start, stop) if partial else ():
+                if offset in partial:
+                    self.partial[offset] = partial[offset]
+            for run in acked.present(start, stop) if acked else ():
+                self.acked.add(*run)
+        return True
+
     def count_redelivery(self, offsets: Iterable[int]) -> None:
         self._cursor.count_redelivery(offsets)
+
+    def _advance(self) -> None:
+        mark_delete = self._cursor.mark_delete
+        if mark_delete > self.mark_delete:
+            self._move(mark_delete)
 
     def _forget(self, start: int, stop: int) -> None:
         if self.partial:
