@@ -172,7 +172,7 @@ class Transaction(Closing):
         if self._state != "open":
             raise Closed(f"{self} is {self._state}, and takes nothing any more: use another one")
 
-    def failed(self, error: MagnetarError) -> None:
+    def failed(self, error: BaseException) -> None:
         """It cannot be committed, for this reason."""
         if self._failure is None:
             self._failure = error
@@ -249,8 +249,8 @@ class Transaction(Closing):
 
     def _note(self, done: asyncio.Future[Any]) -> None:
         error = None if done.cancelled() else done.exception()
-        if error is not None and self._failure is None:
-            self._failure = error
+        if error is not None:
+            self.failed(error)
 
     async def _settled(self) -> None:
         """Wait until nothing of it is on its way."""

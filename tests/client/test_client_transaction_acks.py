@@ -9,6 +9,7 @@ import magnetar
 import magnetar.sync
 from client.receiving import TIMEOUT_S, take, values
 from client.transacting import ALL_TYPES, SINGLE, Unwanted, filled, left, new_topic, subscribed
+from fakes.waiting import until
 from frame_proxy import FrameProxy, Kind
 from running_broker import RunningBroker
 
@@ -83,6 +84,60 @@ async def test_an_abort_brings_nothing_twice(client: magnetar.Client, kind: str)
             raise Unwanted
     rest = values(await take(consumer, 18))
     assert rest == [b"0", *(b"%d" % number for number in range(3, 20))]
+
+
+@pytest.mark.parametrize("kind", ["shared", "key_shared"])
+async def test_an_abort_brings_no_part_of_a_batch_twice(client: magnetar.Client, kind: str) -> None:
+    topic = await filled(client, 6)
+    consumer = await subscribed(client, topic, kind)
+    with pytest.raises(Unwanted):
+        async with client.transaction() as txn:
+            consumer.ack(await take(consumer, 2), txn=txn)  # the others wait in the client
+            await txn.flush()
+            raise Unwanted
+    async with client.transaction() as txn:
+        messages: list[magnetar.Message] = []
+        while len(messages) < 6 or not any(message.redelivery_count for message in messages):
+            messages += await take(consumer, 1)
+        consumer.ack(messages, txn=txn)
+    assert sorted(values(messages)) == [b"%d" % number for number in range(6)]
+    await (await client.producer(topic)).send(b"next")
+    assert values(await take(consumer, 1)) == [b"next"]
+
+
+@pytest.mark.parametrize("kind", ["shared", "key_shared"])
+async def test_what_was_acknowledged_is_left_out_after_a_reconnect(
+    proxy: FrameProxy, kind: str
+) -> None:
+    async with magnetar.connect(proxy.service_url, backoff_first_ms=10) as client:
+        topic = await filled(client, 4)
+        consumer = await client.subscribe(
+            topic, "s", type=kind, initial_position="earliest", ack_delay_ms=60_000
+        )
+        async with client.transaction() as txn:
+            consumer.ack(await take(consumer, 4), txn=txn)
+            flows = len(proxy.commands(Kind.FLOW))
+            proxy.cut()
+            await until(lambda: len(proxy.commands(Kind.FLOW)) > flows, "it asks for messages")
+            await (await client.producer(topic)).send(b"next")
+            assert values(await take(consumer, 1)) == [b"next"]
+        await consumer.close()
+        assert await left(client, topic, kind) == [b"next"]
+
+
+async def test_the_answer_to_an_acknowledgement_is_lost(proxy: FrameProxy) -> None:
+    async with magnetar.connect(proxy.service_url, backoff_first_ms=10) as client:
+        topic = await filled(client, 4)
+        consumer = await subscribed(client, topic, "shared")
+        async with client.transaction() as txn:
+            consumer.ack(await take(consumer, 4), txn=txn)
+            proxy.lose(Kind.ACK_RESPONSE, 1)
+            flushing = asyncio.create_task(txn.flush())
+            await until(lambda: proxy.lost[Kind.ACK_RESPONSE], "the answer was lost")
+            proxy.cut()
+            await flushing
+        await consumer.close()
+        assert await left(client, topic, "shared") == []
 
 
 @pytest.mark.parametrize("kind", SINGLE)

@@ -51,8 +51,8 @@ CLIENT_TRANSACTION_FAULTS: tuple[Fault, ...] = (
     Fault(
         ACKS,
         "a client acknowledges a message twice in a transaction",
-        "        new = bits if not known else bits & ~known\n",
-        "        new = bits\n",
+        "        if known & bits:\n",
+        "        if False:\n",
         ACKNOWLEDGED,
     ),
     Fault(
@@ -68,6 +68,27 @@ CLIENT_TRANSACTION_FAULTS: tuple[Fault, ...] = (
         "if answer.cancelled() or _is_lost(answer, connection):",
         "if False:",
         ACKNOWLEDGED,
+    ),
+    Fault(
+        "client/magnetar/acking.py",
+        "a client takes again what a transaction has acknowledged and not sent",
+        "            individual += acks.unconfirmed()\n",
+        "            pass\n",
+        ACKNOWLEDGED,
+    ),
+    Fault(
+        "client/magnetar/partition_consumer.py",
+        "after an abort a client has a part of a batch twice",
+        "        if delivery.redelivery_count and self._queued_permits and items:\n",
+        "        if False:\n",
+        ACKNOWLEDGED,
+    ),
+    Fault(
+        "broker/magnetar_broker/subscribing/transactional_acks.py",
+        "a transaction acknowledges a batch of which a part was acknowledged",
+        "acked is not None and has_set and",
+        "acked is not None and mask and",
+        ("tests/broker/session/test_transaction_acks.py",),
     ),
     Fault(
         TRANSACTION,

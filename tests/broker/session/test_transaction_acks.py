@@ -246,6 +246,15 @@ def test_an_aborted_part_of_a_batch_is_delivered_again_while_the_consumer_holds_
     assert list(command.ack_set) == [0b101]
 
 
+def test_an_ack_set_of_a_whole_batch_means_each_of_its_messages() -> None:
+    world = batch_world()
+    world.ack(None, 0, ack_set=[0b110])
+    assert world.ack(A, 0, ack_set=[0]) == pb.TransactionConflict
+    assert world.ack(A, 0) is None  # all that is left
+    world.end(A, COMMIT)
+    assert world.mark_delete() == 0
+
+
 # Crashes --------------------------------------------------------------------------------
 
 
