@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from struct import Struct
 from struct import error as StructError
-from typing import Final
+from typing import Final, NamedTuple
 
 from magnetar_proto import PulsarApi_pb2 as pb
 from magnetar_proto.commands import MAX31, decode_as
@@ -30,6 +30,9 @@ SEND_START: Final = Struct("3sBBBB")
 """Type and tag of the sub-message, its size, tag, producer id (its first byte), tag."""
 RECEIPT_START: Final = Struct(">II3sBB")
 """Sizes, type and tag of the sub-message, its size, tag of the producer id."""
+LEAST_TAG: Final = 0x20
+MOST_TAG: Final = 0x28
+"""Fields 4 and 5 of a SEND: the bits of a transaction's id."""
 NO_HIGHEST_ID: Final = b"\x20\x00"
 """The end of a receipt: its highest sequence id, 0."""
 MANY_RECEIPTS: Final = 4
@@ -66,9 +69,50 @@ def decode_send(buf: bytes, start: int, mid: int) -> tuple[int, int, int, int] |
                 count, highest, pos = _send_options(buf, pos, mid)
                 if pos == mid and count <= MAX31:
                     return producer_id, sequence_id, count, highest
+                if buf[pos] == LEAST_TAG and decode_transaction_send(buf, start, mid) is not None:
+                    return None
     except (IndexError, BadCommand, StructError):
         pass  # the generated class decides
     return _decode_any_send(buf, start, mid)
+
+
+class TransactionSend(NamedTuple):
+    """A SEND of a message of a transaction; `messages` is 0 for a chunk."""
+
+    producer_id: int
+    sequence_id: int
+    messages: int
+    highest_id: int
+    most: int
+    least: int
+
+
+def decode_transaction_send(buf: bytes, start: int, mid: int) -> TransactionSend | None:
+    """The fields of `decode_send` and the transaction; None if there are others: use `decode`."""
+    try:
+        size, pos = decode_varint(buf, start + 3)
+        fits = buf[start : start + 3] == SEND_HEAD and pos + size == mid and buf[pos] == 0x08
+        producer_id, pos = decode_varint(buf, pos + 1)
+        fits = fits and buf[pos] == 0x10
+        sequence_id, pos = decode_varint(buf, pos + 1)
+        messages, highest_id = 1, 0
+        if buf[pos] == 0x18:
+            messages, pos = decode_varint(buf, pos + 1)
+        fits = fits and buf[pos] == LEAST_TAG
+        least, pos = decode_varint(buf, pos + 1)
+        fits = fits and buf[pos] == MOST_TAG
+        most, pos = decode_varint(buf, pos + 1)
+        if pos < mid and buf[pos] == 0x30:
+            highest_id, pos = decode_varint(buf, pos + 1)
+        if pos + 2 == mid and buf[pos] == 0x38 and buf[pos + 1] < 128:
+            if buf[pos + 1]:
+                messages = 0
+            pos += 2
+    except (IndexError, BadCommand):
+        return None  # the generated class decides
+    if not fits or pos != mid or messages > MAX31:
+        return None
+    return TransactionSend(producer_id, sequence_id, messages, highest_id, most, least)
 
 
 def _send_options(buf: bytes, pos: int, mid: int) -> tuple[int, int, int]:

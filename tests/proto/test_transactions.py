@@ -5,6 +5,7 @@ from hypothesis import strategies as st
 
 from magnetar_proto import PulsarApi_pb2 as pb
 from magnetar_proto.entries import encode_entry, parse_metadata
+from magnetar_proto.sends import decode_send, decode_transaction_send
 from magnetar_proto.transactions import (
     ABORT_MARKER,
     COMMIT_MARKER,
@@ -55,3 +56,46 @@ def test_messages_without_a_transaction() -> None:
 @given(st.binary(max_size=60))
 def test_what_is_no_entry_has_none(data: bytes) -> None:
     assert membership_of(data) is None or len(data) > 8
+
+
+SENDS = st.fixed_dictionaries(
+    {"producer_id": BITS, "sequence_id": BITS},
+    optional={
+        "num_messages": st.integers(-(1 << 31), (1 << 31) - 1),
+        "highest_sequence_id": BITS,
+        "txnid_least_bits": BITS,
+        "txnid_most_bits": BITS,
+        "is_chunk": st.booleans(),
+        "marker": st.booleans(),
+    },
+)
+
+
+@given(SENDS)
+def test_a_send_in_a_transaction_is_read_as_the_generated_class_reads_it(
+    fields: dict[str, int],
+) -> None:
+    send = pb.CommandSend(**fields)  # type: ignore[arg-type]
+    command = pb.BaseCommand(type=pb.BaseCommand.SEND, send=send)
+    data = b"--" + command.SerializeToString()
+    found = decode_transaction_send(data, 2, len(data))
+    names = {"txnid_least_bits", "txnid_most_bits"}
+    usual = len(send.SerializeToString()) < 128 and send.num_messages >= 0
+    if usual and names <= fields.keys() and "marker" not in fields:
+        assert found is not None
+    if found is not None:
+        messages = 0 if send.is_chunk else send.num_messages
+        assert found == (
+            send.producer_id, send.sequence_id, messages, send.highest_sequence_id,
+            send.txnid_most_bits, send.txnid_least_bits,
+        )  # fmt: skip
+        assert not send.HasField("marker")
+        assert decode_send(data, 2, len(data)) is None
+
+
+@given(st.binary(max_size=40))
+def test_what_is_no_send_is_left_to_the_generated_class(data: bytes) -> None:
+    found = decode_transaction_send(data, 0, len(data))
+    if found is not None:
+        send = pb.BaseCommand.FromString(data).send
+        assert (found.most, found.least) == (send.txnid_most_bits, send.txnid_least_bits)

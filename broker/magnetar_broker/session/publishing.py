@@ -34,7 +34,7 @@ from magnetar_proto.entries import (
 )
 from magnetar_proto.errors import BadCommand
 from magnetar_proto.frames import Frame
-from magnetar_proto.sends import decode_send
+from magnetar_proto.sends import TransactionSend, decode_send, decode_transaction_send
 
 SEND: Final[int] = pb.BaseCommand.SEND
 
@@ -78,7 +78,7 @@ class Publishing:
             at += 1
             send = decode_send(buf, start, mid)
             if send is None:
-                self._receive_rare(runs, decode(buf, start, mid).send, entry)
+                self._receive_rare(runs, buf, start, mid, entry)
                 current_id = -1
                 continue
             producer_id, sequence_id, messages, highest_id = send
@@ -183,11 +183,30 @@ class Publishing:
             self._budget.paused.discard(self._resume_if_free)
             self._reading.resume_reading()
 
-    def _receive_rare(self, runs: list[Sends], send: pb.CommandSend, entry: bytes) -> None:
+    def _receive_rare(
+        self, runs: list[Sends], buf: bytes, start: int, mid: int, entry: bytes
+    ) -> None:
         """Handle a SEND with other fields than usual: in a transaction, or not supported."""
+        send = decode_transaction_send(buf, start, mid)
+        if send is not None:
+            self._receive_in_transaction(runs, send, entry)
+            return
+        parsed = decode(buf, start, mid).send
+        if not parsed.HasField("marker") and not parsed.HasField("message_id"):
+            self._receive_in_transaction(runs, _transaction_send(parsed), entry)
+            return
+        self._publish(runs)
+        run = self._run(runs, parsed.producer_id)
+        if run is not None:
+            sequence_id = max(parsed.sequence_id, parsed.highest_sequence_id)
+            self._refuse(runs, run.producer, sequence_id, UNSUPPORTED)
+
+    def _receive_in_transaction(
+        self, runs: list[Sends], send: TransactionSend, entry: bytes
+    ) -> None:
+        txn = TxnId(send.most, send.least)
         producer = self.producers.get(send.producer_id)
         gathering = None if producer is None else producer.gathering
-        txn = TxnId(send.txnid_most_bits, send.txnid_least_bits)
         if gathering is not None and gathering.txn == txn:
             run: Sends | None = gathering
         else:
@@ -195,18 +214,20 @@ class Publishing:
             run = self._run(runs, send.producer_id)
         if run is None:
             return
-        refused = _refusal_of_rare(send, entry, run, txn)
+        sequence_id, highest_id, messages = send.sequence_id, send.highest_id, send.messages
+        is_delayed = deliver_at_ms(entry) is not None
+        refused = _refusal_in_transaction(entry, run.producer, txn, messages > 0, is_delayed)
         if refused is not None:
-            sequence_id = max(send.sequence_id, send.highest_sequence_id)
-            self._refuse(runs, run.producer, sequence_id, refused)
+            self._refuse(runs, run.producer, max(sequence_id, highest_id), refused)
             return
         run.txn = txn
-        highest = send.highest_sequence_id
-        run.delayed = run.delayed or deliver_at_ms(entry) is not None
-        run.chunked = run.chunked or send.is_chunk
-        run.sequence_ids.append(send.sequence_id)
-        run.highest_ids.append(highest if highest >= send.sequence_id else 0)
-        run.counts.append(1 if send.is_chunk else max(send.num_messages, 1))
+        if is_delayed:
+            run.delayed = True
+        if messages <= 0:
+            run.chunked = True
+        run.sequence_ids.append(sequence_id)
+        run.highest_ids.append(highest_id if highest_id >= sequence_id else 0)
+        run.counts.append(messages if messages > 0 else 1)
         run.payloads.append(entry)
         run.size += len(entry)
 
@@ -242,19 +263,27 @@ def _refusal(
     return refusal_of_entry(entry, rules.must_encrypt, largest, checked)
 
 
-def _refusal_of_rare(send: pb.CommandSend, entry: bytes, run: Sends, txn: TxnId) -> Refusal | None:
+def _refusal_in_transaction(
+    entry: bytes, producer: Producer, txn: TxnId, is_whole: bool, is_delayed: bool
+) -> Refusal | None:
     """Why a message of a transaction cannot be stored."""
-    if send.HasField("marker") or send.HasField("message_id"):
-        return UNSUPPORTED
-    producer = run.producer
     ended = producer.sink.refusal(txn)
     if ended:
         return Refusal(pb.NotAllowedError, ended, for_good=False)
     rules = producer.rules
-    refused = _refusal(entry, rules, not send.is_chunk, txn)
-    if refused is None and deliver_at_ms(entry) is not None:
-        refused = _check_delay(entry, rules.max_delay_ms)
-    return refused
+    refused = _refusal(entry, rules, is_whole, txn)
+    return _check_delay(entry, rules.max_delay_ms) if refused is None and is_delayed else refused
+
+
+def _transaction_send(send: pb.CommandSend) -> TransactionSend:
+    return TransactionSend(
+        send.producer_id,
+        send.sequence_id,
+        0 if send.is_chunk else send.num_messages,
+        send.highest_sequence_id,
+        send.txnid_most_bits,
+        send.txnid_least_bits,
+    )
 
 
 def _check_delay(entry: bytes, longest_ms: int) -> Refusal | None:
