@@ -56,13 +56,24 @@ async def table_views(client: magnetar.Client, topic: str, broker: RunningBroker
         pass
 
 
+async def transactions(client: magnetar.Client, topic: str, broker: RunningBroker) -> None:
+    async with (
+        await client.producer(topic) as producer,
+        await client.subscribe(topic, "s", type="shared") as consumer,
+        client.transaction() as txn,
+    ):
+        await producer.send(b"x", txn=txn)
+        consumer.ack(await consumer.receive(), txn=txn)
+
+
 async def clients(client: magnetar.Client, topic: str, broker: RunningBroker) -> None:
     async with magnetar.connect(broker.service_url) as another:
         await another.producer(topic)
 
 
 PARTS = {
-    producers: 4, encrypting_producers: 20, consumers: 4, readers: 4, table_views: 20, clients: 8
+    producers: 4, encrypting_producers: 20, consumers: 4, readers: 4, table_views: 20, clients: 8,
+    transactions: 40,
 }  # fmt: skip
 """What of the cycles is of each kind: one in so many."""
 
