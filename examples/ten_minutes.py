@@ -35,6 +35,7 @@ readings = spark.range(1000).selectExpr(
     .mode("append")
     .option("service.url", SERVICE_URL)
     .option("topic", "readings")
+    .option("initialSubscriptionName", "kept")  # topics that nobody uses are deleted soon
     .save()
 )
 
@@ -65,6 +66,7 @@ lines = readings.selectExpr("to_json(struct(sensor, celsius)) AS value", "__key"
     .mode("append")
     .option("service.url", SERVICE_URL)
     .option("topic", "readings-json")
+    .option("initialSubscriptionName", "kept")
     .save()
 )
 stream = (

@@ -282,6 +282,11 @@ WRITING: Final = (
         one_of("RoundRobinPartition", "SinglePartition"),
         "RoundRobinPartition",
     ),
+    _producer(
+        "initialSubscriptionName",
+        "a subscription to create with the topic: it keeps what is written until it is read",
+        text,
+    ),
     _producer("blockIfQueueFull", "the sink always waits for room", flag, has_effect=False),
     _producer(
         "batchingMaxPublishDelayMicros",

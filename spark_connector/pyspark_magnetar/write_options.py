@@ -30,6 +30,7 @@ class Producing:
     max_chunk_bytes: int | None
     max_pending_messages: int
     send_timeout_s: float
+    initial_subscription: str | None
     hashing: str
     routing: str
 
@@ -49,6 +50,7 @@ class Producing:
             producer("chunkMaxMessageSize"),
             producer("maxPendingMessages"),
             producer("sendTimeoutMs") / 1000,
+            producer("initialSubscriptionName"),
             HASHING[producer("hashingScheme")],
             ROUTING[producer("messageRoutingMode")],
         )
@@ -62,6 +64,7 @@ class Producing:
             "max_chunk_bytes": self.max_chunk_bytes,
             "max_pending_messages": self.max_pending_messages,
             "send_timeout_s": self.send_timeout_s,
+            "initial_subscription": self.initial_subscription,
         }
 
 

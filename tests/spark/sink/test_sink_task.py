@@ -140,6 +140,15 @@ async def test_all_that_describes_a_message_arrives(sink: Sink, client: magnetar
     assert (last.entry.ledger, last.entry.entry) == done[topic][1]
 
 
+async def test_a_subscription_keeps_what_is_written(sink: Sink, client: magnetar.Client) -> None:
+    topic = new_topic()
+    batch = pa.record_batch({"value": pa.array(values_of(10))})
+    sink.write(batch, topic=topic, initialSubscriptionName="kept")
+    async with await client.subscribe(topic, "kept", initial_position="latest") as kept:
+        found = [(await kept.receive(60)).data for _ in range(10)]
+    assert found == values_of(10)
+
+
 async def test_rows_name_their_topics(sink: Sink, client: magnetar.Client) -> None:
     topics = [new_topic() for _ in range(3)]
     batch = pa.record_batch(
