@@ -136,24 +136,17 @@ class TransactionalAcks:
 
     def _holds(self, one: PendingAck, offset: int, mask: int) -> bool:
         """Whether a transaction has acknowledged one of these messages of an entry."""
-        if offset in one.entries or (one.up_to is not None and offset < one.up_to[0]):
-            return True
-        held = one.masks.get(offset)
-        if one.up_to is not None and offset == one.up_to[0]:
-            held = one.up_to[1]
-        return held is not None and (not mask or self._overlap(offset, held, mask))
+        left = one.left_of(offset)
+        return left is not None and (not mask or self._overlap(offset, left, mask))
 
     def is_pending(self, offset: int, index: int | None) -> bool:
         """Whether an open transaction has acknowledged an entry, or a message of this batch."""
-        for one in self.open.values():
-            held = one.masks.get(offset)
-            if one.up_to is not None and offset == one.up_to[0]:
-                held = one.up_to[1]
-            if offset in one.entries or (one.up_to is not None and offset < one.up_to[0]):
-                return True
-            if held is not None and (held == 0 or (index is not None and not held >> index & 1)):
-                return True
-        return False
+        held = (one.left_of(offset) for one in self.open.values())
+        return any(
+            left == 0 or (index is not None and not left >> index & 1)
+            for left in held
+            if left is not None
+        )
 
     def _overlap(self, offset: int, one: int, other: int) -> bool:
         """Whether two masks of an entry have a common clear bit: a message of both."""

@@ -66,6 +66,17 @@ class PendingAck:
         for offset, mask in self.masks.items():
             cursor.ack_batch(offset, mask)
 
+    def left_of(self, offset: int) -> int | None:
+        """Of an entry, a set bit for each message that is not acknowledged, 0 if all are.
+
+        None if it has acknowledged nothing of the entry.
+        """
+        left = 0 if offset in self.entries else self.masks.get(offset)
+        if self.up_to is None or self.up_to[0] < offset:
+            return left
+        up_to = self.up_to[1] if self.up_to[0] == offset else 0
+        return up_to if left is None else left & up_to
+
     def first(self) -> int | None:
         """The first of `each`; None if there is none."""
         entry = self.entries.next_present(0)

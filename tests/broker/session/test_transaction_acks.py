@@ -400,3 +400,12 @@ def test_a_part_of_a_batch_that_cannot_be_split_is_not_acknowledged(kind: int) -
     world.end(A, COMMIT)
     assert world.mark_delete() == (0 if kind == CUMULATIVE else -1)
     assert world.again()[-1] == b"batch"
+
+
+def test_both_ways_to_acknowledge_a_batch_in_one_transaction_exclude_others() -> None:
+    world = World(EXCLUSIVE, messages=0)
+    publish_batch(world, 3)
+    assert world.ack(A, 0, ack_set=[0b001]) is None
+    assert world.ack(A, 0, kind=CUMULATIVE, ack_set=[0b110]) is None
+    for left in (0b110, 0b101, 0b011, 0):
+        assert world.ack(B, 0, ack_set=[left] if left else ()) == pb.TransactionConflict
