@@ -20,17 +20,23 @@ class Pool:
         self.listener_name = settings.listener_name
         self._security = security
         self._is_tls = self._service[0].is_tls
+        self._preferred = 0
         self._opening: dict[tuple[Address, str], asyncio.Task[Connection]] = {}
         self._closed: Closed | None = None
 
     async def service(self) -> Connection:
-        """A connection to any of the addresses in the service URL."""
+        """A connection to one of the addresses in the service URL: the one that worked last, or
+        the next that works."""
         failure: MagnetarError | None = None
-        for address in self._service:
+        for index in range(len(self._service)):
+            turn = (self._preferred + index) % len(self._service)
             try:
-                return await self._get(address)
+                connection = await self._get(self._service[turn])
             except MagnetarError as error:
                 failure = error
+            else:
+                self._preferred = turn
+                return connection
         assert failure is not None  # a service URL holds at least one address
         raise failure
 
