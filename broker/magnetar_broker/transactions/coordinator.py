@@ -72,9 +72,13 @@ class Coordinator:
         """Go on with what is stored: end what was decided, and abort what is too old."""
         self._collect_deadlines()
         self._set_timer()
+        self.resume()
+
+    def resume(self) -> None:
+        """Go on to end what was decided: after a restart, or where a defect has stopped it."""
         for transaction in self.state.transactions.values():
-            if transaction.status is not Status.OPEN:
-                logger.info("%s goes on after a restart", self._described(transaction))
+            if transaction.status is not Status.OPEN and transaction.least not in self._finishing:
+                logger.info("%s goes on", self._described(transaction))
                 self._start_finish(transaction)
 
     @property

@@ -65,13 +65,17 @@ class Coordinators:
         return loaded
 
     async def load(self) -> None:
-        """Load the coordinators of this process that have something stored."""
+        """Load the coordinators of this process that have something stored.
+
+        Those that are loaded go on with what a defect has stopped.
+        """
         prefix = topic_key(COORDINATORS) + PARTITION_SUFFIX
         for text in await keys_under(self._engine.metadata, prefix):
             number = int(text)
             loaded = self._loaded.get(number)
-            is_loaded = loaded is not None and not loaded.is_over
-            if not is_loaded and self.serves(COORDINATORS.with_partition(number)):
+            if loaded is not None and not loaded.is_over:
+                loaded.resume()
+            elif self.serves(COORDINATORS.with_partition(number)):
                 try:
                     await self.of(number)
                 except (BrokerError, StorageError) as error:  # it must not keep the others

@@ -222,6 +222,19 @@ def test_a_defect_of_a_part_does_not_stop_a_repeated_end() -> None:
     assert world.ending.told == [(ORDERS, txn, Outcome.COMMIT)]
 
 
+def test_what_a_defect_has_stopped_goes_on_though_no_client_asks() -> None:
+    world = CoordinatorWorld()
+    txn = begun(world, ORDERS)
+    world.ending.failing = lambda part: AssertionError("a defect")
+    world.begin(world.coordinator().end(txn.least, Outcome.COMMIT))
+    with pytest.raises(AssertionError):
+        world.clock.pump()
+    world.ending.failing = lambda part: None
+    world.clock.advance(LOAD_SECONDS)
+    assert world.ending.told == [(ORDERS, txn, Outcome.COMMIT)]
+    assert not world.coordinator().state.transactions
+
+
 class Story:
     """A client's transaction, step by step; a crash may come after any call of the clock."""
 
