@@ -18,6 +18,7 @@ from running_broker import RunningBroker
 
 OF_ONE_WORKER = (
     "clients/test_java.py",
+    "clients/test_pulsar_admin.py",
     "clients/test_go.py",
     "spark/test_spark_end_to_end.py",
     "spark/test_spark_exactly_once.py",
