@@ -2,7 +2,11 @@ module magnetar/clients
 
 go 1.24.0
 
-require github.com/apache/pulsar-client-go v0.19.0
+require (
+	github.com/apache/pulsar-client-go v0.19.0
+	github.com/prometheus/client_golang v1.20.5
+	github.com/prometheus/common v0.55.0
+)
 
 require (
 	github.com/AthenZ/athenz v1.12.13 // indirect
@@ -32,9 +36,7 @@ require (
 	github.com/munnerz/goautoneg v0.0.0-20191010083416-a7dc8b61c822 // indirect
 	github.com/pierrec/lz4/v4 v4.1.22 // indirect
 	github.com/pkg/errors v0.9.1 // indirect
-	github.com/prometheus/client_golang v1.20.5 // indirect
 	github.com/prometheus/client_model v0.6.1 // indirect
-	github.com/prometheus/common v0.55.0 // indirect
 	github.com/prometheus/procfs v0.15.1 // indirect
 	github.com/sirupsen/logrus v1.9.3 // indirect
 	github.com/spaolacci/murmur3 v1.1.0 // indirect
