@@ -18,6 +18,7 @@ from magnetar_broker.session.lookups import refuse_lookup, refuse_partitioned_me
 from magnetar_broker.session.schemas import refuse_get_or_create_schema, refuse_get_schema
 from magnetar_broker.session.session import Handler, Session
 from magnetar_broker.session.topic_lists import unwatch
+from magnetar_broker.session.transactions import refuse_add_partitions, refuse_add_subscriptions
 from magnetar_proto import PulsarApi_pb2 as pb
 from magnetar_proto.names import NamespaceName, TopicName
 
@@ -71,6 +72,18 @@ def consuming(command: pb.CommandSubscribe) -> list[Question]:
     return [Question(Need.CONSUME, _topic(command.topic), command.subscription)]
 
 
+def publishing_in_transaction(command: pb.CommandAddPartitionToTxn) -> list[Question]:
+    """To have a transaction concern topics: something is written to each when it ends."""
+    return [Question(Need.PRODUCE, _topic(name)) for name in command.partitions]
+
+
+def acknowledging_in_transaction(command: pb.CommandAddSubscriptionToTxn) -> list[Question]:
+    """The same for subscriptions."""
+    return [
+        Question(Need.CONSUME, _topic(one.topic), one.subscription) for one in command.subscription
+    ]
+
+
 def _topic(text: str) -> str:
     return str(TopicName.parse(text))
 
@@ -101,8 +114,8 @@ NEEDS: Mapping[int, Needs] = {
     Command.CLOSE_CONSUMER: nothing,
     Command.TC_CLIENT_CONNECT_REQUEST: nothing,
     Command.NEW_TXN: nothing,
-    Command.ADD_PARTITION_TO_TXN: nothing,
-    Command.ADD_SUBSCRIPTION_TO_TXN: nothing,
+    Command.ADD_PARTITION_TO_TXN: publishing_in_transaction,
+    Command.ADD_SUBSCRIPTION_TO_TXN: acknowledging_in_transaction,
     Command.END_TXN: nothing,
     Command.END_TXN_ON_PARTITION: super_user,
     Command.END_TXN_ON_SUBSCRIPTION: super_user,
@@ -138,6 +151,8 @@ REFUSALS: Mapping[int, Refuse] = {
     Command.LOOKUP: refuse_lookup,
     Command.GET_SCHEMA: refuse_get_schema,
     Command.GET_OR_CREATE_SCHEMA: refuse_get_or_create_schema,
+    Command.ADD_PARTITION_TO_TXN: refuse_add_partitions,
+    Command.ADD_SUBSCRIPTION_TO_TXN: refuse_add_subscriptions,
 }
 """The commands whose own answers have refusals; all others are refused with ERROR."""
 

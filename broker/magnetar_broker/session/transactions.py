@@ -70,6 +70,33 @@ async def on_add_subscriptions(session: Session, command: pb.CommandAddSubscript
     )
 
 
+def refuse_add_partitions(
+    session: Session, command: pb.CommandAddPartitionToTxn, error: Exception
+) -> None:
+    """Answer with the refusal for an error; a defect is raised again."""
+    _refuse(session, command, pb.CommandAddPartitionToTxnResponse, error)
+
+
+def refuse_add_subscriptions(
+    session: Session, command: pb.CommandAddSubscriptionToTxn, error: Exception
+) -> None:
+    """Answer with the refusal for an error; a defect is raised again."""
+    _refuse(session, command, pb.CommandAddSubscriptionToTxnResponse, error)
+
+
+def _refuse(session: Session, command: Any, response: Callable[..., Any], error: Exception) -> None:
+    refusal = refusal_of(error)
+    session.reply(
+        response(
+            request_id=command.request_id,
+            txnid_least_bits=command.txnid_least_bits,
+            txnid_most_bits=command.txnid_most_bits,
+            error=refusal.code,
+            message=str(refusal),
+        )
+    )
+
+
 async def on_end_transaction(session: Session, command: pb.CommandEndTxn) -> None:
     """Commit or abort a transaction; answered when it has ended everywhere."""
     outcome = Outcome(command.txn_action)

@@ -359,7 +359,12 @@ def commands(topic: str) -> dict[str, bytes]:
         "TC_CLIENT_CONNECT_REQUEST": pb.CommandTcClientConnectRequest(tc_id=0, **one),
         "NEW_TXN": pb.CommandNewTxn(**one),
         "ADD_PARTITION_TO_TXN": pb.CommandAddPartitionToTxn(partitions=[topic], **transaction),
-        "ADD_SUBSCRIPTION_TO_TXN": pb.CommandAddSubscriptionToTxn(**transaction),
+        "ADD_SUBSCRIPTION_TO_TXN": pb.CommandAddSubscriptionToTxn(
+            subscription=[pb.Subscription(topic=topic, subscription="own")], **transaction
+        ),
+        "ADD_SUBSCRIPTION_TO_TXN of sub": pb.CommandAddSubscriptionToTxn(
+            subscription=[pb.Subscription(topic=topic, subscription="sub")], **transaction
+        ),
         "END_TXN": pb.CommandEndTxn(**transaction),
         "END_TXN_ON_PARTITION": pb.CommandEndTxnOnPartition(topic=topic, **transaction),
         "END_TXN_ON_SUBSCRIPTION": pb.CommandEndTxnOnSubscription(**transaction),
