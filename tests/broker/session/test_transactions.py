@@ -127,9 +127,16 @@ def test_only_its_owner_and_super_users_use_a_transaction() -> None:
     world = SessionWorld(
         authentication_enabled=True, authorization_enabled=True, super_user_roles=("root",)
     )
+    for role in ("shop", "thief"):
+        world.do(world.directory.permissions.grant("public/default", role, ["produce"]))
     owner, other, root = (as_role(world.client(), role) for role in ("shop", "thief", "root"))
     owner.ask(new())
     add = of(pb.CommandAddPartitionToTxn, 0, partitions=[ORDERS])
+    elsewhere = of(pb.CommandAddPartitionToTxn, 0, partitions=["persistent://public/other/a"])
+    joined = pb.Subscription(topic=ORDERS, subscription="sub")
+    subscribed = of(pb.CommandAddSubscriptionToTxn, 0, subscription=[joined])
+    for command in (elsewhere, subscribed):
+        refused(owner.ask(command), pb.AuthorizationError, "role shop may not")
     for command in (add, end(0)):
         refused(other.ask(command), pb.TransactionNotFound, "neither the owner")
     assert not owner.ask(add).message
