@@ -28,6 +28,7 @@ from mutants.rest_faults import REST_FAULTS
 from mutants.schema_faults import SCHEMA_FAULTS
 from mutants.sink_faults import SINK_FAULTS
 from mutants.snapshot_faults import SNAPSHOT_FAULTS
+from mutants.source_faults import SOURCE_FAULTS
 from mutants.statistics_faults import STATISTICS_FAULTS
 from mutants.tls_faults import TLS_FAULTS
 from mutants.transaction_faults import TRANSACTION_FAULTS
@@ -370,6 +371,7 @@ FAULTS: tuple[Fault, ...] = (
     *RELAY_FAULTS,
     *REST_FAULTS,
     *SINK_FAULTS,
+    *SOURCE_FAULTS,
     *SNAPSHOT_FAULTS,
     *MEMORY_FAULTS,
     *STATISTICS_FAULTS,

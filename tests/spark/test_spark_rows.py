@@ -116,6 +116,30 @@ def test_nulls_and_compacted_messages() -> None:
     ]
 
 
+heads = st.tuples(
+    st.sampled_from(["", "a", "b"]), st.none() | st.integers(0, 300), st.sampled_from([0, 1, 200])
+)
+
+
+alike = st.sampled_from([("a", 3, 1), ("b", 3, 1), ("a", 4, 1), ("a", 200, 1)])
+
+
+@given(st.lists(heads, min_size=1, max_size=12) | st.lists(alike, min_size=4, max_size=12))
+def test_batches_of_values_of_one_size(described: list[tuple[str, int | None, int]]) -> None:
+    """Those whose heads are all alike are cut by stride: others must not be taken for them."""
+    messages = [
+        (pb.SingleMessageMetadata(payload_size=2, sequence_id=sequence_id), b"%02d" % (at % 100))
+        for at, (_, sequence_id, _) in enumerate(described)
+    ]
+    for (about, _), (key, _, time_ms) in zip(messages, described, strict=True):
+        if key:
+            about.partition_key = key
+        if time_ms:
+            about.event_time = time_ms
+    entry = made(pb.MessageMetadata(num_messages_in_batch=len(messages)), batch_body(*messages))
+    assert table([entry]) == [expected_row(message) for message in entry.messages()]
+
+
 def test_times_beyond_all_calendars_are_held_back() -> None:
     entry = entry_of([Outgoing(b"x", event_time_ms=2**64 - 1)])
     [batch] = record_batches([entry], METADATA)

@@ -1,0 +1,54 @@
+"""Faults of the Spark source: messages lost, or read twice."""
+
+from mutants.fault import Fault
+
+PACKAGE = "spark_connector/pyspark_magnetar"
+OFFSETS = ("tests/spark/test_spark_offsets.py",)
+PLANNED = ("tests/spark/test_spark_planning.py",)
+ROWS = ("tests/spark/test_spark_rows.py",)
+
+SOURCE_FAULTS: tuple[Fault, ...] = (
+    Fault(
+        f"{PACKAGE}/offsets.py",
+        "positions of a query go back with the broker's answer",
+        "            positions[topic] = max(positions.get(topic, position), position)\n",
+        "            positions[topic] = position\n",
+        OFFSETS,
+    ),
+    Fault(
+        f"{PACKAGE}/offsets.py",
+        "messages of the first entry that lie before the start are read",
+        "        if position is None or (began is not None and began.position == position):\n",
+        "        if position is None:\n",
+        OFFSETS,
+    ),
+    Fault(
+        f"{PACKAGE}/planning.py",
+        "what is behind the last cut of a range is given to no task",
+        "    for end in (*dict.fromkeys(cuts), wanted.end):\n",
+        "    for end in dict.fromkeys(cuts):\n",
+        PLANNED,
+    ),
+    Fault(
+        f"{PACKAGE}/planning.py",
+        "a partition with little gets no share of the limit",
+        "position_after(wanted, max(1, int(entries_in(wanted) * share)))",
+        "position_after(wanted, int(entries_in(wanted) * share))"
+        " if int(entries_in(wanted) * share) else wanted.start",
+        PLANNED,
+    ),
+    Fault(
+        f"{PACKAGE}/decoding.py",
+        "heads of messages are not compared before they are cut off",
+        "    return all(body[at::stride] == body[at : at + 1] * count for at in range(fixed))\n",
+        "    return body[:fixed] == body[stride : stride + fixed]\n",
+        ROWS,
+    ),
+    Fault(
+        f"{PACKAGE}/decoding.py",
+        "messages that compaction removed from a batch are read",
+        "    if any(about.compacted_out for about in scan.others.values()):\n",
+        "    if not scan.others and places:\n",
+        ROWS,
+    ),
+)
