@@ -11,6 +11,7 @@ from mutants.balance_faults import BALANCE_FAULTS
 from mutants.client_faults import CLIENT_FAULTS
 from mutants.client_transaction_faults import CLIENT_TRANSACTION_FAULTS
 from mutants.command_line_faults import COMMAND_LINE_FAULTS
+from mutants.coordinator_faults import COORDINATOR_FAULTS
 from mutants.directory_faults import DIRECTORY_FAULTS
 from mutants.fault import Fault
 from mutants.hand_over_faults import HAND_OVER_FAULTS
@@ -368,6 +369,7 @@ FAULTS: tuple[Fault, ...] = (
     *LIMIT_FAULTS,
     *TLS_FAULTS,
     *TRANSACTION_FAULTS,
+    *COORDINATOR_FAULTS,
     *RELAY_FAULTS,
     *REST_FAULTS,
     *SINK_FAULTS,

@@ -1,12 +1,17 @@
 """Transactions: their coordinators, those that are open, and how to end one that is forgotten."""
 
-from collections.abc import Iterator
+from collections.abc import Awaitable, Iterator
 from typing import Any
 
-from magnetar_broker.base.errors import TransactionCoordinatorMissing
+from magnetar_broker.base.errors import (
+    NamespaceMissing,
+    SubscriptionMissing,
+    TopicMissing,
+    TransactionCoordinatorMissing,
+)
 from magnetar_broker.base.transactions import COORDINATORS
 from magnetar_broker.server.admin.messages import LONG, number_of
-from magnetar_broker.server.admin.operations import transactions
+from magnetar_broker.server.admin.operations import participants, transactions
 from magnetar_broker.server.admin.site import Handler, Site, flag_of, json_of, serving
 from magnetar_broker.server.http.contract import (
     AUTHENTICATED,
@@ -89,7 +94,26 @@ async def slow_transactions(site: Site, request: Request) -> Response:
 async def transaction_metadata(site: Site, request: Request) -> Response:
     """The state of a transaction that has not ended, and what it concerns."""
     partition, least = await _transaction(site, request)
-    return json_response(await site.owners.ask(transactions.transaction, partition, least))
+    found = await site.owners.ask(transactions.transaction, partition, least)
+    txn = partition.partition, least
+    for topic in found["producedPartitions"]:
+        asked = site.owners.ask(participants.in_buffer, TopicName.parse(topic), *txn)
+        found["producedPartitions"][topic] = await _unless_gone(asked)
+    for topic, of_topic in found["ackedPartitions"].items():
+        for name in of_topic:
+            asked = site.owners.ask(
+                participants.in_pending_acks, TopicName.parse(topic), name, *txn
+            )
+            of_topic[name] = await _unless_gone(asked)
+    return json_response(found)
+
+
+async def _unless_gone(asked: Awaitable[dict[str, Any]]) -> dict[str, Any]:
+    """What was asked of a topic or subscription; nothing if that does not exist any more."""
+    try:
+        return await asked
+    except (Refused, TopicMissing, NamespaceMissing, SubscriptionMissing):
+        return {}
 
 
 async def abort_transaction(site: Site, request: Request) -> Response:
