@@ -10,8 +10,14 @@ from raw_client import RawClient
 from running_broker import RunningBroker
 
 PATH = "/admin/v3/transactions"
-A, B = TxnId(3, 7), TxnId(3, 8)
+COORDINATOR = 3
 Kind = pb.BaseCommand
+
+
+def begun(raw: RawClient) -> TxnId:
+    """A transaction that its coordinator has, so that nothing here aborts it."""
+    answer = raw.request(pb.CommandNewTxn(request_id=0, txn_ttl_millis=600_000, tc_id=COORDINATOR))
+    return TxnId(answer.txnid_most_bits, answer.txnid_least_bits)
 
 
 def publish(raw: RawClient, sequence_id: int, payload: bytes, txn: TxnId) -> pb.MessageIdData:
@@ -38,25 +44,30 @@ def test_statistics_of_a_topic_and_a_subscription(broker: RunningBroker) -> None
     admin, name = Admin(broker), "public/default/participates"
     topic = f"persistent://{name}"
     with RawClient.of_topic(broker.port, topic) as raw:
+        _, a, b = begun(raw), begun(raw), begun(raw)
         raw.produce(topic)
         raw.subscribe(topic)
         raw.flow(10)
         stats = admin.get(f"{PATH}/transactionBufferStats/{name}").json
         assert (stats["state"], stats["ongoingTxnSize"]) == ("NoSnapshot", 0)
-        first = publish(raw, 0, b"a", A)
+        first = publish(raw, 0, b"a", a)
         at = f"{first.ledgerId}:{first.entryId}"
         stats = admin.get(f"{PATH}/transactionBufferStats/{name}?lowWaterMarks=true").json
         assert (stats["state"], stats["ongoingTxnSize"]) == ("Ready", 1)
         assert stats["maxReadPosition"] != at and stats["lowWaterMarks"] == {}
-        found = admin.get(f"{PATH}/transactionInBufferStats/{name}/3/7").json
+        found = admin.get(f"{PATH}/transactionInBufferStats/{name}/{a.most}/{a.least}").json
         assert found == {"startPosition": at, "aborted": False}
         why = admin.get(f"/admin/v2/{topic.replace('://', '/')}/subscription/sub/whyNotDelivering")
         assert why.json["blocker"] == "transaction"
-        assert why.json["openTransaction"]["txnID"] == "(3,7)"
+        assert why.json["openTransaction"]["txnID"] == str(a)
         assert why.json["openTransaction"]["firstPosition"] == at
-        raw.request(end_on_partition(0, A, Outcome.COMMIT, topic, **LOW))
+        raw.request(
+            end_on_partition(
+                0, a, Outcome.COMMIT, topic, txnid_least_bits_of_low_watermark=a.least - 1
+            )
+        )
         stats = admin.get(f"{PATH}/transactionBufferStats/{name}?lowWaterMarks=true").json
-        assert (stats["ongoingTxnSize"], stats["lowWaterMarks"]) == (0, {"3": 6})
+        assert (stats["ongoingTxnSize"], stats["lowWaterMarks"]) == (0, {"3": a.least - 1})
         assert stats["maxReadPosition"] != at and stats["hiddenEntries"] == 1
         topics = admin.get(f"/admin/v2/{topic.replace('://', '/')}/stats").json
         counts = ("ongoingTxnCount", "committedTxnCount", "abortedTxnCount")
@@ -66,12 +77,12 @@ def test_statistics_of_a_topic_and_a_subscription(broker: RunningBroker) -> None
         of_sub, position = f"{name}/sub", f"{first.ledgerId}/{first.entryId}"
         state = f"{PATH}/positionStatsInPendingAck/{of_sub}/{position}"
         assert admin.get(state).json == {"state": "NotInPendingAck"}
-        assert ack_in(raw, message.message_id, B) is None
+        assert ack_in(raw, message.message_id, b) is None
         assert admin.get(state).json == {"state": "PendingAck"}
         assert admin.get(f"{PATH}/pendingAckStats/{of_sub}").json["ongoingTxnSize"] == 1
-        found = admin.get(f"{PATH}/transactionInPendingAckStats/{of_sub}/3/8").json
+        found = admin.get(f"{PATH}/transactionInPendingAckStats/{of_sub}/{b.most}/{b.least}").json
         assert found == {"cumulativeAckPosition": None, "individualAckEntries": 1}
-        raw.request(end_on_subscription(0, B, Outcome.COMMIT, topic=topic))
+        raw.request(end_on_subscription(0, b, Outcome.COMMIT, topic=topic))
         assert admin.get(state).json == {"state": "MarkDelete"}
         for path in (
             f"transactionBufferInternalStats/{name}",
@@ -82,32 +93,30 @@ def test_statistics_of_a_topic_and_a_subscription(broker: RunningBroker) -> None
         assert admin.get(f"{state}?batchIndex=x").status == 400
 
 
-LOW = {"txnid_least_bits_of_low_watermark": 6}
-
-
 def test_transactions_survive_kill_9(make_broker: Callable[..., RunningBroker]) -> None:
     broker, topic = make_broker(), "persistent://public/default/killed"
     with RawClient.of_topic(broker.port, topic) as raw:
+        a, b = begun(raw), begun(raw)
         raw.produce(topic)
         raw.subscribe(topic)
         raw.flow(10)
-        publish(raw, 0, b"a", A)
-        publish(raw, 1, b"b", B)
-        raw.request(end_on_partition(0, B, Outcome.ABORT, topic))
+        publish(raw, 0, b"a", a)
+        publish(raw, 1, b"b", b)
+        raw.request(end_on_partition(0, b, Outcome.ABORT, topic))
     broker.kill()
     broker.start()
     with RawClient.of_topic(broker.port, topic) as raw:
         raw.subscribe(topic)
         raw.flow(10)
-        raw.request(end_on_partition(0, A, Outcome.COMMIT, topic))
+        raw.request(end_on_partition(0, a, Outcome.COMMIT, topic))
         message = raw.expect(Kind.MESSAGE)
-        assert ack_in(raw, message.message_id, B) is None
+        assert ack_in(raw, message.message_id, b) is None
     broker.kill()
     broker.start()
     with RawClient.of_topic(broker.port, topic) as raw:
         raw.subscribe(topic)
         raw.flow(10)
-        assert ack_in(raw, message.message_id, A) == pb.TransactionConflict
-        raw.request(end_on_subscription(0, B, Outcome.ABORT, topic=topic))
+        assert ack_in(raw, message.message_id, a) == pb.TransactionConflict
+        raw.request(end_on_subscription(0, b, Outcome.ABORT, topic=topic))
         again = raw.expect(Kind.MESSAGE)
         assert again.message_id.entryId == message.message_id.entryId
