@@ -30,7 +30,8 @@ LONGEST_POLL_S: Final = 1.0
 SAMPLED_ENTRIES: Final = 16
 """With fewer entries in a partition's range, what a typical entry has changes nothing."""
 SAMPLE_KEPT_S: Final = 60.0
-MAX_LEDGERS: Final = 10_000
+MAX_LEDGERS: Final = 16
+"""Ends that are looked for in one plan, as each takes some dozen requests."""
 
 
 class Planner:
@@ -168,10 +169,14 @@ class Planner:
         client, topic = self._bridge.client, wanted.topic
         known = [end for end in self._ends.get(topic, ()) if end >= wanted.start]
         reached = known[-1] if known else wanted.start
-        if reached[0] < wanted.end[0]:
+        if reached[0] < wanted.end[0] and len(known) < MAX_LEDGERS:
             begin = (reached[0] + 1, -1) if known else reached
-            known += await ledger_ends(client, topic, begin, wanted.end, MAX_LEDGERS)
+            most = MAX_LEDGERS - len(known)
+            known += await ledger_ends(client, topic, begin, wanted.end, most)
         self._ends[topic] = known
+        if counts and len(known) >= MAX_LEDGERS and wanted.start < known[-1] < wanted.end:
+            # What is behind is for later batches: nothing tells how much that is.
+            wanted = replace(wanted, end=known[-1])
         inside = tuple(end for end in known if end < wanted.end)
         found = replace(wanted, ledger_ends=inside)
         if entries_in(found) < SAMPLED_ENTRIES and not counts:

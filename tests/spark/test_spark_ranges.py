@@ -70,7 +70,7 @@ def test_a_range_is_divided_and_a_replay_divides_it_equally(rolling: RunningBrok
     reader = stream(rolling, topic, minPartitions="7")
     start = reader.initialOffset()
     end = reader.latestOffset(start, ALL)
-    assert len(lasts) > 3
+    assert len(lasts) > 1
     assert [*map(tuple, end["seg"][topic]), tuple(end["p"][topic])] == [*lasts.items()]
     splits = reader.partitions(start, end)
     assert len(splits) == 7
@@ -115,6 +115,18 @@ def test_available_now_keeps_the_limit(rolling: RunningBroker) -> None:
     reader.prepareForTriggerAvailableNow()
     send(rolling, topic, numbered(350, 360))
     assert len(in_order(reader, ReadMaxRows(70), 350)) >= 5
+
+
+@pytest.mark.parametrize("limit", [ReadMaxRows(100_000), ALL])
+def test_more_ledgers_than_are_looked_at_in_one_plan(
+    rolling: RunningBroker, limit: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("pyspark_magnetar.planner.MAX_LEDGERS", 1)
+    topic = new_topic()
+    send(rolling, topic, numbered(0, 700))
+    batches = in_order(stream(rolling, topic, minPartitions="3"), limit, 700)
+    assert [value for one in batches for value in one] == numbered(0, 700)
+    assert (len(batches) > 1) == (limit is not ALL)
 
 
 def test_few_messages_are_waited_for(rolling: RunningBroker) -> None:
