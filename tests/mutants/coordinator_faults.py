@@ -110,15 +110,15 @@ COORDINATOR_FAULTS = (
     Fault(
         COORDINATOR,
         "a decided transaction does not go on after a restart",
-        "            if transaction.status is not Status.OPEN:\n                logger",
-        "            if transaction.least < 0:\n                logger",
+        "        self._set_timer()\n        self.resume()\n",
+        "        self._set_timer()\n",
         TESTS,
     ),
     Fault(
         COORDINATOR,
         "the timeout of an open transaction is forgotten at a restart",
-        "        self._collect_deadlines()\n        self._set_timer()\n        for",
-        "        for",
+        "        self._collect_deadlines()\n        self._set_timer()\n        self.resume()\n",
+        "        self.resume()\n",
         TESTS,
     ),
     Fault(
@@ -138,8 +138,8 @@ COORDINATOR_FAULTS = (
     Fault(
         COORDINATORS,
         "coordinators wait for a client after a restart",
-        "            if not is_loaded and self.serves(",
-        "            if is_loaded and self.serves(",
+        "            elif self.serves(COORDINATORS.with_partition(number)):\n",
+        "            elif number < 0:\n",
         TESTS,
     ),
     Fault(
