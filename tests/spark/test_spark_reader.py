@@ -172,3 +172,18 @@ def test_a_range_whose_end_is_gone_is_a_failure(
     gone = {"v": 1, "p": {topic: [last.ledger, last.entry + 5]}}
     with pytest.raises(DataLoss, match=f"the topic ends at {last.ledger}:{last.entry}"):
         values(reader, reader.partitions(start, gone))
+
+
+def test_a_topic_that_is_deleted_while_it_is_read(broker: RunningBroker) -> None:
+    topic = new_topic()
+    send(broker, topic, numbered(0, 10))
+    reader = stream(
+        broker, topic, partitionDiscoveryInterval="20ms", waitingForNonExistedTopic="true"
+    )
+    end = reader.latestOffset(reader.initialOffset(), ALL)
+    admin(broker, "DELETE", f"{topic.rsplit('/', 1)[1]}?force=true")
+    with pytest.raises(DataLoss, match=f"{topic}: the topic was deleted"):
+        while True:
+            assert reader.latestOffset(end, ALL) is end
+    with pytest.raises(TopicMissing):
+        batch(broker, topic).partitions()  # following it did not create it again
