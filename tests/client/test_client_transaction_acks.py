@@ -223,7 +223,8 @@ async def test_a_part_of_a_batch_was_acknowledged_before_the_whole(
     assert await left(client, topic, "shared") == []
 
 
-async def test_a_timeout_aborts(client: magnetar.Client) -> None:
+@pytest.mark.parametrize("is_cumulative", [False, True])
+async def test_a_timeout_aborts(client: magnetar.Client, is_cumulative: bool) -> None:
     topic, target = await filled(client, 3), new_topic()
     consumer = await subscribed(client, topic)
     producer = await client.producer(target)
@@ -231,7 +232,10 @@ async def test_a_timeout_aborts(client: magnetar.Client) -> None:
     messages = await take(consumer, 3)
     txn = client.transaction(timeout_s=0.5)
     await txn.begin()
-    consumer.ack(messages, txn=txn)
+    if is_cumulative:
+        consumer.ack_up_to(messages[-1], txn=txn)
+    else:
+        consumer.ack(messages, txn=txn)
     await producer.send(b"late", txn=txn)
     await producer.send(b"outside")
     assert values(await take(results, 1)) == [b"outside"]  # which the open one held back
