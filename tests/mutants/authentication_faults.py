@@ -94,7 +94,14 @@ AUTHENTICATION_FAULTS: tuple[Fault, ...] = (
     Fault(
         f"{ROOM}/passwords.py",
         "a user that does not exist is refused faster",
-        "        if hashed is None or not _APR1.fullmatch(hashed):\n",
+        "        if hashed is None or is_des:\n",
+        "        if False:\n",
+        PASSWORDS,
+    ),
+    Fault(
+        f"{ROOM}/passwords.py",
+        "a user with a hash of the older kind is refused slower",
+        "        if self._has_des and not is_des:\n",
         "        if False:\n",
         PASSWORDS,
     ),

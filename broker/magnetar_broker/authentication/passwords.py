@@ -103,6 +103,9 @@ class Passwords:
         self._right: OrderedDict[bytes, None] = OrderedDict()
         self._key = secrets.token_bytes(32)
         self._nobody = apr_md5_crypt.hash(secrets.token_urlsafe())
+        self._nobody_des = des_crypt.hash(secrets.token_urlsafe())
+        self._has_des = False
+        """Whether a user has a hash of this kind."""
 
     def data_of(self, headers: Mapping[str, str]) -> bytes:
         """User and password."""
@@ -125,6 +128,7 @@ class Passwords:
         users = self._read()
         if users is not self._users:
             self._users = users
+            self._has_des = not all(map(_APR1.fullmatch, users.values()))
             self._right.clear()
         digest = hashlib.blake2b(data, key=self._key).digest()
         if digest not in self._right:
@@ -140,9 +144,12 @@ class Passwords:
     def _is_right(self, password: bytes, hashed: str | None) -> bool:
         """Whether it is the user's password; takes as long for a user that does not exist (None).
 
-        So nobody learns which users there are.  A DES hash takes less than one of Apache's kind.
+        So nobody learns which users there are: each attempt takes a hash of each kind in use.
         """
         right = hashed is not None and matches(password, hashed)
-        if hashed is None or not _APR1.fullmatch(hashed):
+        is_des = hashed is not None and not _APR1.fullmatch(hashed)
+        if hashed is None or is_des:
             matches(password, self._nobody)
+        if self._has_des and not is_des:
+            matches(password, self._nobody_des)
         return right
