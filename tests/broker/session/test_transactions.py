@@ -94,6 +94,16 @@ def test_clients_are_sent_to_look_a_coordinator_up_again_when_it_fails() -> None
     assert client.ask(new()).txnid_least_bits == 1
 
 
+def test_clients_are_sent_to_look_a_coordinator_up_again_while_it_is_not_served_here() -> None:
+    world = SessionWorld()
+    client = world.client()
+    world.directory.opening.serving = False  # as where another process has it
+    for command in (new(), end(0)):
+        refused(client.ask(command), pb.TransactionCoordinatorNotFound, "try again")
+    connect = pb.CommandTcClientConnectRequest(request_id=7, tc_id=0)
+    refused(client.ask(connect), pb.ServiceNotReady, "try again")
+
+
 def test_the_coordinators_are_found_by_their_topic() -> None:
     client = SessionWorld().client()
     metadata = client.ask(pb.CommandPartitionedTopicMetadata(request_id=1, topic=str(COORDINATORS)))
