@@ -22,6 +22,7 @@ from bench.scenarios import Trial, catch_up, crash, fan_out, latency, publish, s
 from bench.scraping import scrapes
 from bench.several import Spread, deaths, publish_spread, several, share_spread
 from bench.sharing import share, share_by_key
+from bench.spark import writes
 from bench.tls import publish_over_tls
 from bench.usage import Measures
 
@@ -318,6 +319,13 @@ ROWS: dict[str, Row] = {
     "client-receive-batched": of_clients("receive", receives, SMALL_BATCH, 1_000_000, OF_OFFICIAL),
     "client-latency": of_clients(
         "wait for each receipt,", round_trips, SMALL, 5000, Mark("of_official", 1.0, at_most=True)
+    ),
+    "spark-write": Row(
+        f"write with Spark {SMALL.title}",
+        partial(writes, shape=SMALL, messages=1_000_000),
+        (rate(700_000, ""),),
+        ours=True,
+        asked=True,
     ),
     "workers-publish": on_workers("publish", publish_spread, MANY_TOPICS, 300_000),
     "workers-shared": on_workers(
