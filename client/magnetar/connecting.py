@@ -19,9 +19,10 @@ def connect(
 ) -> Client:
     """A client for `pulsar://host:port` or `pulsar+ssl://host:port`.
 
-    It connects when that is first needed.  `auth` is one of `magnetar.auth`; `tls` says whom to
-    trust for pulsar+ssl://, without it the authorities of the system.  `settings` are fields of
-    Settings: timeouts, pauses and the listener's name.  Use it as `async with connect(...)`.
+    It connects when that is first needed.  `auth` is one of `magnetar.auth`; `tls` names the
+    authorities to trust for pulsar+ssl://, by default those of the system.  `settings` are
+    fields of Settings: timeouts, pauses and the listener's name.  Use it as
+    `async with connect(...)`.
     """
     return Client(
         service_url,

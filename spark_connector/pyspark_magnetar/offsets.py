@@ -10,7 +10,7 @@
 offset that knows it: Spark does not store the answer of `initialOffset`, so what "latest" meant
 must be part of the first end offset.  With a third number the entry itself is still to be read,
 but for so many messages.  `seg` has the last entry of each ledger that was completed in the batch,
-and `mean` the messages and bytes of a typical entry: they say how to divide the batch into tasks.
+and `mean` the messages and bytes of a typical entry: the batch is divided into tasks by them.
 A range is always (start, end], in whole entries.
 """
 

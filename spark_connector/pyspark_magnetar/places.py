@@ -1,4 +1,4 @@
-"""Where to begin and to end, as options say it. Pure.
+"""Where to begin and to end, as the options name it. Pure.
 
 Words (earliest, latest), "ledger:entry" or "ledger:entry:message", and JSON with one of these for
 each topic or partition, -2 and -1 as Kafka has them, or a serialized message id as a list of

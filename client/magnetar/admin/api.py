@@ -92,7 +92,7 @@ def connect(
 ) -> Admin:
     """The admin API at `http://host:port` or `https://host:port`; connects with the first request.
 
-    `auth` is one of `magnetar.auth`, `tls` says whom to trust for https://.
+    `auth` is one of `magnetar.auth`, `tls` names the authorities to trust for https://.
     """
     return Admin(_settings(url, auth, tls, timeout_s))
 

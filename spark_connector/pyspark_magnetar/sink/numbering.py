@@ -37,7 +37,7 @@ class Numbering:
 
 
 def numbering_of(prefix: str, job_id: str | None, is_streaming: bool) -> Numbering:
-    """That of the running task; ValueError if this Spark does not say what it belongs to."""
+    """That of the running task; ValueError if this Spark does not tell what it belongs to."""
     context = TaskContext.get()
     if context is None:
         raise ValueError("exactlyOnce=dedup works in the tasks of Spark only")

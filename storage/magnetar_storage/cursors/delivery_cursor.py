@@ -8,7 +8,7 @@ from magnetar_storage.log.offset_set import ranges_of
 
 
 class DeliveryCursor(Cursor):
-    """A view of a cursor for delivery.  Whoever acknowledges does so in both.
+    """A view of a cursor for delivery.  An acknowledgement is applied to both.
 
     Its mark-delete follows that of the cursor, and what is pending stays in `acked`: so it can be
     taken back without a look at the rest.  A cumulative acknowledgement alone moves it further.
