@@ -4,7 +4,7 @@ import asyncio
 import os
 import threading
 from collections.abc import Coroutine
-from functools import lru_cache
+from concurrent.futures import Future
 from typing import Any, TypeVar
 
 from pyspark_magnetar.connecting import Connecting
@@ -17,16 +17,31 @@ class Bridge:
 
     def __init__(self, connecting: Connecting) -> None:
         self._loop = asyncio.new_event_loop()
+        self._started: list[Future[object]] = []
         self.client = connecting.client()
-        threading.Thread(target=self._loop.run_forever, name="magnetar", daemon=True).start()
+        self._thread = threading.Thread(target=self._loop.run_forever, name="magnetar", daemon=True)
+        self._thread.start()
 
     def run(self, work: Coroutine[Any, Any, T]) -> T:
         """Wait for the coroutine's result, in whichever thread this is called."""
         return asyncio.run_coroutine_threadsafe(work, self._loop).result()
 
     def start(self, work: Coroutine[Any, Any, object]) -> None:
-        """Have the coroutine run by itself until the process ends."""
-        asyncio.run_coroutine_threadsafe(work, self._loop)
+        """Have the coroutine run by itself until the process ends, or the bridge is closed."""
+        self._started = [one for one in self._started if not one.done()]
+        self._started.append(asyncio.run_coroutine_threadsafe(work, self._loop))
+
+    def close(self) -> None:
+        """End what runs by itself, the connections and the thread; nothing can be run then."""
+        for one in self._started:
+            one.cancel()
+        self.run(self.client.close())
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._thread.join()
+        self._loop.close()
+
+
+_bridges: dict[tuple[Connecting, int], Bridge] = {}
 
 
 def bridge_to(connecting: Connecting) -> Bridge:
@@ -35,9 +50,13 @@ def bridge_to(connecting: Connecting) -> Bridge:
     Spark reuses its worker processes, so connections outlive a task; a forked process creates
     its own.
     """
-    return _bridge(connecting, os.getpid())
+    key = connecting, os.getpid()
+    if key not in _bridges:
+        _bridges[key] = Bridge(connecting)
+    return _bridges[key]
 
 
-@lru_cache(maxsize=16)
-def _bridge(connecting: Connecting, pid: int) -> Bridge:
-    return Bridge(connecting)
+def close_bridges() -> None:
+    """Close this process's bridges, for one that goes on without Spark, such as that of tests."""
+    for key in [one for one in _bridges if one[1] == os.getpid()]:
+        _bridges.pop(key).close()

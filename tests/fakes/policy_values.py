@@ -89,7 +89,7 @@ STRATEGIES: dict[Policy[Any], st.SearchStrategy[Any]] = {
     without_effect.REPLICATOR_DISPATCH_RATE: RATE,
     without_effect.MIGRATED: st.booleans(),
     without_effect.ANTI_AFFINITY: st.text(max_size=5),
-    without_effect.RESOURCE_GROUP: st.text(max_size=5),
+    without_effect.RESOURCE_GROUP: st.text(min_size=1, max_size=5),
     without_effect.PAUSE_ON_UNSTORED_ACKS: st.booleans(),
     without_effect.METRICS_PROPERTIES: NAMES,
     table.SUBSCRIPTION_AUTH_MODE: st.sampled_from(table.SubscriptionAuthMode),

@@ -6,6 +6,7 @@ from magnetar_proto import PulsarApi_pb2 as pb
 
 STRING = pb.Schema(name="s", type=pb.Schema.String, schema_data=b"")
 SOMEWHERE = pb.MessageIdData(ledgerId=424242, entryId=0)
+SETTINGS = {"transactionCoordinatorEnabled": "false"}
 
 
 # Schemas ------------------------------------------------------------------------------------
