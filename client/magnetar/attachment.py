@@ -64,6 +64,10 @@ class Attachment:
     async def _begin(self) -> None:
         await self._guarded(self.open())
 
+    def is_of(self, connection: Connection) -> bool:
+        """Whether it is registered on this connection, or about to be."""
+        return connection is self.connection or connection is self._candidate
+
     def detached(self, connection: Connection, new_owner: str = "") -> None:
         """The registration on this connection has ended: register again, in the background.
 

@@ -56,7 +56,9 @@ class _Pending:
     highest_sequence_id: int
     batch: Batch
     deadline_s: float
-    is_last: bool = True
+    is_written: bool
+    """Whether a broker may have it."""
+    is_last: bool
     """Of the chunks of a message, the last one settles it."""
 
 
@@ -349,6 +351,8 @@ class PartitionProducer:
             connection.close(ConnectionLost(f"{connection.address} refused a message: {error}"))
 
     def detached(self, connection: Connection, error: MagnetarError, new_owner: str = "") -> None:
+        if self._attachment.is_of(connection):
+            self._give_up_in_transactions()
         self._attachment.detached(connection, new_owner)
 
     # -- registration
@@ -387,6 +391,7 @@ class PartitionProducer:
             )
         self._max_message_size = connection.max_message_size
         for pending in self._pending:
+            pending.is_written = True
             connection.write(pending.frame)
         self._send_waiting(connection)
 
@@ -486,9 +491,11 @@ class PartitionProducer:
         deadline_s = self._loop.time() + self._options.send_timeout_s
         connection = registered_on or self._attachment.connection
         left = len(frames)
+        is_written = connection is not None
         for frame in frames:
             left -= 1
-            self._pending.append(_Pending(frame, first, highest, batch, deadline_s, left == 0))
+            pending = _Pending(frame, first, highest, batch, deadline_s, is_written, left == 0)
+            self._pending.append(pending)
             if connection is not None:
                 connection.write(frame)
         if self._expiry is None:
@@ -517,10 +524,28 @@ class PartitionProducer:
             pending = self._pending.popleft()  # the other chunks of the message
         self._reject(pending.batch, error)
 
+    def _give_up_in_transactions(self) -> None:
+        """Give up what a broker may have stored for a transaction, which is aborted then.
+
+        Without deduplication it would be stored twice, and committed twice, if it was sent again.
+        """
+        kept: deque[_Pending] = deque()
+        for pending in self._pending:
+            if pending.batch.txn is None or not pending.is_written:
+                kept.append(pending)
+            elif pending.is_last:
+                error = ConnectionLost(
+                    f"{self.topic}: the connection broke before the receipt of a message of "
+                    f"{pending.batch.txn}, which cannot be committed any more: begin another one"
+                )
+                self._reject(pending.batch, error)
+        self._pending = kept
+
     def _reject(self, batch: Batch, error: MagnetarError) -> None:
         self._release(batch)
         self._counts.failed_messages += len(batch.messages)
-        self._failed.append(batch)
+        if batch.txn is None:  # a transaction raises the failures of its messages
+            self._failed.append(batch)
         batch.done.set_exception(error)
         batch.done.exception()  # marks it as retrieved: `flush` reports it, not asyncio
 

@@ -9,7 +9,6 @@ from random import Random
 import pytest
 
 import magnetar
-from admin_http import Admin
 from client.chaos import ChaosProxy
 from client.test_client_chaos import QUICK, TIMEOUT_S
 from client.transacting import Unwanted
@@ -29,11 +28,10 @@ class Pipeline:
     """Moves numbers from one topic to another, some at a time, in transactions."""
 
     def __init__(self, broker: RunningBroker, random: Random, kind: str) -> None:
-        namespace = f"public/txn-{uuid.uuid4().hex[:10]}"
-        admin = Admin(broker)
-        assert admin.put(f"namespaces/{namespace}", {}).status == 204
-        assert admin.post(f"namespaces/{namespace}/deduplication", True).status == 204
-        self._source, self._target = (f"persistent://{namespace}/{one}" for one in ("from", "to"))
+        number = uuid.uuid4().hex[:10]
+        self._source, self._target = (
+            f"persistent://public/default/{one}-{number}" for one in ("from", "to")
+        )
         self._broker = broker
         self._random = random
         self._kind = kind

@@ -151,6 +151,50 @@ async def test_the_answer_to_the_commit_is_lost(proxy: FrameProxy) -> None:
         assert values(await take(consumer, 1)) == [b"one"]
 
 
+async def test_a_message_whose_receipt_was_lost_is_not_committed_twice(proxy: FrameProxy) -> None:
+    """It is not sent again in its transaction, which can only be aborted; others are."""
+    async with magnetar.connect(proxy.service_url, backoff_first_ms=10) as client:
+        topic = new_topic()
+        consumer = await subscribed(client, topic)
+        producer = await client.producer(topic, batching=None)
+        txn = client.transaction()
+        await txn.begin()
+        await producer.send(b"before", txn=txn)
+        proxy.lose(Kind.SEND_RECEIPT, 2)
+        receipt = producer.send_nowait(b"in it", txn=txn)
+        outside = producer.send_nowait(b"outside")
+        await until(lambda: proxy.lost[Kind.SEND_RECEIPT] == 2, "both receipts were lost")
+        proxy.cut()
+        with pytest.raises(magnetar.ConnectionLost, match="begin another one"):
+            await receipt
+        await outside
+        with pytest.raises(magnetar.ConnectionLost, match="begin another one"):
+            await txn.commit()
+        assert txn.state == "aborted"
+        async with client.transaction() as again:
+            await producer.send(b"in another one", txn=again)
+        received = values(await take(consumer, 3))
+        assert received == [b"outside", b"outside", b"in another one"]
+
+
+async def test_a_message_that_was_not_sent_before_a_reconnect_is_committed(
+    broker: RunningBroker, proxy: FrameProxy
+) -> None:
+    async with (
+        magnetar.connect(broker.service_url) as direct,
+        magnetar.connect(proxy.service_url, backoff_first_ms=10) as client,
+    ):
+        topic = new_topic()
+        consumer = await subscribed(direct, topic)
+        producer = await client.producer(topic, batching=None)
+        async with client.transaction() as txn:
+            await producer.send(b"one", txn=txn)
+            proxy.cut()
+            await until(lambda: not producer.is_connected, "the producer has noticed")
+            await producer.send(b"two", txn=txn)
+        assert values(await take(consumer, 2)) == [b"one", b"two"]
+
+
 async def test_transactions_take_turns_among_the_coordinators(client: magnetar.Client) -> None:
     seen = set()
     for _ in range(3):
