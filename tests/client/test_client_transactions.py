@@ -191,7 +191,12 @@ async def test_a_message_that_was_not_sent_before_a_reconnect_is_committed(
             await producer.send(b"one", txn=txn)
             proxy.cut()
             await until(lambda: not producer.is_connected, "the producer has noticed")
-            await producer.send(b"two", txn=txn)
+            proxy.hold(Kind.PRODUCER_SUCCESS)
+            receipt = producer.send_nowait(b"two", txn=txn)
+            await until(lambda: proxy.held, "the producer is about to be registered")
+            proxy.cut()
+            proxy.release()
+            await receipt
         assert values(await take(consumer, 2)) == [b"one", b"two"]
 
 

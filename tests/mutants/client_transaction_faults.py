@@ -28,6 +28,20 @@ CLIENT_TRANSACTION_FAULTS: tuple[Fault, ...] = (
         ACKNOWLEDGED,
     ),
     Fault(
+        PRODUCER,
+        "a client sends a message again in a transaction that may have it",
+        "            self._give_up_in_transactions()\n",
+        "            pass\n",
+        MESSAGES_SENT,
+    ),
+    Fault(
+        PRODUCER,
+        "a client gives up messages of a transaction that it has not sent yet",
+        "            if pending.batch.txn is None or not pending.is_written:\n",
+        "            if pending.batch.txn is None:\n",
+        MESSAGES_SENT,
+    ),
+    Fault(
         TRANSACTION,
         "a client commits a transaction without waiting for its parts",
         "            await self.flush()\n",
