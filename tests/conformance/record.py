@@ -13,6 +13,7 @@ from datetime import UTC, datetime
 from itertools import groupby
 from pathlib import Path
 
+from conformance import transactions
 from conformance.groups import all_traces, play, settings_of
 from conformance.original.pulsar import VERSION, RunningPulsar
 from conformance.trace import Target, warm_up
@@ -65,9 +66,11 @@ def magnetar(folder: Path, own: Mapping[str, str] | None = None) -> Iterator[Tar
 
 
 def prepare(target: Target, own: Mapping[str, str]) -> None:
-    """Open topics first, unless that takes credentials."""
+    """Open topics first, unless that takes credentials; and the coordinator, if there is one."""
     if own.get("authenticationEnabled") != "true":
         warm_up(target)
+    if own.get("transactionCoordinatorEnabled") == "true":
+        transactions.prepare(target)
 
 
 def record_original(groups: list[str]) -> None:

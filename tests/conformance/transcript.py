@@ -1,7 +1,8 @@
 """A dialogue, written down so that two brokers can be compared.
 
 What differs from run to run becomes a role: ledgers are A, B, ... in the order in which they
-appear, made-up names <generated 1>, ..., the trace's own token T, the broker's address <broker>.
+appear, made-up names <generated 1>, ..., the trace's own token T, the broker's address <broker>,
+transactions that the broker began t1, t2, ....
 Texts of errors, times and rates are left out; a field at its default is not distinguished from
 an absent one, as no client can rely on that.
 """
@@ -27,6 +28,8 @@ LEFT_OUT = {
     "msgRateExpired", "messageAckRate",
 }  # fmt: skip
 MADE_UP = {"producer_name", "consumerName"}
+TRANSACTION = {"txnid_most_bits", "txnid_least_bits"}
+"""The id of a transaction."""
 ALWAYS_SHOWN = {"error", "error_code"}
 """Optional, but their presence means that something failed."""
 NONE = {"highest_sequence_id": [2**64 - 1]}
@@ -45,6 +48,7 @@ class Roles:
         self._sent: set[str] = set()
         self._generated: dict[str, str] = {}
         self._ledgers: dict[int, str] = {}
+        self._transactions: dict[tuple[int, int], str] = {}
 
     def knows(self, word: str, role: str) -> None:
         """Give a role to a further text."""
@@ -62,12 +66,14 @@ class Roles:
 
     def fields(self, message: Message) -> str:
         """Every field with a value of its own, in the order of the protocol's definition."""
+        transaction = self._transaction(message)
+        left_out = LEFT_OUT if transaction is None else LEFT_OUT | TRANSACTION
         shown = [
             f"{field.name}={self._value(field, value)}"
             for field, value in message.ListFields()
-            if field.name not in LEFT_OUT and _is_set(field, value)
+            if field.name not in left_out and _is_set(field, value)
         ]
-        return " ".join(shown)
+        return " ".join(shown if transaction is None else [f"txn={transaction}", *shown])
 
     def entry(self, entry: bytes) -> str:
         """What a message consists of."""
@@ -98,6 +104,16 @@ class Roles:
         if signed in NO_LEDGERS:
             return str(signed)
         return self._ledgers.setdefault(number, self._next_ledger())
+
+    def _transaction(self, message: Message) -> str | None:
+        """The role of the transaction that it names, if the broker began it in this trace."""
+        if not TRANSACTION.issubset(message.DESCRIPTOR.fields_by_name):
+            return None
+        named: Any = message
+        id_bits = (named.txnid_most_bits, named.txnid_least_bits)
+        if isinstance(message, pb.CommandNewTxnResponse) and not message.HasField("error"):
+            self._transactions.setdefault(id_bits, f"t{len(self._transactions) + 1}")
+        return self._transactions.get(id_bits)
 
     def _value(self, field: FieldDescriptor, value: Any) -> str:
         if field.is_repeated:

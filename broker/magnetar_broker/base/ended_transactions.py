@@ -46,6 +46,10 @@ class EndedTransactions:
         """How a transaction ended; None if it did not, or is forgotten."""
         return self._outcomes.get(txn)
 
+    def count(self, outcome: Outcome) -> int:
+        """How many of those that it remembers have ended so."""
+        return sum(ended is outcome for ended in self._outcomes.values())
+
     def check(self, txn: TxnId, outcome: Outcome) -> None:
         """`TransactionStatusInvalid` if it has ended otherwise."""
         ended = self._outcomes.get(txn, outcome)
