@@ -61,6 +61,18 @@ def may_have_transaction(entry: bytes) -> bool:
     return any(entry.find(tag, start, stop) >= 0 for tag in (LEAST_TAG, MOST_TAG, MARKER_TAG))
 
 
+def with_transaction(entry: bytes, most: int, least: int) -> bytes:
+    """The entry with a transaction in its metadata; as it is if they name one already.
+
+    Some clients, Go's among them, name the transaction of a message in the SEND alone.
+    """
+    if membership_of(entry) is not None:
+        return entry
+    metadata, start = parse_metadata(entry)
+    metadata.txnid_most_bits, metadata.txnid_least_bits = most, least
+    return encode_entry(metadata, entry[start:])
+
+
 def encode_marker(most: int, least: int, marker: int, publish_time_ms: int) -> bytes:
     """The entry that ends a transaction, `COMMIT_MARKER` or `ABORT_MARKER`."""
     metadata = pb.MessageMetadata(

@@ -15,6 +15,9 @@ from running_broker import RunningBroker
 # The first test builds the program, from sources and downloads: minutes on a fresh machine.
 pytestmark = [pytest.mark.daemon, pytest.mark.timeout(1200)]
 
+OF_SEVERAL_WORKERS = ("TestAdmin", "TestTransaction")
+"""Scenarios that are played on several workers as well."""
+
 MISSING = builds.missing("go")
 
 if MISSING:
@@ -35,15 +38,13 @@ else:
         if failure is not None:
             pytest.fail(f"{scenario}: {failure}", pytrace=False)
 
-    def test_the_admin_client_of_three_workers(
-        go: GoDriver, make_broker: Callable[..., RunningBroker]
-    ) -> None:
+    def test_three_workers(go: GoDriver, make_broker: Callable[..., RunningBroker]) -> None:
         if RunningBroker.workers > 1:
             return  # `test_go` has done it
         broker = make_broker(magnetarWorkers="3")
         failures = []
         for scenario in scenarios():
-            if scenario.startswith("TestAdmin"):
+            if scenario.startswith(OF_SEVERAL_WORKERS):
                 topic = f"persistent://public/default/{scenario}"
                 failure = go.play(scenario, Stage(broker, make_broker, topic))
                 if failure is not None:

@@ -14,6 +14,9 @@ from running_broker import RunningBroker
 # The first test builds the program, from sources and downloads: minutes on a fresh machine.
 pytestmark = [pytest.mark.daemon, pytest.mark.timeout(1200)]
 
+OF_SEVERAL_WORKERS = ("Admin", "Transactions")
+"""Scenarios that are played on several workers as well."""
+
 MISSING = builds.missing("java", "javac", "mvn")
 
 if MISSING:
@@ -36,15 +39,13 @@ else:
         if failure is not None:
             pytest.fail(f"{scenario}: {failure}\nlog: {java.log_path}", pytrace=False)
 
-    def test_the_admin_client_of_three_workers(
-        java: JavaDriver, make_broker: Callable[..., RunningBroker]
-    ) -> None:
+    def test_three_workers(java: JavaDriver, make_broker: Callable[..., RunningBroker]) -> None:
         if RunningBroker.workers > 1:
             return  # `test_java` has done it
         broker = make_broker(magnetarWorkers="3")
         failures = []
         for scenario in scenarios():
-            if scenario.startswith("Admin"):
+            if scenario.startswith(OF_SEVERAL_WORKERS):
                 topic = f"persistent://public/default/{scenario.replace('.', '-')}"
                 failure = java.play(scenario, Stage(broker, make_broker, topic))
                 if failure is not None:

@@ -176,7 +176,14 @@ TRANSACTION_FAULTS = (
     Fault(
         ENTRY_CHECKS,
         "metadata may pretend to be in a transaction",
-        "    if txn is not UNCHECKED and not _is_in(entry, txn):\n        return PRETENDED\n",
+        "    if txn is not UNCHECKED and not _may_be_in(entry, txn):\n        return PRETENDED\n",
+        "",
+        TESTS,
+    ),
+    Fault(
+        PUBLISHING,
+        "a message of a transaction is stored as it came, without the transaction",
+        "        entry = with_transaction(entry, *txn)  # found there when the topic is loaded\n",
         "",
         TESTS,
     ),

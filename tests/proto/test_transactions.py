@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from magnetar_proto import PulsarApi_pb2 as pb
-from magnetar_proto.entries import encode_entry, parse_metadata
+from magnetar_proto.entries import encode_entry, parse_metadata, verify_checksum
 from magnetar_proto.sends import decode_send, decode_transaction_send
 from magnetar_proto.transactions import (
     ABORT_MARKER,
@@ -14,6 +14,7 @@ from magnetar_proto.transactions import (
     encode_marker,
     may_have_transaction,
     membership_of,
+    with_transaction,
 )
 
 BITS = st.integers(0, (1 << 64) - 1)
@@ -51,6 +52,21 @@ def test_messages_without_a_transaction() -> None:
         producer_name="p", sequence_id=1, publish_time=2, partition_key=tags.decode("latin-1")
     )
     assert membership_of(encode_entry(metadata, b"")) is None
+
+
+@given(BITS, BITS, st.binary(max_size=20), st.booleans())
+def test_a_transaction_that_only_the_command_names_is_added(
+    most: int, least: int, payload: bytes, checksum: bool
+) -> None:
+    plain = entry(payload, checksum, num_messages_in_batch=3)
+    added = with_transaction(plain, most, least)
+    assert membership_of(added) == Membership(most, least, 0)
+    assert verify_checksum(added, 0, len(added))
+    metadata, at = parse_metadata(added)
+    metadata.ClearField("txnid_most_bits")
+    metadata.ClearField("txnid_least_bits")
+    assert (metadata, added[at:]) == (parse_metadata(plain)[0], payload)
+    assert with_transaction(added, most, least) is added
 
 
 @given(st.binary(max_size=60))

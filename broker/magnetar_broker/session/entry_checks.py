@@ -45,7 +45,7 @@ UNSUPPORTED = Refusal(
 )
 PRETENDED = Refusal(
     pb.NotAllowedError,
-    "the message's metadata names a transaction or a marker, and the SEND does not, or another: "
+    "the message's metadata names a transaction or a marker, and the SEND none or another: "
     "publish it with the transaction of a client",
 )
 
@@ -55,8 +55,8 @@ def refusal_of_entry(
 ) -> Refusal | None:
     """Why an entry cannot be stored, None if it can; `largest` bytes are allowed, 0: any number.
 
-    Its metadata must name the transaction `txn`, or none if that is None; by default it may name
-    any, which means nothing on a topic without transactions.
+    Its metadata must name the transaction `txn` or none, and none if that is None; by default it
+    may name any, which means nothing on a topic without transactions.
 
     `BadMetadata` if it is not an entry at all: the connection is to be closed.
     """
@@ -73,22 +73,23 @@ def refusal_of_entry(
     refused = _refusal_of_unusual(entry, must_encrypt) if unusual else _refusal_of_checked(entry)
     if refused is not None:
         return refused
-    if txn is not UNCHECKED and not _is_in(entry, txn):
+    if txn is not UNCHECKED and not _may_be_in(entry, txn):
         return PRETENDED
     return None
 
 
-def _is_in(entry: bytes, txn: TxnId | None) -> bool:
-    """Whether the metadata of an entry names this transaction, or none if that is None."""
+def _may_be_in(entry: bytes, txn: TxnId | None) -> bool:
+    """Whether the metadata of an entry names no transaction, or this one."""
     if not may_have_transaction(entry):
-        return txn is None
+        return True
     metadata, _ = parse_metadata(entry)
     has = metadata.HasField
     if has("marker_type"):
         return False
-    if has("txnid_least_bits") and has("txnid_most_bits"):
-        return txn == (metadata.txnid_most_bits, metadata.txnid_least_bits)
-    return txn is None and not has("txnid_least_bits") and not has("txnid_most_bits")
+    if not has("txnid_least_bits") and not has("txnid_most_bits"):
+        return True
+    named = TxnId(metadata.txnid_most_bits, metadata.txnid_least_bits)
+    return named == txn and has("txnid_least_bits") and has("txnid_most_bits")
 
 
 def _refusal_of_checked(entry: bytes) -> Refusal | None:

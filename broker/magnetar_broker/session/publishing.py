@@ -35,6 +35,7 @@ from magnetar_proto.entries import (
 from magnetar_proto.errors import BadCommand
 from magnetar_proto.frames import Frame
 from magnetar_proto.sends import TransactionSend, decode_send, decode_transaction_send
+from magnetar_proto.transactions import with_transaction
 
 SEND: Final[int] = pb.BaseCommand.SEND
 
@@ -228,6 +229,7 @@ class Publishing:
         run.sequence_ids.append(sequence_id)
         run.highest_ids.append(highest_id if highest_id >= sequence_id else 0)
         run.counts.append(messages if messages > 0 else 1)
+        entry = with_transaction(entry, *txn)  # found there when the topic is loaded
         run.payloads.append(entry)
         run.size += len(entry)
 

@@ -215,13 +215,22 @@ def test_metadata_must_not_pretend_to_be_in_a_transaction(fields: dict[str, Any]
     assert (type(answer), answer.error) == (pb.CommandSendError, pb.NotAllowedError)
 
 
-def test_a_message_whose_metadata_has_no_transaction_is_refused() -> None:
+@pytest.mark.parametrize("outcome", [COMMIT, ABORT])
+def test_a_message_that_names_its_transaction_in_the_command_alone_is_in_it_over_a_crash(
+    outcome: Any,
+) -> None:
     world = SessionWorld()
     producer = Publishing(world)
     frame = send_frame(0, b"x", txnid_most_bits=1, txnid_least_bits=7)
     producer.client.send_bytes(frame)
     (answer,) = producer.client.received()
-    assert (type(answer), answer.error) == (pb.CommandSendError, pb.NotAllowedError)
+    assert isinstance(answer, pb.CommandSendReceipt)
+    crash(world)
+    producer, reader = Publishing(world), Reading(world)
+    producer.send(b"behind")
+    assert reader.payloads() == []
+    producer.end(A, outcome)
+    assert reader.payloads() == ([b"x", b"behind"] if outcome == COMMIT else [b"behind"])
 
 
 def test_messages_of_several_transactions_that_arrive_together() -> None:

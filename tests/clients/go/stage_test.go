@@ -83,10 +83,15 @@ func (s *stage) equal(actual, expected any) {
 // newClient has a connection of its own.
 func (s *stage) newClient() pulsar.Client {
 	s.Helper()
-	client, err := pulsar.NewClient(pulsar.ClientOptions{
-		URL:    s.url,
-		Logger: log.NewLoggerWithSlog(slog.New(slog.NewTextHandler(io.Discard, nil))),
-	})
+	return s.newClientWith(pulsar.ClientOptions{})
+}
+
+// newClientWith has these options, and a connection of its own.
+func (s *stage) newClientWith(options pulsar.ClientOptions) pulsar.Client {
+	s.Helper()
+	options.URL = s.url
+	options.Logger = log.NewLoggerWithSlog(slog.New(slog.NewTextHandler(io.Discard, nil)))
+	client, err := pulsar.NewClient(options)
 	s.must(err)
 	s.Cleanup(client.Close)
 	return client

@@ -108,6 +108,12 @@ def ending_a_transaction(t: Trace) -> None:
     )
 
 
+def a_message_of_a_transaction(t: Trace) -> None:
+    a = t.publisher()
+    a.sends(0, txnid_least_bits=1, txnid_most_bits=1)
+    a.awaits_outcome()
+
+
 def an_ack_in_a_transaction(t: Trace) -> None:
     a = t.connects()
     a.subscribes()

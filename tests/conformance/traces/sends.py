@@ -101,12 +101,6 @@ def a_message_that_brings_its_id(t: Trace) -> None:
     a.publishes(1, first=4)
 
 
-def a_message_of_a_transaction(t: Trace) -> None:
-    a = t.publisher()
-    a.sends(0, txnid_least_bits=1, txnid_most_bits=1)
-    a.awaits_outcome()
-
-
 @differs(
     Difference(
         "a message that is a marker (of replication or a transaction)",

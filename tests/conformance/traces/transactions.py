@@ -5,6 +5,8 @@ from conformance.differences import Difference, differs
 from conformance.trace import Kind, Trace
 from conformance.transactions import NOBODYS, OF_NO_COORDINATOR
 from magnetar_proto import PulsarApi_pb2 as pb
+from magnetar_proto.entries import encode_entry
+from raw_client import metadata
 
 SETTINGS = txns.SETTINGS
 
@@ -18,9 +20,14 @@ NO_TIMEOUT = Difference(
     "begins a transaction that has timed out",
     "NotAllowedError",
 )
-NOT_NAMED = Difference(
-    "metadata of a message that name no transaction, or another one, than its SEND",
-    "stored",
+NAMED_ALONE = Difference(
+    "a message whose metadata name no transaction, only its SEND, as Go's client sends it",
+    "is delivered although its transaction is aborted",
+    "is stored with the transaction in its metadata, and not delivered if that is aborted",
+)
+OTHERWISE_NAMED = Difference(
+    "a message whose metadata name another transaction than its SEND",
+    "stored, in the transaction of the SEND",
     "NotAllowedError",
 )
 LATE = Difference(
@@ -191,7 +198,6 @@ def a_message_of_a_topic_that_was_not_added(t: Trace) -> None:
     b.receives_rest()
 
 
-@differs(NOT_NAMED)
 def a_message_that_names_its_transaction_in_the_command_alone(t: Trace) -> None:
     a, b = t.publisher(), t.connects()
     b.subscribes()
@@ -203,6 +209,31 @@ def a_message_that_names_its_transaction_in_the_command_alone(t: Trace) -> None:
     b.receives_rest()
     txns.commits(a, txn)
     b.receives_rest()
+
+
+@differs(NAMED_ALONE)
+def an_aborted_message_that_names_its_transaction_in_the_command_alone(t: Trace) -> None:
+    a, b = t.publisher(), t.connects()
+    b.subscribes()
+    b.permits(10)
+    txn = txns.begins(a)
+    txns.adds_topics(a, txn)
+    a.sends(0, **txn._asdict())
+    a.awaits(Kind.SEND_RECEIPT)
+    txns.aborts(a, txn)
+    a.publishes(1, first=1)
+    b.receives_rest()
+
+
+@differs(OTHERWISE_NAMED)
+def a_message_whose_metadata_name_another_transaction(t: Trace) -> None:
+    a = t.publisher()
+    first, second = txns.begins(a), txns.begins(a)
+    txns.adds_topics(a, first)
+    entry = encode_entry(metadata(0, **second._asdict()), b"x")
+    a.sends_entry(0, entry, **first._asdict())
+    a.awaits_outcome()
+    txns.aborts(a, first)
 
 
 @differs(LATE)
