@@ -1,7 +1,7 @@
 """Runs every row on every server in turn, for a number of rounds."""
 
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
@@ -78,7 +78,7 @@ class Contest:
 
     def _measure(self, key: str, row: Row, name: str) -> Measures:
         if row.fresh or SERVERS[name].quick:
-            with self._fresh(name) as server:
+            with self._fresh(name, row.settings) as server:
                 return row.measure(self._trial(server))
         with self._lasting_server(name) as server:
             if (key, name) not in self._warmed:
@@ -92,10 +92,13 @@ class Contest:
         return Trial(server, topic, self._scale, self._seconds, backlog_gb=self._backlog_gb)
 
     @contextmanager
-    def _fresh(self, name: str) -> Iterator[Server]:
+    def _fresh(self, name: str, settings: Mapping[str, str]) -> Iterator[Server]:
         directory = self._directory / f"{name}-{self._trials}"
+        server = SERVERS[name](directory)
+        if settings:
+            server.configure(settings)
         try:
-            with SERVERS[name](directory) as server:
+            with server:
                 yield server
         finally:
             shutil.rmtree(directory)

@@ -1,7 +1,7 @@
 """The rows of the table, and the marks each has to reach."""
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from functools import partial
 
 from bench.attack import attacked
@@ -24,6 +24,8 @@ from bench.several import Spread, deaths, publish_spread, several, share_spread
 from bench.sharing import share, share_by_key
 from bench.spark import writes
 from bench.tls import publish_over_tls
+from bench.transactions import SETTINGS as TRANSACTIONS
+from bench.transactions import beside_aborts, beside_open, transact
 from bench.usage import Measures
 
 SMALL, KIB, LARGE = Shape(100), Shape(1 << 10), Shape(64 << 10)
@@ -70,6 +72,8 @@ class Row:
     """Also for servers that speak another protocol: it means the same there."""
     ours: bool = False
     """Only for Magnetar: it needs its settings, or what it stores."""
+    settings: Mapping[str, str] = field(default_factory=dict)
+    """Of brokers that are not at their defaults; such a row is `fresh`."""
 
 
 def rate(bound: float, of: str) -> Mark:
@@ -179,6 +183,13 @@ def of_clients(
 ) -> Row:
     whole = partial(measure, shape=shape, messages=messages)
     return Row(f"the asyncio client: {title} {shape.title}", whole, marks, ours=True)
+
+
+def transacting(each: int, transactions: int) -> Row:
+    measure = partial(transact, shape=SMALL, transactions=transactions, each=each)
+    title = f"transactions of {each} acknowledgements and {each} messages, {SMALL.title}"
+    marks = (rate(1.0, FSYNC), PEAK)
+    return Row(title, measure, marks, fresh=True, brokers=True, settings=TRANSACTIONS)
 
 
 def scraping(on: str, workers: int) -> Row:
@@ -326,6 +337,24 @@ ROWS: dict[str, Row] = {
         (rate(700_000, ""),),
         ours=True,
         asked=True,
+    ),
+    "txn-1": transacting(1, 20_000),
+    "txn-100": transacting(100, 1000),
+    "txn-aborts": Row(
+        f"publish to deliver at {PER_SECOND:,} msg/s beside transactions that are aborted",
+        partial(beside_aborts, shape=SMALL, entries=8 * PER_SECOND, per_second=PER_SECOND),
+        (Mark("of_quiet", 3, at_most=True), Mark("aborted_per_s", 1.0, FSYNC)),
+        fresh=True,
+        brokers=True,
+        settings=TRANSACTIONS,
+    ),
+    "txn-open": Row(
+        f"publish {SMALL.title} while a transaction is open on another topic",
+        partial(beside_open, shape=SMALL, entries=300_000),
+        (Mark("of_plain", 0.97), Mark("seen_of_plain", 0.9)),
+        fresh=True,
+        brokers=True,
+        settings=TRANSACTIONS,
     ),
     "workers-publish": on_workers("publish", publish_spread, MANY_TOPICS, 300_000),
     "workers-shared": on_workers(

@@ -10,7 +10,7 @@ import subprocess
 import sys
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -98,6 +98,10 @@ class Server(ABC):
         status, _ = _request(self.http_port, "POST", path, "true")
         if status != http.HTTPStatus.NO_CONTENT:
             raise RuntimeError(f"deduplication was not switched on: {status}")
+
+    def configure(self, settings: Mapping[str, str]) -> None:
+        """Have these settings from the next start on; RuntimeError if it has none."""
+        raise RuntimeError(f"{type(self).__name__} has no setting {', '.join(settings)}")
 
     def stand_still(self) -> None:
         """It uses no CPU until `go_on`."""
@@ -232,8 +236,8 @@ class Magnetar(BannerServer):
         while RELOADED not in self._log_path.read_bytes()[begin:]:
             time.sleep(POLL_SECONDS)
 
-    def configure(self, settings: dict[str, str]) -> None:
-        """From the next start on, whatever the configuration file has."""
+    def configure(self, settings: Mapping[str, str]) -> None:
+        """Have these settings from the next start on, whatever the configuration file has."""
         self.environment |= {f"PULSAR_PREFIX_{key}": value for key, value in settings.items()}
 
     def run_script(self, module: str, *options: str) -> None:
@@ -292,6 +296,11 @@ class Pulsar(Server):
 
     def __init__(self, data_dir: Path) -> None:
         super().__init__(data_dir)
+        self._settings: dict[str, str] = {}
+
+    def configure(self, settings: Mapping[str, str]) -> None:
+        """Have these settings from the next start on."""
+        self._settings |= settings
 
     def _run(self, verb: str, *options: str) -> str:
         command = [sys.executable, str(self.STARTER), verb, "--port", str(self.port), *options]
@@ -307,6 +316,7 @@ class Pulsar(Server):
             *("--data", str(self.data_dir)),
             *("--memory", str(self.HEAP_MB)),
             f"--java=-XX:MaxDirectMemorySize={self.DIRECT_MB}m",
+            *(f"--set={key}={value}" for key, value in self._settings.items()),
         ]
         self.pid = int(self._run("start", *options, *(["--fsync"] if self.fsync else [])))
 

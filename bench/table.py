@@ -58,6 +58,8 @@ EXTRAS = (
     Column("first_ms", "first message ms", places(0)),
     Column("of_plain", "of plain", places(2)),
     Column("cpu_of_plain", "CPU of plain", places(2)),
+    Column("seen_of_plain", "of plain after a transaction", places(2)),
+    Column("aborted_per_s", "aborted/s", places(0)),
     Column("official_per_s", "official client msg/s", places(0)),
     Column("official_p50_ms", "official client p50 ms", places(2)),
     Column("of_official", "of official client", places(2)),

@@ -354,12 +354,16 @@ def test_a_run_too_short_for_the_kernels_clock_has_no_cpu_ratio() -> None:
         ("client-send", {"msg_per_s", "official_per_s", "of_official"}),
         ("client-receive-batched", {"msg_per_s", "official_per_s", "of_official"}),
         ("client-latency", {"p50_ms", "p99_ms", "official_p50_ms", "of_official"}),
+        ("txn-1", {"messages", "msg_per_s", "cpu_us"}),
+        ("txn-100", {"messages", "msg_per_s", "cpu_us"}),
+        ("txn-aborts", {"of_quiet", "p99_ms", "aborted_per_s"}),
+        ("txn-open", {"of_plain", "seen_of_plain"}),
         ("delayed", {"delayed_ratio", "healthy_ms", "first_ms", "peak_mib"}),
     ],
 )
 def test_a_row_of_one_kind_measures(key: str, positive: set[str], tmp_path: Path) -> None:
     with SERVERS["magnetar"](tmp_path / "data") as server:
-        scale = 0.015 if key.startswith(("latency", "scrapes")) else TINY
+        scale = 0.015 if key.startswith(("latency", "scrapes", "txn-aborts")) else TINY
         measures = ROWS[key].measure(Trial(server, TOPIC, scale, SECONDS))
     assert all(measures[name] > 0 for name in positive)
     assert measures.get("stored_share", 1.0) == 1.0
