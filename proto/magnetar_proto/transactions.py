@@ -4,6 +4,7 @@ marker   a MessageMetadata with a marker type, the producer `PRODUCER`, the tran
          payload
 """
 
+import re
 from typing import Final, NamedTuple
 
 from magnetar_proto import PulsarApi_pb2 as pb
@@ -20,10 +21,9 @@ COMMIT_MARKER: Final = 21
 ABORT_MARKER: Final = 22
 PRODUCER: Final = "pulsar.txn.marker"
 
-MARKER_TAG: Final = b"\xa0\x01"
-LEAST_TAG: Final = b"\xb0\x01"
-MOST_TAG: Final = b"\xb8\x01"
-"""Fields 20, 22 and 23 of the metadata: rare, so their bytes are searched before parsing."""
+TAGS: Final = re.compile(rb"[\xa0\xb0\xb8]\x01")
+"""Fields 20 (marker type), 22 and 23 (transaction) of the metadata: rare, so their bytes are
+searched before parsing."""
 
 
 class Membership(NamedTuple):
@@ -58,7 +58,7 @@ def may_have_transaction(entry: bytes) -> bool:
         magic, _, size = CHECKED_HEAD.unpack_from(entry)
         if magic == CHECKED_MAGIC:
             start, stop = METADATA_AT, METADATA_AT + size
-    return any(entry.find(tag, start, stop) >= 0 for tag in (LEAST_TAG, MOST_TAG, MARKER_TAG))
+    return TAGS.search(entry, start, stop) is not None
 
 
 def with_transaction(entry: bytes, most: int, least: int) -> bytes:

@@ -182,6 +182,13 @@ TRANSACTION_FAULTS = (
     ),
     Fault(
         PUBLISHING,
+        "the metadata of usual messages may pretend to be in a transaction",
+        "                    and not (transactional and named(entry, METADATA_AT, METADATA_AT + size))\n",
+        "",
+        TESTS,
+    ),
+    Fault(
+        PUBLISHING,
         "a message of a transaction is stored as it came, without the transaction",
         "        entry = with_transaction(entry, *txn)  # found there when the topic is loaded\n",
         "",

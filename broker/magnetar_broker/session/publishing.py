@@ -35,7 +35,7 @@ from magnetar_proto.entries import (
 from magnetar_proto.errors import BadCommand
 from magnetar_proto.frames import Frame
 from magnetar_proto.sends import TransactionSend, decode_send, decode_transaction_send
-from magnetar_proto.transactions import with_transaction
+from magnetar_proto.transactions import TAGS, with_transaction
 
 SEND: Final[int] = pb.BaseCommand.SEND
 
@@ -71,8 +71,8 @@ class Publishing:
         """Handle the SENDs from `frames[at]` on; returns the index of the first other command."""
         runs: list[Sends] = []
         current_id = -1
-        rules = NO_RULES
-        head = CHECKED_HEAD.unpack_from
+        rules, transactional = NO_RULES, False
+        head, named = CHECKED_HEAD.unpack_from, TAGS.search
         for kind, buf, start, mid, entry in frames[at:] if at else frames:
             if kind != SEND:
                 break
@@ -89,6 +89,7 @@ class Publishing:
                     continue
                 run, current_id = found, producer_id
                 rules = run.producer.rules
+                transactional = rules.transactional
             entry_size = len(entry)
             # The usual message is checked here: a call for each would cost a tenth more.
             usual, refused = False, None
@@ -98,6 +99,7 @@ class Publishing:
                     magic == CHECKED_MAGIC
                     and crc32c(entry[CHECKED_FROM:]) == checksum
                     and 0 < size <= entry_size - METADATA_AT
+                    and not (transactional and named(entry, METADATA_AT, METADATA_AT + size))
                 )
             if not usual:
                 refused = _refusal(entry, rules, messages > 0)
