@@ -244,14 +244,18 @@ class PartitionProducer:
             self._schedule_batch()
         return receipt
 
-    def send_packed(self, messages: SameMessages | Packed) -> "asyncio.Future[tuple[int, int]]":
+    def send_packed(
+        self, messages: SameMessages | Packed, txn: Transaction | None = None
+    ) -> "asyncio.Future[tuple[int, int]]":
         """Send all of them at once as one batch; the future is settled with its receipt.
 
         Call it while there is room.  More than `max_pending_messages` may be pending then.
         """
         if self._error is not None:
             raise self._error
-        self._begin(None)
+        if txn is not None:
+            txn.check_open()
+        self._begin(txn)
         batch = self._new_batch()
         batch.messages = messages
         if isinstance(messages, Packed):
@@ -260,6 +264,8 @@ class PartitionProducer:
         else:
             batch.size = len(messages) * size_of(messages.value)
         batch.is_noticed = True
+        if txn is not None:
+            txn.adds(batch.done, self)
         self._count(len(messages), batch.size)
         self._send(batch)
         return batch.done

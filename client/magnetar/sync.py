@@ -55,6 +55,14 @@ class Transaction(_Facade[magnetar.Transaction]):
         """Have a coordinator open it."""
         self.run(self.wrapped.begin)
 
+    def resume(self, txn_id: tuple[int, int]) -> None:
+        """Instead of `begin`: go on with one that was handed over."""
+        self.do(self.wrapped.resume, txn_id)
+
+    def hand_over(self) -> tuple[int, int]:
+        """Wait for all of it, and leave the end to whoever resumes the returned id."""
+        return self.run(self.wrapped.hand_over)
+
     def flush(self) -> None:
         """Wait until the broker has all of it so far; raises the first failure."""
         self.run(self.wrapped.flush)

@@ -69,7 +69,7 @@ class Transaction(Closing):
 
     @property
     def state(self) -> str:
-        """not begun, open, committing, committed, aborting, aborted, or unknown."""
+        """not begun, open, handed over, committing, committed, aborting, aborted, or unknown."""
         return self._state
 
     def __str__(self) -> str:
@@ -90,6 +90,31 @@ class Transaction(Closing):
         self._id = reply.txnid_most_bits, reply.txnid_least_bits
         self._state = "open"
 
+    def resume(self, txn_id: tuple[int, int]) -> None:
+        """Instead of `begin`: go on with one that was handed over, here or in another process.
+
+        Its timeout is the one that it was begun with.
+        """
+        if self._state != "not begun":
+            raise Closed(f"{self} was begun before: use another one")
+        self._id = txn_id
+        self._state = "open"
+
+    async def hand_over(self) -> tuple[int, int]:
+        """Wait for all of it, and leave the end to whoever resumes the returned id.
+
+        If a part has failed, this aborts and raises that failure.  ValueError if it acknowledges
+        messages: what becomes of them is known to their own consumer only.
+        """
+        self.check_open()
+        if self._acks:
+            raise ValueError(
+                f"{self} cannot be handed over, because it acknowledges messages: commit it here"
+            )
+        await self._complete()
+        self._state = "handed over"
+        return self.id
+
     async def flush(self) -> None:
         """Wait until the broker has all of it so far; raises the first failure."""
         await self._settled()
@@ -103,11 +128,7 @@ class Transaction(Closing):
         out, and nothing took effect.  After OperationTimeout the outcome is unknown.
         """
         self.check_open()
-        try:
-            await self.flush()
-        except BaseException:
-            await self._give_up()
-            raise
+        await self._complete()
         self._state = "committing"
         try:
             await self._end(pb.COMMIT)
@@ -251,6 +272,14 @@ class Transaction(Closing):
         error = None if done.cancelled() else done.exception()
         if error is not None:
             self.failed(error)
+
+    async def _complete(self) -> None:
+        """Wait for all of it; aborts and raises the first failure."""
+        try:
+            await self.flush()
+        except BaseException:
+            await self._give_up()
+            raise
 
     async def _settled(self) -> None:
         """Wait until nothing of it is on its way."""
