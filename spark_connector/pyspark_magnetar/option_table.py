@@ -228,21 +228,38 @@ WRITING: Final = (
     Option(
         "producerNamePrefix",
         Use.WRITE,
-        "what the names of producers begin with, with exactlyOnce=dedup",
+        "what the names of producers, and that of the transaction log, begin with",
         text,
         "spark",
     ),
     Option(
         "producerNameTimeout",
         Use.WRITE,
-        "how long to wait for an earlier attempt of a task to leave its producer's name",
+        "how long to wait for an earlier attempt of a task to leave its producer's name, or for an "
+        "earlier driver to leave the transaction log",
         duration_ms,
         120_000,
     ),
     Option(
         "jobId",
         Use.WRITE,
-        "with exactlyOnce=dedup in a batch job: its name, the same when it is run again",
+        "with exactlyOnce=dedup or transaction in a batch job: its name, the same when it is run "
+        "again",
+        text,
+    ),
+    Option(
+        "transactionTimeout",
+        Use.WRITE,
+        "with exactlyOnce=transaction: a micro-batch that takes longer fails, and readers wait so "
+        "long for what a killed task has left",
+        duration_ms,
+        300_000,
+    ),
+    Option(
+        "transactionLogTopic",
+        Use.WRITE,
+        "with exactlyOnce=transaction: topic in which the driver notes what it commits; by default "
+        "PREFIX-QUERY-commits beside the topic, with producerNamePrefix and the id of the query",
         text,
     ),
     Option(

@@ -6,6 +6,7 @@ from typing import Any, Self
 
 from magnetar.batching import UNBATCHED, BatchLimits
 from magnetar.routing import JAVA, MURMUR3, ROUND_ROBIN, SINGLE
+from magnetar.transaction import MAX_TIMEOUT_S
 from magnetar_proto.names import TopicName
 from pyspark_magnetar.connecting import Connecting
 from pyspark_magnetar.option_table import OPTIONS, PRODUCER
@@ -81,13 +82,16 @@ class WriteOptions:
     name_prefix: str
     name_timeout_s: float
     job_id: str | None
+    txn_timeout_s: float
+    log_topic: str | None
+    """Where the driver notes which transactions it commits; None: see `sink.committing`."""
     producing: Producing
 
     @classmethod
     def parse(cls, options: Mapping[str, str]) -> Self:
         """ValueError names the option that is missing, unknown or wrong."""
         values = parse_options(options, Use.WRITE, OPTIONS)
-        topic = values["topic"]
+        topic, log = values["topic"], values["transactionLogTopic"]
         found = cls(
             Connecting.of(values),
             topic_to_write(topic) if topic is not None else None,
@@ -96,15 +100,23 @@ class WriteOptions:
             values["producerNamePrefix"],
             values["producerNameTimeout"] / 1000,
             values["jobId"],
+            values["transactionTimeout"] / 1000,
+            topic_to_write(log) if log is not None else None,
             Producing.of(values),
         )
         found._require_consistent()
         return found
 
     def _require_consistent(self) -> None:
-        if self.exactly_once == TRANSACTION:
+        if self.exactly_once == TRANSACTION and self.topic is None and self.log_topic is None:
             raise ValueError(
-                "option 'exactlyOnce' is 'transaction', which is not built yet: use 'dedup'"
+                "exactlyOnce=transaction with topics from a column needs the option "
+                "'transactionLogTopic': a topic in which the driver notes what it commits"
+            )
+        if self.txn_timeout_s > MAX_TIMEOUT_S:
+            raise ValueError(
+                f"option 'transactionTimeout' is {self.txn_timeout_s:g} s: at most "
+                f"{MAX_TIMEOUT_S:g} s are possible"
             )
         if self.exactly_once == DEDUP and self.producing.is_by_key:
             raise ValueError(
@@ -116,8 +128,10 @@ class WriteOptions:
                 "option 'pulsar.producer.messageRoutingMode' is SinglePartition, which is another "
                 "partition at each attempt: exactlyOnce=dedup needs RoundRobinPartition"
             )
-        if self.job_id is not None and self.exactly_once != DEDUP:
-            raise ValueError("option 'jobId' is for exactlyOnce=dedup: give both or none")
+        if self.job_id is not None and self.exactly_once == NONE:
+            raise ValueError(
+                "option 'jobId' is for exactlyOnce=dedup and transaction: give both or none"
+            )
 
 
 def topic_to_write(name: str) -> str:

@@ -13,10 +13,12 @@ from pyspark.sql.datasource import (
 
 from pyspark_magnetar.bridge import bridge_to
 from pyspark_magnetar.sink.columns import TOPIC, SinkSchema
-from pyspark_magnetar.sink.numbering import numbering_of
+from pyspark_magnetar.sink.committing import Committing, Filled, abort_all
+from pyspark_magnetar.sink.numbering import numbering_of, work_of
 from pyspark_magnetar.sink.task import Task
+from pyspark_magnetar.sink.transaction_log import TransactionLog, log_of
 from pyspark_magnetar.sink.values import form_of
-from pyspark_magnetar.write_options import DEDUP, WriteOptions
+from pyspark_magnetar.write_options import DEDUP, NONE, TRANSACTION, WriteOptions
 
 if TYPE_CHECKING:
     from pyarrow import RecordBatch
@@ -28,10 +30,15 @@ class Written(WriterCommitMessage):
     """What one task wrote: by topic or partition how many messages, and the id of the last one."""
 
     topics: dict[str, tuple[int, tuple[int, int] | None]]
+    owner: str = ""
+    """With exactlyOnce=transaction, the query or job."""
+    filled: Filled | None = None
+    """With exactlyOnce=transaction, what the driver has to commit."""
 
 
 class _Writer:
-    """At least once: a task that is run again sends its rows again, unless they are numbered."""
+    """At least once: a task that is run again sends its rows again, unless they are numbered, or in
+    a transaction of each attempt."""
 
     is_streaming: bool
 
@@ -40,24 +47,60 @@ class _Writer:
         self._schema = SinkSchema.of(schema)
         form_of(list(self._schema.values), options.form)  # refuses on the driver what has no form
         require_topic(options, self._schema)
-        if options.exactly_once == DEDUP and not self.is_streaming:
+        if options.exactly_once != NONE and not self.is_streaming:
             require_job_id(options)
 
     def write(self, iterator: Iterator["RecordBatch"]) -> Written:
         options = self._options
-        numbering = None
-        if options.exactly_once == DEDUP:
-            numbering = numbering_of(options.name_prefix, options.job_id, self.is_streaming)
+        mode = options.exactly_once
+        bridge = bridge_to(options.connecting)
+        work = None if mode == NONE else work_of(options.job_id, self.is_streaming)
+        numbering = numbering_of(options.name_prefix, work) if work and mode == DEDUP else None
+        is_transacted = mode == TRANSACTION
+        txn = bridge.client.transaction(options.txn_timeout_s) if is_transacted else None
         context = TaskContext.get()
         turn = 0 if context is None else context.partitionId()
-        task = Task(options, self._schema, bridge_to(options.connecting), turn, numbering)
+        task = Task(options, self._schema, bridge, turn, numbering, txn)
         try:
             for rows in iterator:
                 task.add(rows)
-            return Written(task.finish())
+            topics = task.finish()
+            if work is None or txn is None:
+                return Written(topics)
+            filled = Filled(work.partition, task.rows, task.hand_over())
+            return Written(topics, work.owner, filled)
         except BaseException:
             task.abandon()
             raise
+
+    def _commit(self, messages: list[WriterCommitMessage | None], batch: int) -> None:
+        """Let take effect what is in transactions; otherwise all is stored already."""
+        owner, filled = _filled(messages)
+        if not any(one.txn is not None for one in filled):
+            return
+        options = self._options
+        bridge = bridge_to(options.connecting)
+
+        async def commit() -> None:
+            topic = log_of(options, owner)
+            async with TransactionLog(bridge.client, topic, owner, options.name_timeout_s) as log:
+                await Committing(log, owner, batch, filled).run()
+
+        bridge.run(commit())
+
+    def _abort(self, messages: list[WriterCommitMessage | None]) -> None:
+        """Give up what is in transactions; otherwise what is stored stays."""
+        _, filled = _filled(messages)
+        if filled:
+            bridge = bridge_to(self._options.connecting)
+            bridge.run(abort_all(bridge.client, filled))
+
+
+def _filled(messages: list[WriterCommitMessage | None]) -> tuple[str, list[Filled]]:
+    """Of the tasks that have succeeded: whose they are, and what they have stored."""
+    written = [one for one in messages if isinstance(one, Written) and one.filled is not None]
+    owner = written[0].owner if written else ""
+    return owner, [one.filled for one in written if one.filled is not None]
 
 
 class BatchWriter(_Writer, DataSourceArrowWriter):
@@ -66,10 +109,10 @@ class BatchWriter(_Writer, DataSourceArrowWriter):
     is_streaming = False
 
     def commit(self, messages: list[WriterCommitMessage | None]) -> None:
-        """Nothing to do: what the tasks wrote is stored already."""
+        self._commit(messages, 0)
 
     def abort(self, messages: list[WriterCommitMessage | None]) -> None:
-        """Nothing to undo: what was written stays, as in any at-least-once sink."""
+        self._abort(messages)
 
 
 class StreamWriter(_Writer, DataSourceStreamArrowWriter):
@@ -78,10 +121,10 @@ class StreamWriter(_Writer, DataSourceStreamArrowWriter):
     is_streaming = True
 
     def commit(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:
-        """Nothing to do: what the tasks wrote is stored already."""
+        self._commit(messages, batchId)
 
     def abort(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:
-        """Nothing to undo: with numbered rows the next attempt goes on behind what is stored."""
+        self._abort(messages)
 
 
 def require_append(overwrite: bool) -> None:
@@ -100,6 +143,6 @@ def require_job_id(options: WriteOptions) -> None:
     """ValueError unless a batch job that writes once can be recognized when it is run again."""
     if options.job_id is None:
         raise ValueError(
-            "exactlyOnce=dedup needs the option 'jobId' in a batch job: a name of the job that is "
-            "the same when it is run again"
+            f"exactlyOnce={options.exactly_once} needs the option 'jobId' in a batch job: a name "
+            "of the job that is the same when it is run again"
         )

@@ -6,6 +6,8 @@ TASK = "spark_connector/pyspark_magnetar/sink/task.py"
 NUMBERED = "spark_connector/pyspark_magnetar/sink/numbered.py"
 WRITTEN = ("tests/spark/sink/test_sink_task.py",)
 KILLED = ("tests/spark/test_spark_exactly_once.py",)
+COMMITTING = "spark_connector/pyspark_magnetar/sink/committing.py"
+COMMITTED = ("tests/spark/sink/test_sink_committing.py",)
 
 SINK_FAULTS: tuple[Fault, ...] = (
     Fault(
@@ -25,7 +27,7 @@ SINK_FAULTS: tuple[Fault, ...] = (
     Fault(
         TASK,
         "the rows of every record batch have the same numbers",
-        "        self._rows += rows.num_rows\n",
+        "        self.rows += rows.num_rows\n",
         "",
         WRITTEN,
     ),
@@ -48,6 +50,55 @@ SINK_FAULTS: tuple[Fault, ...] = (
         "event times are sent in microseconds",
         "else millis(column)",
         "else column.cast(pa.int64())",
+        WRITTEN,
+    ),
+    Fault(
+        COMMITTING,
+        "a partition is committed although an earlier driver has committed it",
+        "        if partition in self._marks:\n",
+        "        if False:\n",
+        COMMITTED,
+    ),
+    Fault(
+        COMMITTING,
+        "what an earlier driver has announced can be committed later",
+        "                await gather_all(self._log.abort(txn) for txn in earlier)\n",
+        "",
+        COMMITTED,
+    ),
+    Fault(
+        COMMITTING,
+        "what an earlier driver committed behind this one's announcement is not seen",
+        "        if self._is_taken_over:\n",
+        "        if False:\n",
+        COMMITTED,
+    ),
+    Fault(
+        COMMITTING,
+        "a batch that is behind the log is committed once more",
+        "        if record.batch > about.batch:\n",
+        "        if False:\n",
+        COMMITTED,
+    ),
+    Fault(
+        COMMITTING,
+        "other rows than before are committed to the rest of a batch",
+        "        if (rows, len(self.filled)) != (mark.rows, mark.partitions):\n",
+        "        if False:\n",
+        COMMITTED,
+    ),
+    Fault(
+        TASK,
+        "the transaction of a task that failed stays open",
+        "            closing.append(self._txn.close())\n",
+        "            pass\n",
+        WRITTEN,
+    ),
+    Fault(
+        "spark_connector/pyspark_magnetar/sink/lanes.py",
+        "batches of rows are stored outside of the transaction",
+        "producer.send_packed(entry, self._txn)",
+        "producer.send_packed(entry)",
         WRITTEN,
     ),
 )

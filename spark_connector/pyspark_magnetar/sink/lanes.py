@@ -16,8 +16,12 @@ Entry = Packed | magnetar.Outgoing[bytes]
 class Lane:
     """Sends entries to one partition, and knows which of them have no receipt yet."""
 
-    def __init__(self, producer: PartitionProducer) -> None:
+    def __init__(
+        self, producer: PartitionProducer, txn: magnetar.Transaction | None = None
+    ) -> None:
+        """With `txn` everything is of this transaction."""
         self.producer = producer
+        self._txn = txn
         self.messages = 0
         """That were sent."""
         self.last_id: tuple[int, int] | None = None
@@ -37,10 +41,10 @@ class Lane:
                 await producer.room()
             if isinstance(entry, Packed):
                 self.messages += len(entry)
-                self._pending.append(producer.send_packed(entry))
+                self._pending.append(producer.send_packed(entry, self._txn))
             else:
                 self.messages += 1
-                self._pending.append(producer.add(entry))
+                self._pending.append(producer.add(entry, self._txn))
                 producer.send_batch_now()
             while self._pending and self._pending[0].done():
                 self._take_receipt()

@@ -1,8 +1,6 @@
 """Topics that are written exactly once: named producers, numbered rows, and a broker that skips
 what it has."""
 
-import asyncio
-
 import magnetar
 from magnetar.concurrency import gather_all
 from magnetar.partition_producer import PartitionProducer
@@ -11,9 +9,7 @@ from pyspark_magnetar.bridge import Bridge
 from pyspark_magnetar.sink.lanes import Entry, Lane
 from pyspark_magnetar.sink.numbering import Numbering
 from pyspark_magnetar.sink.topics import Sending, Topic
-
-NAME_PAUSE_S = 0.2
-"""Between attempts to take a name that another producer has."""
+from pyspark_magnetar.sink.waiting import when_free
 
 
 class DeduplicationOff(magnetar.MagnetarError):
@@ -78,23 +74,18 @@ class NumberedTopic(Topic):
 
     async def _named(self, partition: int) -> PartitionProducer:
         """Busy if another producer keeps the name for too long."""
-        name, loop = self.numbering.producer_name, asyncio.get_running_loop()
-        deadline_s = loop.time() + self._name_timeout_s
-        while True:
-            try:
-                opened = await self._bridge.client.producer(
-                    self._names[partition], name=name, **self._sending.options()
-                )
-            except magnetar.Busy as error:
-                # An earlier attempt of this task is alive, or the broker has not noticed its end:
-                # what it has stored is certain once its producer is gone.
-                if loop.time() >= deadline_s:
-                    error.add_note(f"waited {self._name_timeout_s:g} s (producerNameTimeout)")
-                    raise
-            else:
-                self._producers[partition] = opened
-                return opened.partitions[0]
-            await asyncio.sleep(NAME_PAUSE_S)
+        # An earlier attempt of this task is alive, or the broker has not noticed its end: what it
+        # has stored is certain once its producer is gone.
+        opened = await when_free(
+            lambda: self._bridge.client.producer(
+                self._names[partition],
+                name=self.numbering.producer_name,
+                **self._sending.options(),
+            ),
+            self._name_timeout_s,
+        )
+        self._producers[partition] = opened
+        return opened.partitions[0]
 
     def leave(self) -> None:
         self._bridge.run(self.close())

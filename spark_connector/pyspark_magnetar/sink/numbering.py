@@ -17,6 +17,18 @@ MAX_BATCHES = 1 << 31
 
 
 @dataclass(frozen=True, slots=True)
+class Work:
+    """What a task is to do; another attempt of it is to do the same."""
+
+    owner: str
+    """The id of the query, or that of the job."""
+    batch: int
+    """The number of the micro-batch; 0 of a job."""
+    partition: int
+    """The number of the sink's partition whose rows it writes."""
+
+
+@dataclass(frozen=True, slots=True)
 class Numbering:
     """Of one task; another attempt of the task has the same."""
 
@@ -36,18 +48,23 @@ class Numbering:
         return [self.first_id + row for row in rows]
 
 
-def numbering_of(prefix: str, job_id: str | None, is_streaming: bool) -> Numbering:
+def work_of(job_id: str | None, is_streaming: bool) -> Work:
     """That of the running task; ValueError if this Spark does not tell what it belongs to."""
     context = TaskContext.get()
     if context is None:
-        raise ValueError("exactlyOnce=dedup works in the tasks of Spark only")
+        raise ValueError("exactlyOnce works in the tasks of Spark only")
     if not is_streaming:
         assert job_id is not None  # the driver has refused it otherwise
-        return Numbering(f"{prefix}-{job_id}-{context.partitionId()}", 0)
+        return Work(job_id, 0, context.partitionId())
     query, batch = context.getLocalProperty(QUERY_ID), context.getLocalProperty(BATCH_ID)
     if not query or not batch or not batch.isdecimal() or int(batch) >= MAX_BATCHES:
         raise ValueError(
-            f"exactlyOnce=dedup needs the task properties {QUERY_ID} and {BATCH_ID}, and this "
-            f"Spark has {query!r} and {batch!r}: use exactlyOnce=none"
+            f"exactlyOnce needs the task properties {QUERY_ID} and {BATCH_ID}, and this Spark has "
+            f"{query!r} and {batch!r}: use exactlyOnce=none"
         )
-    return Numbering(f"{prefix}-{query}-{context.partitionId()}", int(batch) << ROW_BITS)
+    return Work(query, int(batch), context.partitionId())
+
+
+def numbering_of(prefix: str, work: Work) -> Numbering:
+    """That of the rows of a task, whose producers have names that begin so."""
+    return Numbering(f"{prefix}-{work.owner}-{work.partition}", work.batch << ROW_BITS)

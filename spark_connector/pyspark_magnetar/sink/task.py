@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 import pyarrow as pa
 import pyarrow.compute as pc
 
+import magnetar
 from magnetar.batching import Packed
 from magnetar.concurrency import gather_all
 from pyspark_magnetar.bridge import Bridge
@@ -38,26 +39,34 @@ class Task:
         bridge: Bridge,
         turn: int,
         numbering: Numbering | None = None,
+        txn: magnetar.Transaction | None = None,
     ) -> None:
-        """`turn` is where rows without key begin; with `numbering` rows are written once."""
+        """`turn` is where rows without key begin; with `numbering` rows are written once.
+
+        With `txn` they are of this transaction, which begins with the first of them.
+        """
         self._options = options
         self._schema = schema
         self._bridge = bridge
         self._turn = turn
         self._numbering = numbering
+        self._txn = txn
         self._form = form_of(list(schema.values), options.form)
         self._sending = Sending(options.producing, self._form.schema)
         self._topics: dict[str, Topic] = {}
-        self._rows = 0
+        self.rows = 0
+        """That were added."""
 
     def add(self, rows: pa.RecordBatch) -> None:
         """Encode and send these; raises the failure of earlier ones."""
         if not rows.num_rows:
             return
+        if self._txn is not None and not self.rows:
+            self._bridge.run(self._txn.begin())
         messages = messages_of(rows, self._schema, self._form)
         for name, wanted in by_topic(messages, self._options.topic):
             self._add_to(self._topic(name), messages, wanted)
-        self._rows += rows.num_rows
+        self.rows += rows.num_rows
 
     def finish(self) -> dict[str, tuple[int, tuple[int, int] | None]]:
         """How many messages were sent to each topic, and the last id; all are stored."""
@@ -70,13 +79,21 @@ class Task:
             for lane in topic.lanes.values()
         }
 
+    def hand_over(self) -> tuple[int, int] | None:
+        """The id of its transaction, for the driver to end; None if there were no rows."""
+        if self._txn is None or not self.rows:
+            return None
+        return self._bridge.run(self._txn.hand_over())
+
     def abandon(self) -> None:
-        """Close what the task has opened, after a failure."""
+        """Close what the task has opened, and abort its transaction, after a failure."""
         self._bridge.run(self._close())
 
     async def _close(self) -> None:
         # The task has raised why it failed; that its producers fail as well tells nothing new.
         closing = [topic.close() for topic in self._topics.values()]
+        if self._txn is not None:
+            closing.append(self._txn.close())
         await asyncio.gather(*closing, return_exceptions=True)
 
     def _topic(self, name: str) -> Topic:
@@ -84,7 +101,7 @@ class Task:
         if found is None:
             full = topic_to_write(name)
             found = self._topics[name] = (
-                SharedTopic(self._bridge, full, self._sending)
+                SharedTopic(self._bridge, full, self._sending, self._txn)
                 if self._numbering is None
                 else NumberedTopic(
                     self._bridge,
@@ -97,7 +114,7 @@ class Task:
         return found
 
     def _add_to(self, topic: Topic, messages: pa.RecordBatch, wanted: Rows) -> None:
-        numbers: Sequence[int] = range(self._rows, self._rows + messages.num_rows)
+        numbers: Sequence[int] = range(self.rows, self.rows + messages.num_rows)
         messages, numbers = _taken(messages, numbers, wanted)
         producing = self._options.producing
         for partition, chosen in by_partition(

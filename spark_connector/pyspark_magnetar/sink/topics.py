@@ -72,10 +72,18 @@ class SharedTopic(Topic):
     Spark uses its Python processes again, and opening a producer takes a round trip.
     """
 
-    def __init__(self, bridge: Bridge, name: str, sending: Sending) -> None:
+    def __init__(
+        self,
+        bridge: Bridge,
+        name: str,
+        sending: Sending,
+        txn: magnetar.Transaction | None = None,
+    ) -> None:
+        """With `txn` everything that is sent is of this transaction."""
         super().__init__()
         self._key = (name, sending)
         self._bridge = bridge
+        self._txn = txn
         self._idle = _idle_of(bridge, os.getpid())
         producer = self._idle.pop(self._key, None)
         if producer is None:
@@ -87,7 +95,7 @@ class SharedTopic(Topic):
         return len(self._producer.partitions)
 
     def _open(self, partition: int) -> Lane:
-        return Lane(self._producer.partitions[partition])
+        return Lane(self._producer.partitions[partition], self._txn)
 
     def leave(self) -> None:
         self._idle[self._key] = self._producer

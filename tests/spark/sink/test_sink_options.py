@@ -81,6 +81,8 @@ def test_columns_that_cannot_be_written(schema: StructType, why: str) -> None:
         ({**ONCE, "batchingByKey": "true"}, "'batchingByKey' changes the order"),
         ({**ONCE, "messageRoutingMode": "SinglePartition"}, "SinglePartition, which is another"),
         ({**PLACE, "jobId": "j"}, "'jobId' is for exactlyOnce=dedup"),
+        ({**URL, "exactlyOnce": "transaction"}, "needs the option 'transactionLogTopic'"),
+        ({**PLACE, "transactionTimeout": "500h"}, "'transactionTimeout' is 1.8e.06 s: at most"),
         ({**PLACE, "pulsar.producer.compressionType": "gzip"}, "expected NONE, LZ4"),
         ({**PLACE, "pulsar.producer.hashingScheme": "md5"}, "expected JavaStringHash or Murmur3"),
         ({**PLACE, "batchingMaxMessages": "0"}, "expected a whole number of at least 1"),
@@ -117,10 +119,11 @@ def test_where_rows_go_is_known_before_the_first() -> None:
 
 
 def test_a_batch_job_that_writes_once_has_a_name() -> None:
-    with pytest.raises(ValueError, match="'jobId' in a batch job"):
-        BatchWriter(WriteOptions.parse(ONCE), VALUE)
-    BatchWriter(WriteOptions.parse({**ONCE, "jobId": "nightly"}), VALUE)
-    StreamWriter(WriteOptions.parse(ONCE), VALUE)
+    for once in (ONCE, {**PLACE, "exactlyOnce": "transaction"}):
+        with pytest.raises(ValueError, match="'jobId' in a batch job"):
+            BatchWriter(WriteOptions.parse(once), VALUE)
+        BatchWriter(WriteOptions.parse({**once, "jobId": "nightly"}), VALUE)
+        StreamWriter(WriteOptions.parse(once), VALUE)
 
 
 def test_messages_cannot_be_overwritten() -> None:

@@ -48,13 +48,17 @@ class Sink:
         self.broker = broker
 
     def task(
-        self, batch: pa.RecordBatch, numbering: Numbering | None = None, **options: str
+        self,
+        batch: pa.RecordBatch,
+        numbering: Numbering | None = None,
+        txn: magnetar.Transaction | None = None,
+        **options: str,
     ) -> Task:
         given = {"service.url": self.broker.service_url}
         given |= options
         parsed = WriteOptions.parse(given)
         schema = SinkSchema.of(from_arrow_schema(batch.schema))
-        return Task(parsed, schema, self.bridge, 0, numbering)
+        return Task(parsed, schema, self.bridge, 0, numbering, txn)
 
     @property
     def bridge(self) -> Bridge:
@@ -69,7 +73,7 @@ class Sink:
         **options: str,
     ) -> dict[str, Any]:
         """Write the rows as a task does that dies behind `until`, if that is given."""
-        task = self.task(batch, numbering, **options)
+        task = self.task(batch, numbering, None, **options)
         try:
             for start in range(0, batch.num_rows if until is None else until, rows_at_a_time):
                 task.add(batch.slice(start, rows_at_a_time))
@@ -341,3 +345,67 @@ async def test_exactly_once_is_refused_where_the_broker_forgets(
     with pytest.raises(DeduplicationOff, match="switch it on for the topic"):
         sink.write(batch, Numbering("n", 0), topic=topic)
     assert [message.data for message in await received(client, topic, 1)] == [b"row 0"]
+
+
+class TestTransactions:
+    @staticmethod
+    def rows(
+        sink: Sink, topic: str, by_key: str = "false", fails: bool = False
+    ) -> tuple[int, int] | None:
+        """Write rows of all kinds as an attempt of a task; the transaction is open."""
+        count = 3000
+        batch = pa.record_batch(
+            {
+                "value": pa.array(values_of(count)),
+                "__key": pa.array([f"k{row % 7}" for row in range(count)]),
+                "__deliverAt": pa.array([1 if row == 99 else 0 for row in range(count)]),
+            }
+        )
+        txn = sink.bridge.client.transaction(3600)  # longer than `received` waits
+        task = sink.task(batch, txn=txn, topic=topic, batchingByKey=by_key)
+        try:
+            for start in range(0, count, 700):
+                task.add(batch.slice(start, 700))
+            if fails:
+                raise ArithmeticError("the query has failed")
+            task.finish()
+            return task.hand_over()
+        except BaseException:
+            task.abandon()
+            raise
+
+    @pytest.mark.parametrize("by_key", ["true", "false"])
+    async def test_rows_are_there_when_the_driver_commits(
+        self, sink: Sink, client: magnetar.Client, by_key: str
+    ) -> None:
+        topic = new_topic()
+        partitioned(sink.broker, topic, 2)
+        for is_committed in (False, True):
+            txn_id = await asyncio.to_thread(self.rows, sink, topic, by_key)
+            assert txn_id is not None
+            txn = client.transaction()
+            txn.resume(txn_id)
+            await (txn.commit() if is_committed else txn.abort())
+        found = await received(client, topic, 3000)
+        assert Counter(message.data for message in found) == Counter(values_of(3000))
+
+    async def test_an_attempt_that_fails_leaves_nothing(
+        self, sink: Sink, client: magnetar.Client
+    ) -> None:
+        topic = new_topic()
+        with pytest.raises(ArithmeticError):
+            await asyncio.to_thread(self.rows, sink, topic, fails=True)
+        await received(client, topic, 0)
+
+    async def test_without_rows_there_is_no_transaction(self, sink: Sink) -> None:
+        batch = pa.record_batch({"value": pa.array([], pa.binary())})
+        txn = sink.bridge.client.transaction(60)
+        task = sink.task(batch, txn=txn, topic=new_topic())
+        task.add(batch)
+        task.finish()
+        assert (task.hand_over(), txn.state) == (None, "not begun")
+        task.abandon()
+
+    async def test_a_topic_that_keeps_nothing_is_refused(self, sink: Sink) -> None:
+        with pytest.raises(magnetar.NotAllowed, match="transactions need persistent topics"):
+            await asyncio.to_thread(self.rows, sink, "non-persistent://public/default/t")

@@ -1,0 +1,53 @@
+"""What a driver notes in the transaction log: JSON, which an operator can read."""
+
+import json
+from dataclasses import asdict, dataclass
+from typing import TypeAlias
+
+TxnId: TypeAlias = tuple[int, int]
+"""Most and least significant bits of a transaction."""
+VERSION = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Announcement:
+    """These transactions of a micro-batch are about to be committed."""
+
+    owner: str
+    """The id of the query, or that of the job."""
+    batch: int
+    txns: list[TxnId]
+
+
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """Is in the transaction of a partition's rows: who can read it knows that it was committed."""
+
+    owner: str
+    batch: int
+    partition: int
+    rows: int
+    """Of the partition."""
+    partitions: int
+    """Of the micro-batch."""
+
+
+Record: TypeAlias = Announcement | Mark
+
+
+def encoded(record: Record) -> bytes:
+    return json.dumps({"v": VERSION, **asdict(record)}).encode()
+
+
+def decoded(data: bytes) -> Record:
+    """ValueError if it is none."""
+    found = json.loads(data)
+    if not isinstance(found, dict) or found.pop("v", None) != VERSION:
+        raise ValueError(f"{data[:80]!r} is no record of version {VERSION}")
+    try:
+        if "txns" in found:
+            found["txns"] = [(most, least) for most, least in found["txns"]]
+            return Announcement(**found)
+        return Mark(**found)
+    except TypeError as error:
+        raise ValueError(f"{data[:80]!r} is no record: {error}") from error

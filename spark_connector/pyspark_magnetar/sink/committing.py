@@ -1,0 +1,143 @@
+"""Which transactions of a micro-batch take effect: one of each partition.
+
+Every attempt of a task writes its rows in a transaction of its own.  The driver ends them: it is
+given those of the attempts that count.  It may die between two of them, and then the batch is run
+again, with other transactions, perhaps while the first driver still lives.  So the drivers note in
+a topic what they do:
+
+1. A driver announces its transactions, and reads the log up to there.
+2. It aborts what was announced for the batch before.  From then on nothing of that can be
+   committed, unless it is already.
+3. It reads the marks that are there then.  A mark is a message in a transaction: the broker shows
+   it if, and only if, the transaction is committed.
+4. It aborts its transactions of the partitions that have a mark.  It commits the others, each with
+   its mark.
+
+Of two drivers the one that announced later aborts what the other one has not committed, and finds
+the marks of what it has: nothing takes effect twice.
+"""
+
+import logging
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import magnetar
+from magnetar.concurrency import gather_all
+from pyspark_magnetar.sink.commit_records import Announcement, Mark, Record, TxnId
+from pyspark_magnetar.sink.transaction_log import TransactionLog, resumed
+
+logger = logging.getLogger(__name__)
+
+
+class BatchChanged(magnetar.MagnetarError):
+    """A part of the batch is committed, and now the batch has other rows."""
+
+
+class StaleDriver(magnetar.MagnetarError):
+    """A later batch of the query is committed already."""
+
+
+@dataclass(frozen=True, slots=True)
+class Filled:
+    """What the attempt of a task that counts has stored."""
+
+    partition: int
+    rows: int
+    txn: TxnId | None
+    """None without rows."""
+
+
+class Committing:
+    """The end of one micro-batch, by one driver."""
+
+    def __init__(
+        self, log: TransactionLog, owner: str, batch: int, filled: Sequence[Filled]
+    ) -> None:
+        """`filled` has every partition of the batch."""
+        self._log = log
+        self.filled = {one.partition: one for one in filled}
+        """By partition."""
+        txns = [one.txn for one in filled if one.txn is not None]
+        self._announcement = Announcement(owner, batch, txns)
+        self._is_taken_over = False
+        """Whether another driver has announced the batch before."""
+        self._marks: dict[int, Mark] = {}
+        """Of the partitions that are committed."""
+        self._old: magnetar.Message | None = None
+        """The last record of earlier batches."""
+
+    async def run(self) -> None:
+        """Let take effect what has not; raises if a part of it does not."""
+        await self.announce()
+        await self.find_done()
+        if self._marks:
+            logger.warning(
+                "batch %d of %s: partitions %s were committed before it was run again",
+                self._announcement.batch,
+                self._announcement.owner,
+                sorted(self._marks),
+            )
+        await gather_all(self.end(partition) for partition in self.filled)
+        if self._old is not None:
+            await self._log.forget(self._old)
+
+    async def announce(self) -> None:
+        """Steps 1 and 2; StaleDriver."""
+        mine = set(self._announcement.txns)
+        async for record, message in self._log.read_behind(self._announcement):
+            self._take(record)
+            if record.batch < self._announcement.batch:
+                self._old = message
+            elif isinstance(record, Announcement):
+                # It may be this one, whose receipt was lost when it was sent first.
+                earlier = set(record.txns) - mine
+                self._is_taken_over |= bool(earlier)
+                await gather_all(self._log.abort(txn) for txn in earlier)
+
+    async def find_done(self) -> None:
+        """Step 3; BatchChanged."""
+        if self._is_taken_over:
+            # All that was committed before the aborts has its mark before this.
+            async for record, _ in self._log.read_behind(self._announcement):
+                self._take(record)
+        for mark in self._marks.values():
+            self._check_same(mark)
+
+    async def end(self, partition: int) -> None:
+        """Step 4, for one partition."""
+        filled = self.filled[partition]
+        if filled.txn is None:
+            return
+        if partition in self._marks:
+            await self._log.abort(filled.txn)
+            return
+        about = self._announcement
+        mark = Mark(about.owner, about.batch, partition, filled.rows, len(self.filled))
+        await self._log.commit(filled.txn, mark)
+
+    def _take(self, record: Record) -> None:
+        about = self._announcement
+        if record.batch > about.batch:
+            raise StaleDriver(
+                f"batch {about.batch} of {about.owner} is not committed, because batch "
+                f"{record.batch} was announced before: is the query started twice, or with an "
+                "earlier state of its checkpoint?"
+            )
+        if isinstance(record, Mark) and record.batch == about.batch:
+            self._marks[record.partition] = record
+
+    def _check_same(self, mark: Mark) -> None:
+        filled = self.filled.get(mark.partition)
+        rows = None if filled is None else filled.rows
+        if (rows, len(self.filled)) != (mark.rows, mark.partitions):
+            raise BatchChanged(
+                f"batch {mark.batch} of {mark.owner}: partition {mark.partition} of "
+                f"{mark.partitions} was committed with {mark.rows} rows, and now it is one of "
+                f"{len(self.filled)}, with {rows} rows: nothing more is committed, because rows "
+                "would be there twice or not at all; start the query with the settings it had"
+            )
+
+
+async def abort_all(client: magnetar.Client, filled: Sequence[Filled]) -> None:
+    """Give up what is not committed of these."""
+    await gather_all(resumed(client, one.txn).abort() for one in filled if one.txn is not None)

@@ -1,0 +1,127 @@
+"""The transaction log: a topic in which the drivers of a query note what they commit."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from typing import Self
+from urllib.parse import quote
+
+import magnetar
+from magnetar.closing import Closing
+from magnetar_proto.names import TopicName
+from pyspark_magnetar.sink.commit_records import (
+    Announcement,
+    Mark,
+    Record,
+    TxnId,
+    decoded,
+    encoded,
+)
+from pyspark_magnetar.sink.waiting import when_free
+from pyspark_magnetar.write_options import WriteOptions
+
+
+def log_of(options: WriteOptions, owner: str) -> str:
+    """The topic that is the log of a query or job."""
+    if options.log_topic is not None:
+        return options.log_topic
+    assert options.topic is not None  # the driver has refused it otherwise
+    beside = TopicName.parse(options.topic).namespace_name
+    return f"persistent://{beside}/{options.name_prefix}-{quote(owner, safe='')}-commits"
+
+
+class TransactionLog(Closing):
+    """One driver has it at a time, as long as its connection lives."""
+
+    def __init__(self, client: magnetar.Client, topic: str, owner: str, timeout_s: float) -> None:
+        """`owner` is the id of the query, or of the job; others may have the same topic.
+
+        A subscription of that name keeps what is not forgotten.  `timeout_s` is the longest wait
+        for another driver, and for a transaction to end.
+        """
+        self._client = client
+        self._topic = topic
+        self._owner = owner
+        self._timeout_s = timeout_s
+
+    async def __aenter__(self) -> Self:
+        """Open it; Busy if another driver keeps it, ValueError if the topic has partitions."""
+        if len(await self._client.partitions(self._topic)) > 1:
+            raise ValueError(
+                f"the transaction log {self._topic} has partitions, and needs one order: name a "
+                "topic without partitions (option transactionLogTopic)"
+            )
+        self._consumer = await when_free(
+            lambda: self._client.subscribe(self._topic, self._owner, initial_position="earliest"),
+            self._timeout_s,
+        )
+        self._producer = await self._client.producer(self._topic, batching=None)
+        return self
+
+    async def read_behind(
+        self, announcement: Announcement
+    ) -> AsyncIterator[tuple[Record, magnetar.Message]]:
+        """Announce, and yield the owner's records before it that were not read yet.
+
+        Those that are behind a mark come once its transaction has ended.
+        """
+        end = await self._producer.send(encoded(announcement))
+        while True:
+            try:
+                message = await self._consumer.receive(self._timeout_s)
+            except magnetar.OperationTimeout as error:
+                error.add_note(f"reading the transaction log {self._topic}")
+                raise
+            if message.id[:2] >= end[:2]:
+                return
+            try:
+                record = decoded(message.data)
+            except ValueError as error:
+                raise ValueError(f"{self._topic}, message {message.id}: {error}") from None
+            if record.owner == self._owner:
+                yield record, message
+
+    async def commit(self, txn_id: TxnId, mark: Mark) -> None:
+        """Commit a transaction with its mark."""
+        try:
+            txn = await self._marked(txn_id, encoded(mark))
+            await txn.commit()
+        except magnetar.TransactionOver as error:
+            error.add_note(
+                f"partition {mark.partition} of batch {mark.batch} was open for longer than the "
+                "option transactionTimeout, or another driver has aborted it"
+            )
+            raise
+
+    async def _marked(self, txn_id: TxnId, mark: bytes) -> magnetar.Transaction:
+        deadline_s = asyncio.get_running_loop().time() + self._timeout_s
+        while True:
+            txn = resumed(self._client, txn_id)
+            try:
+                await self._producer.send(mark, txn=txn)
+            except magnetar.ConnectionLost:
+                # It may be there, which nobody knows: a second one says the same.
+                if asyncio.get_running_loop().time() >= deadline_s:
+                    raise
+            else:
+                return txn
+
+    async def abort(self, txn_id: TxnId) -> None:
+        """From now on the transaction cannot be committed, unless it is already."""
+        await resumed(self._client, txn_id).abort()
+
+    async def forget(self, last: magnetar.Message) -> None:
+        """Nobody needs this record, and those before it, any more."""
+        self._consumer.ack_up_to(last)
+        await self._consumer.flush()
+
+    async def close(self) -> None:
+        """Leave it to the next driver."""
+        await self._consumer.close()
+        await self._producer.close()
+
+
+def resumed(client: magnetar.Client, txn_id: TxnId) -> magnetar.Transaction:
+    """The transaction of a task, to be ended."""
+    txn = client.transaction()
+    txn.resume(txn_id)
+    return txn

@@ -1,0 +1,265 @@
+"""Drivers that end the same micro-batch, one behind the other or at once, on a real broker."""
+
+import asyncio
+import random
+import uuid
+from collections import Counter
+from collections.abc import AsyncIterator, Callable, Sequence
+
+import pytest
+
+import magnetar
+from effort import seeds
+from pyspark_magnetar.sink.commit_records import Announcement, Mark, TxnId, decoded, encoded
+from pyspark_magnetar.sink.committing import BatchChanged, Committing, Filled, StaleDriver
+from pyspark_magnetar.sink.transaction_log import TransactionLog, log_of, resumed
+from pyspark_magnetar.write_options import WriteOptions
+from running_broker import RunningBroker
+
+pytestmark = pytest.mark.daemon
+
+QUERY = "query"
+PARTITIONS = 3
+ROWS = 4
+
+
+class Query:
+    """Runs micro-batches into a topic of its own."""
+
+    def __init__(self, client: magnetar.Client) -> None:
+        self.client = client
+        name = uuid.uuid4().hex[:10]
+        self.topic = f"persistent://public/default/committed-{name}"
+        self.log_topic = f"persistent://public/default/log-{name}"
+
+    def log(self) -> TransactionLog:
+        return TransactionLog(self.client, self.log_topic, QUERY, 30)
+
+    async def filled(
+        self, batch: int, partitions: int = PARTITIONS, timeout_s: float = 60
+    ) -> list[Filled]:
+        """What the tasks of an attempt of a batch store: the same rows each time."""
+        done = []
+        async with await self.client.producer(self.topic) as producer:
+            for partition in range(partitions):
+                txn = self.client.transaction(timeout_s)
+                await txn.begin()
+                for row in range(ROWS):
+                    value = f"{batch}.{partition}.{row}".encode()
+                    producer.send_nowait(value, txn=txn)
+                done.append(Filled(partition, ROWS, await txn.hand_over()))
+        return done
+
+    def committing(self, log: TransactionLog, batch: int, filled: Sequence[Filled]) -> Committing:
+        return Committing(log, QUERY, batch, filled)
+
+    async def run(self, batch: int) -> None:
+        """Run a batch as a driver does that lives."""
+        async with self.log() as log:
+            await self.committing(log, batch, await self.filled(batch)).run()
+
+    async def rows(self) -> Counter[bytes]:
+        """All rows that are committed."""
+        found: Counter[bytes] = Counter()
+        async with await self.client.producer(self.topic) as producer:
+            await producer.send(b"end")
+        async with await self.client.reader(self.topic, magnetar.EARLIEST) as reader:
+            while b"end" not in found:
+                found.update(message.data for message in await reader.read_batch(timeout_s=60))
+        del found[b"end"]
+        return found
+
+
+def rows_of(batches: int, partitions: int = PARTITIONS) -> Counter[bytes]:
+    return Counter(
+        f"{batch}.{partition}.{row}".encode()
+        for batch in range(batches)
+        for partition in range(partitions)
+        for row in range(ROWS)
+    )
+
+
+@pytest.fixture
+async def query(broker: RunningBroker) -> AsyncIterator[Query]:
+    async with magnetar.connect(broker.service_url) as client:
+        yield Query(client)
+
+
+@pytest.mark.parametrize("committed", range(PARTITIONS + 1))
+async def test_a_driver_dies_between_commits(query: Query, committed: int) -> None:
+    await query.run(0)
+    async with query.log() as log:
+        dying = query.committing(log, 1, await query.filled(1))
+        await dying.announce()
+        await dying.find_done()
+        for partition in range(committed):
+            await dying.end(partition)
+    await query.run(1)
+    await query.run(1)
+    assert await query.rows() == rows_of(2)
+
+
+async def test_many_drivers_die(query: Query) -> None:
+    for partition in range(PARTITIONS):
+        async with query.log() as log:
+            dying = query.committing(log, 0, await query.filled(0))
+            await dying.announce()
+            await dying.find_done()
+            await dying.end(partition)
+    await query.run(0)
+    assert await query.rows() == rows_of(1)
+
+
+@pytest.mark.parametrize("seed", seeds(20))
+async def test_a_driver_that_counts_as_dead_commits_on(
+    query: Query, seed: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    choice = random.Random(seed)
+    # Each believes that it has the log: otherwise the second one would wait for the first.
+    old_log = query.log()
+    subscribe = query.client.subscribe
+    monkeypatch.setattr(
+        query.client, "subscribe", lambda topic, _, **how: subscribe(topic, "another", **how)
+    )
+    async with old_log:
+        monkeypatch.undo()
+        async with query.log() as log:
+            old = query.committing(old_log, 0, await query.filled(0))
+            new = query.committing(log, 0, await query.filled(0))
+            await old.announce()
+            await old.find_done()
+
+            async def commit_on() -> None:
+                for partition in range(PARTITIONS):
+                    for _ in range(choice.randint(0, 60)):
+                        await asyncio.sleep(0)
+                    await old.end(partition)
+
+            first, second = await asyncio.gather(commit_on(), new.run(), return_exceptions=True)
+    assert isinstance(first, magnetar.TransactionOver | None)
+    assert second is None
+    assert await query.rows() == rows_of(1)
+
+
+async def test_the_other_driver_commits_before_it_is_aborted(query: Query) -> None:
+    async with query.log() as log:
+        old = query.committing(log, 0, await query.filled(0))
+        await old.announce()
+
+    class LateLog(TransactionLog):
+        async def abort(self, txn_id: TxnId) -> None:
+            if txn_id == first_txn:
+                async with await query.client.producer(query.log_topic) as producer:
+                    txn = resumed(query.client, txn_id)
+                    mark = Mark(QUERY, 0, 0, ROWS, PARTITIONS)
+                    await producer.send(encoded(mark), txn=txn)
+                    await txn.commit()
+            await super().abort(txn_id)
+
+    first_txn = old.filled[0].txn
+    async with LateLog(query.client, query.log_topic, QUERY, 30) as log:
+        await query.committing(log, 0, await query.filled(0)).run()
+    assert await query.rows() == rows_of(1)
+
+
+async def test_the_broker_is_killed(make_broker: Callable[..., RunningBroker]) -> None:
+    broker = make_broker()
+    async with magnetar.connect(broker.service_url) as client:
+        query = Query(client)
+        await query.run(0)
+        async with query.log() as log:
+            one = query.committing(log, 1, await query.filled(1))
+            await one.announce()
+            await one.end(0)
+            broker.kill()
+            broker.start()
+            await one.run()
+        broker.kill()
+        broker.start()
+        await query.run(1)
+        assert await query.rows() == rows_of(2)
+
+
+async def test_what_takes_too_long_has_no_effect(query: Query) -> None:
+    async with query.log() as log:
+        late = query.committing(log, 0, await query.filled(0, timeout_s=0.1))
+        assert await query.rows() == Counter()  # once the transactions have ended
+        with pytest.raises(magnetar.TransactionOver) as raised:
+            await late.run()
+        assert "transactionTimeout" in "".join(raised.value.__notes__)
+    await query.run(0)
+    assert await query.rows() == rows_of(1)
+
+
+@pytest.mark.parametrize("change", ["rows", "partitions"])
+async def test_other_rows_than_before(query: Query, change: str) -> None:
+    async with query.log() as log:
+        dying = query.committing(log, 0, await query.filled(0))
+        await dying.announce()
+        await dying.end(0)
+    again = await query.filled(0, PARTITIONS + (change == "partitions"))
+    if change == "rows":
+        again[0] = Filled(0, ROWS + 1, again[0].txn)
+    async with query.log() as log:
+        with pytest.raises(BatchChanged, match="partition 0 of 3 was committed with 4 rows"):
+            await query.committing(log, 0, again).run()
+
+
+async def test_a_driver_that_has_missed_batches(query: Query) -> None:
+    await query.run(0)
+    await query.run(1)
+    with pytest.raises(StaleDriver, match="batch 1 was announced before"):
+        await query.run(0)
+
+
+async def test_partitions_without_rows(query: Query) -> None:
+    filled = [*await query.filled(0, 2), Filled(2, 0, None)]
+    async with query.log() as log:
+        await query.committing(log, 0, filled).run()
+    assert await query.rows() == rows_of(1, 2)
+
+
+async def test_the_log_keeps_the_last_batch(query: Query) -> None:
+    for batch in range(3):
+        await query.run(batch)
+    kept: list[Announcement | Mark] = []
+    async with await query.client.subscribe(query.log_topic, QUERY) as consumer:
+        while len(kept) < 1 + PARTITIONS:
+            kept += [decoded(message.data) for message in await consumer.receive_batch()]
+    assert isinstance(kept[0], Announcement)
+    assert sorted(one.partition for one in kept[1:] if isinstance(one, Mark)) == [0, 1, 2]
+    assert {one.batch for one in kept} == {2}
+
+
+async def test_two_queries_with_one_log(query: Query) -> None:
+    await query.run(0)
+    async with TransactionLog(query.client, query.log_topic, "other", 30) as log:
+        await Committing(log, "other", 0, await query.filled(1)).run()
+    await query.run(2)
+    assert await query.rows() == rows_of(3)
+
+
+async def test_a_log_with_something_else(query: Query) -> None:
+    async with await query.client.producer(query.log_topic) as producer:
+        await producer.send(b"[]")
+    with pytest.raises(ValueError, match="is no record of version 1"):
+        await query.run(0)
+
+
+@pytest.mark.parametrize(
+    "record",
+    [Announcement("q", 1, [(1, 2), (3, 4)]), Mark("q", 1, 2, 3, 4), Announcement("", 0, [])],
+)
+def test_records(record: Announcement | Mark) -> None:
+    assert decoded(encoded(record)) == record
+    with pytest.raises(ValueError, match="is no record"):
+        decoded(b'{"v": 1}')
+
+
+def test_where_the_log_is() -> None:
+    given = {"service.url": "pulsar://localhost:6650", "topic": "t", "exactlyOnce": "transaction"}
+    assert log_of(WriteOptions.parse(given), "a/b") == (
+        "persistent://public/default/spark-a%2Fb-commits"
+    )
+    chosen = WriteOptions.parse({**given, "transactionLogTopic": "a/b/c"})
+    assert log_of(chosen, "q") == "persistent://a/b/c"
