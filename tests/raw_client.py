@@ -8,7 +8,7 @@ messages are under way at a time there.
 import socket
 from collections import deque
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 from magnetar_proto import PulsarApi_pb2 as pb
 from magnetar_proto.acks import encode_ack
@@ -124,7 +124,7 @@ class RawClient:
             found = client.request(pb.CommandLookupTopic(topic=topic, request_id=0))
         return cls(port, process=process_of(found))
 
-    def __enter__(self) -> "RawClient":
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:

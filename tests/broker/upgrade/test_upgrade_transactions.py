@@ -66,13 +66,15 @@ class Client(RawClient):
 
     def acks_in(self, txn: TxnId, consumer_id: int, *ids: Any, up_to: bool = False) -> None:
         """ACK in a transaction."""
-        ack_type = CUMULATIVE if up_to else pb.CommandAck.Individual
-        self.asked(
-            pb.CommandAck(
-                request_id=0, consumer_id=consumer_id, ack_type=ack_type, message_id=ids,
-                **bits_of(txn),
-            )
-        )  # fmt: skip
+        command = pb.CommandAck(
+            request_id=0,
+            consumer_id=consumer_id,
+            ack_type=CUMULATIVE if up_to else pb.CommandAck.Individual,
+            message_id=ids,
+            txnid_most_bits=txn.most,
+            txnid_least_bits=txn.least,
+        )
+        self.asked(command)
 
     def ends(self, txn: TxnId, action: "pb.TxnAction") -> None:
         """END_TXN."""
