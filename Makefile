@@ -8,7 +8,7 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 PYTEST := $(BIN)/pytest -n $(WORKERS)
 
-.PHONY: help setup java run test test-fast test-workers test-all coverage check compiled test-compiled test-package test-portable package pure torture-disk bench record-conformance audit sbom lock fuzz fuzz-rest torture torture-admin bank soak proto docs clean model mutants
+.PHONY: help setup java run test test-fast test-workers test-all coverage check compiled test-compiled test-package test-portable package pure torture-disk bench record-conformance audit sbom lock fuzz fuzz-rest torture torture-admin bank soak soak-java proto docs clean model mutants
 
 help: ## List the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-18s %s\n", $$1, $$2}'
@@ -129,6 +129,9 @@ bank: setup ## Move money between topics in TRANSFERS=2000 transactions under KI
 soak: MINUTES = 30
 soak: setup ## Half speed for MINUTES with clients that connect and leave; fails if memory or files grow
 	@cd tests && ../$(BIN)/python -m crash.soak --minutes $(MINUTES)
+
+soak-java: setup ## Move TRANSACTIONS=1000 messages with the Java client while the broker is killed at each step
+	SOAK_TRANSACTIONS=$(or $(TRANSACTIONS),1000) $(BIN)/pytest --timeout 0 -n 0 tests/clients/test_java.py -k everyMessageIsMovedOnce
 
 proto: setup ## Regenerate the protocol classes from PulsarApi.proto
 	$(BIN)/python -m grpc_tools.protoc -I proto/magnetar_proto \

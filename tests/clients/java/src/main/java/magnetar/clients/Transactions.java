@@ -9,11 +9,13 @@ import static magnetar.clients.Stage.text;
 import static magnetar.clients.Stage.texts;
 
 import java.util.Arrays;
+import java.util.HashMap;
 import java.util.HashSet;
 import java.util.List;
 import java.util.concurrent.TimeUnit;
 import org.apache.pulsar.client.api.Consumer;
 import org.apache.pulsar.client.api.Message;
+import org.apache.pulsar.client.api.MessageId;
 import org.apache.pulsar.client.api.Producer;
 import org.apache.pulsar.client.api.PulsarClient;
 import org.apache.pulsar.client.api.PulsarClientException;
@@ -24,6 +26,13 @@ import org.apache.pulsar.client.api.transaction.Transaction;
 /** Messages and acknowledgements of a transaction take effect together, or not at all. */
 final class Transactions {
     private static final long LONG_S = 600;
+    private static final long SHORT_S = 5;
+
+    /** How many messages the soak moves; the environment may ask for more. */
+    private static final int SOAK =
+            Integer.parseInt(System.getenv().getOrDefault("SOAK_TRANSACTIONS", "16"));
+    private static final int KILL_EVERY = 3;
+    private static final int ABORT_EVERY = 5;
     private static final List<SubscriptionType> SINGLE_ACKS =
             List.of(SubscriptionType.Shared, SubscriptionType.Key_Shared, SubscriptionType.Exclusive);
 
@@ -242,5 +251,68 @@ final class Transactions {
         var consumer = consuming(client, stage.topic, SubscriptionType.Exclusive);
         Check.equal(text(next(consumer)), "first");
         expectSilence(consumer);
+    }
+
+    /** The broker is killed at every step of a transaction in turn; each message arrives once. */
+    @Scenario
+    static void everyMessageIsMovedOnceWhateverIsKilled(Stage stage) throws Exception {
+        // A message whose receipt was lost is sent again: the client leaves it to the broker to drop one.
+        stage.takeOwnBroker("brokerDeduplicationEnabled=true");
+        var client = clientOf(stage);
+        send(producing(client, stage.topic), numbers(0, SOAK));
+        var input = consuming(client, stage.topic, SubscriptionType.Shared);
+        var output = stage.topic + "-output";
+        var results = consuming(client, output, SubscriptionType.Exclusive);
+        var producer = producing(client, output);
+        // By id: what is not acknowledged comes again after each kill.
+        var found = new HashMap<MessageId, String>();
+        for (int tries = 0; found.size() < SOAK; ) {
+            var message = input.receive(Stage.QUIET_MS, TimeUnit.MILLISECONDS);
+            if (message != null) {
+                tries++;
+                var steps = Step.values();
+                var killed = tries % KILL_EVERY == 0 ? steps[tries / KILL_EVERY % steps.length] : null;
+                try {
+                    move(stage, client, producer, input, message, killed, tries % ABORT_EVERY == 0);
+                } catch (Exception failed) {
+                    // It ended, or times out: the broker delivers the message again unless it was committed.
+                    input.negativeAcknowledge(message);
+                }
+            }
+            for (var result = results.receive(1, TimeUnit.MILLISECONDS); result != null; ) {
+                found.put(result.getMessageId(), text(result));
+                result = results.receive(1, TimeUnit.MILLISECONDS);
+            }
+        }
+        Check.equal(found.values().stream().sorted().toList(), Arrays.stream(numbers(0, SOAK)).sorted().toList());
+        expectSilence(results);
+        expectSilence(input);
+    }
+
+    /** Before which the broker is killed, or while it commits. */
+    private enum Step { SEND, ACKNOWLEDGE, COMMIT, END }
+
+    private static void move(
+            Stage stage, PulsarClient client, Producer<byte[]> producer, Consumer<byte[]> input,
+            Message<byte[]> message, Step killed, boolean aborted) throws Exception {
+        var transaction = begin(client, SHORT_S);
+        killBefore(Step.SEND, killed, stage);
+        sendIn(transaction, producer, text(message));
+        killBefore(Step.ACKNOWLEDGE, killed, stage);
+        acknowledgeIn(transaction, input, List.of(message));
+        killBefore(Step.COMMIT, killed, stage);
+        if (aborted) {
+            abort(transaction);
+            return;
+        }
+        var ended = transaction.commit();
+        killBefore(Step.END, killed, stage);
+        ended.get(2 * Stage.WAIT_S, TimeUnit.SECONDS);
+    }
+
+    private static void killBefore(Step step, Step killed, Stage stage) throws Exception {
+        if (step == killed) {
+            stage.killBroker();
+        }
     }
 }
