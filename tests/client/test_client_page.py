@@ -23,7 +23,7 @@ TIMEOUT_S = 120.0
 
 
 @pytest.mark.parametrize(
-    ("page", "at_least"), [("client.md", 8), ("compat.md", 1), ("exactly-once.md", 8)]
+    ("page", "at_least"), [("client.md", 8), ("compat.md", 2), ("exactly-once.md", 8)]
 )
 async def test_the_snippets_run_and_print_the_documented_output(
     make_broker: Callable[..., RunningBroker],

@@ -18,6 +18,7 @@ ACKS = ("tests/client/test_acks.py",)
 HELD = ("tests/client/test_held.py",)
 
 COMPAT = ("tests/client/compat/test_same_program.py",)
+RECORDS = ("tests/client/compat/test_same_schemas.py", "tests/client/compat/test_same_records.py")
 
 CLIENT_FAULTS: tuple[Fault, ...] = (
     Fault(
@@ -82,6 +83,27 @@ CLIENT_FAULTS: tuple[Fault, ...] = (
         '"hashing": "cpp"',
         '"hashing": "murmur3"',
         COMPAT,
+    ),
+    Fault(
+        "client/magnetar/compat/schema/definition.py",
+        "records of compat share the objects of their defaults",
+        "value = copy.deepcopy(field if isinstance(field, Record) else field.default())",
+        "value = field if isinstance(field, Record) else field.default()",
+        RECORDS,
+    ),
+    Fault(
+        "client/magnetar/compat/schema/definition.py",
+        "a record of compat is defined again where it should be named",
+        "        defined_names.add(name)\n        head",
+        "        head",
+        RECORDS,
+    ),
+    Fault(
+        "client/magnetar/compat/schema/avro.py",
+        "Avro messages of an older version are decoded by the program's own schema",
+        "return Avro(definition=json.loads(writer.definition))",
+        "return self",
+        RECORDS,
     ),
     Fault(
         CONSUMER,

@@ -43,7 +43,8 @@ from magnetar.compat.policies import (
 from magnetar.compat.producer import Outbox, Producer
 from magnetar.compat.reader import Reader, TableView
 from magnetar.compat.receiving import Receiving, position
-from magnetar.compat.schema import BytesSchema, Schema, schema_of
+from magnetar.compat.schema import BytesSchema, Schema
+from magnetar.compat.schema.base import sending
 from magnetar.compat.service import AutoClusterFailover, ServiceInfo, ServiceInfoProvider
 from magnetar.subscription import SKIP
 from magnetar_proto.names import TopicName
@@ -187,7 +188,7 @@ class Client:
             )
         options: dict[str, Any] = {
             "name": producer_name or None,
-            "schema": schema_of(schema),
+            "schema": sending(schema),
             "initial_sequence_id": initial_sequence_id,
             "send_timeout_s": send_timeout_millis / 1000 or float("inf"),
             "compression": _COMPRESSIONS[compression_type],
@@ -276,7 +277,7 @@ class Client:
             "on_unreadable": SKIP,
             "key_reader": crypto_key_reader and crypto_key_reader._keys,
             "on_undecryptable": crypto_failure_action.name.lower(),
-            "schema": schema_of(schema),
+            "schema": schema._receiving(),
         }
         limits = receiver_queue_size, max_total_receiver_queue_size_across_partitions
         opened = self._subscribed(
@@ -346,7 +347,7 @@ class Client:
             read_compacted=is_read_compacted,
             name=f"{subscription_role_prefix}-{name}" if subscription_role_prefix else name,
             consumer_name=reader_name or None,
-            schema=schema_of(schema),
+            schema=schema._receiving(),
             key_reader=crypto_key_reader and crypto_key_reader._keys,
             on_undecryptable=crypto_failure_action.name.lower(),
         )
@@ -387,7 +388,7 @@ class Client:
             self._facade.wrapped.table_view,
             _full(topic),
             name=subscription_name or None,
-            schema=schema_of(schema),
+            schema=schema._receiving(),
         )
         return TableView(Facade(view), topic, subscription_name, schema)
 

@@ -195,7 +195,7 @@ class Consumer(Receiving):
             except magnetar.OperationTimeout:
                 break
             found.append(message)
-            size += len(message.value)
+            size += len(message.data)
         return found
 
     async def _seek(self, target: magnetar.MessageId | int, topic: str | None) -> None:

@@ -9,7 +9,7 @@ from google.protobuf.message import DecodeError
 
 import magnetar
 from magnetar.compat.enums import CompressionType
-from magnetar.compat.exceptions import unsupported
+from magnetar.compat.exceptions import translated, unsupported
 from magnetar.compat.schema import BytesSchema, Schema
 from magnetar_proto import PulsarApi_pb2 as pb
 
@@ -112,8 +112,9 @@ class Message:
         message = self._message
         return message.data if isinstance(message, magnetar.Message) else bytes(message.value)
 
+    @translated
     def value(self) -> Any:
-        """The payload as the schema decodes it."""
+        """The payload as the schema decodes it; what this raises if the payload does not fit."""
         return self._schema.decode_message(self)
 
     def properties(self) -> dict[str, str]:

@@ -78,14 +78,14 @@ class TableView:
         """The value of a key; None if there is none."""
         check(str, key, "key")
         found = self._facade.do(self._facade.wrapped.get, key)
-        return None if found is None else self._schema.decode(found)
+        return None if found is None else self._schema._decode_received(found)
 
     @translated
     def for_each(self, callback: Callable[[str, Any], None]) -> None:
         """Call `callback(key, value)` for what is there."""
-        there: dict[str | bytes, bytes] = self._facade.do(dict, self._facade.wrapped)
+        there: dict[str | bytes, Any] = self._facade.do(dict, self._facade.wrapped)
         for key, value in there.items():
-            callback(str(key), self._schema.decode(value))
+            callback(str(key), self._schema._decode_received(value))
 
     @translated
     def for_each_and_listen(self, callback: Callable[[str, Any], None]) -> None:
@@ -95,9 +95,9 @@ class TableView:
         """
         callbacks = self._callbacks
 
-        def tell(key: str | bytes, value: bytes | None) -> None:
+        def tell(key: str | bytes, value: Any) -> None:
             if value is not None:
-                callbacks.call(lambda: callback(str(key), self._schema.decode(value)))
+                callbacks.call(lambda: callback(str(key), self._schema._decode_received(value)))
 
         self._facade.do(self._facade.wrapped.for_each_and_listen, tell)
         callbacks.drain()

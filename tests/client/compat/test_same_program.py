@@ -5,9 +5,8 @@ import queue
 import re
 import threading
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from datetime import timedelta
-from importlib import import_module
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -22,43 +21,6 @@ from running_broker import RunningBroker
 
 TIMEOUT_MS = 60_000
 QUIET_MS = 300
-
-
-@pytest.fixture(params=["pulsar", "magnetar.compat"])
-def api(request: pytest.FixtureRequest) -> ModuleType:
-    """The module that a program imports as `pulsar`."""
-    return import_module(request.param)
-
-
-Connect = Callable[..., Any]
-
-
-@pytest.fixture
-def connect(api: ModuleType, broker: RunningBroker) -> Iterator[Connect]:
-    """Clients that are closed at the end, unless the test has done it."""
-    clients: list[Any] = []
-
-    def open_one(**options: Any) -> Any:
-        quiet = api.FileLogger(api.LoggerLevel.Error, os.devnull)
-        clients.append(api.Client(broker.service_url, logger=quiet, **options))
-        return clients[-1]
-
-    yield open_one
-    for client in clients:
-        try:
-            client.close()
-        except api.AlreadyClosed:
-            continue
-
-
-@pytest.fixture
-def client(connect: Connect) -> Any:
-    return connect()
-
-
-@pytest.fixture
-def topic() -> str:
-    return f"persistent://public/default/compat-{uuid.uuid4().hex[:10]}"
 
 
 def make_partitions(broker: RunningBroker, topic: str, count: int) -> None:
@@ -491,7 +453,9 @@ def test_ids(api: ModuleType, client: Any, topic: str) -> None:
     assert api.MessageId.earliest < sent < api.MessageId.latest
 
 
-def test_the_client_closes_what_it_opened(api: ModuleType, connect: Connect, topic: str) -> None:
+def test_the_client_closes_what_it_opened(
+    api: ModuleType, connect: Callable[..., Any], topic: str
+) -> None:
     client = connect()
     consumer = client.subscribe(topic, "s")
     producer = client.create_producer(topic)

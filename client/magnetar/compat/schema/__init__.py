@@ -1,107 +1,44 @@
-"""The schemas of the official client: bytes, text, and those that applications derive."""
+"""The schemas of the official client, and the records that JSON and Avro have."""
 
-import json
-from typing import Any
+from magnetar.compat.schema.avro import AvroSchema
+from magnetar.compat.schema.base import BytesSchema, Schema, SchemaInfo, StringSchema
+from magnetar.compat.schema.definition import (
+    Array,
+    Boolean,
+    Bytes,
+    CustomEnum,
+    Double,
+    Field,
+    Float,
+    Integer,
+    Long,
+    Map,
+    Null,
+    Record,
+    String,
+)
+from magnetar.compat.schema.json_schema import JsonSchema
+from magnetar.compat.schema.protobuf import ProtobufNativeSchema
 
-from magnetar.compat.enums import SchemaType
-from magnetar.schema.base import Encoded
-from magnetar.schema.info import SchemaInfo as OfTopic
-
-__all__ = ["BytesSchema", "Schema", "SchemaInfo", "StringSchema"]
-
-
-class SchemaInfo:
-    """What the broker is told of a schema."""
-
-    def __init__(self, schema_type: SchemaType, name: str, schema: str) -> None:
-        self._type, self._name, self._definition = schema_type, name, schema
-
-    def schema_type(self) -> SchemaType:
-        return self._type
-
-    def name(self) -> str:
-        return self._name
-
-    def schema(self) -> str:
-        """The definition."""
-        return self._definition
-
-
-class Schema:
-    """Encodes and decodes values; applications may derive their own."""
-
-    def __init__(
-        self,
-        record_cls: type,
-        schema_type: SchemaType,
-        schema_definition: object,
-        schema_name: str,
-    ) -> None:
-        self._record_cls = record_cls
-        definition = "" if schema_definition is None else json.dumps(schema_definition)
-        self._schema_info = SchemaInfo(schema_type, schema_name, definition)
-
-    def encode(self, obj: Any) -> bytes:
-        """The value as bytes."""
-        raise NotImplementedError(f"{type(self).__name__} has no encode")
-
-    def decode(self, data: bytes) -> Any:
-        """The value of bytes."""
-        raise NotImplementedError(f"{type(self).__name__} has no decode")
-
-    def decode_message(self, msg: Any) -> Any:
-        """The value of a message."""
-        return self.decode(msg.data())
-
-    def schema_info(self) -> SchemaInfo:
-        return self._schema_info
-
-    def attach_client(self, client: Any) -> None:
-        """Called with the client whose consumers use it."""
-        self._client = client
-
-    def _validate_object_type(self, obj: Any) -> None:
-        if not isinstance(obj, self._record_cls):
-            raise TypeError(
-                f"the value is of type {type(obj).__name__}, but must be of "
-                f"{self._record_cls.__name__}"
-            )
-
-    def __str__(self) -> str:
-        return type(self).__name__
-
-
-class BytesSchema(Schema):
-    """Values are bytes."""
-
-    def __init__(self) -> None:
-        super().__init__(bytes, SchemaType.BYTES, None, "BYTES")
-
-    def encode(self, data: bytes) -> bytes:
-        self._validate_object_type(data)
-        return data
-
-    def decode(self, data: bytes) -> bytes:
-        return data
-
-
-class StringSchema(Schema):
-    """Values are text, sent as UTF-8."""
-
-    def __init__(self) -> None:
-        super().__init__(str, SchemaType.STRING, None, "STRING")
-
-    def encode(self, obj: str) -> bytes:
-        self._validate_object_type(obj)
-        return obj.encode()
-
-    def decode(self, data: bytes) -> str:
-        return data.decode()
-
-
-def schema_of(schema: Schema) -> Encoded | None:
-    """What the broker is told: values are encoded and decoded here; None for bytes."""
-    info = schema.schema_info()
-    if info.schema_type() in (SchemaType.BYTES, SchemaType.NONE):
-        return None
-    return Encoded(OfTopic(int(info.schema_type()), info.schema().encode(), info.name()))
+__all__ = [
+    "Array",
+    "AvroSchema",
+    "Boolean",
+    "Bytes",
+    "BytesSchema",
+    "CustomEnum",
+    "Double",
+    "Field",
+    "Float",
+    "Integer",
+    "JsonSchema",
+    "Long",
+    "Map",
+    "Null",
+    "ProtobufNativeSchema",
+    "Record",
+    "Schema",
+    "SchemaInfo",
+    "String",
+    "StringSchema",
+]
