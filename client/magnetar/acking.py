@@ -89,7 +89,9 @@ class Acknowledging:
 
     def in_transaction(self, txn: "Transaction") -> TransactionAcks:
         """What collects the acknowledgements of a transaction."""
-        acks = TransactionAcks(txn, self._id, self._attachment, self._end, self._delay_s)
+        acks = TransactionAcks(
+            txn, self._id, self._attachment, self._end, self._delay_s, self._tracker
+        )
         self._in_transactions.add(acks)
         return acks
 

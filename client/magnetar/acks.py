@@ -4,17 +4,19 @@ A batch is one entry to the broker: it is acknowledged as a whole, or by a bitse
 messages that are *not* acknowledged yet.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from itertools import groupby
 from operator import attrgetter
+from typing import TypeVar
 
 from magnetar.messages import Entry, Message
 from magnetar_proto.ids import MessageId, ack_set_to_mask, mask_to_ack_set
 
+T = TypeVar("T")
 _entry_of = attrgetter("entry")
 
 MAX_SIZES = 10_000
-"""The latest batches of which one message can be acknowledged by its id alone."""
+"""The latest batches, and messages in parts, of which one can be acknowledged by its id alone."""
 
 Position = tuple[int, int]
 """Ledger and entry."""
@@ -36,6 +38,8 @@ class AckTracker:
         self._unacked: dict[Position, int] = {}
         self._cumulative: Ack | None = None
         self._sizes: dict[Position, int] = {}
+        self._parts: dict[Position, Sequence[Position]] = {}
+        """The entries of a message that came in several, by the last, which its id names."""
 
     def __len__(self) -> int:
         """How many entries have acknowledgements to send."""
@@ -55,47 +59,61 @@ class AckTracker:
                 self._whole.add(entry.position)
 
     def delivered(self, entry: Entry) -> None:
-        """Remember the size of a batch, so that its messages can be acknowledged by their ids."""
-        sizes = self._sizes
-        if len(sizes) >= MAX_SIZES:
-            del sizes[next(iter(sizes))]
-        sizes[entry.position] = entry.metadata.num_messages_in_batch
+        """Remember a batch or a message in parts, so that ids are enough to acknowledge it."""
+        if entry.is_batch:
+            _remember(self._sizes, entry.position, entry.metadata.num_messages_in_batch)
+        elif entry.chunks:
+            _remember(self._parts, entry.position, entry.chunks)
 
     def ack_id(self, message_id: MessageId) -> None:
         """Acknowledge the message of an id; ValueError if it is in a batch that is not known."""
-        position = (message_id.ledger, message_id.entry)
         if message_id.batch_index < 0:
-            self.ack_entry(position)
+            for entry in self.entries_of(message_id):
+                self.ack_entry(entry)
             return
-        size = self._sizes.get(position)
-        if size is None:
-            raise ValueError(
-                f"{message_id} is in a batch of which this consumer knows nothing: acknowledge "
-                f"the message itself, or its whole entry by MessageId({position[0]}, {position[1]})"
-            )
-        self._ack_in_batch(position, (1 << size) - 1, 1 << message_id.batch_index)
+        bits = (1 << self.size_of(message_id)) - 1
+        self._ack_in_batch(message_id[:2], bits, 1 << message_id.batch_index)
+
+    def entries_of(self, message_id: MessageId) -> Sequence[Position]:
+        """The entries of the message of an id: several if it came in parts."""
+        position = message_id[:2]
+        return self._parts.get(position, (position,))
+
+    def size_of(self, message_id: MessageId) -> int:
+        """Messages of the batch of an id; 0 if the id is that of an entry, and no known batch's.
+
+        ValueError if the id is that of a message in a batch which is not known.
+        """
+        size = self._sizes.get(message_id[:2], 0)
+        if size or message_id.batch_index < 0:
+            return size
+        raise ValueError(
+            f"{message_id} is in a batch of which this consumer knows nothing: acknowledge the "
+            f"message itself, or its whole entry by MessageId{message_id[:2]}"
+        )
 
     def ack_up_to_id(self, message_id: MessageId) -> None:
-        """Acknowledge everything up to the message of an id, itself included.
+        """Acknowledge everything up to the message of an id, itself included."""
+        self._acknowledge_up_to(self.up_to(message_id))
+
+    def up_to(self, message_id: MessageId) -> Ack:
+        """What acknowledges everything up to the message of an id, itself included.
 
         Of a batch that is not known nothing: its size decides what is left of it.
         """
-        position = (message_id.ledger, message_id.entry)
-        size = message_id.batch_index + 1
-        if message_id.batch_index >= 0:
-            size = self._sizes.get(position, 0)
-        if message_id.batch_index + 1 == size:
-            self.ack_up_to_entry(position)
-        elif size and self._batch_indexes:
-            remaining = (1 << size) - (1 << (message_id.batch_index + 1))
-            self._acknowledge_up_to((*position, mask_to_ack_set(remaining)))
-        else:
-            self.ack_up_to_entry((position[0], position[1] - 1))
+        ledger, entry, index, _ = message_id
+        size = self._sizes.get((ledger, entry), 0) if index >= 0 else 0
+        if index + 1 == size:
+            return ledger, entry, ()
+        if size and self._batch_indexes:
+            return ledger, entry, mask_to_ack_set((1 << size) - (1 << (index + 1)))
+        return ledger, entry - 1, ()
 
     def ack_entry(self, position: Position) -> None:
         """Acknowledge a whole entry, whatever it holds."""
         self._unacked.pop(position, None)
         self._sizes.pop(position, None)
+        self._parts.pop(position, None)
         self._partial.discard(position)
         self._whole.add(position)
 
@@ -170,6 +188,12 @@ class AckTracker:
         """Entries will be delivered again, each with an ack set of what is left of its batch."""
         if self._batch_indexes:
             self._unacked = {position: self._unacked[position] for position in self._partial}
+
+
+def _remember(known: dict[Position, T], position: Position, value: T) -> None:
+    if len(known) >= MAX_SIZES:
+        del known[next(iter(known))]
+    known[position] = value
 
 
 def later(one: Ack | None, other: Ack) -> Ack:

@@ -121,20 +121,24 @@ class Consumer(Closing, Generic[V]):
         """Acknowledge all of the message's partition up to it; not for shared subscriptions."""
         message.source.ack_up_to(message, txn)
 
-    def ack_id(self, message_id: MessageId, topic: str | None = None) -> None:
+    def ack_id(
+        self, message_id: MessageId, topic: str | None = None, txn: Transaction | None = None
+    ) -> None:
         """Acknowledge a message by its id; name its topic if there are several.
 
-        ValueError if no partition fits, or if the id is in a batch that this consumer has not
-        received.
+        With `txn` this takes effect when the transaction is committed.  ValueError if no partition
+        fits, or if the id is in a batch that this consumer has not received.
         """
-        self._partition_of(message_id, topic).ack_id(message_id)
+        self._partition_of(message_id, topic).ack_id(message_id, txn)
 
-    def ack_up_to_id(self, message_id: MessageId, topic: str | None = None) -> None:
+    def ack_up_to_id(
+        self, message_id: MessageId, topic: str | None = None, txn: Transaction | None = None
+    ) -> None:
         """Acknowledge all of a partition up to the message of an id; as `ack_id`.
 
         Of a batch that this consumer has not received, nothing is acknowledged.
         """
-        self._partition_of(message_id, topic).ack_up_to_id(message_id)
+        self._partition_of(message_id, topic).ack_up_to_id(message_id, txn)
 
     async def flush(self) -> None:
         """Wait until the broker confirmed every acknowledgement; raises if it refused one."""

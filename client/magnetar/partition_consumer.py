@@ -165,10 +165,10 @@ class PartitionConsumer(Generic[T]):
         self.check_open()
         self.acking.ack_entries(entry.position for entry in entries)
 
-    def ack_id(self, message_id: MessageId) -> None:
+    def ack_id(self, message_id: MessageId, txn: Transaction | None = None) -> None:
         """Acknowledge a message of this partition by its id."""
         self.check_open()
-        self.acking.ack_id(message_id)
+        (self.acking if txn is None else txn.acks(self.acking)).ack_id(message_id)
         self._interceptors.on_ack(self.topic, [message_id])
 
     def ack_up_to(self, message: Message, txn: Transaction | None = None) -> None:
@@ -177,16 +177,17 @@ class PartitionConsumer(Generic[T]):
         (self.acking if txn is None else txn.acks(self.acking)).ack_up_to(message)
         self._interceptors.on_ack_up_to(self.topic, message.id)
 
-    def ack_up_to_id(self, message_id: MessageId) -> None:
+    def ack_up_to_id(self, message_id: MessageId, txn: Transaction | None = None) -> None:
         """Acknowledge all messages of this partition up to the one of this id."""
         self.check_open()
-        self.acking.ack_up_to_id(message_id)
+        (self.acking if txn is None else txn.acks(self.acking)).ack_up_to_id(message_id)
         self._interceptors.on_ack_up_to(self.topic, message_id)
 
     def nack_id(self, message_id: MessageId) -> None:
         """Have the broker deliver the entry of this id again, after the delay."""
         self._check_durable()
-        self.redelivering.nack_entry((message_id.ledger, message_id.entry))
+        for position in self._tracker.entries_of(message_id):
+            self.redelivering.nack_entry(position)
 
     def nack(self, messages: Iterable[Message]) -> None:
         """Have the broker deliver messages again, after the delay of the subscription."""
@@ -464,6 +465,7 @@ class PartitionConsumer(Generic[T]):
         if outcome.entry is None:
             return []
         outcome.entry.reader = self._reader
+        self._tracker.delivered(outcome.entry)
         return self._unpack(outcome.entry)
 
     def _schedule_expiry(self, joiner: ChunkJoiner) -> None:

@@ -164,9 +164,23 @@ class Consumer(_Facade[magnetar.Consumer[V]], Generic[V]):
         """Acknowledge all of the message's partition up to it."""
         self.do(self.wrapped.ack_up_to, message, _of(txn))
 
-    def ack_id(self, message_id: magnetar.MessageId, topic: str | None = None) -> None:
+    def ack_id(
+        self,
+        message_id: magnetar.MessageId,
+        topic: str | None = None,
+        txn: Transaction | None = None,
+    ) -> None:
         """Acknowledge a message by its id."""
-        self.do(self.wrapped.ack_id, message_id, topic)
+        self.do(self.wrapped.ack_id, message_id, topic, _of(txn))
+
+    def ack_up_to_id(
+        self,
+        message_id: magnetar.MessageId,
+        topic: str | None = None,
+        txn: Transaction | None = None,
+    ) -> None:
+        """Acknowledge all of a partition up to the message of an id."""
+        self.do(self.wrapped.ack_up_to_id, message_id, topic, _of(txn))
 
     def nack(self, messages: magnetar.Message[Any] | Iterable[magnetar.Message[Any]]) -> None:
         """Have messages delivered again, later."""

@@ -6,14 +6,14 @@ from itertools import groupby
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
-from magnetar.acks import Ack, Position, later
+from magnetar.acks import Ack, AckTracker, Position, later
 from magnetar.attachment import Attachment
 from magnetar.connection import Connection
 from magnetar.errors import ConnectionLost, OperationTimeout, TransactionConflict
 from magnetar.messages import Message
 from magnetar_proto import PulsarApi_pb2 as pb
 from magnetar_proto.commands import encode
-from magnetar_proto.ids import ack_set_to_mask, mask_to_ack_set
+from magnetar_proto.ids import MessageId, ack_set_to_mask, mask_to_ack_set
 
 if TYPE_CHECKING:
     from magnetar.acking import AckEnd
@@ -41,12 +41,14 @@ class TransactionAcks:
         attachment: Attachment,
         end: "AckEnd",
         delay_s: float,
+        tracker: AckTracker,
     ) -> None:
         self._txn = txn
         self._id = consumer_id
         self._attachment = attachment
         self._end = end
         self._delay_s = delay_s
+        self._tracker = tracker
         self._loop = asyncio.get_running_loop()
         self._timer: asyncio.TimerHandle | None = None
         self._acked: dict[Position, int] = {}
@@ -86,6 +88,33 @@ class TransactionAcks:
             self._sizes[ledger, entry] = size
             left = (1 << size) - (1 << (message.batch_index + 1))
         self._up_to = later(self._up_to, (ledger, entry, mask_to_ack_set(left)))
+        self._schedule()
+
+    def ack_id(self, message_id: MessageId) -> None:
+        """Acknowledge the message of this id when the transaction is committed.
+
+        ValueError if it is in a batch that this consumer has not received.
+        """
+        self._txn.check_open()
+        size = self._tracker.size_of(message_id)
+        for position in self._tracker.entries_of(message_id):
+            if size:
+                self._sizes[position] = size
+            whole = (1 << size) - 1 if size else ALL
+            index = message_id.batch_index
+            self._add(position, 1 << index if index >= 0 else whole)
+        self._schedule()
+
+    def ack_up_to_id(self, message_id: MessageId) -> None:
+        """Acknowledge everything up to the message of this id when it is committed.
+
+        Of a batch that this consumer has not received, nothing is acknowledged.
+        """
+        self._txn.check_open()
+        ack = self._tracker.up_to(message_id)
+        if ack[2]:
+            self._sizes[ack[:2]] = self._tracker.size_of(message_id)
+        self._up_to = later(self._up_to, ack)
         self._schedule()
 
     def unconfirmed(self) -> list[Ack]:

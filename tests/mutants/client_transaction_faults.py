@@ -84,6 +84,20 @@ CLIENT_TRANSACTION_FAULTS: tuple[Fault, ...] = (
         ACKNOWLEDGED,
     ),
     Fault(
+        ACKS,
+        "an id acknowledges the whole batch of its message",
+        "self._add(position, 1 << index if index >= 0 else whole)",
+        "self._add(position, whole)",
+        ("tests/client/test_client_transaction_ids.py",),
+    ),
+    Fault(
+        "client/magnetar/acks.py",
+        "an id acknowledges the last part of its message alone",
+        "return self._parts.get(position, (position,))",
+        "return (position,)",
+        ("tests/client/test_client_transaction_ids.py",),
+    ),
+    Fault(
         "client/magnetar/acking.py",
         "a client takes again what a transaction has acknowledged and not sent",
         "            individual += acks.unconfirmed()\n",
