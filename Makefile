@@ -131,7 +131,7 @@ soak: setup ## Half speed for MINUTES with clients that connect and leave; fails
 	@cd tests && ../$(BIN)/python -m crash.soak --minutes $(MINUTES)
 
 soak-java: setup ## Move TRANSACTIONS=1000 messages with the Java client while the broker is killed at each step
-	SOAK_TRANSACTIONS=$(or $(TRANSACTIONS),1000) $(BIN)/pytest --timeout 0 -n 0 tests/clients/test_java.py -k everyMessageIsMovedOnce
+	SCENARIO_SECONDS=36000 SOAK_TRANSACTIONS=$(or $(TRANSACTIONS),1000) $(BIN)/pytest --timeout 0 -n 0 tests/clients/test_java.py -k everyMessageIsMovedOnce
 
 proto: setup ## Regenerate the protocol classes from PulsarApi.proto
 	$(BIN)/python -m grpc_tools.protoc -I proto/magnetar_proto \

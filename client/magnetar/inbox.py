@@ -73,9 +73,12 @@ class Inbox(Generic[T]):
         """How many items, failures included, can be taken at once."""
         return len(self._items)
 
-    def forget(self, source: Source, *on_demand: Callable[[], None]) -> None:
-        """Ask and tell a source nothing any more; what it has put stays."""
+    def forget(self, source: Source) -> None:
+        """Tell a source nothing any more; what it has put stays."""
         self._on_taken.pop(source, None)
+
+    def forget_demand(self, *on_demand: Callable[[], None]) -> None:
+        """Call these no more."""
         self._on_demand = [ask for ask in self._on_demand if ask not in on_demand]
 
     def wake(self) -> None:

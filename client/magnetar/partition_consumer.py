@@ -23,8 +23,8 @@ from magnetar.errors import (
 from magnetar.inbox import Failure, Inbox
 from magnetar.interceptors import ConsumerInterceptors
 from magnetar.messages import Entry, Message
+from magnetar.permits import Permits
 from magnetar.pool import Pool
-from magnetar.receive_queue import QueueSize
 from magnetar.redelivering import Redelivering
 from magnetar.resuming import Resuming
 from magnetar.retry import Retry
@@ -34,7 +34,7 @@ from magnetar.subscription import DISCARD, FAIL, Subscription
 from magnetar.transaction import Transaction
 from magnetar_proto import PulsarApi_pb2 as pb
 from magnetar_proto.commands import encode
-from magnetar_proto.deliveries import Delivery, encode_flow
+from magnetar_proto.deliveries import Delivery
 from magnetar_proto.ids import LATEST, MessageId
 
 logger = logging.getLogger(__name__)
@@ -80,17 +80,9 @@ class PartitionConsumer(Generic[T]):
         """Of a failover subscription: whether this consumer receives; None before that is known."""
         self.is_at_end = False
         """Whether the topic was terminated and all of it was acknowledged."""
-        self._is_paused = subscription.start_paused
-        self._queued_permits = 0
-        self._owed_permits = 0
-        self._granted_permits = 0
-        """With queue_size=0: what the broker may still send; below zero after a batch."""
-        self._queue_size = QueueSize(subscription.queue_size, subscription.auto_scale_queue)
-        if subscription.queue_size == 0:
-            inbox.on_demand(self._demand)
-        elif subscription.auto_scale_queue or inbox.memory.limit:
-            inbox.on_demand(self._grow)
-            inbox.memory.on_high(self._shrink)
+        most, auto_scale = subscription.queue_size, subscription.auto_scale_queue
+        self.permits = Permits(consumer_id, self._attachment, inbox, most, auto_scale)
+        self.permits.is_paused = subscription.start_paused
         self._interceptors = ConsumerInterceptors(subscription.interceptors)
         self._registrations = 0
         self._has_left = False
@@ -133,7 +125,7 @@ class PartitionConsumer(Generic[T]):
     @property
     def statistics(self) -> ConsumerStatistics:
         """What it has counted."""
-        return replace(self.counts, queued_messages=self._queued_permits)
+        return replace(self.counts, queued_messages=self.permits.queued)
 
     async def last_message_id(self) -> MessageId:
         """The id of the topic's last message; (-1, -1) when there is none."""
@@ -217,15 +209,11 @@ class PartitionConsumer(Generic[T]):
 
     def pause(self) -> None:
         """Ask the broker for nothing more; what has been received stays in the queue."""
-        self._is_paused = True
+        self.permits.is_paused = True
 
     def resume(self) -> None:
         """Continue after `pause`."""
-        self._is_paused = False
-        if self.subscription.queue_size:
-            self._return_permits(0)
-        else:
-            self._inbox.wake()
+        self.permits.resume()
 
     async def seek(self, target: MessageId | int, inclusive: bool = True) -> None:
         """Continue with the message of this id, or with the first published at this time (ms).
@@ -282,8 +270,8 @@ class PartitionConsumer(Generic[T]):
         if self._chunk_timer is not None:
             self._chunk_timer.cancel()
         connection = await self._attachment.close()
-        self._inbox.forget(self, self._demand, self._grow)
-        self._inbox.memory.forget(self._shrink)
+        self._inbox.forget(self)
+        self.permits.end()
         if connection is not None:
             connection.remove_consumer(self._id)
             await self._deregister(connection)
@@ -310,42 +298,7 @@ class PartitionConsumer(Generic[T]):
     # -- for the inbox
 
     def taken(self, permits: int) -> None:
-        self._queued_permits -= permits
-        if self.subscription.queue_size:
-            self._return_permits(permits)
-
-    def _return_permits(self, permits: int) -> None:
-        self._owed_permits += permits
-        if self._owed_permits * 2 < self._queue_size.now or self._is_paused:
-            return
-        connection = self._attachment.connection
-        if connection is not None:
-            connection.write(encode_flow(self._id, self._owed_permits))
-            self._owed_permits = 0
-
-    def _grow(self) -> None:
-        """The application waits: have the broker send more at a time, if there is memory."""
-        if not self._inbox.memory.is_high:
-            self._return_permits(self._queue_size.grow())
-
-    def _shrink(self) -> None:
-        """Memory is short: have the broker send less at a time."""
-        self._owed_permits += self._queue_size.shrink()
-
-    def _demand(self) -> None:
-        """With queue_size=0: have the broker send one entry, unless it was asked already."""
-        connection = self._attachment.connection
-        if connection is not None and self._granted_permits <= 0 and not self._is_paused:
-            # A batch takes more permits than were granted: make up for the difference.
-            connection.write(encode_flow(self._id, 1 - self._granted_permits))
-            self._granted_permits = 1
-
-    def _left_out(self, permits: int) -> None:
-        """Messages of an entry were received that the application never takes."""
-        if self.subscription.queue_size:
-            self._return_permits(permits)
-        else:
-            self._inbox.wake()
+        self.permits.taken(permits)
 
     # -- for the connection
 
@@ -379,22 +332,20 @@ class PartitionConsumer(Generic[T]):
             return
         if self._may_give_up and items and self.redelivering.gives_up(items):
             items = []
-        if delivery.redelivery_count and self._queued_permits and items:
+        if delivery.redelivery_count and self.permits.queued and items:
             self._supersede(items[0], position)
         permits = sum(item.permits for item in items)
-        self._queued_permits += permits
-        self._queue_size.received(self._queued_permits)
-        self._granted_permits -= entry_permits
+        self.permits.came(entry_permits, permits)
         self._inbox.put(items)
         if permits < entry_permits:
-            self._left_out(entry_permits - permits)
+            self.permits.left_out(entry_permits - permits)
 
     def _supersede(self, item: T, position: tuple[int, int]) -> None:
         """A batch came again: what is queued of it is in there, too."""
         if item.batch_index >= 0:
             dropped = self._inbox.drop(self, position)
-            self._queued_permits -= dropped
-            self._left_out(dropped)
+            self.permits.queued -= dropped
+            self.permits.left_out(dropped)
 
     def _count(self, messages: int, size: int, redelivery_count: int) -> None:
         counts = self.counts
@@ -406,7 +357,7 @@ class PartitionConsumer(Generic[T]):
 
     def active_changed(self, is_active: bool) -> None:
         if self.is_active and not is_active and self.redelivering.holds:
-            self._left_out(self._drop_queued())  # the consumer that is active now gets them
+            self.permits.left_out(self._drop_queued())  # the consumer that is active now gets them
         self.is_active = is_active
         if self.subscription.on_active_change is not None:
             self.subscription.on_active_change(self.topic, is_active)
@@ -487,13 +438,13 @@ class PartitionConsumer(Generic[T]):
                 self._report(chunks[0].unreadable(why), positions, 0, action)
 
     def _unreadable_rcvd(self, error: Unreadable, position: tuple[int, int], permits: int) -> None:
-        self._granted_permits -= permits
+        self.permits.came(permits, 0)
         is_new = not self._resuming.is_on or self._resuming.see_unreadable(position)
         action = None
         if isinstance(error, DecryptionFailed) and self.subscription.on_undecryptable == DISCARD:
             action = DISCARD
         if not (is_new and self._report(error, [position], permits, action)):
-            self._left_out(permits)
+            self.permits.left_out(permits)
 
     def _report(
         self,
@@ -510,7 +461,7 @@ class PartitionConsumer(Generic[T]):
         self.counts.unreadable_entries += 1
         logger.warning("%s (on_unreadable=%s)", error, action)
         if action == FAIL:
-            self._queued_permits += permits
+            self.permits.queued += permits
             self._inbox.put_failure(Failure(error, self, permits))
         elif action == DISCARD:
             self.acking.ack_entries(positions)
@@ -540,20 +491,14 @@ class PartitionConsumer(Generic[T]):
                 self.redelivering.begin_anew()
         # Acknowledgements come first: what they name is then not delivered again.
         self.acking.send_on(connection)
-        self._owed_permits = 0
-        self._granted_permits = 0
-        permits = self._queue_size.now - self._queued_permits
-        if self._is_paused or permits < 0:
-            self._owed_permits = permits
-        elif permits > 0:
-            connection.write(encode_flow(self._id, permits))
+        self.permits.begin(connection)
         # With queue_size=0 an application that waits asks again, once this method has returned.
         self._inbox.wake()
 
     def _drop_queued(self) -> int:
         """Forget what the application has not taken, as it comes again; returns its permits."""
         dropped = self._inbox.drop(self)
-        self._queued_permits -= dropped
+        self.permits.queued -= dropped
         self._tracker.begin_anew()
         if self._joiner is not None:
             self._joiner.clear()
@@ -592,6 +537,6 @@ class PartitionConsumer(Generic[T]):
                 command.consumer_epoch = epoch
             dropped = self._drop_queued()
             connection.write(encode(command))
-            self._left_out(dropped)
+            self.permits.left_out(dropped)
         else:
             connection.write(encode(command))

@@ -160,4 +160,4 @@ async def test_a_queue_that_scales_reaches_its_limit(broker: RunningBroker) -> N
         )
         consumer.ack(await take(consumer, 500))
         [partition] = consumer._partitions
-        assert partition._queue_size.now == 64
+        assert partition.permits.size.now == 64

@@ -107,7 +107,7 @@ CLIENT_TRANSACTION_FAULTS: tuple[Fault, ...] = (
     Fault(
         "client/magnetar/partition_consumer.py",
         "after an abort a client has a part of a batch twice",
-        "        if delivery.redelivery_count and self._queued_permits and items:\n",
+        "        if delivery.redelivery_count and self.permits.queued and items:\n",
         "        if False:\n",
         ACKNOWLEDGED,
     ),

@@ -19,7 +19,8 @@ import java.util.concurrent.atomic.AtomicReference;
  * "fail TEXT" with \n for line ends.
  */
 final class Main {
-    private static final long LIMIT_MS = 120_000;
+    private static final long LIMIT_MS =
+            1000 * Long.parseLong(System.getenv().getOrDefault("SCENARIO_SECONDS", "120"));
     private static final Class<?>[] SUBJECTS = {
         Access.class, Acks.class, AdminBrokers.class, AdminNamespaces.class, AdminSchemas.class,
         AdminTenants.class, AdminTopics.class, Basics.class, Chunks.class, Compaction.class, DeadLetters.class,
