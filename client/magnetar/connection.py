@@ -2,7 +2,7 @@
 
 import asyncio
 import itertools
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from importlib.metadata import version
 from operator import attrgetter
 from typing import Any, ClassVar, Protocol, Self, cast
@@ -18,9 +18,9 @@ from magnetar.security import OPEN, Security, tls_failure
 from magnetar.settings import Address, Settings
 from magnetar_proto import PulsarApi_pb2 as pb
 from magnetar_proto.commands import NO_REQUEST, PROTOCOL_VERSION, decode, encode
-from magnetar_proto.deliveries import Delivery, decode_message
+from magnetar_proto.deliveries import DeliveryRun, decode_run
 from magnetar_proto.errors import ProtocolError
-from magnetar_proto.frames import FRAME_PADDING, FrameDecoder
+from magnetar_proto.frames import FRAME_PADDING, Frame, FrameDecoder
 from magnetar_proto.sends import decode_receipt
 
 CLIENT_VERSION = f"Magnetar-Python-{version('magnetar')}"
@@ -47,8 +47,8 @@ class ProducerEnd(Protocol):
 class ConsumerEnd(Protocol):
     """The callbacks of a consumer that is registered on a connection."""
 
-    def entry_rcvd(self, delivery: Delivery, entry: bytes) -> None:
-        """An entry: the bytes behind the command, verbatim."""
+    def entries_rcvd(self, run: DeliveryRun) -> None:
+        """Entries that arrived together, verbatim."""
 
     def active_changed(self, is_active: bool) -> None:
         """Of a failover subscription: whether this consumer is the one that receives."""
@@ -157,6 +157,11 @@ class Connection(asyncio.Protocol):
         if not self._outgoing:
             self._loop.call_soon(self._send_outgoing)
         self._outgoing.append(data)
+
+    def write_now(self, data: bytes) -> None:
+        """As `write`, before anything else is done: the broker goes on meanwhile."""
+        self.write(data)
+        self._send_outgoing()
 
     def _send_outgoing(self) -> None:
         # One write for all frames of a turn: each would be a system call otherwise.
@@ -271,7 +276,14 @@ class Connection(asyncio.Protocol):
     def data_received(self, data: bytes) -> None:
         self._heard = True
         try:
-            for kind, buf, start, mid, payload in self._decoder.feed(data):
+            frames = self._decoder.feed(data)
+            at, end = 0, len(frames)
+            while at < end:
+                kind, buf, start, mid, payload = frames[at]
+                if kind == Kind.MESSAGE:
+                    at += self._on_messages(frames, at)
+                    continue
+                at += 1
                 handler = self._HANDLERS.get(kind)
                 if handler is not None:
                     handler(self, buf, start, mid, payload)
@@ -309,11 +321,13 @@ class Connection(asyncio.Protocol):
         if producer is not None:
             producer.receipt_rcvd(self, sequence_id, ledger, entry)
 
-    def _on_message(self, buf: bytes, start: int, mid: int, payload: bytes) -> None:
-        delivery = decode_message(buf, start, mid)
-        consumer = self._consumers.get(delivery.consumer_id)
+    def _on_messages(self, frames: Sequence[Frame], at: int) -> int:
+        """Route the MESSAGEs from `frames[at]` on that are alike; returns how many those are."""
+        run = decode_run(frames, at)
+        consumer = self._consumers.get(run.head.consumer_id)
         if consumer is not None:
-            consumer.entry_rcvd(delivery, payload)
+            consumer.entries_rcvd(run)
+        return len(run.entries)
 
     def _on_ping(self, buf: bytes, start: int, mid: int, payload: bytes) -> None:
         self.write(encode(pb.CommandPong()))
@@ -422,7 +436,6 @@ class Connection(asyncio.Protocol):
     # Frames of other kinds are ignored.
     _HANDLERS: ClassVar[dict[int, Callable[["Connection", bytes, int, int, bytes], None]]] = {
         Kind.SEND_RECEIPT: _on_receipt,
-        Kind.MESSAGE: _on_message,
         Kind.PING: _on_ping,
         Kind.CONNECTED: _on_connected,
         Kind.SUCCESS: _on_answer,

@@ -54,6 +54,8 @@ class Inbox(Generic[T]):
         self._failures = 0
         """How many of the items are failures: without any, `take` looks at none of them."""
         self._changed = asyncio.Event()
+        self._wanted = 0
+        """How many items more the application takes as soon as it runs: it waits for them."""
         self._error: MagnetarError | None = None
         self._on_demand: list[Callable[[], None]] = []
         self._on_taken: dict[Source, Callable[[list[T]], None]] = {}
@@ -95,6 +97,12 @@ class Inbox(Generic[T]):
             self._items.extend(items)
         self._changed.set()
 
+    def claim(self, count: int) -> int:
+        """How many of so many items that were just put the application waits for."""
+        claimed = min(count, self._wanted)
+        self._wanted -= claimed
+        return claimed
+
     def put_failure(self, failure: Failure) -> None:
         """Append an error that `take` raises once everything before it was taken."""
         self._items.append(failure)
@@ -135,7 +143,7 @@ class Inbox(Generic[T]):
         A `Failure` is raised alone, by the call that finds it at the head of the queue.
         """
         if not self._items:
-            await self._wait(timeout_s)
+            await self._wait(timeout_s, max_items)
         if self.prepare is not None:
             await self._prepared(self.prepare, max_items, timeout_s)
         taken = self._take_readable(max_items) if self._failures else self._pop(max_items)
@@ -191,7 +199,8 @@ class Inbox(Generic[T]):
         readable = takewhile(lambda item: not isinstance(item, Failure), self._items)
         return self._pop(sum(1 for _ in islice(readable, max_items)))
 
-    async def _wait(self, timeout_s: float | None) -> None:
+    async def _wait(self, timeout_s: float | None, max_items: int = 0) -> None:
+        self._wanted = max_items
         try:
             async with asyncio.timeout(timeout_s):
                 while not self._items:
@@ -205,6 +214,8 @@ class Inbox(Generic[T]):
             if self._error is not None and not self._items:
                 raise self._error from None
             raise OperationTimeout(f"nothing was received within {timeout_s:g} s") from None
+        finally:
+            self._wanted = 0
 
 
 def _position_of(item: object) -> tuple[int, int] | None:

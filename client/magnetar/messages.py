@@ -5,6 +5,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Generic, cast
 
+from crc32c import crc32c
+from google.protobuf.message import DecodeError
 from google.protobuf.unknown_fields import UnknownFieldSet
 
 from magnetar.errors import DecryptionFailed, Undecodable, Unreadable
@@ -12,7 +14,15 @@ from magnetar.values import V
 from magnetar_proto import PulsarApi_pb2 as pb
 from magnetar_proto.batch import decode_batch
 from magnetar_proto.compression import decompress
-from magnetar_proto.entries import parse_metadata, verify_checksum
+from magnetar_proto.entries import (
+    CHECKED_FROM,
+    CHECKED_HEAD,
+    CHECKED_MAGIC,
+    COPY_LIMIT,
+    METADATA_AT,
+    parse_metadata,
+    verify_checksum,
+)
 from magnetar_proto.errors import BadBatch, BadCompression, BadMetadata
 from magnetar_proto.ids import MessageId, ack_set_to_mask
 
@@ -352,6 +362,41 @@ class Entry:
 
     def __repr__(self) -> str:
         return f"entry {self.ledger}:{self.entry} of {self.topic}"
+
+
+def plain_message(
+    source: Any, topic: str, ledger: int, entry: int, partition: int, data: bytes
+) -> Message[Any] | None:
+    """The message of an entry that is one by itself, and neither compressed nor encrypted.
+
+    None if the entry is anything else, or cannot be read: then `Entry` says what it is.
+    """
+    if not METADATA_AT < len(data) < COPY_LIMIT:
+        return None
+    magic, checksum, size = CHECKED_HEAD.unpack_from(data)
+    body_start = METADATA_AT + size
+    if magic != CHECKED_MAGIC or crc32c(data[CHECKED_FROM:]) != checksum or body_start > len(data):
+        return None
+    try:
+        metadata = pb.MessageMetadata.FromString(data[METADATA_AT:body_start])
+    except DecodeError:
+        return None
+    if (
+        not metadata.IsInitialized()
+        or metadata.HasField("num_messages_in_batch")
+        or metadata.HasField("num_chunks_from_msg")
+        or metadata.compression != pb.NONE
+        or metadata.encryption_keys
+        or metadata.uncompressed_size not in (0, len(data) - body_start)
+    ):
+        return None
+    stored = Entry.__new__(Entry)
+    stored.topic, stored.source, stored.metadata = topic, source, metadata
+    stored.ledger, stored.entry, stored.partition = ledger, entry, partition
+    stored.redelivery_count, stored.ack_set, stored.reader = 0, (), None
+    stored.is_chunk = stored.is_encrypted = stored.is_taken_encrypted = False
+    stored._data, stored._body_start = data, body_start
+    return Message(data[body_start:], metadata, stored, -1)
 
 
 def _has_unknown_compression(metadata: pb.MessageMetadata) -> bool:

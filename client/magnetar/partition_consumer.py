@@ -22,7 +22,7 @@ from magnetar.errors import (
 )
 from magnetar.inbox import Failure, Inbox
 from magnetar.interceptors import ConsumerInterceptors
-from magnetar.messages import Entry, Message
+from magnetar.messages import Entry, Message, plain_message
 from magnetar.permits import Permits
 from magnetar.pool import Pool
 from magnetar.redelivering import Redelivering
@@ -34,7 +34,7 @@ from magnetar.subscription import DISCARD, FAIL, Subscription
 from magnetar.transaction import Transaction
 from magnetar_proto import PulsarApi_pb2 as pb
 from magnetar_proto.commands import encode
-from magnetar_proto.deliveries import Delivery
+from magnetar_proto.deliveries import Delivery, DeliveryRun
 from magnetar_proto.ids import LATEST, MessageId
 
 logger = logging.getLogger(__name__)
@@ -107,7 +107,9 @@ class PartitionConsumer(Generic[T]):
             self._tracker,
             self.redelivering,
         )
-        self._may_give_up = subscription.dead_letter is not None
+        policy = subscription.dead_letter
+        self._may_give_up = policy is not None
+        self._takes_messages = joins and (policy is None or policy.max_redeliveries > 0)
         if self.redelivering.counts_taken and joins:
             inbox.on_taken(self, self.redelivering.taken)
 
@@ -302,11 +304,51 @@ class PartitionConsumer(Generic[T]):
 
     # -- for the connection
 
-    def entry_rcvd(self, delivery: Delivery, data: bytes) -> None:
+    def entries_rcvd(self, run: DeliveryRun) -> None:
+        head = run.head
+        if self._seeking:
+            return  # they belong to what the seek leaves, and so do their permits
+        if not self._is_usual(head):
+            for number, data in zip(run.entries, run.payloads, strict=True):
+                self._entry_rcvd(head._replace(entry=number), data)
+            return
+        held, ledger, reader = self.redelivering.held, head.ledger, self._reader
+        messages: list[Any] = []
+        size = 0
+        for number, data in zip(run.entries, run.payloads, strict=True):
+            message = plain_message(self, self.topic, ledger, number, self.partition, data)
+            if message is None or (held and held.bits((ledger, number))):
+                self._plain_rcvd(messages, size)
+                messages, size = [], 0
+                self._entry_rcvd(head._replace(entry=number), data)
+            else:
+                message.entry.reader = reader
+                messages.append(message)
+                size += len(data)
+        self._plain_rcvd(messages, size)
+
+    def _is_usual(self, head: Delivery) -> bool:
+        """Whether nothing but the entry itself decides what becomes of it."""
+        return not (
+            not self._takes_messages
+            or head.redelivery_count
+            or head.ack_set
+            or self._resuming.is_on
+            or self.redelivering.is_stale(head.consumer_epoch)
+        )
+
+    def _plain_rcvd(self, messages: list[Any], size: int) -> None:
+        """Messages came that are entries by themselves, of so many bytes."""
+        count = len(messages)
+        if count:
+            self._count(count, count, size)
+            self.permits.came(count, count)
+            self._inbox.put(messages)
+            self.permits.claimed(self._inbox.claim(count))
+
+    def _entry_rcvd(self, delivery: Delivery, data: bytes) -> None:
         position = (delivery.ledger, delivery.entry)
         entry_permits = 1  # the most likely count if the metadata, which holds it, is damaged
-        if self._seeking:
-            return  # it belongs to what the seek leaves, and so do its permits
         try:
             entry = Entry(
                 self.topic,
@@ -317,7 +359,7 @@ class PartitionConsumer(Generic[T]):
                 source=self,
             )
             entry_permits = entry.permits
-            self._count(entry_permits, len(data), delivery.redelivery_count)
+            self._count(1, entry_permits, len(data), delivery.redelivery_count)
             if self.redelivering.is_stale(delivery.consumer_epoch):
                 items = []
             else:
@@ -337,6 +379,8 @@ class PartitionConsumer(Generic[T]):
         permits = sum(item.permits for item in items)
         self.permits.came(entry_permits, permits)
         self._inbox.put(items)
+        if permits == len(items):
+            self.permits.claimed(self._inbox.claim(permits))
         if permits < entry_permits:
             self.permits.left_out(entry_permits - permits)
 
@@ -344,16 +388,15 @@ class PartitionConsumer(Generic[T]):
         """A batch came again: what is queued of it is in there, too."""
         if item.batch_index >= 0:
             dropped = self._inbox.drop(self, position)
-            self.permits.queued -= dropped
-            self.permits.left_out(dropped)
+            self.permits.left_out(self.permits.dropped(dropped))
 
-    def _count(self, messages: int, size: int, redelivery_count: int) -> None:
+    def _count(self, entries: int, messages: int, size: int, redelivery_count: int = 0) -> None:
         counts = self.counts
-        counts.entries += 1
+        counts.entries += entries
         counts.messages += messages
         counts.bytes += size
         if redelivery_count:
-            counts.redelivered_entries += 1
+            counts.redelivered_entries += entries
 
     def active_changed(self, is_active: bool) -> None:
         if self.is_active and not is_active and self.redelivering.holds:
@@ -496,13 +539,15 @@ class PartitionConsumer(Generic[T]):
         self._inbox.wake()
 
     def _drop_queued(self) -> int:
-        """Forget what the application has not taken, as it comes again; returns its permits."""
+        """Forget what the application has not taken, as it comes again.
+
+        Returns how many permits of it are not given back.
+        """
         dropped = self._inbox.drop(self)
-        self.permits.queued -= dropped
         self._tracker.begin_anew()
         if self._joiner is not None:
             self._joiner.clear()
-        return dropped
+        return self.permits.dropped(dropped)
 
     def _register_anew(self, connection: Connection) -> None:
         """End the registration on this connection, if it still stands, and register again."""

@@ -16,7 +16,12 @@ class Permits:
     """
 
     def __init__(
-        self, consumer_id: int, attachment: Attachment, inbox: Inbox[Any], most: int, auto_scale: bool
+        self,
+        consumer_id: int,
+        attachment: Attachment,
+        inbox: Inbox[Any],
+        most: int,
+        auto_scale: bool,
     ) -> None:
         """`most` messages may be queued; with `auto_scale` it begins with one."""
         self.queued = 0
@@ -28,6 +33,8 @@ class Permits:
         self._attachment = attachment
         self._inbox = inbox
         self._owed = 0
+        self._claimed = 0
+        """Messages of those queued that were given back before the application has taken them."""
         self._granted = 0
         """With a size of 0: what the broker may still send; below zero after a batch."""
         if most == 0:
@@ -38,7 +45,7 @@ class Permits:
 
     def begin(self, connection: Connection) -> None:
         """The consumer is registered: let the broker send what the queue has room for."""
-        self._owed = self._granted = 0
+        self._owed = self._claimed = self._granted = 0
         room = self.size.now - self.queued
         if self.is_paused or room < 0:
             self._owed = room
@@ -51,11 +58,27 @@ class Permits:
         self.queued += queued
         self.size.received(self.queued)
 
+    def claimed(self, permits: int) -> None:
+        """The application waits for so many of those queued, and takes them when it runs next.
+
+        The broker may send others at once, which it does while these are still being read.
+        """
+        if self._most and permits:
+            self._claimed += permits
+            self._give_back(permits)
+
     def taken(self, permits: int) -> None:
         """The application has taken so many messages from the queue."""
-        self.queued -= permits
+        unclaimed = self.dropped(permits)
         if self._most:
-            self._give_back(permits)
+            self._give_back(unclaimed)
+
+    def dropped(self, permits: int) -> int:
+        """So many messages have left the queue; returns how many of them are not given back."""
+        self.queued -= permits
+        claimed = min(permits, self._claimed)
+        self._claimed -= claimed
+        return permits - claimed
 
     def left_out(self, permits: int) -> None:
         """So many messages came that the application never takes."""
@@ -83,7 +106,7 @@ class Permits:
             return
         connection = self._attachment.connection
         if connection is not None:
-            connection.write(encode_flow(self._id, self._owed))
+            connection.write_now(encode_flow(self._id, self._owed))
             self._owed = 0
 
     def _grow(self) -> None:

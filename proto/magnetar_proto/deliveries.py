@@ -7,7 +7,7 @@ from typing import Final, NamedTuple
 from magnetar_proto import PulsarApi_pb2 as pb
 from magnetar_proto.commands import MAX31, MAX32, decode_as
 from magnetar_proto.errors import BadCommand, LocalError
-from magnetar_proto.frames import SIZE, SIZES, encode_frame
+from magnetar_proto.frames import SIZE, SIZES, Frame, encode_frame
 from magnetar_proto.wire import (
     MAX64,
     TABLED,
@@ -23,6 +23,8 @@ from magnetar_proto.wire import (
 MESSAGE_HEAD: Final = b"\x08\x09\x4a"
 FLOW_HEAD: Final = b"\x08\x0b\x5a"
 
+MAX_RUN: Final = 250
+"""Commands that `decode_run` reads at most."""
 JOIN_BELOW: Final = 4096
 """Payloads up to this size, on average, are copied behind their heads."""
 
@@ -40,6 +42,16 @@ class Delivery(NamedTuple):
     redelivery_count: int
     ack_set: tuple[int, ...]
     consumer_epoch: int | None
+
+
+class DeliveryRun(NamedTuple):
+    """MESSAGE commands that came one behind the other, and differ in the entry's number only."""
+
+    head: Delivery
+    """The first."""
+    entries: list[int]
+    payloads: list[bytes]
+    """The entries, as they are stored."""
 
 
 def encode_messages(
@@ -165,6 +177,53 @@ def encode_message(
     return SIZES.pack(4 + len(command) + len(payload), len(command)) + command
 
 
+def decode_run(frames: Sequence[Frame], at: int) -> DeliveryRun:
+    """The MESSAGE `frames[at]`, and those behind it that can be read by their likeness to it.
+
+    There are at most `MAX_RUN`; they are one or more.
+    """
+    kind, buf, start, mid, payload = frames[at]
+    head = decode_message(buf, start, mid)
+    run = DeliveryRun(head, [head.entry], [payload])
+    likeness = _likeness(head, buf, start, mid)
+    if likeness is None:
+        return run
+    before, width, behind = likeness
+    entry_at, behind_at, size = len(before), len(before) + width, mid - start
+    for index in range(at + 1, min(at + MAX_RUN, len(frames))):
+        other, buf, start, mid, payload = frames[index]
+        if (
+            other != kind
+            or mid - start != size
+            or buf[start : start + entry_at] != before
+            or buf[start + behind_at : mid] != behind
+        ):
+            break
+        entry, end = decode_varint(buf, start + entry_at)
+        if end != start + behind_at:
+            break
+        run.entries.append(entry)
+        run.payloads.append(payload)
+    return run
+
+
+def _likeness(head: Delivery, buf: bytes, start: int, mid: int) -> tuple[bytes, int, bytes] | None:
+    """What a command has before and behind the entry's number, and the bytes that this takes.
+
+    None if its fields are not in the usual order.
+    """
+    if head.ledger < 0 or head.entry < 0:
+        return None
+    ids = b"\x08" + encode_varint(head.ledger) + b"\x10"
+    before = b"\x08" + encode_varint(head.consumer_id) + b"\x12"
+    at = start + len(MESSAGE_HEAD) + 1 + len(before) + 1 + len(ids)
+    number = encode_varint(head.entry)
+    behind = at + len(number)
+    if buf[at - len(ids) : behind] != ids + number or buf[at - len(ids) - 1] > 127:
+        return None
+    return buf[start:at], len(number), buf[behind:mid]
+
+
 def decode_message(buf: bytes, start: int, mid: int) -> Delivery:
     """The MESSAGE command; its entry is the frame's payload section."""
     try:
@@ -184,8 +243,11 @@ def decode_message(buf: bytes, start: int, mid: int) -> Delivery:
                     count = 0
                     if pos != mid and buf[pos] == 0x18:
                         count, pos = decode_varint(buf, pos + 1)
-                    if pos == mid and count <= MAX32:
-                        return Delivery(consumer_id, ledger, entry, partition, count, (), None)
+                    epoch = None
+                    if pos != mid and buf[pos] == 0x28:
+                        epoch, pos = decode_varint(buf, pos + 1)
+                    if pos == mid and count <= MAX32 and (epoch or 0) <= MAX64:
+                        return Delivery(consumer_id, ledger, entry, partition, count, (), epoch)
     except (IndexError, BadCommand):
         pass  # the generated class decides
     message = decode_as(pb.BaseCommand.MESSAGE, buf, start, mid).message

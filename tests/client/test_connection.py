@@ -24,7 +24,7 @@ from magnetar.security import Security
 from magnetar.settings import Address, Settings
 from magnetar_proto import PulsarApi_pb2 as pb
 from magnetar_proto.commands import PROTOCOL_VERSION, encode
-from magnetar_proto.deliveries import Delivery, encode_message
+from magnetar_proto.deliveries import DeliveryRun, encode_message
 from magnetar_proto.ids import MessageId
 
 NO_REQUEST = 2**64 - 1
@@ -42,8 +42,9 @@ class End:
     def send_error_rcvd(self, _: Connection, error: pb.CommandSendError) -> None:
         self.reported.append(("refused", error.sequence_id, error.message))
 
-    def entry_rcvd(self, delivery: Delivery, entry: bytes) -> None:
-        self.reported.append(("entry", delivery.ledger, delivery.entry, entry))
+    def entries_rcvd(self, run: DeliveryRun) -> None:
+        for number, entry in zip(run.entries, run.payloads, strict=True):
+            self.reported.append(("entry", run.head.ledger, number, entry))
 
     def active_changed(self, is_active: bool) -> None:
         self.reported.append(("active", is_active))

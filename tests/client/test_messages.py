@@ -1,10 +1,14 @@
 """Received entries: what they hold, and how damage is named."""
 
+from typing import Any
+
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from fakes.client_entries import TOPIC, entry_of, stored
 from magnetar.errors import Unreadable
-from magnetar.messages import Entry, Outgoing
+from magnetar.messages import Entry, Outgoing, plain_message
 from magnetar_proto import PulsarApi_pb2 as pb
 from magnetar_proto.entries import encode_entry
 from magnetar_proto.ids import MessageId
@@ -97,3 +101,46 @@ def test_null_is_not_empty() -> None:
 def test_byte_keys_come_back_as_bytes() -> None:
     [message] = entry_of([Outgoing(b"", key=b"\x00\xff")]).messages()
     assert message.key == b"\x00\xff"
+
+
+FIELDS = st.fixed_dictionaries(
+    {},
+    optional={
+        "num_messages_in_batch": st.integers(1, 3),
+        "num_chunks_from_msg": st.integers(1, 3),
+        "compression": st.sampled_from((pb.NONE, pb.LZ4)),
+        "uncompressed_size": st.sampled_from((0, 5, 6)),
+        "partition_key": st.text(max_size=3),
+        "null_value": st.booleans(),
+        "encryption_keys": st.just([pb.EncryptionKeys(key="k", value=b"v")]),
+    },
+)
+
+
+@given(FIELDS, st.booleans(), st.integers(0, 30))
+def test_a_plain_message_is_what_its_entry_says(
+    fields: dict[str, Any], checksum: bool, cut: int
+) -> None:
+    metadata = pb.MessageMetadata(producer_name="p", sequence_id=1, publish_time=2, **fields)
+    whole = encode_entry(metadata, b"value", checksum)
+    data = whole[: len(whole) - cut] if cut else whole
+    found = plain_message("source", TOPIC, 3, 4, 5, data)
+    if found is None:
+        assert cut or not checksum or fields.keys() - {"partition_key", "null_value"}
+        return
+    entry = Entry(TOPIC, (3, 4, 5), data, source="source")
+    [message] = entry.messages()
+    for name in Entry.__slots__:
+        assert getattr(found.entry, name) == getattr(entry, name)
+    assert (found.data, found.batch_index, found.key) == (
+        message.data, message.batch_index, message.key,
+    )  # fmt: skip
+    assert not entry.is_encrypted and not entry.is_chunk and entry.permits == 1
+
+
+@given(st.data())
+def test_a_damaged_message_is_not_plain(data: st.DataObject) -> None:
+    metadata = pb.MessageMetadata(producer_name="p", sequence_id=1, publish_time=2)
+    damaged = bytearray(encode_entry(metadata, b"value"))
+    damaged[data.draw(st.integers(0, len(damaged) - 1))] ^= data.draw(st.integers(1, 255))
+    assert plain_message("source", TOPIC, 3, 4, 5, bytes(damaged)) is None

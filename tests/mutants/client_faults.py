@@ -22,6 +22,34 @@ RECORDS = ("tests/client/compat/test_same_schemas.py", "tests/client/compat/test
 
 CLIENT_FAULTS: tuple[Fault, ...] = (
     Fault(
+        CONSUMER,
+        "a message by itself that the application has is delivered again after a reconnect",
+        "            if message is None or (held and held.bits((ledger, number))):\n",
+        "            if message is None:\n",
+        EPOCHS,
+    ),
+    Fault(
+        "client/magnetar/permits.py",
+        "what is taken at once is given back twice",
+        "        return permits - claimed\n",
+        "        return permits\n",
+        ("tests/client/test_permits.py",),
+    ),
+    Fault(
+        "proto/magnetar_proto/deliveries.py",
+        "a MESSAGE with another epoch or ack set is read as the one before",
+        "            or buf[start + behind_at : mid] != behind\n",
+        "",
+        ("tests/proto/test_delivery_runs.py",),
+    ),
+    Fault(
+        "client/magnetar/messages.py",
+        "a damaged message by itself is received",
+        " or crc32c(data[CHECKED_FROM:]) != checksum",
+        "",
+        ("tests/client/test_messages.py",),
+    ),
+    Fault(
         JOINING,
         "a message with a gap counts as complete",
         "about.chunk_id > len(pending.chunks) or ",
