@@ -113,6 +113,10 @@ class WriteOptions:
                 "exactlyOnce=transaction with topics from a column needs the option "
                 "'transactionLogTopic': a topic in which the driver notes what it commits"
             )
+        if self.log_topic is not None and self.exactly_once != TRANSACTION:
+            raise ValueError(
+                "option 'transactionLogTopic' is for exactlyOnce=transaction: give both or none"
+            )
         if self.txn_timeout_s > MAX_TIMEOUT_S:
             raise ValueError(
                 f"option 'transactionTimeout' is {self.txn_timeout_s:g} s: at most "

@@ -61,6 +61,13 @@ SINK_FAULTS: tuple[Fault, ...] = (
     ),
     Fault(
         COMMITTING,
+        "a partition is committed although an earlier driver, which was killed, has committed it",
+        "        if partition in self._marks:\n",
+        "        if False:\n",
+        KILLED,
+    ),
+    Fault(
+        COMMITTING,
         "what an earlier driver has announced can be committed later",
         "                await gather_all(self._log.abort(txn) for txn in earlier)\n",
         "",

@@ -16,17 +16,20 @@ import pytest
 import magnetar
 from effort import part_of
 from running_broker import RunningBroker
-from spark.counting_job import ROWS
+from spark.counting_job import ROWS, SHUFFLED
 
 pytestmark = [pytest.mark.daemon, pytest.mark.timeout(1800)]
 
 TOPIC = "persistent://public/default/counted"
 JOB = Path(__file__).with_name("counting_job.py")
+LOG = f"{TOPIC}-log"
 DRIVERS = part_of(8, least=2)
-"""Runs of the driver that are killed; in each of them some workers are, too."""
+"""Runs of the driver that are killed; in each of them some workers are, too, and the broker."""
 WORKERS_KILLED = 3
 MOST_MESSAGES = 2 * ROWS
 """That arrive before the next kill."""
+MOST_RECORDS = SHUFFLED + 1
+"""Of the transaction log, for each micro-batch: most kills are between two of them."""
 
 
 class Job:
@@ -61,22 +64,28 @@ class Job:
         self.process.wait()
 
 
-async def test_rows_are_stored_once_whatever_is_killed(
-    make_broker: Callable[..., RunningBroker], tmp_path: Path
+@pytest.mark.parametrize("mode", ["dedup", "transaction"])
+async def test_rows_are_there_once_whatever_is_killed(
+    make_broker: Callable[..., RunningBroker], tmp_path: Path, mode: str
 ) -> None:
-    broker = make_broker(brokerDeduplicationEnabled="true")
+    broker = make_broker(brokerDeduplicationEnabled=str(mode == "dedup").lower())
     checkpoint, log = tmp_path / "checkpoint", tmp_path / "spark.log"
-    given = [broker.service_url, TOPIC, str(checkpoint)]
+    given = [broker.service_url, TOPIC, str(checkpoint), mode]
+    watched, most = (TOPIC, MOST_MESSAGES) if mode == "dedup" else (LOG, MOST_RECORDS)
     choice = random.Random(7)
     async with magnetar.connect(broker.service_url) as client:
-        consumer = await client.subscribe(TOPIC, "watching", initial_position="earliest")
+        consumer = await client.subscribe(watched, "watching", initial_position="earliest")
         for run in range(DRIVERS):
             job = Job([*given, str(run)], log)
             try:
                 for killed in range(WORKERS_KILLED + 1):
-                    await arrival(consumer, choice.randint(1, MOST_MESSAGES), job)
+                    await arrival(consumer, choice.randint(1, most), job)
                     if killed < WORKERS_KILLED:
                         job.kill_worker(choice)
+                if run % 2:
+                    broker.kill()
+                    broker.start()
+                    await arrival(consumer, choice.randint(1, most), job)
             finally:
                 job.kill()
         await consumer.close()
@@ -109,8 +118,14 @@ def committed(checkpoint: Path) -> list[int]:
 
 
 async def values_of(client: magnetar.Client) -> Counter[bytes]:
+    """All rows, without what attempts of tasks add to them."""
+    end = b"the end"
+    async with await client.producer(TOPIC) as producer:
+        await producer.send(end)
     found: Counter[bytes] = Counter()
     async with await client.reader(TOPIC, magnetar.EARLIEST) as reader:
-        while await reader.has_message_available():
-            found.update(message.data for message in await reader.read_batch(timeout_s=60))
+        while end not in found:
+            messages = await reader.read_batch(timeout_s=60)
+            found.update(message.data.rstrip() for message in messages)
+    del found[end]
     return found

@@ -82,6 +82,7 @@ def test_columns_that_cannot_be_written(schema: StructType, why: str) -> None:
         ({**ONCE, "messageRoutingMode": "SinglePartition"}, "SinglePartition, which is another"),
         ({**PLACE, "jobId": "j"}, "'jobId' is for exactlyOnce=dedup"),
         ({**URL, "exactlyOnce": "transaction"}, "needs the option 'transactionLogTopic'"),
+        ({**ONCE, "transactionLogTopic": "l"}, "'transactionLogTopic' is for exactlyOnce=trans"),
         ({**PLACE, "transactionTimeout": "500h"}, "'transactionTimeout' is 1.8e.06 s: at most"),
         ({**PLACE, "pulsar.producer.compressionType": "gzip"}, "expected NONE, LZ4"),
         ({**PLACE, "pulsar.producer.hashingScheme": "md5"}, "expected JavaStringHash or Murmur3"),
