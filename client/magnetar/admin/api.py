@@ -48,7 +48,7 @@ class Admin:
         """The answer; Refused if the broker does not do it, NoAnswer if that is unknown."""
         with self._lock:
             answer = self._client.ask(request.method, request.path, request.body, request.query)
-        return request.result(answer.value)
+        return request.result_of(answer)
 
     def close(self) -> None:
         """End the connection."""

@@ -4,6 +4,7 @@ from typing import Any
 
 from magnetar.admin.requests.request import (
     ROOT,
+    Figures,
     Request,
     forced,
     names_of,
@@ -36,3 +37,48 @@ def policies(namespace: str) -> Request[dict[str, Any]]:
 def topics(namespace: str) -> Request[list[str]]:
     """The full names of its topics; of partitioned topics those of the partitions."""
     return Request("GET", f"{namespace_path(namespace)}/topics", result=names_of)
+
+
+def explain_policies(namespace: str) -> Request[dict[str, Figures]]:
+    """Every policy in effect, with its value, and where this is set."""
+    return Request("GET", f"{namespace_path(namespace)}/policies/explain", result=dict)
+
+
+def properties(namespace: str) -> Request[dict[str, str]]:
+    """What was written down about it."""
+    return Request("GET", f"{namespace_path(namespace)}/properties", result=dict)
+
+
+def set_properties(namespace: str, properties: dict[str, str]) -> Request[None]:
+    """Add properties, or change them."""
+    return Request("PUT", f"{namespace_path(namespace)}/properties", properties, result=nothing)
+
+
+def remove_properties(namespace: str) -> Request[None]:
+    """Remove all of its properties."""
+    return Request("DELETE", f"{namespace_path(namespace)}/properties", result=nothing)
+
+
+def bundles(namespace: str) -> Request[Figures]:
+    """Its bundles: `boundaries` are the limits of their hashes."""
+    return Request("GET", f"{namespace_path(namespace)}/bundles", result=dict)
+
+
+def unload(namespace: str, bundle: str | None = None) -> Request[None]:
+    """Close its topics, or those of a bundle; they are opened again when they are used."""
+    path = namespace_path(namespace) + (f"/{quoted(bundle)}" if bundle else "")
+    return Request("PUT", f"{path}/unload", result=nothing)
+
+
+def clear_backlog(namespace: str, subscription: str | None = None) -> Request[None]:
+    """Acknowledge everything for all subscriptions of its topics, or for those of one name."""
+    path = f"{namespace_path(namespace)}/clearBacklog"
+    return Request(
+        "POST", path + (f"/{quoted(subscription)}" if subscription else ""), result=nothing
+    )
+
+
+def unsubscribe(namespace: str, subscription: str) -> Request[None]:
+    """Delete the subscriptions of one name from all of its topics."""
+    path = f"{namespace_path(namespace)}/unsubscribe/{quoted(subscription)}"
+    return Request("POST", path, result=nothing)

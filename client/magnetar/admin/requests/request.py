@@ -2,12 +2,19 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any, Final, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
 from urllib.parse import quote
 
+from magnetar_proto.ids import MessageId
 from magnetar_proto.names import NamespaceName, TopicName
 
+if TYPE_CHECKING:
+    from magnetar.admin.client import Answer
+
 T = TypeVar("T")
+Query = dict[str, str | list[str]]
+Figures = dict[str, Any]
+"""Figures by their names in the REST API (docs/rest.md)."""
 
 ROOT: Final = "/admin/v2"
 
@@ -23,9 +30,15 @@ class Request(Generic[T]):
     method: str
     path: str
     body: object = None
-    query: dict[str, str | list[str]] = field(default_factory=dict)
+    query: Query = field(default_factory=dict)
     result: Callable[[Any], T] = _as_it_is
     """Is given the answer as JSON, or its text if it is none; None: it is empty."""
+    reads: "Callable[[Answer], T] | None" = None
+    """Instead of `result`: is given the whole answer."""
+
+    def result_of(self, answer: "Answer") -> T:
+        """The result that an answer has."""
+        return self.result(answer.value) if self.reads is None else self.reads(answer)
 
 
 def names_of(found: Any) -> list[str]:
@@ -42,9 +55,35 @@ def quoted(name: str) -> str:
     return quote(name, safe="")
 
 
-def forced(force: bool) -> dict[str, str | list[str]]:
+def forced(force: bool) -> Query:
     """The query of a request that may be forced."""
     return {"force": "true"} if force else {}
+
+
+def given(**values: object) -> Query:
+    """The query of what is not None; flags are there if they are true."""
+    return {
+        name: "true" if value is True else str(value)
+        for name, value in values.items()
+        if value is not None and value is not False
+    }
+
+
+def message_id_of(found: Any) -> MessageId:
+    """A message id of an answer."""
+    return MessageId(
+        int(found["ledgerId"]),
+        int(found["entryId"]),
+        int(found.get("batchIndex", -1)),
+        int(found.get("partitionIndex", -1)),
+    )
+
+
+def message_id_body(message_id: MessageId) -> Figures:
+    """A message id as a body has it."""
+    ledger, entry, batch_index, _ = message_id
+    body = {"ledgerId": ledger, "entryId": entry}
+    return body if batch_index < 0 else {**body, "batchIndex": batch_index}
 
 
 def namespace_path(name: str) -> str:
@@ -54,8 +93,13 @@ def namespace_path(name: str) -> str:
 
 def topic_path(name: str) -> str:
     """Of a topic, named in full or not."""
+    return f"{ROOT}/{TopicName.parse(name).domain}/{topic_name(name)}"
+
+
+def topic_name(name: str) -> str:
+    """A topic in a path that has no domain."""
     topic = TopicName.parse(name)
-    return f"{ROOT}/{topic.domain}/{topic.namespace_name}/{quoted(topic.local)}"
+    return f"{topic.namespace_name}/{quoted(topic.local)}"
 
 
 def subscription_path(topic: str, name: str) -> str:

@@ -1,8 +1,18 @@
 """Requests about tenants."""
 
 from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
 
 from magnetar.admin.requests.request import ROOT, Request, forced, names_of, nothing, quoted
+
+
+@dataclass(frozen=True, slots=True)
+class Tenant:
+    """Who administers a tenant, and the clusters that it may use."""
+
+    admins: list[str]
+    clusters: list[str]
 
 
 def names() -> Request[list[str]]:
@@ -18,7 +28,24 @@ def create(
     return Request("PUT", f"{ROOT}/tenants/{quoted(tenant)}", body, result=nothing)
 
 
+def get(tenant: str) -> Request[Tenant]:
+    """Its administrators and clusters."""
+    return Request("GET", f"{ROOT}/tenants/{quoted(tenant)}", result=_tenant)
+
+
+def update(
+    tenant: str, *, clusters: Iterable[str] = ("standalone",), admins: Iterable[str] = ()
+) -> Request[None]:
+    """Replace its clusters and administrators."""
+    body = {"adminRoles": list(admins), "allowedClusters": list(clusters)}
+    return Request("POST", f"{ROOT}/tenants/{quoted(tenant)}", body, result=nothing)
+
+
 def delete(tenant: str, *, force: bool = False) -> Request[None]:
     """Delete a tenant, with `force` all that it has as well."""
     path = f"{ROOT}/tenants/{quoted(tenant)}"
     return Request("DELETE", path, query=forced(force), result=nothing)
+
+
+def _tenant(found: Any) -> Tenant:
+    return Tenant(sorted(found["adminRoles"]), sorted(found["allowedClusters"]))

@@ -1,0 +1,70 @@
+"""Requests about the dead letter and retry topics of a subscription."""
+
+from magnetar.admin.requests.messages import Found, found_of
+from magnetar.admin.requests.request import Figures, Query, Request, given, subscription_path
+
+
+def topics(topic: str, subscription: str) -> Request[list[Figures]]:
+    """Those that exist: `topic`, `kind` (DLQ or RETRY), `messages`, `bytes`, `subscriptions`."""
+    return Request("GET", f"{subscription_path(topic, subscription)}/deadLetters", result=list)
+
+
+def messages(
+    topic: str,
+    subscription: str,
+    *,
+    kind: str = "DLQ",
+    key: str | None = None,
+    property: str | None = None,
+    start: str | None = None,
+    limit: int = 100,
+    scan: int = 10_000,
+    payload: int = 1024,
+) -> Request[Found]:
+    """The messages in the topic of a kind; the arguments are those of `messages.search`."""
+    query: Query = given(
+        **{"from": start},
+        kind=kind,
+        key=key,
+        property=property,
+        limit=limit,
+        scan=scan,
+        payload=payload,
+    )
+    path = f"{subscription_path(topic, subscription)}/deadLetters/messages"
+    return Request("GET", path, query=query, result=found_of)
+
+
+def replay(
+    topic: str,
+    subscription: str,
+    *,
+    kind: str = "DLQ",
+    dead_letter_topic: str | None = None,
+    key: str | None = None,
+    property: str | None = None,
+    start: str | None = None,
+    limit: int = 100,
+    scan: int = 10_000,
+    messages_per_s: int = 100,
+    dry_run: bool = False,
+) -> Request[Figures]:
+    """Publish dead letters to their topic again: `matched`, `replayed`, `skipped`, `next` ...
+
+    They stay in the dead letter topic, whose name is given if it is none of the usual ones.  With
+    `dry_run` they are only counted.
+    """
+    body = {
+        "kind": kind,
+        "topic": dead_letter_topic,
+        "key": key,
+        "property": property,
+        "from": start,
+        "limit": limit,
+        "scan": scan,
+        "rate": messages_per_s,
+        "dryRun": dry_run,
+    }
+    sent = {name: value for name, value in body.items() if value is not None}
+    path = f"{subscription_path(topic, subscription)}/deadLetters/replay"
+    return Request("POST", path, sent, result=dict)

@@ -1,0 +1,184 @@
+"""Requests that show stored messages without delivering them."""
+
+import json
+from base64 import b64decode
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import TYPE_CHECKING, Any
+
+from magnetar.admin.requests.request import (
+    Request,
+    given,
+    message_id_body,
+    message_id_of,
+    subscription_path,
+    topic_path,
+)
+from magnetar_proto.batch import decode_batch
+from magnetar_proto.ids import EARLIEST, MessageId
+
+if TYPE_CHECKING:
+    from magnetar.admin.client import Answer
+
+_PREFIX = "x-pulsar-"
+
+
+@dataclass(frozen=True, slots=True)
+class StoredMessage:
+    """A message as it is stored; times are in milliseconds, 0 where there is none."""
+
+    id: MessageId
+    value: bytes
+    """What was sent, not encrypted and not compressed; of an encrypted message as it is stored."""
+    key: str | None = None
+    properties: dict[str, str] = field(default_factory=dict)
+    publish_time_ms: int = 0
+    event_time_ms: int = 0
+    producer: str = ""
+    sequence_id: int = 0
+    is_encrypted: bool = False
+    is_null: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """What a search has found, and where it continues."""
+
+    messages: list[StoredMessage]
+    next: str | None
+    """For the next request; None: all has been read."""
+    entries_scanned: int
+
+
+def get(topic: str, ledger: int, entry: int) -> Request[list[StoredMessage]]:
+    """The message of an entry, or those of its batch."""
+    path = f"{topic_path(topic)}/ledger/{ledger}/entry/{entry}"
+    return Request("GET", path, reads=messages_of)
+
+
+def peek(topic: str, subscription: str, position: int = 1) -> Request[list[StoredMessage]]:
+    """The messages of the first entry that is not acknowledged, or of the second ..."""
+    path = f"{subscription_path(topic, subscription)}/position/{position}"
+    return Request("GET", path, reads=messages_of)
+
+
+def examine(
+    topic: str, position: int = 1, *, from_end: bool = False
+) -> Request[list[StoredMessage]]:
+    """The messages of the first entry of a topic, or the second ...; or from the end."""
+    start = "latest" if from_end else "earliest"
+    query = given(initialPosition=start, messagePosition=position)
+    return Request("GET", f"{topic_path(topic)}/examinemessage", query=query, reads=messages_of)
+
+
+def last_id(topic: str) -> Request[MessageId]:
+    """The id of the last message."""
+    return Request("GET", f"{topic_path(topic)}/lastMessageId", result=message_id_of)
+
+
+def id_at(topic: str, time_ms: int) -> Request[MessageId]:
+    """The id of the first message that was published at a time or after it."""
+    return Request("GET", f"{topic_path(topic)}/messageid/{time_ms}", result=message_id_of)
+
+
+def id_of_index(topic: str, index: int) -> Request[MessageId]:
+    """The id of the message with an index, where the broker gives messages one."""
+    path = f"{topic_path(topic)}/getMessageIdByIndex"
+    return Request("GET", path, query=given(index=index), result=message_id_of)
+
+
+def bytes_from(topic: str, message_id: MessageId = EARLIEST) -> Request[int]:
+    """How many bytes are stored from a message on."""
+    path = f"{topic_path(topic)}/backlogSize"
+    return Request("PUT", path, message_id_body(message_id), result=int)
+
+
+def search(
+    topic: str,
+    *,
+    key: str | None = None,
+    property: str | None = None,
+    start: str | None = None,
+    limit: int = 100,
+    scan: int = 10_000,
+    payload: int = 1024,
+) -> Request[Found]:
+    """Messages with a key, or a property: NAME or NAME=VALUE; at most `limit` in `scan` entries.
+
+    `start` is the `next` of the former request.  Of each value there are `payload` bytes at most.
+    """
+    query = given(
+        **{"from": start}, key=key, property=property, limit=limit, scan=scan, payload=payload
+    )
+    return Request("GET", f"{topic_path(topic)}/search", query=query, result=found_of)
+
+
+def messages_of(answer: "Answer") -> list[StoredMessage]:
+    """The messages that an answer has: the entry as the body, and its metadata as headers."""
+    about = {
+        name.lower().removeprefix(_PREFIX): text
+        for name, text in answer.headers.items()
+        if name.lower().startswith(_PREFIX)
+    }
+    ledger, entry = map(int, about["message-id"].split(":")[:2])
+    is_encrypted = about.get("is-encrypted") == "true"
+    publish_time_ms = _ms(about.get("publish-time"))
+    producer = about.get("producer-name", "")
+    sequence_id = int(about.get("sequence-id", 0))
+    if is_encrypted or "num-batch-message" not in about:
+        return [
+            StoredMessage(
+                MessageId(ledger, entry),
+                answer.body,
+                about.get("partition-key"),
+                json.loads(about.get("property", "{}")),
+                publish_time_ms,
+                _ms(about.get("event-time")),
+                producer,
+                sequence_id,
+                is_encrypted,
+                about.get("null-value") == "true",
+            )
+        ]
+    parts = decode_batch(answer.body, int(about["num-batch-message"]))
+    return [
+        StoredMessage(
+            MessageId(ledger, entry, index),
+            payload,
+            one.partition_key if one.HasField("partition_key") else None,
+            {pair.key: pair.value for pair in one.properties},
+            publish_time_ms,
+            one.event_time,
+            producer,
+            one.sequence_id if one.HasField("sequence_id") else sequence_id,
+            is_null=one.null_value,
+        )
+        for index, (one, payload) in enumerate(parts)
+    ]
+
+
+def found_of(answer: Any) -> Found:
+    """What a search has answered."""
+    messages = [_found(one) for one in answer["messages"]]
+    return Found(messages, answer["next"], int(answer["entriesScanned"]))
+
+
+def _found(about: Any) -> StoredMessage:
+    ledger, entry, *index = map(int, about["id"].split(":"))
+    return StoredMessage(
+        MessageId(ledger, entry, *index),
+        b64decode(about["payload"]),
+        about.get("key"),
+        about["properties"],
+        _ms(about["publishTime"]),
+        _ms(about.get("eventTime")),
+        about["producerName"],
+        int(about["sequenceId"]),
+        about["encrypted"],
+    )
+
+
+def _ms(text: str | None) -> int:
+    if text is None:
+        return 0
+    return int(text) if text.isdigit() else round(datetime.fromisoformat(text).timestamp() * 1000)

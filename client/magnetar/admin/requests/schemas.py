@@ -1,0 +1,111 @@
+"""Requests about the schemas of topics; `magnetar.schema` makes and uses them."""
+
+import json
+from dataclasses import dataclass
+from typing import Any
+
+from magnetar.admin.requests.request import ROOT, Figures, Request, given, nothing, topic_name
+from magnetar.schema.info import TYPES, SchemaInfo
+from magnetar.schema.key_value import join, split
+from magnetar_proto import PulsarApi_pb2 as pb
+
+
+@dataclass(frozen=True, slots=True)
+class SchemaVersion:
+    """A version of a topic's schema, as its broker has stored it."""
+
+    number: int
+    schema: SchemaInfo
+    time_ms: int
+    """When it was registered."""
+
+
+def get(topic: str, version: int | None = None) -> Request[SchemaVersion]:
+    """The latest version of a topic's schema, or this one."""
+    path = _path(topic, "schema") + ("" if version is None else f"/{version}")
+    return Request("GET", path, result=_version)
+
+
+def versions(topic: str) -> Request[list[SchemaVersion]]:
+    """All versions of a topic's schema, the first one first."""
+    return Request("GET", _path(topic, "schemas"), result=_versions)
+
+
+def upload(topic: str, schema: SchemaInfo) -> Request[int]:
+    """Add a version; its number, or that of the version that is the same."""
+    return Request("POST", _path(topic, "schema"), _body(schema), result=_added)
+
+
+def version_of(topic: str, schema: SchemaInfo) -> Request[int]:
+    """The number of the version that is the same; -1: there is none."""
+    return Request("POST", _path(topic, "version"), _body(schema), result=_number)
+
+
+def is_compatible(topic: str, schema: SchemaInfo) -> Request[bool]:
+    """Whether it could be added; Magnetar answers Refused, which says why, if not."""
+    return Request("POST", _path(topic, "compatibility"), _body(schema), result=_is_compatible)
+
+
+def metadata(topic: str) -> Request[Figures | None]:
+    """Where the versions of a topic's schema are stored; None: it has none."""
+    return Request("GET", _path(topic, "metadata"))
+
+
+def delete(topic: str, *, force: bool = False) -> Request[None]:
+    """Delete all versions; with `force` their numbers are forgotten, too."""
+    return Request("DELETE", _path(topic, "schema"), query=given(force=force), result=nothing)
+
+
+def _path(topic: str, what: str) -> str:
+    return f"{ROOT}/schemas/{topic_name(topic)}/{what}"
+
+
+def _body(schema: SchemaInfo) -> Figures:
+    return {
+        "type": schema.type_name,
+        "schema": _text(schema),
+        "properties": dict(schema.properties),
+    }
+
+
+def _version(found: Any) -> SchemaVersion:
+    kind, text = TYPES[found["type"]], found["data"]
+    definition = _pair(text) if kind == pb.Schema.KeyValue else text.encode()
+    info = SchemaInfo(kind, definition, found["type"], found.get("properties") or {})
+    return SchemaVersion(int(found["version"]), info, int(found["timestamp"]))
+
+
+def _text(schema: SchemaInfo) -> str:
+    """The definition as text; that of pairs is a JSON object with both."""
+    if schema.type != pb.Schema.KeyValue:
+        return schema.definition.decode()
+    key, value = split(schema.definition)
+    return json.dumps({"key": _part(key), "value": _part(value)})
+
+
+def _part(definition: bytes | None) -> Any:
+    text = (definition or b"").decode()
+    return json.loads(text) if text.startswith(("{", "[")) else text
+
+
+def _pair(text: str) -> bytes:
+    found = json.loads(text)
+    parts = (found["key"], found["value"])
+    key, value = (one if isinstance(one, str) else json.dumps(one) for one in parts)
+    return join(key.encode(), value.encode())
+
+
+def _versions(found: Any) -> list[SchemaVersion]:
+    return [_version(one) for one in found["getSchemaResponses"]]
+
+
+def _added(found: Any) -> int:
+    return int(found["version"]["version"])
+
+
+def _number(found: Any) -> int:
+    return int(found["version"])
+
+
+def _is_compatible(found: Any) -> bool:
+    return bool(found["compatibility"])
