@@ -12,6 +12,7 @@ from magnetar.acks import Ack, AckTracker, Position, later
 from magnetar.attachment import Attachment
 from magnetar.connection import Connection
 from magnetar.errors import MagnetarError, OperationTimeout
+from magnetar.log_fields import about
 from magnetar.messages import Message
 from magnetar.transaction_acks import MAX_ACKS, TransactionAcks
 from magnetar_proto import PulsarApi_pb2 as pb
@@ -255,7 +256,9 @@ class Acknowledging:
         elif error is None:
             self._end.acked(sent.acks, sent.is_cumulative)
         else:
-            logger.warning("%s refused an acknowledgement: %s", self._attachment.topic, error)
+            topic = self._attachment.topic
+            fields = about(topic=topic, subscription=self._end.subscription)
+            logger.warning("%s refused an acknowledgement: %s", topic, error, extra=fields)
             self._end.refused(sent.acks, sent.is_cumulative)
             if isinstance(error, MagnetarError):
                 self._error = error

@@ -6,6 +6,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any
 
 from magnetar.errors import MagnetarError
+from magnetar.log_fields import about
 from magnetar.messages import Message, Outgoing
 from magnetar.producer import Producer
 from magnetar.schema.base import Encoded
@@ -102,7 +103,11 @@ class DeadLetters:
                 )
             )
         except MagnetarError as error:
-            logger.warning("%s could not be moved to %s: %s", message, self.names[kind], error)
+            fields = about(
+                topic=message.topic, message_id=message.id.text(), target=self.names[kind]
+            )
+            what = "%s could not be moved to %s: %s"
+            logger.warning(what, message, self.names[kind], error, extra=fields)
             raise
 
     async def _producer(self, kind: str) -> Producer:

@@ -22,6 +22,7 @@ from magnetar.errors import (
 )
 from magnetar.inbox import Failure, Inbox
 from magnetar.interceptors import ConsumerInterceptors
+from magnetar.log_fields import about
 from magnetar.messages import Entry, Message, plain_message
 from magnetar.permits import Permits
 from magnetar.pool import Pool
@@ -502,7 +503,12 @@ class PartitionConsumer(Generic[T]):
         """
         action = action or self.subscription.on_unreadable
         self.counts.unreadable_entries += 1
-        logger.warning("%s (on_unreadable=%s)", error, action)
+        fields = about(
+            topic=self.topic,
+            subscription=self.subscription.name,
+            message_id=error.message_id.text(),
+        )
+        logger.warning("%s (on_unreadable=%s)", error, action, extra=fields)
         if action == FAIL:
             self.permits.queued += permits
             self._inbox.put_failure(Failure(error, self, permits))

@@ -3,7 +3,6 @@
 REGISTRY.register(ClientCollector(client))
 """
 
-import asyncio
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -16,9 +15,8 @@ from prometheus_client.core import (
 from prometheus_client.registry import Collector
 
 import magnetar.sync
-from magnetar.background import background
 from magnetar.client import Client
-from magnetar.errors import OperationTimeout
+from magnetar.reading_statistics import StatisticsReader
 from magnetar.statistics import LATENCY_BOUNDS_S, ConsumerStatistics, ProducerStatistics
 
 PRODUCED: dict[str, tuple[str, str]] = {
@@ -46,8 +44,6 @@ QUEUED: dict[str, tuple[str, str]] = {
     "queued_messages": ("magnetar_client_queued_messages", "Messages not taken yet."),
 }
 
-READ_TIMEOUT_S = 10.0
-
 
 class ClientCollector(Collector):
     """The metrics of a client, with the labels `topic` and, of consumers, `subscription`.
@@ -57,12 +53,7 @@ class ClientCollector(Collector):
     """
 
     def __init__(self, client: Client | magnetar.sync.Client) -> None:
-        if isinstance(client, Client):
-            self._client = client
-            self._loop = asyncio.get_running_loop()
-        else:
-            self._client = client.wrapped
-            self._loop = background.loop()
+        self._reader = StatisticsReader(client)
 
     def describe(self) -> Iterator[Metric]:
         """No names in advance: registering reads no client."""
@@ -70,7 +61,7 @@ class ClientCollector(Collector):
 
     def collect(self) -> Iterator[Metric]:
         """The metrics as of now."""
-        read = self._read()
+        read = self._reader.read()
         sent = [one for one in read if isinstance(one, ProducerStatistics)]
         received = [one for one in read if isinstance(one, ConsumerStatistics)]
         labels, values_of = ["topic"], _topic
@@ -80,25 +71,6 @@ class ClientCollector(Collector):
         labels, values_of = ["topic", "subscription"], _subscription
         yield from _families(CounterMetricFamily, CONSUMED, received, labels, values_of)
         yield from _families(GaugeMetricFamily, QUEUED, received, labels, values_of)
-
-    def _read(self) -> list[ProducerStatistics | ConsumerStatistics]:
-        async def read() -> list[ProducerStatistics | ConsumerStatistics]:
-            return self._client.statistics()
-
-        try:
-            in_loop = asyncio.get_running_loop() is self._loop
-        except RuntimeError:  # this thread has none
-            in_loop = False
-        if in_loop or not self._loop.is_running():
-            return self._client.statistics()
-        reading = asyncio.run_coroutine_threadsafe(read(), self._loop)
-        try:
-            return reading.result(READ_TIMEOUT_S)
-        except TimeoutError:
-            reading.cancel()
-            raise OperationTimeout(
-                f"the event loop of the client was busy for {READ_TIMEOUT_S:g} s: no metrics"
-            ) from None
 
 
 def _topic(one: Any) -> list[str]:

@@ -11,6 +11,7 @@ from magnetar.acks import Ack
 from magnetar.errors import MagnetarError
 from magnetar.held import Held
 from magnetar.interceptors import ConsumerInterceptors
+from magnetar.log_fields import about
 from magnetar.messages import Entry, Message
 from magnetar.redelivery import DueEntries, Position
 from magnetar_proto.ids import MessageId, ack_set_to_mask
@@ -291,5 +292,7 @@ class Redelivering:
             await self.dead_letters.move(messages)
         except Exception as error:  # they come again, and so does the next attempt
             if not isinstance(error, MagnetarError):
-                logger.exception("messages could not be moved to the dead letter topic")
+                fields = about(topic=self._consumer.topic, subscription=self.subscription)
+                what = "messages could not be moved to the dead letter topic"
+                logger.exception(what, extra=fields)
             self.nack(messages)

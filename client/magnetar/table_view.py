@@ -7,6 +7,7 @@ from typing import Any, Generic
 
 from magnetar.closing import Closing
 from magnetar.errors import Closed, MagnetarError, Undecodable
+from magnetar.log_fields import about
 from magnetar.messages import Message
 from magnetar.reader import Reader
 from magnetar.values import V
@@ -98,7 +99,8 @@ class TableView(Closing, Mapping[str | bytes, V], Generic[V]):
             try:
                 value = self._values[key] = message.value
             except Undecodable as error:
-                logger.warning("%s", error)
+                fields = about(topic=message.topic, message_id=message.id.text())
+                logger.warning("%s", error, extra=fields)
                 return
         for listener in self._listeners:
             _tell(listener, key, value)

@@ -7,6 +7,7 @@ from collections.abc import Callable
 
 from magnetar.connection import Connection
 from magnetar.errors import BrokerError, Closed, MagnetarError
+from magnetar.log_fields import about
 from magnetar.lookup import pattern_of
 from magnetar.pool import Pool
 from magnetar_proto import PulsarApi_pb2 as pb
@@ -56,7 +57,8 @@ class TopicWatch:
         except BrokerError as refusal:
             connection.remove_watcher(self._id)
             self._is_possible = refusal.retriable
-            logger.info("topics of %s are polled, not watched: %s", self._pattern, refusal)
+            what = "topics of %s are polled, not watched: %s"
+            logger.info(what, self._pattern, refusal, extra=about(pattern=self._pattern))
             return
         self._connection = connection
 
@@ -74,7 +76,8 @@ class TopicWatch:
             try:
                 await self.open()
             except MagnetarError as error:
-                logger.info("watching %s is tried again: %s", self._pattern, error)
+                what = "watching %s is tried again: %s"
+                logger.info(what, self._pattern, error, extra=about(pattern=self._pattern))
         self._changed()  # something may have happened meanwhile
 
     def forked(self, error: Closed) -> None:

@@ -9,6 +9,7 @@ from typing import Any, Protocol, Self, TypeVar
 from magnetar.closing import Closing
 from magnetar.coordinators import Coordinators
 from magnetar.errors import Closed, MagnetarError, OperationTimeout, TransactionOver
+from magnetar.log_fields import about
 from magnetar.settings import Settings
 from magnetar.transaction_acks import TransactionAcks
 from magnetar_proto import PulsarApi_pb2 as pb
@@ -155,7 +156,7 @@ class Transaction(Closing):
         try:
             await self._end(pb.ABORT)
         except TransactionOver as error:
-            logger.info("%s was aborted before: %s", self, error)
+            logger.info("%s was aborted before: %s", self, error, extra=about(txn=self))
         except BaseException:
             self._state = "unknown"
             raise
@@ -307,4 +308,5 @@ class Transaction(Closing):
         try:
             await self.abort()
         except MagnetarError as failure:
-            logger.warning("%s was not aborted, and will time out: %s", self, failure)
+            what = "%s was not aborted, and will time out: %s"
+            logger.warning(what, self, failure, extra=about(txn=self))

@@ -28,6 +28,11 @@ class MessageId(NamedTuple):
             message_id.partition,
         )
 
+    def text(self) -> str:
+        """As Pulsar's tools write it: ledger:entry:partition, and :batch_index if it has one."""
+        text = f"{self.ledger}:{self.entry}:{self.partition}"
+        return text if self.batch_index < 0 else f"{text}:{self.batch_index}"
+
     def to_pb(self) -> pb.MessageIdData:
         """Leaves out batch_index and partition where they are -1."""
         message_id = pb.MessageIdData(

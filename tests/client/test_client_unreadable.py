@@ -133,9 +133,13 @@ async def test_skipping_delivers_what_is_readable_and_acknowledges_nothing(
         assert await receive(consumer, ROUNDS) == (good, [])
         assert consumer.unreadable == BAD * ROUNDS
         await consumer.close()
-        logged = [record.getMessage() for record in caplog.records]
         for at, (_, _, why) in enumerate(bad_entries(0)):
-            assert f":{at} of {topic}" in logged[at] and why in logged[at]
+            record = caplog.records[at]
+            logged = record.getMessage()
+            assert f":{at} of {topic}" in logged and why in logged
+            fields = [vars(record)[f"pulsar_{name}"] for name in ("topic", "subscription")]
+            assert fields == [topic, "s"]
+            assert f":{at}:" in vars(record)["pulsar_message_id"]
         assert await what_is_left(client, topic, b"end") == (b"end", BAD * ROUNDS)
 
 

@@ -63,3 +63,8 @@ def test_the_lowest_word_comes_first() -> None:
 def test_nothing_left_is_an_empty_set() -> None:
     assert mask_to_ack_set(0) == ()
     assert ack_set_to_mask(()) == 0
+
+
+def test_the_text_is_that_of_pulsars_tools() -> None:
+    assert MessageId(3, 14).text() == "3:14:-1"
+    assert MessageId(3, 14, 1, 5).text() == "3:14:5:1"
