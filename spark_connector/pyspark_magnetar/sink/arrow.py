@@ -3,8 +3,8 @@
 A null stays null until `or_else` replaces it.
 """
 
-from collections.abc import Callable
-from functools import cache, lru_cache
+from collections.abc import Callable, Iterable
+from functools import cache, lru_cache, reduce
 from typing import Any
 
 import pyarrow as pa
@@ -12,8 +12,10 @@ import pyarrow.compute as pc
 
 from magnetar_proto.wire import encode_varint
 
-LAST_BYTE = 256
-"""In the table of the bytes of varints, the place of the byte that there is none."""
+GROUP_BITS = 14
+"""Of a number, in two bytes of its varint."""
+LAST, NOTHING = 1 << GROUP_BITS, 2 << GROUP_BITS
+"""In the table of such groups: where those begin that no other follows, and that of no bytes."""
 
 
 def joined(*parts: pa.Array | bytes, separator: bytes = b"") -> pa.Array:
@@ -44,24 +46,33 @@ def or_else(column: pa.Array, other: bytes, nulls: pa.Array | None = None) -> pa
 
 
 def varints(numbers: pa.Array) -> pa.Array:
-    """Numbers, taken as unsigned, as varints: a byte of all of them at a time."""
+    """Numbers, taken as unsigned, as varints."""
+    return joined(*varint_parts(numbers))
+
+
+def varint_parts(numbers: pa.Array) -> list[pa.Array]:
+    """The parts of `varints`, to be joined: two bytes of all of them at a time."""
     rest = numbers.cast(pa.int64()).view(pa.uint64())
     highest = pc.max(rest).as_py() or 0
-    parts = []
-    for place in range(len(encode_varint(highest))):
-        more = pc.shift_right(rest, _number(7))
-        low = pc.bit_wise_and(rest, _number(127))
-        index = pc.if_else(pc.equal(more, _number(0)), low, pc.bit_wise_or(low, _number(128)))
-        if place:
-            index = pc.if_else(pc.equal(rest, _number(0)), _number(LAST_BYTE), index)
-        parts.append(_bytes_by_value().take(index))
+    parts: list[pa.Array] = []
+    while not parts or highest:
+        more = pc.shift_right(rest, _number(GROUP_BITS))
+        group = pc.bit_wise_and(rest, _number(LAST - 1))
+        is_last = pc.equal(more, _number(0))
+        index = pc.if_else(is_last, pc.bit_wise_or(group, _number(LAST)), group)
+        if parts:
+            index = pc.if_else(pc.equal(rest, _number(0)), _number(NOTHING), index)
+        parts.append(_groups().take(index))
         rest = more
-    return joined(*parts)
+        highest >>= GROUP_BITS
+    return parts
 
 
 @cache
-def _bytes_by_value() -> pa.Array:
-    return pa.array([*(bytes((value,)) for value in range(LAST_BYTE)), b""], pa.binary())
+def _groups() -> pa.Array:
+    followed = [bytes((0x80 | group & 0x7F, 0x80 | group >> 7)) for group in range(LAST)]
+    last = [encode_varint(group) for group in range(LAST)]
+    return pa.array([*followed, *last, b""], pa.binary())
 
 
 @cache
@@ -69,11 +80,19 @@ def _number(value: int) -> pa.Scalar:
     return pa.scalar(value, pa.uint64())
 
 
-def sized(column: pa.Array, tag: bytes = b"") -> pa.Array:
-    """Bytes or text behind its size as a varint, which is behind a tag."""
-    data = column.cast(pa.binary())
-    heads = by_distinct(pc.binary_length(data), lambda size: tag + encode_varint(size), pa.binary())
-    return joined(heads, data)
+def sized(tag: bytes, *parts: pa.Array) -> list[pa.Array]:
+    """Row by row the parts, of bytes or text, with their size as a varint before them, and that
+    behind a tag.
+
+    They are to be joined: each join copies everything.
+    """
+    data = [part.cast(pa.binary()) for part in parts]
+    return [by_distinct(lengths(data), lambda size: tag + encode_varint(size), pa.binary()), *data]
+
+
+def lengths(parts: Iterable[pa.Array]) -> pa.Array:
+    """Row by row how many bytes the parts have together."""
+    return reduce(pc.add, map(pc.binary_length, parts))
 
 
 def lists(column: pa.Array, items: pa.Array, separator: bytes = b"") -> pa.Array:
@@ -89,15 +108,18 @@ def millis(times: pa.Array) -> pa.Array:
     """Timestamps as milliseconds since 1970; of a fraction the past one."""
     micros = times.cast(pa.timestamp("us", times.type.tz)).cast(pa.int64())
     # Arrow divides towards zero: this is the floor for times before 1970 as well.
-    past = pc.and_(pc.less(micros, 0), pc.not_equal(_rest(micros), 0))
-    return pc.subtract(pc.divide(micros, 1000), past.cast(pa.int64()))
+    whole = pc.divide(micros, _signed(1000))
+    rest = pc.subtract(micros, pc.multiply(whole, _signed(1000)))
+    return pc.subtract(whole, pc.less(rest, _signed(0)).cast(pa.int64()))
+
+
+@cache
+def _signed(value: int) -> pa.Scalar:
+    # Arrow looks for a module that is not installed each time it is given a number of Python.
+    return pa.scalar(value, pa.int64())
 
 
 def fixed_bytes(column: pa.Array) -> pa.Array:
     """Numbers of a fixed width as their bytes, the lowest first."""
     width: int = column.type.bit_width // 8
     return column.view(pa.binary(width)).cast(pa.binary())
-
-
-def _rest(micros: pa.Array) -> pa.Array:
-    return pc.subtract(micros, pc.multiply(pc.divide(micros, 1000), 1000))

@@ -11,7 +11,15 @@ from magnetar.batching import BatchLimits
 from magnetar.messages import Outgoing
 from magnetar_proto import PulsarApi_pb2 as pb
 from magnetar_proto.wire import encode_varint
-from pyspark_magnetar.sink.arrow import by_distinct, joined, lists, or_else, sized, varints
+from pyspark_magnetar.sink.arrow import (
+    by_distinct,
+    joined,
+    lengths,
+    lists,
+    or_else,
+    sized,
+    varint_parts,
+)
 from pyspark_magnetar.sink.columns import DELIVER_AT, EVENT_TIME, KEY, ORDERING_KEY, PROPERTIES
 from pyspark_magnetar.source_schema import VALUE
 
@@ -47,9 +55,8 @@ def packed(messages: pa.RecordBatch, ids: pa.Array | None = None) -> pa.Array:
     if not more:
         # The values differ in their size at most: the rest follows from it.
         return joined(by_distinct(sizes, _plain_head, pa.binary()), values)
-    about = joined(by_distinct(sizes, _payload_size, pa.binary()), *more)
-    heads = by_distinct(pc.binary_length(about), SIZE.pack, pa.binary())
-    return joined(heads, about, values)
+    about = [by_distinct(sizes, _payload_size, pa.binary()), *more]
+    return joined(by_distinct(lengths(about), SIZE.pack, pa.binary()), *about, values)
 
 
 def _payload_size(size: int) -> bytes:
@@ -62,27 +69,34 @@ def _plain_head(size: int) -> bytes:
 
 
 def _descriptions(messages: pa.RecordBatch, ids: pa.Array | None) -> list[pa.Array]:
-    """The fields of what describes a message beyond the size of its value."""
+    """The fields of what describes a message beyond the size of its value, in parts to be joined.
+
+    Empty where a message has no such field.
+    """
     found: list[pa.Array] = []
     names = messages.schema.names
     if KEY in names:
-        found.append(or_else(_keys(messages.column(KEY)), b""))
+        found += _keys(messages.column(KEY))
     if ORDERING_KEY in names:
-        found.append(or_else(sized(messages.column(ORDERING_KEY), ORDERING_KEY_TAG), b""))
+        found += sized(ORDERING_KEY_TAG, messages.column(ORDERING_KEY))
     if EVENT_TIME in names:
-        times = messages.column(EVENT_TIME)
-        found.append(or_else(joined(EVENT_TIME_TAG, varints(times)), b""))
+        found += _varints(messages.column(EVENT_TIME), EVENT_TIME_TAG)
     if PROPERTIES in names:
         found.append(_properties(messages.column(PROPERTIES)))
     if ids is not None:
-        found.append(joined(SEQUENCE_ID_TAG, varints(ids)))
-    return found
+        found += _varints(ids, SEQUENCE_ID_TAG)
+    return [or_else(part, b"") for part in found]
 
 
-def _keys(column: pa.Array) -> pa.Array:
+def _varints(numbers: pa.Array, tag: bytes) -> list[pa.Array]:
+    first, *others = varint_parts(numbers)
+    return [joined(tag, first), *others]
+
+
+def _keys(column: pa.Array) -> list[pa.Array]:
     if not pa.types.is_binary(column.type):
-        return sized(column, KEY_TAG)
-    return by_distinct(column, _bytes_key, pa.binary())
+        return sized(KEY_TAG, column)
+    return [by_distinct(column, _bytes_key, pa.binary())]
 
 
 def _bytes_key(key: bytes) -> bytes:
@@ -95,8 +109,8 @@ def _bytes_key(key: bytes) -> bytes:
 def _properties(column: pa.Array) -> pa.Array:
     if column.items.null_count:
         raise ValueError(f"column {PROPERTIES!r}: a property without value cannot be sent")
-    pairs = joined(sized(column.keys, NAME_TAG), sized(column.items, TEXT_TAG))
-    return or_else(lists(column, sized(pairs, PROPERTY_TAG)), b"")
+    pairs = [*sized(NAME_TAG, column.keys), *sized(TEXT_TAG, column.items)]
+    return lists(column, joined(*sized(PROPERTY_TAG, *pairs)))
 
 
 def cuts(parts: pa.Array, borders: list[int], limits: BatchLimits) -> Iterator[tuple[int, int]]:
