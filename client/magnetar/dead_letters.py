@@ -127,12 +127,8 @@ class DeadLetters:
 
 def _origin(message: Message) -> dict[str, str]:
     """The message's properties, with where it was first."""
-    about = message.properties
-    message_id = message.id
-    where = f"{message_id.ledger}:{message_id.entry}:{message_id.partition}"
-    if message_id.batch_index >= 0:
-        where = f"{where}:{message_id.batch_index}"
-    about.setdefault(REAL_TOPIC, message.topic)
-    about.setdefault(ORIGIN_MESSAGE_ID, where)
+    properties = message.properties
+    properties.setdefault(REAL_TOPIC, message.topic)
+    properties.setdefault(ORIGIN_MESSAGE_ID, message.id.text())
     about.setdefault(ORIGIN_MESSAGE_ID_OLD, about[ORIGIN_MESSAGE_ID])
-    return about
+    return properties
