@@ -130,5 +130,5 @@ def _origin(message: Message) -> dict[str, str]:
     properties = message.properties
     properties.setdefault(REAL_TOPIC, message.topic)
     properties.setdefault(ORIGIN_MESSAGE_ID, message.id.text())
-    about.setdefault(ORIGIN_MESSAGE_ID_OLD, about[ORIGIN_MESSAGE_ID])
+    properties.setdefault(ORIGIN_MESSAGE_ID_OLD, properties[ORIGIN_MESSAGE_ID])
     return properties
