@@ -21,7 +21,8 @@ LIMIT_SECONDS = 600
 def writes(trial: Trial, shape: Shape, messages: int) -> Measures:
     """Write rows of one column, then with key, time and properties too, then exactly once.
 
-    The first run is not counted.  The JVM makes the rows, on the same processors.
+    That is by deduplication, and in transactions.  The first run is not counted.  The JVM makes
+    the rows, on the same processors.
     """
     rows = max(10_000, int(messages * trial.scale))
     service_url = f"pulsar://127.0.0.1:{trial.server.port}"
@@ -40,6 +41,7 @@ def writes(trial: Trial, shape: Shape, messages: int) -> Measures:
         "msg_per_s": rows / median(seconds["value"]),
         "all_columns_per_s": rows / median(seconds["all"]),
         "dedup_per_s": rows / median(seconds["dedup"]),
+        "transaction_per_s": rows / median(seconds["txn"]),
     }
 
 

@@ -39,14 +39,16 @@ def main() -> None:
     numbers = spark.range(0, count, 1, 2)
     value = numbers.selectExpr(VALUE.format(size=size))
     everything = numbers.selectExpr(*(column.format(size=size) for column in ALL))
-    seconds: dict[str, list[float]] = {"value": [], "all": [], "dedup": []}
+    seconds: dict[str, list[float]] = {"value": [], "all": [], "dedup": [], "txn": []}
     # Turns, so that all meet what else the machine does; the first starts the workers.
     for number in range(rounds + 1):
-        once = {"exactlyOnce": "dedup", "jobId": f"{topic}-{number}"}
+        job = {"jobId": f"{topic}-{number}"}
+        once, transacted = {"exactlyOnce": "dedup", **job}, {"exactlyOnce": "transaction", **job}
         took = {
             "value": write(value, service_url, f"{topic}-value"),
             "all": write(everything, service_url, f"{topic}-all"),
             "dedup": write(value, service_url, f"{topic}-dedup", **once),
+            "txn": write(value, service_url, f"{topic}-txn", **transacted),
         }
         if number:
             for name, one in took.items():

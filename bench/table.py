@@ -65,6 +65,7 @@ EXTRAS = (
     Column("of_official", "of official client", places(2)),
     Column("all_columns_per_s", "with all columns rows/s", places(0)),
     Column("dedup_per_s", "exactly once rows/s", places(0)),
+    Column("transaction_per_s", "in transactions rows/s", places(0)),
     Column("of_shared", "of Shared", places(2)),
     Column("cpu_of_shared", "CPU of Shared", places(2)),
     Column("one_per_s", "on one worker/s", places(0)),

@@ -108,14 +108,17 @@ def millis(times: pa.Array) -> pa.Array:
     """Timestamps as milliseconds since 1970; of a fraction the past one."""
     micros = times.cast(pa.timestamp("us", times.type.tz)).cast(pa.int64())
     # Arrow divides towards zero: this is the floor for times before 1970 as well.
-    whole = pc.divide(micros, _signed(1000))
-    rest = pc.subtract(micros, pc.multiply(whole, _signed(1000)))
-    return pc.subtract(whole, pc.less(rest, _signed(0)).cast(pa.int64()))
+    whole = pc.divide(micros, signed(1000))
+    rest = pc.subtract(micros, pc.multiply(whole, signed(1000)))
+    return pc.subtract(whole, pc.less(rest, signed(0)).cast(pa.int64()))
 
 
 @cache
-def _signed(value: int) -> pa.Scalar:
-    # Arrow looks for a module that is not installed each time it is given a number of Python.
+def signed(value: int) -> pa.Scalar:
+    """The number, to count or compare with.
+
+    Arrow looks for a module that is not installed each time that it is given one of Python.
+    """
     return pa.scalar(value, pa.int64())
 
 

@@ -28,7 +28,15 @@ from pyspark.sql.types import (
 )
 
 from magnetar_proto.wire import encode_varint
-from pyspark_magnetar.sink.arrow import by_distinct, fixed_bytes, joined, lists, or_else, varints
+from pyspark_magnetar.sink.arrow import (
+    by_distinct,
+    fixed_bytes,
+    joined,
+    lists,
+    or_else,
+    signed,
+    varints,
+)
 
 ROOT = "topLevelRecord"
 """The name of the record, as Spark's own Avro writer has it."""
@@ -142,8 +150,8 @@ def _integers(column: pa.Array) -> pa.Array:
 
 
 def _zigzag(numbers: pa.Array) -> pa.Array:
-    doubled = pc.shift_left(numbers, 1)
-    return pc.if_else(pc.less(numbers, 0), pc.bit_wise_not(doubled), doubled)
+    doubled = pc.shift_left(numbers, signed(1))
+    return pc.if_else(pc.less(numbers, signed(0)), pc.bit_wise_not(doubled), doubled)
 
 
 def _size(count: int) -> bytes:

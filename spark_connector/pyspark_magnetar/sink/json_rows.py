@@ -29,6 +29,8 @@ from pyspark.sql.types import (
 from pyspark_magnetar.sink.arrow import by_distinct, joined, lists, or_else
 
 NULL = b"null"
+ESCAPED = r'[\x00-\x1f"\\]'
+"""What cannot stand in a string of JSON as it is."""
 
 
 def require_json(fields: list[StructField]) -> None:
@@ -99,6 +101,8 @@ def _fractions(column: pa.Array) -> pa.Array:
 
 
 def _text(column: pa.Array) -> pa.Array:
+    if not pc.any(pc.match_substring_regex(column, ESCAPED)).as_py():
+        return joined(b'"', column.cast(pa.binary()), b'"')
     return by_distinct(
         column, lambda text: json.dumps(text, ensure_ascii=False).encode(), pa.binary()
     )

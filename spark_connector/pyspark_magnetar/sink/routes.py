@@ -7,7 +7,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from magnetar.routing import SINGLE, partition_of
-from pyspark_magnetar.sink.arrow import by_distinct
+from pyspark_magnetar.sink.arrow import by_distinct, signed
 from pyspark_magnetar.sink.columns import KEY, PARTITION, TOPIC
 from pyspark_magnetar.write_options import Producing
 
@@ -65,7 +65,7 @@ def _of_key(key: str | bytes | None, count: int, hashing: str) -> int | None:
 
 
 def _chosen(column: pa.Array, count: int) -> pa.Array:
-    chosen = pc.if_else(pc.less(column, 0), pa.scalar(None, pa.int32()), column)
+    chosen = pc.if_else(pc.less(column, signed(0)), pa.scalar(None, pa.int32()), column)
     highest = pc.max(chosen).as_py()
     if highest is not None and highest >= count:
         raise ValueError(f"column {PARTITION!r} is {highest}, and the topic has {count} partitions")

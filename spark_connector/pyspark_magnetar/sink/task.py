@@ -11,6 +11,7 @@ import magnetar
 from magnetar.batching import Packed
 from magnetar.concurrency import gather_all
 from pyspark_magnetar.bridge import Bridge
+from pyspark_magnetar.sink.arrow import signed
 from pyspark_magnetar.sink.columns import DELIVER_AT, KEY, ORDERING_KEY, SinkSchema, messages_of
 from pyspark_magnetar.sink.lanes import Entry
 from pyspark_magnetar.sink.numbered import NumberedTopic
@@ -198,6 +199,6 @@ def _by_key(messages: pa.RecordBatch) -> tuple[pa.RecordBatch, list[int]]:
 
 def _around_delayed(times: pa.Array) -> Iterator[int]:
     """The broker delays whole entries: a message that is to wait is one by itself."""
-    for row in pc.indices_nonzero(pc.fill_null(times, 0)).to_pylist():
+    for row in pc.indices_nonzero(pc.fill_null(times, signed(0))).to_pylist():
         yield row
         yield row + 1

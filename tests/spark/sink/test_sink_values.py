@@ -121,6 +121,13 @@ def test_json_is_json(given_rows: list[dict[str, Any]]) -> None:
     assert [json.loads(value) for value in values] == [as_json(row) for row in given_rows]
 
 
+@pytest.mark.parametrize("text", ["plain ä", 'a"b', "a\\b", "a\nb", "\x1f", "\x00", "\x7f"])
+def test_json_escapes_what_cannot_stand_in_a_string(text: str) -> None:
+    schema = StructType([StructField("text", StringType())])
+    values, _ = encoded(schema, [{"text": text}, {"text": None}], "json")
+    assert [json.loads(value) for value in values] == [{"text": text}, {"text": None}]
+
+
 def as_json(row: Mapping[str, Any]) -> dict[str, Any]:
     found: dict[str, Any] = dict(row)
     if row["data"] is not None:
