@@ -134,6 +134,27 @@ CLIENT_FAULTS: tuple[Fault, ...] = (
         RECORDS,
     ),
     Fault(
+        "client/magnetar/batching.py",
+        "an empty message is compressed, and lost by official clients if zlib did it",
+        "        if self.compression != pb.NONE and body:\n",
+        "        if self.compression != pb.NONE:\n",
+        ("tests/client/test_client_interoperability.py",),
+    ),
+    Fault(
+        "client/magnetar/admin/requests/policies.py",
+        "the value of a topic's policy is sent where the broker does not look",
+        "if self.in_query and not _is_namespace(of):",
+        "if False:",
+        ("tests/client/admin/test_admin_requests_broker.py",),
+    ),
+    Fault(
+        "client/magnetar/admin/requests/messages.py",
+        "the messages of a batch are shown as one",
+        'if is_encrypted or "num-batch-message" not in about:',
+        "if True:",
+        ("tests/client/admin/test_admin_requests_broker.py",),
+    ),
+    Fault(
         CONSUMER,
         "messages of an older epoch are delivered",
         "if self.redelivering.is_stale(delivery.consumer_epoch):",
