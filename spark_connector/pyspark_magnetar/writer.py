@@ -16,7 +16,7 @@ from pyspark_magnetar.sink.columns import TOPIC, SinkSchema
 from pyspark_magnetar.sink.committing import Committing, Filled, abort_all
 from pyspark_magnetar.sink.numbering import numbering_of, work_of
 from pyspark_magnetar.sink.task import Task
-from pyspark_magnetar.sink.transaction_log import TransactionLog, log_of
+from pyspark_magnetar.sink.transaction_log import TransactionLog, log_of, owner_of
 from pyspark_magnetar.sink.values import form_of
 from pyspark_magnetar.write_options import DEDUP, NONE, TRANSACTION, WriteOptions
 
@@ -75,14 +75,14 @@ class _Writer:
 
     def _commit(self, messages: list[WriterCommitMessage | None], batch: int) -> None:
         """Let take effect what is in transactions; otherwise all is stored already."""
-        owner, filled = _filled(messages)
+        written, filled = _filled(messages)
         if not any(one.txn is not None for one in filled):
             return
         options = self._options
         bridge = bridge_to(options.connecting)
+        owner, topic = owner_of(options, written), log_of(options, written)
 
         async def commit() -> None:
-            topic = log_of(options, owner)
             async with TransactionLog(bridge.client, topic, owner, options.name_timeout_s) as log:
                 await Committing(log, owner, batch, filled).run()
 

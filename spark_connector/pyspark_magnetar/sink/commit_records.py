@@ -14,7 +14,7 @@ class Announcement:
     """These transactions of a micro-batch are about to be committed."""
 
     owner: str
-    """The id of the query, or that of the job."""
+    """The query or job, and the topic that it writes to."""
     batch: int
     txns: list[TxnId]
 

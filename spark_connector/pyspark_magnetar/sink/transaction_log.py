@@ -20,6 +20,17 @@ from pyspark_magnetar.sink.waiting import when_free
 from pyspark_magnetar.write_options import WriteOptions
 
 
+def owner_of(options: WriteOptions, work_of: str) -> str:
+    """Whose batches are committed once: a query or job, as far as it writes to this topic.
+
+    With a copy of a checkpoint the same query may write to another topic as well.
+    """
+    if options.topic is None:
+        return work_of
+    topic = TopicName.parse(options.topic)
+    return f"{work_of}/{topic.namespace_name}/{topic.local}"
+
+
 def log_of(options: WriteOptions, owner: str) -> str:
     """The topic that is the log of a query or job."""
     if options.log_topic is not None:
@@ -33,7 +44,7 @@ class TransactionLog(Closing):
     """One driver has it at a time, as long as its connection lives."""
 
     def __init__(self, client: magnetar.Client, topic: str, owner: str, timeout_s: float) -> None:
-        """`owner` is the id of the query, or of the job; others may have the same topic.
+        """`owner` is that of `owner_of`; others may have the same topic.
 
         A subscription of that name keeps what is not forgotten.  `timeout_s` is the longest wait
         for another driver, and for a transaction to end.
@@ -85,10 +96,10 @@ class TransactionLog(Closing):
         try:
             txn = await self._marked(txn_id, encoded(mark))
             await txn.commit()
-        except magnetar.TransactionOver as error:
+        except (magnetar.TransactionOver, magnetar.NotAllowed) as error:
             error.add_note(
-                f"partition {mark.partition} of batch {mark.batch} was open for longer than the "
-                "option transactionTimeout, or another driver has aborted it"
+                f"the transaction of partition {mark.partition} of batch {mark.batch} was open for "
+                "longer than the option transactionTimeout, or another driver has aborted it"
             )
             raise
 

@@ -7,6 +7,8 @@ from collections import Counter
 from collections.abc import AsyncIterator, Callable, Sequence
 
 import pytest
+from pyspark.sql.datasource import WriterCommitMessage
+from pyspark.sql.types import BinaryType, StructField, StructType
 
 import magnetar
 from effort import seeds
@@ -14,6 +16,7 @@ from pyspark_magnetar.sink.commit_records import Announcement, Mark, TxnId, deco
 from pyspark_magnetar.sink.committing import BatchChanged, Committing, Filled, StaleDriver
 from pyspark_magnetar.sink.transaction_log import TransactionLog, log_of, resumed
 from pyspark_magnetar.write_options import WriteOptions
+from pyspark_magnetar.writer import StreamWriter, Written
 from running_broker import RunningBroker
 
 pytestmark = pytest.mark.daemon
@@ -136,7 +139,7 @@ async def test_a_driver_that_counts_as_dead_commits_on(
                     await old.end(partition)
 
             first, second = await asyncio.gather(commit_on(), new.run(), return_exceptions=True)
-    assert isinstance(first, magnetar.TransactionOver | None)
+    assert isinstance(first, magnetar.TransactionOver | magnetar.NotAllowed | None)
     assert second is None
     assert await query.rows() == rows_of(1)
 
@@ -254,6 +257,31 @@ def test_records(record: Announcement | Mark) -> None:
     assert decoded(encoded(record)) == record
     with pytest.raises(ValueError, match="is no record"):
         decoded(b'{"v": 1}')
+
+
+@pytest.mark.parametrize("batch", [0, 1])
+async def test_what_spark_calls(query: Query, batch: int) -> None:
+    given = {"service.url": query.client.service_url, "exactlyOnce": "transaction"}
+    value = StructType([StructField("value", BinaryType())])
+
+    def writer(topic: str) -> StreamWriter:
+        return StreamWriter(WriteOptions.parse({**given, "topic": topic}), value)
+
+    async def messages() -> list[WriterCommitMessage | None]:
+        return [Written({}, "q", one) for one in await query.filled(0)]
+
+    here = writer(query.topic)
+    given_up = await messages()
+    await asyncio.to_thread(here.abort, [None, *given_up], batch)
+    with pytest.raises(magnetar.TransactionOver):
+        await asyncio.to_thread(here.commit, given_up, batch)
+    for _ in range(2):
+        await asyncio.to_thread(here.commit, await messages(), batch)
+    assert await query.rows() == rows_of(1)
+    # A query that goes on with a copy of the checkpoint, and writes to another topic.
+    query.topic += "-copy"
+    await asyncio.to_thread(writer(query.topic).commit, await messages(), batch)
+    assert await query.rows() == rows_of(1)
 
 
 def test_where_the_log_is() -> None:
