@@ -97,6 +97,25 @@ def test_callbacks_are_called_in_order_before_flush_returns(
         producer.send(b"x")
 
 
+def test_flush_waits_for_a_callback_that_takes_time(
+    api: ModuleType, client: Any, topic: str
+) -> None:
+    producer = client.create_producer(topic, batching_enabled=True)
+    go_on = threading.Event()
+    outcomes: list[Any] = []
+
+    def callback(result: Any, _: Any) -> None:
+        go_on.wait(TIMEOUT_MS / 1000)
+        outcomes.append(result)
+
+    producer.send_async(b"x", callback)
+    timer = threading.Timer(QUIET_MS / 1000, go_on.set)
+    timer.start()
+    producer.flush()
+    assert outcomes == [api.Result.Ok]
+    timer.join()
+
+
 def test_a_full_queue_is_told_to_the_callback(api: ModuleType, client: Any, topic: str) -> None:
     producer = client.create_producer(
         topic, max_pending_messages=1, batching_enabled=True, batching_max_publish_delay_ms=50

@@ -148,6 +148,20 @@ def test_a_value_that_cannot_be_decoded_raises_where_it_is_asked_for(
     consumer.acknowledge(message)
 
 
+@pytest.mark.parametrize("kind", ["JsonSchema", "AvroSchema", "StringSchema"])
+def test_a_message_without_value(api: ModuleType, client: Any, topic: str, kind: str) -> None:
+    schema, _ = schema_and_value(api, kind)
+    consumer = client.subscribe(topic, "s", schema=schema)
+    client.create_producer(topic, schema=schema).send(None, partition_key="key")
+    message = consumer.receive(TIMEOUT_MS)
+    assert (message.has_null_value(), message.data()) == (True, b"")
+    if kind == "StringSchema":
+        assert message.value() == ""
+    else:
+        with pytest.raises(Exception):  # noqa: B017 (as above: there is nothing to decode)
+            message.value()
+
+
 @pytest.fixture
 def both(broker: RunningBroker) -> Iterator[dict[ModuleType, Any]]:
     """A client of either module."""

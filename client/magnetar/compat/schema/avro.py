@@ -53,9 +53,9 @@ class AvroSchema(Schema):
 
     def decode_message(self, msg: Any) -> Any:
         received = msg._message
-        if isinstance(received, magnetar.Message):
-            return self._value(received.value)
-        return self.decode(msg.data())
+        if not isinstance(received, magnetar.Message) or received.is_null:
+            return self.decode(msg.data())
+        return self._value(received.value)
 
     def _receiving(self) -> Avro[Any]:
         return self._avro
