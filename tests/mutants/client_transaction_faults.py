@@ -8,6 +8,7 @@ ACKS = "client/magnetar/transaction_acks.py"
 REDELIVERING = "client/magnetar/redelivering.py"
 MESSAGES_SENT = ("tests/client/test_client_transactions.py",)
 ACKNOWLEDGED = ("tests/client/test_client_transaction_acks.py",)
+HANDED_OVER = ("tests/client/test_client_transaction_hand_over.py",)
 
 CLIENT_TRANSACTION_FAULTS: tuple[Fault, ...] = (
     Fault(
@@ -124,5 +125,19 @@ CLIENT_TRANSACTION_FAULTS: tuple[Fault, ...] = (
         "                acks.aborts()\n                acks.aborted()\n",
         "                pass\n",
         ACKNOWLEDGED,
+    ),
+    Fault(
+        TRANSACTION,
+        "a transaction is handed over although a part of it has failed",
+        '        await self._complete()\n        self._state = "handed over"\n',
+        '        self._state = "handed over"\n',
+        HANDED_OVER,
+    ),
+    Fault(
+        PRODUCER,
+        "an encoded batch is stored outside of its transaction",
+        "        self._begin(txn)\n        batch = self._new_batch()\n",
+        "        self._begin(None)\n        batch = self._new_batch()\n",
+        HANDED_OVER,
     ),
 )
