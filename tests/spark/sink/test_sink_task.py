@@ -306,6 +306,15 @@ class TestExactlyOnce:
             )
             assert {message.sequence_id for message in found} == set(expected)
 
+    async def test_messages_in_chunks(self, sink: Sink, client: magnetar.Client) -> None:
+        topic = new_topic()
+        values = [b"a", bytes(6 << 20), b"b", bytes(7 << 20), b"c"]
+        batch = pa.record_batch({"value": pa.array(values)})
+        for until in (2, 4, None):
+            sink.write(batch, Numbering("n", 0), 1, until, topic=topic, chunkingEnabled="true")
+        found = await received(client, topic, len(values))
+        assert [message.data for message in found] == values
+
     async def test_an_attempt_waits_for_the_name(self, sink: Sink, client: magnetar.Client) -> None:
         topic = new_topic()
         batch = pa.record_batch({"value": pa.array(values_of(10))})
