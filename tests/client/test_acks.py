@@ -1,12 +1,13 @@
 """Which acks the broker is sent."""
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from fakes.client_entries import entry_of
-from magnetar.acks import AckTracker
+from magnetar.acks import MAX_SIZES, AckTracker
 from magnetar.messages import Message
-from magnetar_proto.ids import ack_set_to_mask
+from magnetar_proto.ids import MessageId, ack_set_to_mask
 
 
 def batches(*sizes: int) -> list[list[Message]]:
@@ -156,3 +157,46 @@ def test_the_broker_ends_up_with_what_was_acked(sizes: list[int], data: st.DataO
     for index, size in enumerate(sizes):
         unacked = {place for place in range(size) if (index, place) not in acked}
         assert left[index] == sum(1 << place for place in unacked)
+
+
+@given(st.lists(st.integers(1, 70), min_size=1, max_size=4), st.booleans(), st.data())
+def test_ids_acknowledge_what_their_messages_do(
+    sizes: list[int], batch_indexes: bool, data: st.DataObject
+) -> None:
+    everything = [message for batch in batches(*sizes) for message in batch]
+    by_message, by_id = AckTracker(batch_indexes), AckTracker(batch_indexes)
+    for message in everything:
+        if message.batch_index >= 0:
+            by_id.delivered(message.entry)
+    up_to = data.draw(st.sampled_from(everything))
+    by_message.ack_up_to(up_to)
+    by_id.ack_up_to_id(up_to.id)
+    assert by_id.take_cumulative() == by_message.take_cumulative()
+    for message in data.draw(st.lists(st.sampled_from(everything), unique_by=id)):
+        by_message.ack([message])
+        by_id.ack_id(message.id)
+    assert by_id.take() == by_message.take()
+
+
+def test_what_is_known_of_ids_is_limited() -> None:
+    tracker = AckTracker()
+    [batch] = batches(3)
+    tracker.delivered(batch[0].entry)
+    assert tracker.size_of(batch[1].id) == 3
+    for number in range(MAX_SIZES):
+        tracker.delivered(entry_of([b"m"] * 2, position=(2, number, -1)))
+    with pytest.raises(ValueError, match="knows nothing"):
+        tracker.ack_id(batch[0].id)
+    assert tracker.up_to(batch[0].id) == (1, -1, ())
+    assert tracker.entries_of(MessageId(7, 8)) == ((7, 8),)
+
+
+def test_up_to_an_id_in_a_batch() -> None:
+    tracker, whole = AckTracker(), AckTracker(batch_indexes=False)
+    [batch] = batches(3)
+    for one in (tracker, whole):
+        one.delivered(batch[0].entry)
+    assert tracker.up_to(batch[0].id) == (1, 0, (0b110,))
+    assert whole.up_to(batch[0].id) == (1, -1, ())
+    assert tracker.up_to(batch[2].id) == whole.up_to(batch[2].id) == (1, 0, ())
+    assert tracker.up_to(MessageId(5, 6)) == (5, 6, ())
