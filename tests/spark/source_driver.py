@@ -52,7 +52,7 @@ def admin(broker: RunningBroker, method: str, path: str, body: bytes | None = No
 
 
 def stream(broker: RunningBroker, topic: str, start: str = "earliest", **more: str) -> StreamReader:
-    """A streaming reader; without a topic other options say what to read."""
+    """A streaming reader; without a topic, `more` names the topics."""
     options = {"service.url": broker.service_url, "topic": topic, "startingoffsets": start}
     given = {**options, "pollIntervalMs": "20", **more}
     source = DefaultSource({name: value for name, value in given.items() if value})

@@ -1,22 +1,18 @@
 """Each row is stored once, although tasks fail, and driver and workers are killed at any point."""
 
-import os
 import random
-import signal
-import subprocess
-import sys
 from collections import Counter
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
-import psutil
 import pytest
 
 import magnetar
 from effort import part_of
 from running_broker import RunningBroker
 from spark.counting_job import ROWS, SHUFFLED
+from spark.killed_job import Job
 
 pytestmark = [pytest.mark.daemon, pytest.mark.timeout(1800)]
 
@@ -32,38 +28,6 @@ MOST_RECORDS = SHUFFLED + 1
 """Of the transaction log, for each micro-batch: most kills are between two of them."""
 
 
-class Job:
-    """The driver, with its JVM and its Python workers."""
-
-    def __init__(self, arguments: list[str], log: Path) -> None:
-        with log.open("ab") as output:
-            self.process = subprocess.Popen(
-                [sys.executable, str(JOB), *arguments],
-                stdout=output,
-                stderr=output,
-                start_new_session=True,
-                env={**os.environ, "SPARK_LOCAL_IP": "127.0.0.1"},
-            )
-
-    @property
-    def is_running(self) -> bool:
-        return self.process.poll() is None
-
-    def kill_worker(self, choice: random.Random) -> None:
-        """Kill one of the forked processes that run tasks, if there is one at the moment."""
-        with suppress(psutil.NoSuchProcess):
-            below = psutil.Process(self.process.pid).children(recursive=True)
-            forked = [one for one in below if not one.children() and "daemon" in str(one.cmdline())]
-            if forked:
-                choice.choice(forked).kill()
-
-    def kill(self) -> None:
-        """Kill the driver and the JVM; the workers notice it, or write on for a while."""
-        with suppress(ProcessLookupError):
-            os.killpg(self.process.pid, signal.SIGKILL)
-        self.process.wait()
-
-
 @pytest.mark.parametrize("mode", ["dedup", "transaction"])
 async def test_rows_are_there_once_whatever_is_killed(
     make_broker: Callable[..., RunningBroker], tmp_path: Path, mode: str
@@ -76,7 +40,7 @@ async def test_rows_are_there_once_whatever_is_killed(
     async with magnetar.connect(broker.service_url) as client:
         consumer = await client.subscribe(watched, "watching", initial_position="earliest")
         for run in range(DRIVERS):
-            job = Job([*given, str(run)], log)
+            job = Job(JOB, [*given, str(run)], log)
             try:
                 for killed in range(WORKERS_KILLED + 1):
                     await arrival(consumer, choice.randint(1, most), job)
@@ -90,7 +54,7 @@ async def test_rows_are_there_once_whatever_is_killed(
                 job.kill()
         await consumer.close()
         last = max(committed(checkpoint), default=-1) + 3
-        job = Job([*given, str(DRIVERS), str(last)], log)
+        job = Job(JOB, [*given, str(DRIVERS), str(last)], log)
         try:
             assert job.process.wait(600) == 0, log.read_text()[-5000:]
         finally:
