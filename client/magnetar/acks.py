@@ -55,6 +55,7 @@ class AckTracker:
                 self._ack_in_batch(entry.position, entry.unacked, acked)
             elif entry.chunks:
                 self._whole.update(entry.chunks)
+                self._parts.pop(entry.position, None)
             else:
                 self._whole.add(entry.position)
 
