@@ -22,7 +22,7 @@ from bench.scenarios import Trial, catch_up, crash, fan_out, latency, publish, s
 from bench.scraping import scrapes
 from bench.several import Spread, deaths, publish_spread, several, share_spread
 from bench.sharing import share, share_by_key
-from bench.spark import writes
+from bench.spark import reads, writes
 from bench.tls import publish_over_tls
 from bench.transactions import SETTINGS as TRANSACTIONS
 from bench.transactions import beside_aborts, beside_open, transact
@@ -330,6 +330,13 @@ ROWS: dict[str, Row] = {
     "client-receive-batched": of_clients("receive", receives, SMALL_BATCH, 1_000_000, OF_OFFICIAL),
     "client-latency": of_clients(
         "wait for each receipt,", round_trips, SMALL, 5000, Mark("of_official", 1.0, at_most=True)
+    ),
+    "spark-read": Row(
+        f"read with Spark {SMALL_BATCH.title}",
+        partial(reads, shape=SMALL_BATCH, messages=2_000_000),
+        (rate(1_500_000, ""), Mark("all_columns_per_s", 1_200_000)),
+        ours=True,
+        asked=True,
     ),
     "spark-write": Row(
         f"write with Spark {SMALL.title}",
