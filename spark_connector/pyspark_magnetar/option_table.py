@@ -168,6 +168,14 @@ READING: Final = (
         "read on each machine",
         text,
     ),
+    Option(
+        "filterPushdown",
+        Use.READ,
+        "have a batch read leave out tasks by filters on __topic, __partition and __ledger; needs "
+        "spark.sql.python.filterPushdown.enabled=true",
+        flag,
+        False,
+    ),
     Option("pollIntervalMs", Use.READ, "how often to look for messages", duration_ms, 200),
     Option(
         "partitionDiscoveryInterval",

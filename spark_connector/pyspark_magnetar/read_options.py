@@ -100,6 +100,7 @@ class ReadOptions:
     values: Values = field(default_factory=Values)
     value_schema: ValueSchema | None = None
     """The topic's, once it was asked for; None: the values are bytes."""
+    pushes_filters: bool = False
 
     @classmethod
     def parse(cls, options: Mapping[str, str], *, is_streaming: bool | None) -> Self:
@@ -131,6 +132,7 @@ class ReadOptions:
             values[f"{READER}receiverQueueSize"],
             values["decryptionKeys"],
             Values(values["schemaMode"], values["allowDifferentTopicSchemas"], values["mode"]),
+            pushes_filters=values["filterPushdown"],
         )
 
 

@@ -1,10 +1,15 @@
 """The streaming reader and the batch reader."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from pyspark.sql.datasource import DataSourceReader, DataSourceStreamReader, InputPartition
+from pyspark.sql.datasource import (
+    DataSourceReader,
+    DataSourceStreamReader,
+    Filter,
+    InputPartition,
+)
 from pyspark.sql.streaming.datasource import (
     ReadAllAvailable,
     ReadLimit,
@@ -18,6 +23,7 @@ from pyspark_magnetar.bridge import bridge_to
 from pyspark_magnetar.offsets import Offset, Range, ranges
 from pyspark_magnetar.planner import Planner
 from pyspark_magnetar.planning import Limits, split
+from pyspark_magnetar.pushed_filters import PushedFilters
 from pyspark_magnetar.read_options import ReadOptions
 from pyspark_magnetar.tasks import read_split
 
@@ -116,7 +122,7 @@ class BatchReader(DataSourceReader):
     def __init__(self, options: ReadOptions) -> None:
         self._options = options
 
-    def partitions(self) -> Sequence[InputPartition]:
+    def partitions(self) -> Sequence[Split]:
         planner = Planner(self._options, bridge_to(self._options.connecting))
         found = planner.whole()
         return [Split(wanted) for wanted in split(found, self._options.sizes)]
@@ -126,3 +132,22 @@ class BatchReader(DataSourceReader):
             return iter(())
         assert isinstance(partition, Split)  # Spark passes what `partitions` returned
         return read_split(self._options, partition.wanted)
+
+
+class FilteringBatchReader(BatchReader):
+    """Leaves out tasks in whose range no row can pass the query's filters.
+
+    A class of its own: Spark refuses every query of a reader with `pushFilters` unless
+    spark.sql.python.filterPushdown.enabled is set.
+    """
+
+    def __init__(self, options: ReadOptions) -> None:
+        super().__init__(options)
+        self._pushed = PushedFilters()
+
+    def pushFilters(self, filters: list[Filter]) -> Iterable[Filter]:
+        self._pushed = PushedFilters.of(filters)
+        return filters
+
+    def partitions(self) -> Sequence[Split]:
+        return [one for one in super().partitions() if self._pushed.keeps(one.wanted)]

@@ -38,12 +38,12 @@ class DefaultSource(DataSource):
 
     def reader(self, schema: "StructType") -> DataSourceReader:
         require("pyarrow")
-        from pyspark_magnetar.reader import BatchReader
+        from pyspark_magnetar.reader import BatchReader, FilteringBatchReader
         from pyspark_magnetar.source_schema import require_source_schema
 
         options, own = self._reading(is_streaming=False)
         require_source_schema(schema, own)
-        return BatchReader(options)
+        return FilteringBatchReader(options) if options.pushes_filters else BatchReader(options)
 
     def streamReader(self, schema: "StructType") -> DataSourceStreamReader:
         require("pyarrow")

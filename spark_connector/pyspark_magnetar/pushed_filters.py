@@ -1,0 +1,93 @@
+"""Which tasks of a batch read can be left out because of the query's filters. Pure.
+
+Spark evaluates every filter again, so what cannot be told from a task's range is read.  Times of
+publishing cannot: they are the producers', and need not ascend.
+"""
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Final, Self
+
+from pyspark.sql.datasource import (
+    EqualTo,
+    Filter,
+    GreaterThan,
+    GreaterThanOrEqual,
+    In,
+    LessThan,
+    LessThanOrEqual,
+)
+
+from magnetar_proto.names import TopicName
+from pyspark_magnetar.offsets import Range
+
+Bound = Callable[[int], int | None]
+
+TOPIC, PARTITION, LEDGER = "__topic", "__partition", "__ledger"
+BOUNDS: Final[Sequence[tuple[Any, Bound, Bound]]] = (
+    (GreaterThan, lambda value: value + 1, lambda value: None),
+    (GreaterThanOrEqual, lambda value: value, lambda value: None),
+    (LessThan, lambda value: None, lambda value: value - 1),
+    (LessThanOrEqual, lambda value: None, lambda value: value),
+)
+"""The first and the last ledger that a comparison with a value leaves."""
+
+
+@dataclass(frozen=True, slots=True)
+class PushedFilters:
+    """What a task must have in its range; None is anything."""
+
+    topics: frozenset[str] | None = None
+    partitions: frozenset[int] | None = None
+    first_ledger: int | None = None
+    last_ledger: int | None = None
+
+    @classmethod
+    def of(cls, filters: Iterable[Filter]) -> Self:
+        """Of filters that all must hold; those of other kinds or columns change nothing."""
+        found = cls()
+        for one in filters:
+            found = found._and(one)
+        return found
+
+    def _and(self, one: Filter) -> Self:
+        if isinstance(one, EqualTo) and len(one.attribute) == 1:
+            return self._one_of(one.attribute[0], (one.value,))
+        if isinstance(one, In) and len(one.attribute) == 1 and one.value:
+            return self._one_of(one.attribute[0], one.value)
+        for kind, first_of, last_of in BOUNDS:
+            if isinstance(one, kind) and one.attribute == (LEDGER,):
+                return self._ledgers(first_of(one.value), last_of(one.value))
+        return self
+
+    def _one_of(self, name: str, values: tuple[Any, ...]) -> Self:
+        if name == TOPIC:
+            return replace(self, topics=_both(self.topics, values))
+        if name == PARTITION:
+            return replace(self, partitions=_both(self.partitions, values))
+        return self._ledgers(min(values), max(values)) if name == LEDGER else self
+
+    def _ledgers(self, first: int | None, last: int | None) -> Self:
+        firsts = [one for one in (first, self.first_ledger) if one is not None]
+        lasts = [one for one in (last, self.last_ledger) if one is not None]
+        first, last = max(firsts, default=None), min(lasts, default=None)
+        return replace(self, first_ledger=first, last_ledger=last)
+
+    def keeps(self, wanted: Range) -> bool:
+        """Whether a range may have rows for which the filters hold."""
+        if self.topics is not None and wanted.topic not in self.topics:
+            return False
+        if self.partitions is not None and partition_of(wanted.topic) not in self.partitions:
+            return False
+        ends_before = self.first_ledger is not None and wanted.end[0] < self.first_ledger
+        begins_behind = self.last_ledger is not None and wanted.start[0] > self.last_ledger
+        return not (ends_before or begins_behind)
+
+
+def partition_of(topic: str) -> int:
+    """As the column has it: -1 of a topic without partitions."""
+    return TopicName.parse(topic).partition
+
+
+def _both(known: frozenset[Any] | None, wanted: tuple[Any, ...]) -> frozenset[Any]:
+    return frozenset(wanted) if known is None else known & frozenset(wanted)
