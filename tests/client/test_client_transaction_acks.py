@@ -1,7 +1,6 @@
 """Acknowledgements in transactions of the asyncio client, against the real broker."""
 
 import asyncio
-from collections.abc import AsyncIterator
 
 import pytest
 
@@ -12,18 +11,6 @@ from client.transacting import ALL_TYPES, SINGLE, Unwanted, filled, left, new_to
 from fakes.waiting import until
 from frame_proxy import FrameProxy, Kind
 from running_broker import RunningBroker
-
-
-@pytest.fixture
-async def client(broker: RunningBroker) -> AsyncIterator[magnetar.Client]:
-    async with magnetar.connect(broker.service_url) as made:
-        yield made
-
-
-@pytest.fixture
-async def proxy(broker: RunningBroker) -> AsyncIterator[FrameProxy]:
-    async with FrameProxy(broker.port) as made:
-        yield made
 
 
 @pytest.mark.parametrize("kind", ALL_TYPES)

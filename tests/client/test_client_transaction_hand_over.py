@@ -1,7 +1,5 @@
 """Transactions that one process fills and another one ends."""
 
-from collections.abc import AsyncIterator
-
 import pytest
 
 import magnetar
@@ -10,12 +8,6 @@ from client.receiving import take, values
 from client.transacting import filled, new_topic, subscribed
 from magnetar.batching import Packed
 from running_broker import RunningBroker
-
-
-@pytest.fixture
-async def client(broker: RunningBroker) -> AsyncIterator[magnetar.Client]:
-    async with magnetar.connect(broker.service_url) as made:
-        yield made
 
 
 async def handed_over(broker: RunningBroker, topic: str, *given: bytes) -> tuple[int, int]:

@@ -1,7 +1,6 @@
 """Acknowledgements by message id, in transactions and without, against the real broker."""
 
 import asyncio
-from collections.abc import AsyncIterator
 
 import pytest
 
@@ -10,12 +9,6 @@ import magnetar.sync
 from client.receiving import TIMEOUT_S, take, values
 from client.transacting import ALL_TYPES, SINGLE, Unwanted, filled, left, new_topic, subscribed
 from running_broker import RunningBroker
-
-
-@pytest.fixture
-async def client(broker: RunningBroker) -> AsyncIterator[magnetar.Client]:
-    async with magnetar.connect(broker.service_url) as made:
-        yield made
 
 
 @pytest.mark.parametrize("kind", ALL_TYPES)

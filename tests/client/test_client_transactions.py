@@ -2,7 +2,6 @@
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator
 
 import pytest
 
@@ -13,18 +12,6 @@ from client.transacting import Unwanted, filled, new_topic, subscribed
 from fakes.waiting import until
 from frame_proxy import FrameProxy, Kind
 from running_broker import RunningBroker
-
-
-@pytest.fixture
-async def client(broker: RunningBroker) -> AsyncIterator[magnetar.Client]:
-    async with magnetar.connect(broker.service_url) as made:
-        yield made
-
-
-@pytest.fixture
-async def proxy(broker: RunningBroker) -> AsyncIterator[FrameProxy]:
-    async with FrameProxy(broker.port) as made:
-        yield made
 
 
 async def test_nothing_is_received_before_the_commit(client: magnetar.Client) -> None:

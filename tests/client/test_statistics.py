@@ -2,7 +2,6 @@
 
 import asyncio
 import uuid
-from collections.abc import AsyncIterator
 
 import prometheus_client
 import pytest
@@ -27,12 +26,6 @@ Samples = dict[tuple[str, str], float]
 
 def new_topic() -> str:
     return f"persistent://public/default/counted-{uuid.uuid4().hex[:10]}"
-
-
-@pytest.fixture
-async def client(broker: RunningBroker) -> AsyncIterator[magnetar.Client]:
-    async with magnetar.connect(broker.service_url) as made:
-        yield made
 
 
 def samples(registry: prometheus_client.CollectorRegistry) -> Samples:

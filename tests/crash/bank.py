@@ -159,10 +159,13 @@ class Bank:
                 raise ConnectionResetError("the teller leaves")
             if chance < DECLINED:
                 await txn.abort()
-                self.report.outcomes["aborted"] += 1
                 consumer.nack(message)
                 return
             await txn.commit()
+        except MagnetarError:
+            if txn.state == "open":
+                await txn.abort()
+            raise
         finally:
             if txn.state != "open":
                 self.report.outcomes[txn.state] += 1

@@ -35,12 +35,6 @@ async def admin(broker: RunningBroker) -> AsyncIterator[AsyncAdmin]:
 
 
 @pytest.fixture
-async def client(broker: RunningBroker) -> AsyncIterator[magnetar.Client]:
-    async with magnetar.connect(broker.service_url) as made:
-        yield made
-
-
-@pytest.fixture
 def topic() -> str:
     return f"persistent://public/default/requests-{uuid.uuid4().hex[:10]}"
 
