@@ -9,7 +9,10 @@ LEFTOVERS = "broker/magnetar_broker/transactions/leftovers.py"
 SESSION = "broker/magnetar_broker/session/transactions.py"
 
 STATES = ("tests/broker/transactions/test_state.py",)
-TESTS = ("tests/broker/transactions/test_coordinator.py",)
+TESTS = (
+    "tests/broker/transactions/test_coordinator.py",
+    "tests/broker/transactions/test_coordinator_crash.py",
+)
 LATE = ("tests/broker/transactions/test_leftovers.py",)
 COMMANDS = ("tests/broker/session/test_transactions.py",)
 
