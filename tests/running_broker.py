@@ -37,6 +37,7 @@ class RunningBroker:
         """A configuration file; `settings` take precedence over it."""
         self.banner = ""
         self.log_path = data_dir.parent / f"{data_dir.name}.log"
+        self._log_before = 0
         self._process: subprocess.Popen[str] | None = None
 
     @property
@@ -77,6 +78,14 @@ class RunningBroker:
         """What the daemon wrote to its log so far, over all starts."""
         return self.log_path.read_text()
 
+    @property
+    def log_of_start(self) -> str:
+        """What was written since the last start began.
+
+        Processes of the start before, which may still be ending, write to it as well.
+        """
+        return self.log[self._log_before :]
+
     def start(self) -> "RunningBroker":
         """Start and wait until the daemon reports that it is ready."""
         assert self.try_start(), self.banner + self.log
@@ -108,6 +117,7 @@ class RunningBroker:
         if self.conf is not None:
             command += ["--conf", str(self.conf)]
         prefixed = {f"PULSAR_PREFIX_{key}": value for key, value in self.settings.items()}
+        self._log_before = len(self.log) if self.log_path.exists() else 0
         with self.log_path.open("a") as log:
             self._process = subprocess.Popen(
                 command,

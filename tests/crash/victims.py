@@ -219,9 +219,9 @@ class Supervisor(Victim):
     def recover(self) -> None:
         deadline = time.monotonic() + START_SECONDS
         while not self.broker.try_start():
-            refusal = self.broker.log.splitlines()[-1]
-            if REFUSED not in refusal or time.monotonic() > deadline:
-                raise Trouble(f"the broker does not start: {refusal}")
+            log = self.broker.log_of_start
+            if REFUSED not in log or time.monotonic() > deadline:
+                raise Trouble(f"the broker does not start: {log}")
         if alive := self._others.alive():
             raise Trouble(f"the broker has started while {alive} of the one before it live")
         self._others.close()

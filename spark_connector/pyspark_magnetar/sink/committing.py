@@ -34,7 +34,7 @@ class BatchChanged(magnetar.MagnetarError):
 
 
 class StaleDriver(magnetar.MagnetarError):
-    """A later batch of the query is committed already."""
+    """A driver has announced a later batch of the query before."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +64,7 @@ class Committing:
         self._marks: dict[int, Mark] = {}
         """Of the partitions that are committed."""
         self._old: magnetar.Message | None = None
-        """The last record of earlier batches."""
+        """The last record before the first of this batch: all of earlier batches."""
 
     async def run(self) -> None:
         """Let take effect what has not; raises if a part of it does not."""
@@ -84,11 +84,13 @@ class Committing:
     async def announce(self) -> None:
         """Steps 1 and 2; StaleDriver."""
         mine = set(self._announcement.txns)
+        has_begun = False
         async for record, message in self._log.read_behind(self._announcement):
             self._take(record)
-            if record.batch < self._announcement.batch:
+            has_begun |= record.batch == self._announcement.batch
+            if not has_begun:
                 self._old = message
-            elif isinstance(record, Announcement):
+            elif isinstance(record, Announcement) and record.batch == self._announcement.batch:
                 # It may be this one, whose receipt was lost when it was sent first.
                 earlier = set(record.txns) - mine
                 self._is_taken_over |= bool(earlier)

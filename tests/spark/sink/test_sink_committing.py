@@ -13,7 +13,13 @@ from pyspark.sql.types import BinaryType, StructField, StructType
 import magnetar
 from effort import seeds
 from pyspark_magnetar.sink.commit_records import Announcement, Mark, TxnId, decoded, encoded
-from pyspark_magnetar.sink.committing import BatchChanged, Committing, Filled, StaleDriver
+from pyspark_magnetar.sink.committing import (
+    BatchChanged,
+    Committing,
+    Filled,
+    StaleDriver,
+    abort_all,
+)
 from pyspark_magnetar.sink.transaction_log import TransactionLog, log_of, resumed
 from pyspark_magnetar.write_options import WriteOptions
 from pyspark_magnetar.writer import StreamWriter, Written
@@ -97,6 +103,24 @@ async def test_a_driver_dies_between_commits(query: Query, committed: int) -> No
         await dying.find_done()
         for partition in range(committed):
             await dying.end(partition)
+    await query.run(1)
+    await query.run(1)
+    assert await query.rows() == rows_of(2)
+
+
+async def test_a_driver_with_an_earlier_batch_announces_between(query: Query) -> None:
+    """The log keeps the marks of a batch, whatever else was announced behind them."""
+    await query.run(0)
+    async with query.log() as log:
+        dying = query.committing(log, 1, await query.filled(1))
+        await dying.announce()
+        await dying.find_done()
+        await dying.end(0)
+    stale = await query.filled(0)
+    async with query.log() as log:
+        with pytest.raises(StaleDriver):
+            await query.committing(log, 0, stale).run()
+    await abort_all(query.client, stale)
     await query.run(1)
     await query.run(1)
     assert await query.rows() == rows_of(2)
