@@ -1,7 +1,8 @@
 """Which tasks of a batch read can be left out because of the query's filters. Pure.
 
-Spark evaluates every filter again, so what cannot be told from a task's range is read.  Times of
-publishing cannot: they are the producers', and need not ascend.
+Spark evaluates every filter again, so a task stays whenever its range does not show that no row can
+pass.  Filters on the publish time leave out nothing: producers set it, and it need not ascend with
+the message ids.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -24,7 +25,7 @@ from pyspark_magnetar.offsets import Range
 Bound = Callable[[int], int | None]
 
 TOPIC, PARTITION, LEDGER = "__topic", "__partition", "__ledger"
-BOUNDS: Final[Sequence[tuple[Any, Bound, Bound]]] = (
+LEDGER_LIMITS: Final[Sequence[tuple[Any, Bound, Bound]]] = (
     (GreaterThan, lambda value: value + 1, lambda value: None),
     (GreaterThanOrEqual, lambda value: value, lambda value: None),
     (LessThan, lambda value: None, lambda value: value - 1),
@@ -55,16 +56,19 @@ class PushedFilters:
             return self._one_of(one.attribute[0], (one.value,))
         if isinstance(one, In) and len(one.attribute) == 1 and one.value:
             return self._one_of(one.attribute[0], one.value)
-        for kind, first_of, last_of in BOUNDS:
-            if isinstance(one, kind) and one.attribute == (LEDGER,):
+        for kind, first_of, last_of in LEDGER_LIMITS:
+            if isinstance(one, kind) and one.attribute == (LEDGER,) and one.value is not None:
                 return self._ledgers(first_of(one.value), last_of(one.value))
         return self
 
     def _one_of(self, name: str, values: tuple[Any, ...]) -> Self:
+        values = tuple(value for value in values if value is not None)  # nothing equals null
+        if not values:
+            return replace(self, topics=frozenset())
         if name == TOPIC:
-            return replace(self, topics=_both(self.topics, values))
+            return replace(self, topics=_intersection(self.topics, values))
         if name == PARTITION:
-            return replace(self, partitions=_both(self.partitions, values))
+            return replace(self, partitions=_intersection(self.partitions, values))
         return self._ledgers(min(values), max(values)) if name == LEDGER else self
 
     def _ledgers(self, first: int | None, last: int | None) -> Self:
@@ -89,5 +93,5 @@ def partition_of(topic: str) -> int:
     return TopicName.parse(topic).partition
 
 
-def _both(known: frozenset[Any] | None, wanted: tuple[Any, ...]) -> frozenset[Any]:
+def _intersection(known: frozenset[Any] | None, wanted: tuple[Any, ...]) -> frozenset[Any]:
     return frozenset(wanted) if known is None else known & frozenset(wanted)

@@ -62,8 +62,9 @@ def stream(broker: RunningBroker, topic: str, start: str = "earliest", **more: s
 
 
 def batch(broker: RunningBroker, topic: str, **more: str) -> BatchReader:
+    """A batch reader; without a topic, `more` names the topics."""
     options = {"service.url": broker.service_url, "topic": topic, **more}
-    source = DefaultSource(options)
+    source = DefaultSource({name: value for name, value in options.items() if value})
     reader = source.reader(source.schema())
     assert isinstance(reader, BatchReader)
     return reader

@@ -4,7 +4,7 @@ from operator import eq, ge, gt, le, lt
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from pyspark.sql.datasource import (
     DataSourceReader,
@@ -18,6 +18,7 @@ from pyspark.sql.datasource import (
     LessThanOrEqual,
 )
 
+from effort import examples
 from pyspark_magnetar.offsets import Range
 from pyspark_magnetar.pushed_filters import PushedFilters
 from pyspark_magnetar.reader import FilteringBatchReader
@@ -28,14 +29,21 @@ COMPARED = {
     EqualTo: eq, GreaterThan: gt, GreaterThanOrEqual: ge, LessThan: lt, LessThanOrEqual: le,
 }  # fmt: skip
 LEDGERS = st.integers(0, 8)
+NULL = st.none()
 TOPICS = [f"persistent://public/default/t-partition-{number}" for number in range(3)]
 COMPARISONS = st.builds(
-    lambda kind, value: kind(("__ledger",), value), st.sampled_from(list(COMPARED)), LEDGERS
+    lambda kind, value: kind(("__ledger",), value), st.sampled_from(list(COMPARED)), LEDGERS | NULL
 )
+VALUES = {
+    "__ledger": LEDGERS,
+    "__partition": st.integers(-1, 3),
+    "__topic": st.sampled_from(TOPICS),
+}
 MEMBERS = st.one_of(
-    st.builds(In, st.just(("__ledger",)), st.lists(LEDGERS, min_size=1).map(tuple)),
-    st.builds(In, st.just(("__partition",)), st.lists(st.integers(-1, 3), min_size=1).map(tuple)),
-    st.builds(In, st.just(("__topic",)), st.lists(st.sampled_from(TOPICS), min_size=1).map(tuple)),
+    *(
+        st.builds(In, st.just((column,)), st.lists(found | NULL, min_size=1).map(tuple))
+        for column, found in VALUES.items()
+    ),
     st.builds(EqualTo, st.just(("__topic",)), st.sampled_from(TOPICS)),
     st.builds(EqualTo, st.just(("__partition",)), st.integers(0, 2)),
     st.just(IsNotNull(("__ledger",))),
@@ -56,9 +64,12 @@ def holds(one: Filter, row: dict[str, Any]) -> bool:
         return True
     if isinstance(one, In):
         return row[column] in one.value
+    if one.value is None:  # type: ignore[attr-defined]
+        return False
     return bool(COMPARED[type(one)](row[column], one.value))  # type: ignore[attr-defined]
 
 
+@settings(max_examples=examples(300))
 @given(st.lists(st.one_of(COMPARISONS, MEMBERS), max_size=4), RANGES)
 def test_a_range_with_a_row_that_passes_is_kept(filters: list[Filter], wanted: Range) -> None:
     rows = [
@@ -78,6 +89,9 @@ def test_a_range_with_a_row_that_passes_is_kept(filters: list[Filter], wanted: R
         [LessThan(("__ledger",), 4)],
         [EqualTo(("__partition",), 1), EqualTo(("__partition",), 2)],
         [In(("__ledger",), (1, 3))],
+        [In(("__ledger",), (None, 3))],
+        [In(("__partition",), (None,))],
+        [EqualTo(("__topic",), None)],
     ],
 )
 def test_a_range_without_such_rows_is_left_out(filters: list[Filter]) -> None:
@@ -98,6 +112,28 @@ def test_partitions_that_are_not_wanted_are_not_read(broker: RunningBroker) -> N
     splits = reader.partitions()
     assert {one.wanted.topic for one in splits} == {f"{topic}-partition-1"}
     assert values(reader, splits) == numbered(10, 20)
+
+
+@pytest.mark.daemon
+@pytest.mark.parametrize("column", ["__topic", "__ledger"])
+def test_a_filter_names_what_the_rows_have(broker: RunningBroker, column: str) -> None:
+    topics = [new_topic(), new_topic()]
+    for number, topic in enumerate(topics):
+        send(broker, topic, numbered(10 * number, 10 * number + 5))
+
+    def rows(*filters: Filter) -> dict[bytes, Any]:
+        reader = batch(broker, "", topics=",".join(topics), filterPushdown="true", metadata="all")
+        assert isinstance(reader, FilteringBatchReader)
+        list(reader.pushFilters(list(filters)))
+        found = [record for split in reader.partitions() for record in reader.read(split)]
+        return {row["value"]: row[column] for one in found for row in one.to_pylist()}
+
+    everything = rows()
+    assert len(everything) == 10
+    wanted = everything[b"10"]
+    passed = {value: has for value, has in everything.items() if has == wanted}
+    assert rows(EqualTo((column,), wanted)) == passed
+    assert len(passed) == 5
 
 
 @pytest.mark.daemon

@@ -6,8 +6,8 @@ again, with other transactions, perhaps while the first driver still lives.  So 
 a topic what they do:
 
 1. A driver announces its transactions, and reads the log up to there.
-2. It aborts what was announced for the batch before.  From then on nothing of that can be
-   committed, unless it is already.
+2. It aborts the transactions of earlier announcements of this batch.  From then on none of them can
+   be committed, unless it is already.
 3. It reads the marks that are there then.  A mark is a message in a transaction: the broker shows
    it if, and only if, the transaction is committed.
 4. It aborts its transactions of the partitions that have a mark.  It commits the others, each with

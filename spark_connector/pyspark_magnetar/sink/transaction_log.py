@@ -65,7 +65,11 @@ class TransactionLog(Closing):
             lambda: self._client.subscribe(self._topic, self._owner, initial_position="earliest"),
             self._timeout_s,
         )
-        self._producer = await self._client.producer(self._topic, batching=None)
+        try:
+            self._producer = await self._client.producer(self._topic, batching=None)
+        except BaseException:
+            await self._consumer.close()
+            raise
         return self
 
     async def read_behind(
@@ -127,8 +131,10 @@ class TransactionLog(Closing):
 
     async def close(self) -> None:
         """Leave it to the next driver."""
-        await self._consumer.close()
-        await self._producer.close()
+        try:
+            await self._consumer.close()
+        finally:
+            await self._producer.close()
 
 
 def resumed(client: magnetar.Client, txn_id: TxnId) -> magnetar.Transaction:
