@@ -484,13 +484,15 @@ class Client(Closing):
         inclusive: bool = False,
         queue_size: int = 1000,
         key_reader: KeyReader | None = None,
+        read_compacted: bool = False,
         create_topic: bool = True,
     ) -> EntryReader:
         """A reader of undecoded entries; the topic must be one partition or not partitioned.
 
-        With a `key_reader` they are decrypted.
+        With a `key_reader` they are decrypted.  `read_compacted` leaves out entries that compaction
+        has replaced, and marks the messages of a batch that it has (`compacted_out`).
         """
-        chosen = reading_of(start, inclusive, queue_size, FAIL)
+        chosen = reading_of(start, inclusive, queue_size, FAIL, read_compacted)
         chosen = replace(chosen, key_reader=key_reader, create_topic=create_topic)
         inbox: Inbox[Entry] = Inbox(self._memory)
         parts = await self._consumers(topic, chosen, inbox, lambda entry: [entry])

@@ -7,10 +7,10 @@ is gone can be a loss, and only if it had entries behind the query's position.
 import logging
 from collections.abc import Mapping
 
-import magnetar
 from pyspark_magnetar.errors import REMEDY, DataLoss
 from pyspark_magnetar.offsets import NOTHING, Position
 from pyspark_magnetar.probing import first_at
+from pyspark_magnetar.view import View
 
 logger = logging.getLogger(__name__)
 
@@ -18,8 +18,8 @@ logger = logging.getLogger(__name__)
 class Losses:
     """Of one query; each loss is an error, or reported once."""
 
-    def __init__(self, client: magnetar.Client, fails: bool) -> None:
-        self._client = client
+    def __init__(self, view: View, fails: bool) -> None:
+        self._view = view
         self._fails = fails
         self._reported: set[tuple[str, Position]] = set()
         self._observed: dict[str, Position] = {}
@@ -44,7 +44,8 @@ class Losses:
 
         `observed` is the last entry that was known before `last` was.
         """
-        if NOTHING in (last, read):
+        # A compacted view ends before what was read, if the end was replaced or deleted since.
+        if NOTHING in (last, read) or self._view.compacted:
             return
         if last < read:
             self.report(
@@ -56,11 +57,11 @@ class Losses:
             return
         if last[0] == read[0] or self._checked.get(topic) == read:
             return
-        following = await first_at(self._client, topic, (read[0], read[1] + 1))
+        following = await first_at(self._view, topic, (read[0], read[1] + 1))
         if following is None or following.position[0] == read[0] or observed == read:
             self._checked[topic] = read
             return
-        first = await first_at(self._client, topic)
+        first = await first_at(self._view, topic)
         if first is None or first.position[0] <= read[0]:
             self._checked[topic] = read
             return

@@ -192,6 +192,14 @@ READING: Final = (
         20_000,
         aliases=("receiverQueueSize",),
     ),
+    Option(
+        f"{READER}readCompacted",
+        Use.READ,
+        "leave out what a later message of its key has replaced, as far as the topic is compacted",
+        flag,
+        False,
+        aliases=("readCompacted",),
+    ),
 )
 """Reading; `topic` is in `PLACE`."""
 

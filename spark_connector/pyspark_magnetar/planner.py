@@ -24,6 +24,7 @@ from pyspark_magnetar.probing import first_at, ledger_ends
 from pyspark_magnetar.read_options import ReadOptions
 from pyspark_magnetar.starting import starts_of
 from pyspark_magnetar.tail import Seen, Tail
+from pyspark_magnetar.view import View
 
 LONGEST_POLL_S: Final = 1.0
 """Spark asks for the latest offset without pause: an answer of "nothing new" takes this long."""
@@ -40,9 +41,10 @@ class Planner:
     def __init__(self, options: ReadOptions, bridge: Bridge) -> None:
         self._options = options
         self._bridge = bridge
+        self._view = View(bridge.client, options.reads_compacted)
         polling = options.polling
-        self._tail = Tail(bridge, options.topics, polling.poll_s, polling.discovery_s)
-        self._losses = Losses(bridge.client, options.fails_on_loss)
+        self._tail = Tail(bridge, self._view, options.topics, polling.poll_s, polling.discovery_s)
+        self._losses = Losses(self._view, options.fails_on_loss)
         self._first: frozenset[str] | None = None
         """The partitions that there were when the query was started."""
         self._stop_at: Seen | None = None
@@ -159,20 +161,20 @@ class Planner:
                 is_new = bool(current.positions) or topic not in self._first
                 place = None if is_new else bounds.start.of(topic) or bounds.default_start
                 wanted[topic] = (place or Place(EARLIEST), last)
-        return await starts_of(self._bridge.client, wanted) if wanted else {}
+        return await starts_of(self._view, wanted) if wanted else {}
 
     async def _known(self, wanted: Range, counts: bool = False) -> Range:
         """The range with the ends of its ledgers, and what a typical entry has.
 
         Without `counts` the latter is only asked for where it decides how many tasks there are.
         """
-        client, topic = self._bridge.client, wanted.topic
+        view, topic = self._view, wanted.topic
         known = [end for end in self._ends.get(topic, ()) if end >= wanted.start]
         reached = known[-1] if known else wanted.start
         if reached[0] < wanted.end[0] and len(known) < MAX_LEDGERS:
             begin = (reached[0] + 1, -1) if known else reached
             most = MAX_LEDGERS - len(known)
-            known += await ledger_ends(client, topic, begin, wanted.end, most)
+            known += await ledger_ends(view, topic, begin, wanted.end, most)
         self._ends[topic] = known
         if counts and len(known) >= MAX_LEDGERS and wanted.start < known[-1] < wanted.end:
             # What is behind is for later batches: nothing tells how much that is.
@@ -190,7 +192,7 @@ class Planner:
         ledger, entry = wanted.start
         start = (ledger, entry + 1) if ledger >= 0 else NOTHING
         sampled = await gather_all(
-            first_at(self._bridge.client, wanted.topic, at) for at in (start, wanted.end)
+            first_at(self._view, wanted.topic, at) for at in (start, wanted.end)
         )
         means = [one.mean for one in sampled if one is not None and one.mean.messages]
         if not means:

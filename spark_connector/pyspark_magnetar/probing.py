@@ -10,6 +10,7 @@ from typing import Final
 import magnetar
 from magnetar.concurrency import gather_all
 from pyspark_magnetar.offsets import NOTHING, Mean, Position
+from pyspark_magnetar.view import View
 
 PROBE_S: Final = 10.0
 WIDTH: Final = 8
@@ -26,7 +27,7 @@ class Probed:
 
 
 async def first_at(
-    client: magnetar.Client,
+    view: View,
     topic: str,
     at: Position | int = NOTHING,
     timeout_s: float = PROBE_S,
@@ -37,9 +38,7 @@ async def first_at(
         start = at
     else:
         start = magnetar.EARLIEST if at[0] < 0 else magnetar.MessageId(at[0], max(at[1], 0))
-    async with await client.entry_reader(
-        topic, start, inclusive=True, queue_size=1, create_topic=False
-    ) as reader:
+    async with await view.reader(topic, start, inclusive=True, queue_size=1) as reader:
         try:
             entry = (await reader.receive_entries(1, timeout_s))[0]
         except magnetar.OperationTimeout:
@@ -51,9 +50,7 @@ async def first_at(
     return Probed(entry.position, Mean(about.num_messages_in_batch, entry.size), about.publish_time)
 
 
-async def ledger_end(
-    client: magnetar.Client, topic: str, ledger: int, known: int
-) -> tuple[int, Position]:
+async def ledger_end(view: View, topic: str, ledger: int, known: int) -> tuple[int, Position]:
     """The last entry of a ledger, and the first one behind it; there must be one.
 
     `known` is an entry at or before the last one, -1 if none is known.
@@ -66,7 +63,7 @@ async def ledger_end(
         else:
             step = max(1, (high - low) // WIDTH)
             tried = list(range(low + step, high, step))[: WIDTH + 1]
-        found = await gather_all(first_at(client, topic, (ledger, entry)) for entry in tried)
+        found = await gather_all(first_at(view, topic, (ledger, entry)) for entry in tried)
         for entry, probed in zip(tried, found, strict=True):
             if probed is not None and probed.position[0] == ledger:
                 low = max(low, probed.position[1])
@@ -80,7 +77,7 @@ async def ledger_end(
 
 
 async def ledger_ends(
-    client: magnetar.Client, topic: str, start: Position, end: Position, most: int
+    view: View, topic: str, start: Position, end: Position, most: int
 ) -> list[Position]:
     """The last entries of the ledgers from `start` on that end before `end`'s, at most so many.
 
@@ -89,12 +86,12 @@ async def ledger_ends(
     found: list[Position] = []
     ledger, known = start
     if ledger < end[0]:
-        probed = await first_at(client, topic, (ledger, known + 1) if ledger >= 0 else NOTHING)
+        probed = await first_at(view, topic, (ledger, known + 1) if ledger >= 0 else NOTHING)
         if probed is None:
             return found
         ledger, known = probed.position
     while ledger < end[0] and len(found) < most:
-        last, behind = await ledger_end(client, topic, ledger, known)
+        last, behind = await ledger_end(view, topic, ledger, known)
         found.append((ledger, last))
         ledger, known = behind
     return found

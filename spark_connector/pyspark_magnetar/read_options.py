@@ -101,6 +101,7 @@ class ReadOptions:
     value_schema: ValueSchema | None = None
     """The topic's, once it was asked for; None: the values are bytes."""
     pushes_filters: bool = False
+    reads_compacted: bool = False
 
     @classmethod
     def parse(cls, options: Mapping[str, str], *, is_streaming: bool | None) -> Self:
@@ -133,6 +134,7 @@ class ReadOptions:
             values["decryptionKeys"],
             Values(values["schemaMode"], values["allowDifferentTopicSchemas"], values["mode"]),
             pushes_filters=values["filterPushdown"],
+            reads_compacted=values[f"{READER}readCompacted"],
         )
 
 

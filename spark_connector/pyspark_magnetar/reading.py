@@ -13,6 +13,7 @@ from pyspark_magnetar.errors import REMEDY, DataLoss
 from pyspark_magnetar.offsets import Position, Range
 from pyspark_magnetar.planning import messages_in
 from pyspark_magnetar.probing import first_at
+from pyspark_magnetar.view import View
 
 logger = logging.getLogger(__name__)
 
@@ -40,13 +41,13 @@ class Reading:
     key_reader: magnetar.KeyReader | None = None
 
 
-def read_range(bridge: Bridge, wanted: Range, how: Reading) -> Iterator[magnetar.Entry]:
+def read_range(bridge: Bridge, view: View, wanted: Range, how: Reading) -> Iterator[magnetar.Entry]:
     """The entries of the range, chunked messages joined, in order.
 
     DataLoss if entries were deleted, and Unreadable for one that cannot be received, unless they
     are to be left out.
     """
-    source = _RangeReader(bridge.client, wanted, how)
+    source = _RangeReader(view, wanted, how)
     lists = source.lists()
     try:
         while entries := bridge.run(_next(lists)):
@@ -71,8 +72,8 @@ async def _close(lists: EntryLists) -> None:
 class _RangeReader:
     """Reads one range."""
 
-    def __init__(self, client: magnetar.Client, wanted: Range, how: Reading) -> None:
-        self._client = client
+    def __init__(self, view: View, wanted: Range, how: Reading) -> None:
+        self._view = view
         self._wanted = wanted
         self._how = how
         self._joiner = ChunkJoiner(MAX_CHUNKED, CHUNK_WAIT_S)
@@ -112,13 +113,12 @@ class _RangeReader:
         most = messages_in(self._wanted) if mean.messages else self._how.queue_size
         if mean.bytes:
             most = min(most, RECEIVED_BYTES * mean.messages // mean.bytes)
-        return await self._client.entry_reader(
+        return await self._view.reader(
             self._wanted.topic,
             start,
             inclusive=entry < 0,
             queue_size=max(1, min(self._how.queue_size, most)),
             key_reader=self._how.key_reader,
-            create_topic=False,
         )
 
     async def _inside(self, entries: list[magnetar.Entry]) -> list[magnetar.Entry]:
@@ -190,6 +190,8 @@ class _RangeReader:
 
     async def _check_gap(self, first: Position) -> None:
         """What came next is in another ledger: was everything between read, or deleted?"""
+        if self._view.compacted:
+            return
         expected = [end for end in self._wanted.ledger_ends if self._at < end < first]
         if first > self._wanted.end:
             expected.append(self._wanted.end)
@@ -201,12 +203,14 @@ class _RangeReader:
         last = await reader.last_message_id()
         if (last.ledger, last.entry) >= self._wanted.end:
             return False
+        if self._view.compacted:
+            return (last.ledger, last.entry) <= self._at
         self._lost(f"the topic ends at {last.ledger}:{last.entry}")
         return True
 
     async def _is_deleted(self, position: Position) -> bool:
         """Whether the first entry that there is lies behind the position."""
-        first = await first_at(self._client, self._wanted.topic)
+        first = await first_at(self._view, self._wanted.topic)
         return first is None or first.position > position
 
     def _lost(self, why: str) -> None:

@@ -1,41 +1,39 @@
 """From places of the options to positions of the broker."""
 
-import magnetar
 from magnetar.concurrency import gather_all
 from pyspark_magnetar.offsets import NOTHING, Position, Start
 from pyspark_magnetar.places import Place
 from pyspark_magnetar.probing import first_at
+from pyspark_magnetar.view import View
 
 
-async def starts_of(
-    client: magnetar.Client, wanted: dict[str, tuple[Place, Position]]
-) -> dict[str, Start]:
+async def starts_of(view: View, wanted: dict[str, tuple[Place, Position]]) -> dict[str, Start]:
     """Where each partition begins, of a place and its last entry."""
     found = await gather_all(
-        _start(client, topic, place, last) for topic, (place, last) in wanted.items()
+        _start(view, topic, place, last) for topic, (place, last) in wanted.items()
     )
     return dict(zip(wanted, found, strict=True))
 
 
-async def _start(client: magnetar.Client, topic: str, place: Place, last: Position) -> Start:
+async def _start(view: View, topic: str, place: Place, last: Position) -> Start:
     at = place.at
     if isinstance(at, int):
-        return await _since(client, topic, at, last)
+        return await _since(view, topic, at, last)
     if at.is_latest or last == NOTHING:
         return Start(last)
     if at.is_earliest:
-        first = await first_at(client, topic)
+        first = await first_at(view, topic)
         return Start(last if first is None else _before(first.position))
     return Start((at.ledger, at.entry - 1), max(at.batch_index, 0))
 
 
-async def _since(client: magnetar.Client, topic: str, time_ms: int, last: Position) -> Start:
+async def _since(view: View, topic: str, time_ms: int, last: Position) -> Start:
     if last == NOTHING:
         return Start(NOTHING)
-    end = await first_at(client, topic, last)
+    end = await first_at(view, topic, last)
     if end is None or end.publish_time_ms < time_ms:
         return Start(last)  # a reader would wait for what is published later
-    first = await first_at(client, topic, time_ms)
+    first = await first_at(view, topic, time_ms)
     return Start(last if first is None else _before(first.position))
 
 

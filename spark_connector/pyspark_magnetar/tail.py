@@ -17,6 +17,7 @@ from pyspark_magnetar.bridge import Bridge
 from pyspark_magnetar.errors import TopicMissing
 from pyspark_magnetar.offsets import NOTHING, Position
 from pyspark_magnetar.read_options import Topics
+from pyspark_magnetar.view import View
 
 logger = logging.getLogger(__name__)
 
@@ -52,9 +53,11 @@ class Seen:
 class Tail:
     """The last entries of all partitions, kept up to date until the process ends."""
 
-    def __init__(self, bridge: Bridge, topics: Topics, poll_s: float, discovery_s: float) -> None:
+    def __init__(
+        self, bridge: Bridge, view: View, topics: Topics, poll_s: float, discovery_s: float
+    ) -> None:
         self._bridge = bridge
-        self._client = bridge.client
+        self._view = view
         self._topics = topics
         self._poll_s = poll_s
         self._discovery_s = discovery_s
@@ -143,11 +146,11 @@ class Tail:
         return (found.ledger, found.entry) if found.entry >= 0 else NOTHING
 
     async def _discover(self) -> None:
-        found = await find_partitions(self._client, self._topics)
+        found = await find_partitions(self._view.client, self._topics)
         for partition in found:
             if partition not in self._readers:
-                self._readers[partition] = await self._client.entry_reader(
-                    partition, magnetar.LATEST, queue_size=0, create_topic=False
+                self._readers[partition] = await self._view.reader(
+                    partition, magnetar.LATEST, queue_size=0
                 )
                 self._deleted.discard(partition)
         for partition in set(self._readers) - set(found):

@@ -15,6 +15,7 @@ from pyspark_magnetar.reading import Reading, read_range
 from pyspark_magnetar.rows import MakeValues, record_batches
 from pyspark_magnetar.topic_schema import version_finder
 from pyspark_magnetar.value_columns import ValueColumns
+from pyspark_magnetar.view import View
 
 if TYPE_CHECKING:
     from pyarrow import RecordBatch
@@ -33,7 +34,7 @@ def read_split(options: ReadOptions, wanted: Range) -> Iterator["RecordBatch"]:
         key_reader(options.keys),
     )
     bridge = bridge_to(options.connecting)
-    entries = read_range(bridge, wanted, how)
+    entries = read_range(bridge, View(bridge.client, options.reads_compacted), wanted, how)
     decoder = _decoder(options, wanted)
     if options.skips_unreadable:
         decoder = _skipping(decoder)

@@ -95,6 +95,13 @@ SINK_FAULTS: tuple[Fault, ...] = (
         COMMITTED,
     ),
     Fault(
+        COMMITTING,
+        "marks of a batch are forgotten if a driver behind it has announced after them",
+        "            if not has_begun:\n",
+        "            if record.batch < self._announcement.batch:\n",
+        COMMITTED,
+    ),
+    Fault(
         TASK,
         "the transaction of a task that failed stays open",
         "            closing.append(self._txn.close())\n",

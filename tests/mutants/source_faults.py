@@ -6,6 +6,7 @@ PACKAGE = "spark_connector/pyspark_magnetar"
 OFFSETS = ("tests/spark/test_spark_offsets.py",)
 PLANNED = ("tests/spark/test_spark_planning.py",)
 ROWS = ("tests/spark/test_spark_rows.py",)
+COMPACTED = ("tests/spark/test_spark_compacted.py",)
 
 SOURCE_FAULTS: tuple[Fault, ...] = (
     Fault(
@@ -50,5 +51,33 @@ SOURCE_FAULTS: tuple[Fault, ...] = (
         "    if any(about.compacted_out for about in scan.others.values()):\n",
         "    if not scan.others and places:\n",
         ROWS,
+    ),
+    Fault(
+        f"{PACKAGE}/view.py",
+        "the compacted view is not asked for",
+        "            read_compacted=self.compacted,\n",
+        "",
+        COMPACTED,
+    ),
+    Fault(
+        f"{PACKAGE}/losses.py",
+        "the end of a compacted view is taken for that of a topic that was recreated",
+        "        if NOTHING in (last, read) or self._view.compacted:\n",
+        "        if NOTHING in (last, read):\n",
+        COMPACTED,
+    ),
+    Fault(
+        f"{PACKAGE}/reading.py",
+        "a task waits for an entry that compaction has replaced",
+        "            return (last.ledger, last.entry) <= self._at\n",
+        "            return False\n",
+        COMPACTED,
+    ),
+    Fault(
+        f"{PACKAGE}/reading.py",
+        "a gap of a compacted view is a loss",
+        "        if self._view.compacted:\n            return\n",
+        "",
+        COMPACTED,
     ),
 )

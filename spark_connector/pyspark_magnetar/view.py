@@ -1,0 +1,37 @@
+"""What a query sees of its topics: all entries, or the compacted view."""
+
+from dataclasses import dataclass
+
+import magnetar
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """Opens readers of entries.
+
+    In the compacted view any entry may be missing, because later messages have replaced those in
+    it.  None of these gaps is a loss: the broker deletes no entry before it is compacted.
+    """
+
+    client: magnetar.Client
+    compacted: bool = False
+
+    async def reader(
+        self,
+        topic: str,
+        start: magnetar.MessageId | int,
+        *,
+        inclusive: bool = False,
+        queue_size: int,
+        key_reader: magnetar.KeyReader | None = None,
+    ) -> magnetar.EntryReader:
+        """A reader of a partition, which must exist; `Client.entry_reader` has the arguments."""
+        return await self.client.entry_reader(
+            topic,
+            start,
+            inclusive=inclusive,
+            queue_size=queue_size,
+            key_reader=key_reader,
+            read_compacted=self.compacted,
+            create_topic=False,
+        )
