@@ -7,12 +7,13 @@ from itertools import chain
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from pyspark.sql.datasource import DataSourceReader, DataSourceStreamReader, InputPartition
+from pyspark.sql.datasource import InputPartition
 
 import magnetar
 from compacting import compact
 from effort import examples
 from pyspark_magnetar import reading
+from pyspark_magnetar.reader import BatchReader, StreamReader
 from running_broker import RunningBroker
 from spark.source_driver import ALL, admin, batch, changed, new_topic, stream
 
@@ -49,9 +50,7 @@ def latest(batches: Sequence[Sequence[Pair]]) -> list[Pair]:
     return [pairs[number] for number in sorted(last.values()) if pairs[number][1] is not None]
 
 
-def pairs_of(
-    reader: DataSourceReader | DataSourceStreamReader, splits: Sequence[InputPartition]
-) -> list[Pair]:
+def pairs_of(reader: BatchReader | StreamReader, splits: Sequence[InputPartition]) -> list[Pair]:
     return [
         (row["__key"].decode(), row["value"])
         for split in splits
