@@ -5,7 +5,7 @@ messages that are *not* acknowledged yet.
 """
 
 from collections.abc import Iterable, Sequence
-from itertools import groupby
+from itertools import groupby, islice
 from operator import attrgetter
 from typing import TypeVar
 
@@ -16,7 +16,10 @@ T = TypeVar("T")
 _entry_of = attrgetter("entry")
 
 MAX_SIZES = 10_000
-"""The latest batches, and messages in parts, of which one can be acknowledged by its id alone."""
+"""The latest batches, and messages in parts, of which one can be acknowledged by its id alone.
+
+When there are as many, the oldest tenth is forgotten.
+"""
 
 Position = tuple[int, int]
 """Ledger and entry."""
@@ -38,6 +41,9 @@ class AckTracker:
         self._unacked: dict[Position, int] = {}
         self._cumulative: Ack | None = None
         self._sizes: dict[Position, int] = {}
+        """Of batches that are not acknowledged as a whole, in messages."""
+        self._acked_sizes: dict[Position, int] = {}
+        """Of the latest that are; one that is delivered again is not."""
         self._parts: dict[Position, Sequence[Position]] = {}
         """The entries of a message that came in several, by the last, which its id names."""
 
@@ -62,15 +68,18 @@ class AckTracker:
     def delivered(self, entry: Entry) -> None:
         """Remember a batch or a message in parts, so that ids are enough to acknowledge it."""
         if entry.is_batch:
+            self._acked_sizes.pop(entry.position, None)
             _remember(self._sizes, entry.position, entry.metadata.num_messages_in_batch)
         elif entry.chunks:
             _remember(self._parts, entry.position, entry.chunks)
 
     def ack_id(self, message_id: MessageId) -> None:
-        """Acknowledge the message of an id; ValueError if it is in a batch that is not known."""
+        """Acknowledge the message of an id, once; ValueError if its batch is not known."""
         if message_id.batch_index < 0:
             for entry in self.entries_of(message_id):
                 self.ack_entry(entry)
+            return
+        if message_id[:2] in self._acked_sizes:
             return
         bits = (1 << self.size_of(message_id)) - 1
         self._ack_in_batch(message_id[:2], bits, 1 << message_id.batch_index)
@@ -83,37 +92,51 @@ class AckTracker:
     def size_of(self, message_id: MessageId) -> int:
         """Messages of the batch of an id; 0 if the id is that of an entry, and no known batch's.
 
-        ValueError if the id is that of a message in a batch which is not known.
+        ValueError if the id is that of a message, and in no batch that is known.
         """
-        size = self._sizes.get(message_id[:2], 0)
-        if size or message_id.batch_index < 0:
+        position, index = message_id[:2], message_id.batch_index
+        size = self._sizes.get(position, 0) or self._acked_sizes.get(position, 0)
+        if index < 0 or index < size:
             return size
+        if size:
+            raise ValueError(f"{message_id} is beyond its batch, which has {size} messages")
         raise ValueError(
             f"{message_id} is in a batch of which this consumer knows nothing: acknowledge the "
-            f"message itself, or its whole entry by MessageId{message_id[:2]}"
+            f"message itself, or its whole entry by MessageId{position}"
         )
 
     def ack_up_to_id(self, message_id: MessageId) -> None:
-        """Acknowledge everything up to the message of an id, itself included."""
-        self._acknowledge_up_to(self.up_to(message_id))
+        """Acknowledge everything up to the message of an id, itself included.
+
+        Of a batch that is not known nothing: its size decides what is left of it.
+        """
+        try:
+            ack = self.up_to(message_id)
+        except ValueError:
+            self._acknowledge_before(message_id[:2])
+            return
+        if ack[2] and not self._batch_indexes:
+            self._acknowledge_before(message_id[:2])
+        else:
+            self._acknowledge_up_to(ack)
 
     def up_to(self, message_id: MessageId) -> Ack:
         """What acknowledges everything up to the message of an id, itself included.
 
-        Of a batch that is not known nothing: its size decides what is left of it.
+        ValueError if it is in a batch that is not known.
         """
         ledger, entry, index, _ = message_id
-        size = self._sizes.get((ledger, entry), 0) if index >= 0 else 0
-        if index + 1 == size:
-            return ledger, entry, ()
-        if size and self._batch_indexes:
-            return ledger, entry, mask_to_ack_set((1 << size) - (1 << (index + 1)))
-        return ledger, entry - 1, ()
+        left = 0
+        if index >= 0:
+            left = (1 << self.size_of(message_id)) - (1 << (index + 1))
+        return ledger, entry, mask_to_ack_set(left)
 
     def ack_entry(self, position: Position) -> None:
         """Acknowledge a whole entry, whatever it holds."""
         self._unacked.pop(position, None)
-        self._sizes.pop(position, None)
+        size = self._sizes.pop(position, 0)
+        if size:
+            _remember(self._acked_sizes, position, size)
         self._parts.pop(position, None)
         self._partial.discard(position)
         self._whole.add(position)
@@ -135,13 +158,19 @@ class AckTracker:
             count = message.entry.metadata.num_messages_in_batch
             remaining = (1 << count) - (1 << (message.batch_index + 1))
         if remaining and not self._batch_indexes:
-            self.ack_up_to_entry((ledger, entry - 1))
-            return
-        self._acknowledge_up_to((ledger, entry, mask_to_ack_set(remaining)))
+            self._acknowledge_before((ledger, entry))
+        else:
+            self._acknowledge_up_to((ledger, entry, mask_to_ack_set(remaining)))
 
     def ack_up_to_entry(self, position: Position) -> None:
         """Acknowledge everything up to the entry, all of it included."""
         self._acknowledge_up_to((*position, ()))
+
+    def _acknowledge_before(self, position: Position) -> None:
+        # Before the first entry of a ledger this is -1, as other clients send it: the ledgers
+        # before it are acknowledged.
+        ledger, entry = position
+        self._acknowledge_up_to((ledger, entry - 1, ()))
 
     def _acknowledge_up_to(self, ack: Ack) -> None:
         self._cumulative = later(self._cumulative, ack)
@@ -193,7 +222,9 @@ class AckTracker:
 
 def _remember(known: dict[Position, T], position: Position, value: T) -> None:
     if len(known) >= MAX_SIZES:
-        del known[next(iter(known))]
+        # Many at a time: finding the first of a dict takes longer the more were removed there.
+        for oldest in list(islice(known, MAX_SIZES // 10)):
+            del known[oldest]
     known[position] = value
 
 

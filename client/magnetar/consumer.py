@@ -136,7 +136,8 @@ class Consumer(Closing, Generic[V]):
     ) -> None:
         """Acknowledge all of a partition up to the message of an id; as `ack_id`.
 
-        Of a batch that this consumer has not received, nothing is acknowledged.
+        Of a batch that this consumer has not received, nothing is acknowledged; with `txn` that
+        is a ValueError, too.
         """
         self._partition_of(message_id, topic).ack_up_to_id(message_id, txn)
 

@@ -108,7 +108,7 @@ class TransactionAcks:
     def ack_up_to_id(self, message_id: MessageId) -> None:
         """Acknowledge everything up to the message of this id when it is committed.
 
-        Of a batch that this consumer has not received, nothing is acknowledged.
+        ValueError if it is in a batch that this consumer has not received.
         """
         self._txn.check_open()
         ack = self._tracker.up_to(message_id)

@@ -187,16 +187,65 @@ def test_what_is_known_of_ids_is_limited() -> None:
         tracker.delivered(entry_of([b"m"] * 2, position=(2, number, -1)))
     with pytest.raises(ValueError, match="knows nothing"):
         tracker.ack_id(batch[0].id)
-    assert tracker.up_to(batch[0].id) == (1, -1, ())
+    with pytest.raises(ValueError, match="knows nothing"):
+        tracker.up_to(batch[0].id)
     assert tracker.entries_of(MessageId(7, 8)) == ((7, 8),)
 
 
 def test_up_to_an_id_in_a_batch() -> None:
-    tracker, whole = AckTracker(), AckTracker(batch_indexes=False)
     [batch] = batches(3)
-    for one in (tracker, whole):
-        one.delivered(batch[0].entry)
-    assert tracker.up_to(batch[0].id) == (1, 0, (0b110,))
-    assert whole.up_to(batch[0].id) == (1, -1, ())
-    assert tracker.up_to(batch[2].id) == whole.up_to(batch[2].id) == (1, 0, ())
-    assert tracker.up_to(MessageId(5, 6)) == (5, 6, ())
+    for batch_indexes, expected in ((True, (1, 0, (0b110,))), (False, (1, -1, ()))):
+        tracker = AckTracker(batch_indexes)
+        tracker.delivered(batch[0].entry)
+        tracker.ack_up_to_id(batch[0].id)
+        assert tracker.take_cumulative() == expected
+        tracker.ack_up_to_id(batch[2].id)
+        assert tracker.take_cumulative() == (1, 0, ())
+        tracker.ack_up_to_id(MessageId(5, 6))
+        assert tracker.take_cumulative() == (5, 6, ())
+
+
+@pytest.mark.parametrize("batch_indexes", [True, False])
+def test_up_to_an_id_in_a_batch_that_is_not_known(batch_indexes: bool) -> None:
+    tracker = AckTracker(batch_indexes)
+    for entry in (7, 0):
+        tracker.ack_up_to_id(MessageId(1, entry, 2))
+        assert tracker.take_cumulative() == (1, entry - 1, ())
+
+
+def test_an_index_that_a_batch_does_not_have() -> None:
+    tracker = AckTracker()
+    [batch] = batches(3)
+    tracker.delivered(batch[0].entry)
+    beyond = MessageId(1, 0, 3)
+    for use in (tracker.ack_id, tracker.up_to):
+        with pytest.raises(ValueError, match="3 messages"):
+            use(beyond)
+    tracker.ack_up_to_id(beyond)
+    assert (tracker.take(), tracker.take_cumulative()) == ([], (1, -1, ()))
+
+
+@pytest.mark.parametrize("batch_indexes", [True, False])
+def test_ids_of_a_batch_that_was_acknowledged_do_nothing(batch_indexes: bool) -> None:
+    tracker = AckTracker(batch_indexes)
+    [batch] = batches(3)
+    for delivery in range(2):
+        tracker.delivered(batch[0].entry)
+        for message in batch:
+            tracker.ack_id(message.id)
+        assert tracker.take()[-1] == (1, 0, ()), f"acknowledged after delivery {delivery}"
+        tracker.ack_id(batch[1].id)
+        assert tracker.take() == []
+    assert tracker.up_to(batch[1].id) == (1, 0, (0b100,))
+
+
+def test_what_is_known_of_acknowledged_batches_is_limited() -> None:
+    tracker = AckTracker()
+    for number in range(2 * MAX_SIZES):
+        tracker.delivered(entry_of([b"m"] * 2, position=(2, number, -1)))
+        tracker.ack_entry((2, number))
+        if not number:
+            tracker.ack_id(MessageId(2, 0, 1))
+    with pytest.raises(ValueError, match="knows nothing"):
+        tracker.ack_id(MessageId(2, 0, 1))
+    tracker.ack_id(MessageId(2, 2 * MAX_SIZES - 1, 1))

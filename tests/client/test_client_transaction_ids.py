@@ -74,14 +74,46 @@ async def test_the_same_id_twice_in_one_transaction(client: magnetar.Client) -> 
     assert await left(client, topic, "shared") == [b"0", b"1"]
 
 
+@pytest.mark.parametrize("by_id", [True, False])
+async def test_a_batch_is_split_whatever_the_subscription_does_otherwise(
+    client: magnetar.Client, by_id: bool
+) -> None:
+    topic = await filled(client, 3)
+    consumer = await client.subscribe(
+        topic, "s", initial_position="earliest", batch_index_acks=False
+    )
+    message = (await take(consumer, 3))[1]
+    async with client.transaction() as txn:
+        if by_id:
+            consumer.ack_up_to_id(message.id, txn=txn)
+        else:
+            consumer.ack_up_to(message, txn=txn)
+    await consumer.close()
+    assert await left(client, topic) == [b"2"]
+
+
+async def test_ids_of_a_batch_that_is_acknowledged_already(client: magnetar.Client) -> None:
+    topic = await filled(client, 2)
+    consumer = await subscribed(client, topic, "shared")
+    ids = [message.id for message in await take(consumer, 2)]
+    for _ in range(2):
+        for one in ids:
+            consumer.ack_id(one)
+        await consumer.flush()
+    with pytest.raises(magnetar.TransactionConflict, match="acknowledged already"):
+        async with client.transaction() as txn:
+            consumer.ack_id(ids[0], txn=txn)
+
+
 async def test_ids_of_which_nothing_is_known(client: magnetar.Client) -> None:
     topic = await filled(client, 1)
     consumer = await subscribed(client, topic)
     [message] = await take(consumer, 1)
     unknown = magnetar.MessageId(10**9, 1, 0)
     async with client.transaction() as txn:
-        with pytest.raises(ValueError, match="knows nothing"):
-            consumer.ack_id(unknown, txn=txn)
+        for use in (consumer.ack_id, consumer.ack_up_to_id):
+            with pytest.raises(ValueError, match="knows nothing"):
+                use(unknown, txn=txn)
     for use in (consumer.ack_id, consumer.ack_up_to_id):
         with pytest.raises(magnetar.Closed, match="committed"):
             use(message.id, txn=txn)
