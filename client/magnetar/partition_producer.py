@@ -250,6 +250,7 @@ class PartitionProducer:
         """Send all of them at once as one batch; the future is settled with its receipt.
 
         Call it while there is room.  More than `max_pending_messages` may be pending then.
+        Who cancels the future is not told the outcome: the batch is sent nonetheless.
         """
         if self._error is not None:
             raise self._error
@@ -342,7 +343,8 @@ class PartitionProducer:
         self._counts.stored(len(batch.messages), batch.size, took_s)
         self._release(batch)
         self.last_sequence_id = pending.highest_sequence_id
-        batch.done.set_result((ledger, entry))
+        if not batch.done.cancelled():
+            batch.done.set_result((ledger, entry))
         if not self._pending and (self._batch.messages or self._keyed):
             self.send_batch_now()
 
@@ -470,6 +472,8 @@ class PartitionProducer:
             if not added.done():
                 added.add_done_callback(lambda _: self._send_waiting())
                 return None
+            if added.cancelled():
+                raise Closed(f"adding {self.topic} to {batch.txn} was cancelled")
             added.result()
             sender = replace(sender, txn=batch.txn.id)
         if batch.schema_version is not None:
@@ -552,6 +556,8 @@ class PartitionProducer:
         self._counts.failed_messages += len(batch.messages)
         if batch.txn is None:  # a transaction raises the failures of its messages
             self._failed.append(batch)
+        if batch.done.cancelled():
+            return
         batch.done.set_exception(error)
         batch.done.exception()  # marks it as retrieved: `flush` reports it, not asyncio
 

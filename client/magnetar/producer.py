@@ -90,7 +90,8 @@ class Producer(Closing, Generic[V]):
         Shared subscriptions receive it `deliver_after_s` later.  `more` are further fields of
         Outgoing: ordering_key, deliver_at_ms, sequence_id, is_null, schema.  The id of a message
         that was a duplicate is (-1, -1).  ValueError if the value does not fit the schema.
-        With `txn` it is received once the transaction is committed.
+        With `txn` it is received once the transaction is committed.  If this is cancelled while it
+        waits for the receipt, the message is sent, and of the transaction, nonetheless.
         """
         message = _message(value, key, properties, event_time_ms, deliver_after_s, more)
         return await (await self._add(await self._ready(message), txn))

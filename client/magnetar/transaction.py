@@ -70,7 +70,11 @@ class Transaction(Closing):
 
     @property
     def state(self) -> str:
-        """not begun, open, handed over, committing, committed, aborting, aborted, or unknown."""
+        """One of: not begun, beginning, open, handed over, committing, committed, aborting,
+        aborted, unknown.
+
+        Of a transaction that a process had when it was forked, in the child: the parent's.
+        """
         return self._state
 
     def __str__(self) -> str:
@@ -108,11 +112,9 @@ class Transaction(Closing):
         messages: what becomes of them is known to their own consumer only.
         """
         self.check_open()
-        if self._acks:
-            raise ValueError(
-                f"{self} cannot be handed over, because it acknowledges messages: commit it here"
-            )
+        self._check_no_acks()
         await self._complete()
+        self._check_no_acks()  # that came meanwhile
         self._state = "handed over"
         return self.id
 
@@ -126,7 +128,8 @@ class Transaction(Closing):
         """Wait for all of it, then let it take effect.
 
         If a part has failed, this aborts and raises that failure.  TransactionOver: it has timed
-        out, and nothing took effect.  After OperationTimeout the outcome is unknown.
+        out, and nothing took effect.  After OperationTimeout the outcome is unknown, and `state`
+        says so; as it does when this is cancelled too late to abort.
         """
         self.check_open()
         await self._complete()
@@ -150,13 +153,17 @@ class Transaction(Closing):
         """Give it up: its messages are never received, and what it acknowledged comes again."""
         self.check_open()
         self._state = "aborting"
-        await self._settled()
+        try:
+            await self._settled()
+        except BaseException:
+            self._state = "open"  # this was cancelled before the coordinator was asked
+            raise
         for acks in self._acks.values():
             acks.aborts()
         try:
             await self._end(pb.ABORT)
         except TransactionOver as error:
-            logger.info("%s was aborted before: %s", self, error, extra=about(txn=self))
+            logger.info("%s had ended before: %s", self, error, extra=about(txn=self))
         except BaseException:
             self._state = "unknown"
             raise
@@ -270,17 +277,33 @@ class Transaction(Closing):
         self._note(done)
 
     def _note(self, done: asyncio.Future[Any]) -> None:
-        error = None if done.cancelled() else done.exception()
+        if done.cancelled():
+            self.failed(
+                Closed(f"a part of {self} was cancelled, which cannot be committed any more")
+            )
+            return
+        error = done.exception()
         if error is not None:
             self.failed(error)
 
+    def _check_no_acks(self) -> None:
+        if self._acks:
+            raise ValueError(
+                f"{self} cannot be handed over, because it acknowledges messages: commit it here"
+            )
+
     async def _complete(self) -> None:
-        """Wait for all of it; aborts and raises the first failure."""
+        """Wait for all of it; aborts and raises the first failure.
+
+        Closed if it was ended meanwhile in another way.
+        """
         try:
             await self.flush()
         except BaseException:
-            await self._give_up()
+            if self._state == "open":
+                await self._give_up()
             raise
+        self.check_open()
 
     async def _settled(self) -> None:
         """Wait until nothing of it is on its way."""

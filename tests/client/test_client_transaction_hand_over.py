@@ -1,11 +1,13 @@
 """Transactions that one process fills and another one ends."""
 
+import asyncio
+
 import pytest
 
 import magnetar
 import magnetar.sync
 from client.receiving import take, values
-from client.transacting import filled, new_topic, subscribed
+from client.transacting import filled, left, new_topic, subscribed
 from magnetar.batching import Packed
 from running_broker import RunningBroker
 
@@ -101,3 +103,23 @@ def test_without_asyncio(broker: RunningBroker) -> None:
         resumed.resume(found)
         resumed.commit()
         assert consumer.receive(60).data == b"one"
+
+
+async def test_acknowledgements_that_come_while_it_waits_are_not_handed_over(
+    client: magnetar.Client,
+) -> None:
+    topic = await filled(client, 1)
+    consumer = await subscribed(client, topic)
+    producer = await client.producer(new_topic())
+    message = await consumer.receive(60)
+    txn = client.transaction()
+    await txn.begin()
+    producer.send_nowait(b"one", txn=txn)
+    handing_over = asyncio.create_task(txn.hand_over())
+    await asyncio.sleep(0)
+    consumer.ack(message, txn=txn)
+    with pytest.raises(ValueError, match="commit it here"):
+        await handing_over
+    await txn.commit()
+    await consumer.close()
+    assert await left(client, topic) == []

@@ -11,6 +11,7 @@ from client.receiving import TIMEOUT_S, take, values
 from client.transacting import Unwanted, filled, new_topic, subscribed
 from fakes.waiting import until
 from frame_proxy import FrameProxy, Kind
+from magnetar.batching import SameMessages
 from running_broker import RunningBroker
 
 
@@ -204,3 +205,90 @@ async def test_the_error_of_the_block_counts(
                 proxy.loses = lambda command: command.type == Kind.END_TXN
                 raise Unwanted
         assert "will time out" in caplog.text
+
+
+async def cancelled(work: asyncio.Task[object]) -> None:
+    """Once it waits for its own work."""
+    await asyncio.sleep(0)
+    work.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await work
+
+
+async def test_a_send_that_is_cancelled_while_it_waits_is_of_it_nonetheless(
+    client: magnetar.Client,
+) -> None:
+    topic = new_topic()
+    consumer = await subscribed(client, topic)
+    producer = await client.producer(topic)
+    async with client.transaction() as txn:
+        await cancelled(asyncio.create_task(producer.send(b"one", txn=txn)))
+    assert txn.state == "committed"
+    assert values(await take(consumer, 1)) == [b"one"]
+
+
+async def test_a_batch_whose_outcome_is_cancelled_is_not_committed(client: magnetar.Client) -> None:
+    """Whether the broker has it is not asked any more; the producer goes on."""
+    topic = new_topic()
+    consumer = await subscribed(client, topic)
+    producer = await client.producer(topic)
+    with pytest.raises(magnetar.Closed, match="cancelled"):
+        async with client.transaction() as txn:
+            producer.partitions[0].send_packed(SameMessages(b"never", 2), txn).cancel()
+    assert txn.state == "aborted"
+    producer.partitions[0].send_packed(SameMessages(b"outside", 2)).cancel()
+    await producer.send(b"behind")
+    assert producer.is_connected
+    assert values(await take(consumer, 3)) == [b"outside", b"outside", b"behind"]
+
+
+async def test_adding_a_partition_is_cancelled(client: magnetar.Client) -> None:
+    """As by a program that cancels all tasks: then nothing waits without end."""
+    producer = await client.producer(new_topic())
+    with pytest.raises(magnetar.Closed, match="cancelled"):
+        async with client.transaction() as txn:
+            receipt = producer.send_nowait(b"never", txn=txn)
+            txn.partition(producer.topic).cancel()
+    assert txn.state == "aborted"
+    assert isinstance(receipt.error, magnetar.Closed)
+
+
+@pytest.mark.parametrize("first", ["commit", "abort", "hand_over"])
+@pytest.mark.parametrize("second", ["commit", "abort", "hand_over"])
+async def test_ended_in_two_ways_at_a_time(
+    client: magnetar.Client, first: str, second: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    """One of them ends it, and the other one says that it is ended."""
+    topic = new_topic()
+    consumer = await subscribed(client, topic)
+    producer = await client.producer(topic)
+    txn = client.transaction()
+    await txn.begin()
+    producer.send_nowait(b"in it", txn=txn)
+    ends = [getattr(txn, first)(), getattr(txn, second)()]
+    outcomes = await asyncio.gather(*ends, return_exceptions=True)
+    assert [type(one) for one in outcomes if isinstance(one, Exception)] == [magnetar.Closed]
+    if txn.state == "handed over":
+        resumed = client.transaction()
+        resumed.resume(txn.id)
+        await resumed.commit()
+    await producer.send(b"outside")
+    expected = [b"outside"] if txn.state == "aborted" else [b"in it", b"outside"]
+    assert values(await take(consumer, len(expected))) == expected
+    assert "will time out" not in caplog.text
+
+
+async def test_an_abort_that_is_cancelled_is_begun_again(proxy: FrameProxy) -> None:
+    async with magnetar.connect(proxy.service_url) as client:
+        topic = new_topic()
+        producer = await client.producer(topic)
+        txn = client.transaction()
+        await txn.begin()
+        await producer.send(b"one", txn=txn)
+        proxy.hold(Kind.SEND_RECEIPT)
+        producer.send_nowait(b"two", txn=txn)
+        await cancelled(asyncio.create_task(txn.abort()))
+        assert txn.state == "open"
+        proxy.release()
+        await txn.abort()
+        assert txn.state == "aborted"
