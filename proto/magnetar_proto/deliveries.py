@@ -199,7 +199,10 @@ def decode_run(frames: Sequence[Frame], at: int) -> DeliveryRun:
             or buf[start + behind_at : mid] != behind
         ):
             break
-        entry, end = decode_varint(buf, start + entry_at)
+        try:
+            entry, end = decode_varint(buf, start + entry_at)
+        except (IndexError, BadCommand):
+            break  # it is read by itself, and refused then
         if end != start + behind_at:
             break
         run.entries.append(entry)

@@ -1,5 +1,6 @@
 """MESSAGEs that are read together: the same as one by one."""
 
+import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
@@ -11,6 +12,7 @@ from magnetar_proto.deliveries import (
     encode_message,
     encode_messages,
 )
+from magnetar_proto.errors import BadCommand
 from magnetar_proto.frames import Frame, FrameDecoder
 
 LIMIT = 1 << 20
@@ -75,3 +77,48 @@ def test_a_run_ends_at_a_frame_of_another_kind() -> None:
         [Delivery(1, 2, entry, -1, 0, (), None) for entry in (1, 2, 3)]
     )
     assert decode_run([first, second, SEND, third], 0).entries == [1, 2]
+
+
+def spoilt(frame: Frame, at: int, value: bytes) -> Frame:
+    """The frame with other bytes in its command, from `at` on, counted from the end if negative."""
+    kind, buf, start, mid, payload = frame
+    command = bytearray(buf[start:mid])
+    at %= len(command)
+    command[at : at + len(value)] = value
+    return kind, bytes(command[: mid - start]), 0, mid - start, payload
+
+
+ENTRIES = st.sampled_from((1, 127, 128, 2**14, 2**28, 2**56, 2**63 - 1))
+
+
+@given(ENTRIES, st.sampled_from((-1, 3)), st.sampled_from((None, 7)), st.data())
+def test_a_malformed_frame_in_a_run_is_as_it_is_alone(
+    entry: int, partition: int, epoch: int | None, data: st.DataObject
+) -> None:
+    delivery = Delivery(1, 2, entry, partition, 0, (), epoch)
+    good, bad = frames_of([delivery, delivery])
+    size = bad[3] - bad[2]
+    at = data.draw(st.integers(0, size - 1))
+    full = st.integers(1, 10).map(lambda count: b"\xff" * count)
+    value = data.draw(st.binary(min_size=1, max_size=9) | full)
+    hostile = spoilt(bad, at, value[: size - at])
+    try:
+        expected = decode_message(*hostile[1:4])
+    except BadCommand:
+        run = decode_run([good, hostile], 0)
+        assert run.entries == [entry]
+        with pytest.raises(BadCommand):
+            decode_run([good, hostile], 1)
+    else:
+        assert read([good, hostile]) == [(delivery, good[4]), (expected, hostile[4])]
+
+
+@pytest.mark.parametrize("epoch", [None, 7])
+@pytest.mark.parametrize("entry", [1, 2**62])
+def test_a_number_without_end_ends_a_run(entry: int, epoch: int | None) -> None:
+    delivery = Delivery(1, 2, entry, -1, 0, (), epoch)
+    good, bad = frames_of([delivery, delivery])
+    width = 1 if entry == 1 else 9
+    behind = 0 if epoch is None else 2
+    hostile = spoilt(bad, -width - behind, b"\xff" * width)
+    assert decode_run([good, hostile], 0).entries == [entry]
