@@ -55,7 +55,10 @@ class Inbox(Generic[T]):
         """How many of the items are failures: without any, `take` looks at none of them."""
         self._changed = asyncio.Event()
         self._wanted = 0
-        """How many items more the application takes as soon as it runs: it waits for them."""
+        """How many items more the application takes as soon as it runs: it waits for them.
+
+        Where several wait, at least so many: it is what the last one that began to wants.
+        """
         self._error: MagnetarError | None = None
         self._on_demand: list[Callable[[], None]] = []
         self._on_taken: dict[Source, Callable[[list[T]], None]] = {}

@@ -482,12 +482,13 @@ class PartitionConsumer(Generic[T]):
                 self._report(chunks[0].unreadable(why), positions, 0, action)
 
     def _unreadable_rcvd(self, error: Unreadable, position: tuple[int, int], permits: int) -> None:
-        self.permits.came(permits, 0)
         is_new = not self._resuming.is_on or self._resuming.see_unreadable(position)
         action = None
         if isinstance(error, DecryptionFailed) and self.subscription.on_undecryptable == DISCARD:
             action = DISCARD
-        if not (is_new and self._report(error, [position], permits, action)):
+        is_queued = is_new and self._report(error, [position], permits, action)
+        self.permits.came(permits, permits if is_queued else 0)
+        if not is_queued:
             self.permits.left_out(permits)
 
     def _report(
@@ -497,7 +498,7 @@ class PartitionConsumer(Generic[T]):
         permits: int,
         action: str | None = None,
     ) -> bool:
-        """Count and log it; whether the application will see it, and takes the permits with it.
+        """Count and log it; whether it is queued for the application, with the permits.
 
         `action` takes the place of the subscription's on_unreadable.
         """
@@ -510,7 +511,6 @@ class PartitionConsumer(Generic[T]):
         )
         logger.warning("%s (on_unreadable=%s)", error, action, extra=fields)
         if action == FAIL:
-            self.permits.queued += permits
             self._inbox.put_failure(Failure(error, self, permits))
         elif action == DISCARD:
             self.acking.ack_entries(positions)

@@ -10,7 +10,7 @@ from magnetar_proto.deliveries import encode_flow
 
 
 class Permits:
-    """The broker may send as many messages as the receive queue has room for (§c.1).
+    """The broker may send as many messages as the receive queue has room for.
 
     With a size of 0 it is asked for one message whenever the application waits.
     """

@@ -4,9 +4,13 @@ import asyncio
 from dataclasses import dataclass
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
-from magnetar.errors import Closed, OperationTimeout
-from magnetar.inbox import Inbox
+from effort import examples
+from magnetar.errors import Closed, OperationTimeout, Unreadable
+from magnetar.inbox import Failure, Inbox
+from magnetar_proto.ids import EARLIEST
 
 
 class Counting:
@@ -78,3 +82,97 @@ async def test_a_source_can_take_back_what_was_not_taken() -> None:
     assert inbox.drop(one) == 7
     assert inbox.drop(one) == 0
     assert [item.name for item in await inbox.take(9, None)] == ["b"]
+
+
+class Waiters:
+    """Tasks that take from one inbox at a time, and what is done to it meanwhile."""
+
+    def __init__(self) -> None:
+        self.inbox: Inbox[Thing] = Inbox()
+        self.source = Counting()
+        self.takers: list[tuple[int, asyncio.Task[list[Thing]]]] = []
+        """Each with how many things it takes at most."""
+        self.put_items = self.dropped = self.claimed = 0
+
+    def take(self, most: int) -> None:
+        self.takers.append((most, asyncio.create_task(self.inbox.take(most, None))))
+
+    def cancel(self, number: int) -> None:
+        if self.takers:
+            self.takers[number % len(self.takers)][1].cancel()
+
+    def put(self, count: int) -> None:
+        first = self.put_items
+        self.inbox.put([Thing(str(first + number), self.source) for number in range(count)])
+        self.put_items += count
+        claimed = self.inbox.claim(count)
+        assert 0 <= claimed <= count
+        self.claimed += claimed
+
+    def put_failure(self) -> None:
+        self.inbox.put_failure(Failure(Unreadable("damaged", EARLIEST), self.source, 1))
+        self.put_items += 1
+
+    def drop(self) -> None:
+        self.dropped += self.inbox.drop(self.source)
+
+    def wake(self) -> None:
+        self.inbox.wake()
+
+    async def settle(self) -> None:
+        """Let every task run until it waits for something that is put."""
+        for _ in range(10):
+            await asyncio.sleep(0)
+        assert not self.inbox or all(task.done() for _, task in self.takers), "one sleeps"
+
+    async def check(self) -> None:
+        """Nothing was lost, nor taken twice."""
+        await self.settle()
+        for _, task in self.takers:
+            task.cancel()
+        outcomes = await asyncio.gather(*(task for _, task in self.takers), return_exceptions=True)
+        names: list[str] = []
+        raised = 0
+        for (most, _), outcome in zip(self.takers, outcomes, strict=True):
+            if isinstance(outcome, list):
+                assert 1 <= len(outcome) <= most
+                names += [thing.name for thing in outcome]
+            raised += isinstance(outcome, Unreadable)
+        assert len(names) == len(set(names))
+        assert self.source.permits == len(names) + raised
+        assert self.source.permits + self.dropped + len(self.inbox) == self.put_items
+        assert self.claimed <= self.put_items
+
+
+STEPS = st.one_of(
+    st.tuples(st.just("take"), st.integers(1, 5)),
+    st.tuples(st.just("put"), st.integers(1, 8)),
+    st.tuples(st.just("cancel"), st.integers(0, 9)),
+    st.sampled_from((("put_failure",), ("drop",), ("wake",), ("settle",))),
+)
+
+
+@settings(max_examples=examples(500), deadline=None)
+@given(st.lists(STEPS, max_size=40))
+def test_several_that_wait_get_all_that_comes(steps: list[tuple[str, int] | tuple[str]]) -> None:
+    """Whatever is put, dropped and cancelled while they wait, and in whichever order they run."""
+
+    async def run() -> None:
+        waiters = Waiters()
+        for name, *count in steps:
+            done = getattr(waiters, name)(*count)
+            if done is not None:
+                await done
+        await waiters.check()
+
+    asyncio.run(run())
+
+
+async def test_what_is_claimed_is_what_the_last_one_waits_for() -> None:
+    inbox: Inbox[Thing] = Inbox()
+    waiters = [asyncio.create_task(inbox.take(count, None)) for count in (5, 2)]
+    await asyncio.sleep(0)
+    inbox.put([Thing(str(number), Counting()) for number in range(9)])
+    assert (inbox.claim(9), inbox.claim(9)) == (2, 0)
+    assert [len(await waiter) for waiter in waiters] == [5, 2]
+    assert inbox.claim(9) == 0, "nobody waits"
