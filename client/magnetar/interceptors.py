@@ -5,6 +5,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from magnetar.messages import Message, Outgoing
+from magnetar.sendable import checked
 from magnetar_proto.ids import MessageId
 
 logger = logging.getLogger(__name__)
@@ -80,6 +81,7 @@ class ProducerInterceptors:
                 changed = one.before_send(self._topic, outgoing)
                 if not isinstance(changed, Outgoing):
                     raise TypeError(f"before_send returned {changed!r} instead of an Outgoing")
+                checked(changed)
                 outgoing = changed
             except Exception:
                 _log(one, "before_send")

@@ -495,6 +495,9 @@ class PartitionProducer:
             if not frames:
                 self._reject(batch, error)
                 return
+        except Exception as error:  # whoever waits for the batch is told what nobody expected
+            self._reject(batch, error)
+            return
         else:
             frames = [frame]
         self._next_sequence_id = highest + 1
@@ -551,7 +554,7 @@ class PartitionProducer:
                 self._reject(pending.batch, error)
         self._pending = kept
 
-    def _reject(self, batch: Batch, error: MagnetarError) -> None:
+    def _reject(self, batch: Batch, error: Exception) -> None:
         self._release(batch)
         self._counts.failed_messages += len(batch.messages)
         if batch.txn is None:  # a transaction raises the failures of its messages

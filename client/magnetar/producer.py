@@ -3,7 +3,7 @@
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, Generic, cast
+from typing import Any, Generic
 
 from magnetar.closing import Closing
 from magnetar.concurrency import gather_all
@@ -15,6 +15,7 @@ from magnetar.receipts import Receipt
 from magnetar.routing import Routing
 from magnetar.schema.base import Schema
 from magnetar.schema.info import SchemaInfo
+from magnetar.sendable import checked
 from magnetar.statistics import ProducerStatistics, total
 from magnetar.topic_discovery import TopicDiscovery
 from magnetar.transaction import Transaction
@@ -180,16 +181,17 @@ class Producer(Closing, Generic[V]):
 
     def _encoded(self, message: V | Outgoing[V]) -> bytes | Outgoing:
         if self._schema is None and not (isinstance(message, Outgoing) and message.schema):
-            return cast(bytes | Outgoing, message)
+            return checked(message)
         if not isinstance(message, Outgoing):
             message = Outgoing(message)
         if message.schema is None:
             assert self._schema is not None
-            return self._schema.encode_message(message)
+            return checked(self._schema.encode_message(message))
         version = self._versions.get(message.schema.info)
         if version is None:
             raise ValueError("the message has a schema of its own: await `register` of it first")
-        return replace(message.schema.encode_message(message), schema_version=version)
+        encoded = message.schema.encode_message(message)
+        return checked(replace(encoded, schema_version=version))
 
     async def _add(self, message: bytes | Outgoing, txn: Transaction | None) -> Receipt:
         if self._intercepts:
