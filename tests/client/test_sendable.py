@@ -101,10 +101,10 @@ async def test_an_interceptor_that_breaks_messages_changes_none(broker: RunningB
 
 @pytest.mark.daemon
 async def test_a_batch_that_cannot_be_encoded_fails(broker: RunningBroker) -> None:
-    async with magnetar.connect(broker.service_url) as client:
-        async with await client.producer("persistent://public/default/sendable-parts") as producer:
-            (partition,) = producer.partitions
-            receipt = partition.add(magnetar.Outgoing("text"))
-            with pytest.raises(TypeError):
-                await receipt
-            await producer.send(b"behind")
+    topic = "persistent://public/default/sendable-parts"
+    async with magnetar.connect(broker.service_url) as client, await client.producer(topic) as one:
+        (partition,) = one.partitions
+        receipt = partition.add(magnetar.Outgoing("text"))  # type: ignore[arg-type]
+        with pytest.raises(TypeError):
+            await receipt
+        await one.send(b"behind")
