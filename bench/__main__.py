@@ -3,6 +3,7 @@
 import os
 import platform
 import signal
+import subprocess
 import sys
 import tempfile
 import time
@@ -12,7 +13,7 @@ from pathlib import Path
 import click
 
 from bench.contest import Contest
-from bench.lineup import PEERS, SERVERS
+from bench.lineup import NAMES, PEERS, SERVERS
 from bench.outcome import Results
 from bench.probe import probe_sync
 from bench.rows import ROWS, Row, crash_row
@@ -57,6 +58,19 @@ def chosen_peers(peers: str) -> set[str]:
     if unknown := set(names) - set(PEERS):
         raise click.BadParameter(f"no such peer: {', '.join(unknown)}", param_hint="--peer")
     return {server for name in names for server in PEERS[name]}
+
+
+def installed(names: list[str]) -> list[str]:
+    """Those that can be run here, after getting what is missing; tells why others cannot."""
+    found = []
+    for name in names:
+        try:
+            SERVERS[name].install()
+        except (OSError, RuntimeError, subprocess.CalledProcessError) as error:
+            click.echo(f"SKIPPED: {NAMES[name].title}: {error}", err=True)
+        else:
+            found.append(name)
+    return found
 
 
 def warn_of_load(results: Results) -> None:
@@ -134,9 +148,7 @@ def main(
     named |= {name for name, asked in (("before", before), ("compiled", compiled)) if asked}
     if named - set(SERVERS):
         raise click.BadParameter("no such server", param_hint="--servers")
-    names = [name for name in SERVERS if name in named]
-    for name in names:
-        SERVERS[name].install()
+    names = installed([name for name in SERVERS if name in named])
     RESULTS_DIR.mkdir(exist_ok=True)
     path = json_path or RESULTS_DIR / time.strftime("%Y-%m-%dT%H-%M-%S.json")
     scale = QUICK_SCALE if quick else 1.0

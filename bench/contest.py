@@ -20,7 +20,7 @@ STORED_LIMIT = 6 << 30
 def takes_part(row: Row, name: str) -> bool:
     """Whether a server can do what is measured."""
     if row.ours:
-        return issubclass(SERVERS[name], Magnetar)
+        return issubclass(SERVERS[name], Magnetar) or name in row.also
     if not speaks_pulsar(name):
         return row.everywhere
     return not (row.brokers and name == FLOOR)

@@ -7,11 +7,11 @@ import os
 import signal
 import socket
 import subprocess
-import sys
 from abc import abstractmethod
 from pathlib import Path
 
 from bench.kafka import CONTROL, HEAD, KafkaDialect, brokers_in, metadata
+from bench.maven import class_path, version_in
 from bench.nats import NatsDialect
 from bench.servers import LOG_SHOWN, ROOT, ChildServer, await_health, await_true, free_port
 
@@ -21,7 +21,7 @@ NATS_VERSION = "v2.12.1"
 NATS_FOLDER = CACHE / f"nats-{NATS_VERSION}"
 NATS_PACKAGE = "github.com/nats-io/nats-server/v2"
 KAFKA_POM = Path(__file__).parent / "kafka.pom.xml"
-KAFKA_VERSION = KAFKA_POM.read_text().split("<kafka.version>")[1].split("<")[0]
+KAFKA_VERSION = version_in(KAFKA_POM, "kafka")
 KAFKA_CLASS_PATH = CACHE / "kafka" / f"classpath-{KAFKA_VERSION}"
 KAFKA_JAVA = (
     *("-server", "-Xms1G", "-Xmx1G", "-XX:+UseG1GC", "-XX:MaxGCPauseMillis=20"),
@@ -91,18 +91,11 @@ class Kafka(PeerServer):
     @classmethod
     def install(cls) -> None:
         """Fetched once a version; Maven fetches what is not on this machine."""
-        if KAFKA_CLASS_PATH.exists():
-            return
-        KAFKA_CLASS_PATH.parent.mkdir(parents=True, exist_ok=True)
-        goal = ("dependency:build-classpath", "-DincludeScope=runtime")
-        target = f"-Dmdep.outputFile={KAFKA_CLASS_PATH}"
-        command = ["mvn", "-B", "-q", "-f", str(KAFKA_POM), *goal, target]
-        # Maven writes control codes to its output, even with -B; output here is the bench's table.
-        subprocess.run(command, stdout=sys.stderr, check=True)
+        class_path(KAFKA_POM, KAFKA_CLASS_PATH)
 
     def start(self) -> None:
         """The storage is formatted before the clock starts."""
-        self.environment["CLASSPATH"] = KAFKA_CLASS_PATH.read_text().strip()
+        self.environment["CLASSPATH"] = class_path(KAFKA_POM, KAFKA_CLASS_PATH)
         logs = self.data_dir / "logs"
         if not logs.exists():
             self.data_dir.mkdir(parents=True, exist_ok=True)

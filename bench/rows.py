@@ -22,7 +22,7 @@ from bench.scenarios import Trial, catch_up, crash, fan_out, latency, publish, s
 from bench.scraping import scrapes
 from bench.several import Spread, deaths, publish_spread, several, share_spread
 from bench.sharing import share, share_by_key
-from bench.spark import reads, writes
+from bench.spark import idles, reads, writes
 from bench.tls import publish_over_tls
 from bench.transactions import SETTINGS as TRANSACTIONS
 from bench.transactions import beside_aborts, beside_open, transact
@@ -41,6 +41,7 @@ DELAYED, DELAYED_SECONDS = 10_000_000, 1200
 OTHER_TOPICS = 1000
 KNOWN_TOPICS, LOADED_TOPICS = 1_000_000, 10_000
 FSYNC, FLOOR = "pulsar-fsync", "floor"
+KAFKAS = "kafka-flush", "kafka"
 
 
 @dataclass(frozen=True)
@@ -72,6 +73,8 @@ class Row:
     """Also for servers that speak another protocol: it means the same there."""
     ours: bool = False
     """Only for Magnetar: it needs its settings, or what it stores."""
+    also: tuple[str, ...] = ()
+    """Servers that a row of ours is for too."""
     settings: Mapping[str, str] = field(default_factory=dict)
     """Of brokers that are not at their defaults; such a row is `fresh`."""
 
@@ -183,6 +186,11 @@ def of_clients(
 ) -> Row:
     whole = partial(measure, shape=shape, messages=messages)
     return Row(f"the asyncio client: {title} {shape.title}", whole, marks, ours=True)
+
+
+def of_spark(title: str, measure: Callable[[Trial], Measures], *marks: Mark) -> Row:
+    """Beside Kafka's own source and sink."""
+    return Row(title, measure, marks, ours=True, also=KAFKAS, asked=True)
 
 
 def transacting(each: int, transactions: int) -> Row:
@@ -331,19 +339,23 @@ ROWS: dict[str, Row] = {
     "client-latency": of_clients(
         "wait for each receipt,", round_trips, SMALL, 5000, Mark("of_official", 1.0, at_most=True)
     ),
-    "spark-read": Row(
+    "spark-read": of_spark(
         f"read with Spark {SMALL_BATCH.title}",
         partial(reads, shape=SMALL_BATCH, messages=2_000_000),
-        (rate(1_500_000, ""), Mark("all_columns_per_s", 1_200_000)),
-        ours=True,
-        asked=True,
+        rate(1_500_000, ""),
+        Mark("all_columns_per_s", 1_200_000),
     ),
-    "spark-write": Row(
+    "spark-write": of_spark(
         f"write with Spark {SMALL.title}",
         partial(writes, shape=SMALL, messages=1_000_000),
-        (rate(700_000, ""),),
-        ours=True,
-        asked=True,
+        rate(700_000, ""),
+    ),
+    "spark-idle": of_spark(
+        "micro-batches of one message with Spark, and an idle query",
+        partial(idles, shape=SMALL, batches=100),
+        Mark("source_ms", 20, at_most=True),
+        Mark("query_percent", 5, at_most=True),
+        Mark("idle_percent", 5, at_most=True),
     ),
     "txn-1": transacting(1, 20_000),
     "txn-100": transacting(100, 1000),

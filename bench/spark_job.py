@@ -1,6 +1,6 @@
 """The job that `bench.spark` measures: prints the seconds of each of its writes as JSON.
 
-python bench/spark_job.py SERVICE_URL TOPIC ROWS BYTES ROUNDS
+python -m bench.spark_job FORMAT PORT TOPIC ROWS BYTES ROUNDS
 """
 
 import json
@@ -9,50 +9,36 @@ import time
 
 from pyspark.sql import DataFrame, SparkSession
 
-VALUE = "CAST(lpad(CAST(id AS STRING), {size}, 'x') AS BINARY) AS value"
-ALL = (
-    VALUE,
-    "concat('key ', id % 1000) AS __key",
-    "timestamp_millis(1767225600000 + id) AS __eventTime",
-    "map('number', CAST(id % 100 AS STRING)) AS __messageProperties",
-)
+from bench.spark_connectors import CONNECTORS, Write, topic_of_kind
 
 
-def write(rows: DataFrame, service_url: str, topic: str, **options: str) -> float:
-    """The seconds that it takes to write all rows."""
+def write(
+    numbers: DataFrame, kind: Write, size: int, connector: str, options: dict[str, str]
+) -> float:
+    """The seconds that it takes to write a row for each number."""
+    rows = numbers.selectExpr(*(column.format(size=size) for column in kind.columns))
     began = time.perf_counter()
-    (
-        rows.write.format("pulsar")
-        .mode("append")
-        .options(**{"service.url": service_url, "topic": topic}, **options)
-        .save()
-    )
+    rows.write.format(connector).mode("append").options(**options).save()
     return time.perf_counter() - began
 
 
 def main() -> None:
-    service_url, topic = sys.argv[1:3]
-    count, size, rounds = map(int, sys.argv[3:])
+    connector, topic = CONNECTORS[sys.argv[1]], sys.argv[3]
+    port, count, size, rounds = (int(sys.argv[at]) for at in (2, 4, 5, 6))
     spark = (
         SparkSession.builder.master("local[2]").config("spark.ui.enabled", "false").getOrCreate()
     )
     numbers = spark.range(0, count, 1, 2)
-    value = numbers.selectExpr(VALUE.format(size=size))
-    everything = numbers.selectExpr(*(column.format(size=size) for column in ALL))
-    seconds: dict[str, list[float]] = {"value": [], "all": [], "dedup": [], "txn": []}
+    seconds: dict[str, list[float]] = {kind: [] for kind in connector.writes}
     # Turns, so that all meet what else the machine does; the first starts the workers.
     for number in range(rounds + 1):
-        job = {"jobId": f"{topic}-{number}"}
-        once, transacted = {"exactlyOnce": "dedup", **job}, {"exactlyOnce": "transaction", **job}
-        took = {
-            "value": write(value, service_url, f"{topic}-value"),
-            "all": write(everything, service_url, f"{topic}-all"),
-            "dedup": write(value, service_url, f"{topic}-dedup", **once),
-            "txn": write(value, service_url, f"{topic}-txn", **transacted),
-        }
-        if number:
-            for name, one in took.items():
-                seconds[name].append(one)
+        for name, kind in connector.writes.items():
+            run = f"{topic}-{number}"
+            own = {option: value.format(run=run) for option, value in kind.options.items()}
+            options = {**connector.sink(port, topic_of_kind(topic, name)), **own}
+            took = write(numbers, kind, size, connector.format, options)
+            if number:
+                seconds[name].append(took)
     print(json.dumps(seconds))
 
 

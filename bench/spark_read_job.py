@@ -1,6 +1,6 @@
 """The job that `bench.spark` measures: prints the seconds of each of its reads as JSON.
 
-python bench/spark_read_job.py SERVICE_URL TOPIC ROWS ROUNDS
+python -m bench.spark_read_job FORMAT PORT TOPIC ROWS ROUNDS
 """
 
 import json
@@ -9,17 +9,22 @@ import time
 
 from pyspark.sql import SparkSession
 
+from bench.spark_connectors import CONNECTORS, Read
+
 TASKS = 2
 
 
-def read(spark: SparkSession, service_url: str, topic: str, rows: int, metadata: str) -> float:
-    """The seconds that it takes to read all rows, with these metadata columns."""
+def read(
+    spark: SparkSession, kind: Read, connector: str, options: dict[str, str], rows: int
+) -> float:
+    """The seconds that it takes to read all rows."""
     began = time.perf_counter()
     found = (
-        spark.read.format("pulsar")
-        .options(**{"service.url": service_url, "topic": topic, "metadata": metadata})
+        spark.read.format(connector)
+        .options(**options, **kind.options)
         .option("minPartitions", TASKS)
         .load()
+        .select(*kind.columns)
     )
     found.write.format("noop").mode("overwrite").save()
     took = time.perf_counter() - began
@@ -29,18 +34,19 @@ def read(spark: SparkSession, service_url: str, topic: str, rows: int, metadata:
 
 
 def main() -> None:
-    service_url, topic = sys.argv[1:3]
-    rows, rounds = map(int, sys.argv[3:])
+    connector, topic = CONNECTORS[sys.argv[1]], sys.argv[3]
+    port, rows, rounds = (int(sys.argv[at]) for at in (2, 4, 5))
     spark = (
         SparkSession.builder.master("local[2]").config("spark.ui.enabled", "false").getOrCreate()
     )
-    seconds: dict[str, list[float]] = {"none": [], "all": []}
-    # Turns, so that both meet what else the machine does; the first starts the workers.
+    options = connector.source(port, topic)
+    seconds: dict[str, list[float]] = {kind: [] for kind in connector.reads}
+    # Turns, so that all meet what else the machine does; the first starts the workers.
     for number in range(rounds + 1):
-        for metadata, taken in seconds.items():
-            took = read(spark, service_url, topic, rows, metadata)
+        for name, kind in connector.reads.items():
+            took = read(spark, kind, connector.format, options, rows)
             if number:
-                taken.append(took)
+                seconds[name].append(took)
     print(json.dumps(seconds))
 
 

@@ -26,6 +26,8 @@ class Column(NamedTuple):
     measure: str
     heading: str
     text: CELL
+    compared: bool = False
+    """Whether it has a ratio to other servers where it has no column of its own."""
 
 
 COLUMNS = (
@@ -63,9 +65,15 @@ EXTRAS = (
     Column("official_per_s", "official client msg/s", places(0)),
     Column("official_p50_ms", "official client p50 ms", places(2)),
     Column("of_official", "of official client", places(2)),
-    Column("all_columns_per_s", "with all columns rows/s", places(0)),
+    Column("all_columns_per_s", "with all columns rows/s", places(0), compared=True),
     Column("dedup_per_s", "exactly once rows/s", places(0)),
     Column("transaction_per_s", "in transactions rows/s", places(0)),
+    Column("batch_ms", "micro-batch ms", places(1), compared=True),
+    Column("planned_ms", "planned ms", places(1), compared=True),
+    Column("read_ms", "read ms", places(1)),
+    Column("source_ms", "source's share ms", places(1)),
+    Column("query_percent", "CPU % of the idle query", places(1), compared=True),
+    Column("query_python_percent", "of that Python's", places(1)),
     Column("of_shared", "of Shared", places(2)),
     Column("cpu_of_shared", "CPU of Shared", places(2)),
     Column("one_per_s", "on one worker/s", places(0)),
@@ -125,10 +133,17 @@ def lines_of(results: Results, row: str) -> list[list[str]]:
         if other == results.subject:
             continue
         ratios = [results.ratio(row, column.measure, other) for column in COLUMNS[:-1]]
-        if any(r is not None for r in ratios):
+        also = compared_extras(results, row, other)
+        if also or any(r is not None for r in ratios):
             cells = ["" if r is None else f"{r:.2f}x" for r in ratios]
-            lines.append([f"  / {NAMES[other].title}", *cells, "", ""])
+            lines.append([f"  / {NAMES[other].title}", *cells, "", also])
     return lines
+
+
+def compared_extras(results: Results, row: str, other: str) -> str:
+    """Ratios of the measures that have no column of their own, where they are compared."""
+    ratios = ((c, results.ratio(row, c.measure, other)) for c in EXTRAS if c.compared)
+    return "  ".join(f"{c.heading} {ratio:.2f}x" for c, ratio in ratios if ratio is not None)
 
 
 def extras(results: Results, row: str, server: str) -> str:

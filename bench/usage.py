@@ -1,6 +1,8 @@
 """CPU and memory of a server's processes during a measurement."""
 
 import time
+from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -63,6 +65,38 @@ def cpu_ratio(cpu_us: float, other_us: float) -> float:
     The kernel counts CPU in ticks of some milliseconds: a very short run may use none.
     """
     return cpu_us / other_us if other_us else 0.0
+
+
+def is_python(process: psutil.Process) -> bool:
+    """Whether a process is a Python interpreter."""
+    return process.name().startswith("python")
+
+
+class PerProcess:
+    """The CPU of a process and its children from its making on; those that end do not count."""
+
+    def __init__(self, pid: int) -> None:
+        self._pid = pid
+        self._began = time.perf_counter()
+        self._before = self._cpu_seconds()
+
+    def percent(self, of: Callable[[psutil.Process], bool] = lambda process: True) -> float:
+        """What some of them used, in percent of one core."""
+        seconds = time.perf_counter() - self._began
+        used = sum(
+            now - self._before.get(process, 0.0)
+            for process, now in self._cpu_seconds().items()
+            if of(process)
+        )
+        return used / seconds * 100
+
+    def _cpu_seconds(self) -> dict[psutil.Process, float]:
+        found = {}
+        for process in family(self._pid):
+            with suppress(psutil.NoSuchProcess):
+                times = process.cpu_times()
+                found[process] = times.user + times.system
+        return found
 
 
 class Meter:

@@ -17,6 +17,7 @@ import effort
 from running_broker import RunningBroker
 
 OF_ONE_WORKER = (
+    "bench/test_spark_bench.py",
     "clients/test_java.py",
     "clients/test_pulsar_admin.py",
     "clients/test_go.py",

@@ -3,11 +3,12 @@
 import asyncio
 import gc
 import struct
+from pathlib import Path
 from typing import Any
 
 import click
 import pytest
-from bench.__main__ import chosen_peers
+from bench.__main__ import chosen_peers, installed
 from bench.connection import Command, Link, LoadError
 from bench.consuming import PERMITS, Arrivals
 from bench.contest import takes_part
@@ -25,6 +26,7 @@ from bench.kafka import (
 )
 from bench.lineup import NAMES, PEERS, SERVERS
 from bench.markdown import report
+from bench.maven import class_path
 from bench.nats import NatsDialect, NatsLink
 from bench.outcome import Results
 from bench.rows import ROWS
@@ -317,10 +319,34 @@ def test_peers_are_chosen_by_name() -> None:
 
 def test_other_protocols_have_the_rows_that_mean_the_same() -> None:
     rows = [key for key, row in ROWS.items() if takes_part(row, "nats")]
-    assert rows == [key for key, row in ROWS.items() if takes_part(row, "kafka")]
+    of_kafka = [key for key, row in ROWS.items() if takes_part(row, "kafka")]
+    assert rows == [key for key in of_kafka if not key.startswith("spark-")]
+    assert {"spark-read", "spark-write", "spark-idle"} < set(of_kafka)
     assert {"publish-100", "publish-100x100", "catch-up-100", "fan-out-10", "latency"} < set(rows)
     assert "start" in rows
     assert not {"topics-1000", "shared", "delayed", "policy", "latency-topics"} & set(rows)
+
+
+def test_a_peer_that_cannot_be_fetched_is_skipped(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    def fails() -> None:
+        class_path(tmp_path / "some.pom.xml", tmp_path / "target")
+
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.setattr(SERVERS["kafka"], "install", fails)
+    assert installed(["magnetar", "kafka"]) == ["magnetar"]
+    printed = capsys.readouterr().err
+    assert printed.startswith("SKIPPED: Kafka: Maven did not fetch what some.pom.xml names: ")
+
+
+def test_what_was_fetched_is_not_fetched_again(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    target = tmp_path / "target"
+    target.write_text("a.jar:b.jar\n")
+    monkeypatch.setenv("PATH", str(tmp_path))
+    assert class_path(tmp_path / "some.pom.xml", target) == "a.jar:b.jar"
 
 
 def test_a_column_says_what_is_promised() -> None:
