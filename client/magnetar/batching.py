@@ -218,7 +218,8 @@ class Sender:
             metadata.highest_sequence_id = highest
         else:
             body = _describe_single(messages[0], metadata)
-        # Nothing stays as it is: the official C++ and Python clients lose it if zlib made it.
+        # An empty body is not compressed: the official C++ and Python clients lose the message if
+        # zlib has made something of it.
         if self.compression != pb.NONE and body:
             metadata.compression = self.compression  # type: ignore[assignment]
             metadata.uncompressed_size = len(body)

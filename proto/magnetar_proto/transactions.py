@@ -62,7 +62,7 @@ def may_have_transaction(entry: bytes) -> bool:
 
 
 def with_transaction(entry: bytes, most: int, least: int) -> bytes:
-    """The entry with a transaction in its metadata; as it is if they name one already.
+    """The entry with this transaction in its metadata; unchanged if its metadata names one already.
 
     Some clients, Go's among them, name the transaction of a message in the SEND alone.
     """

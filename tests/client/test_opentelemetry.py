@@ -118,8 +118,9 @@ async def test_a_cumulative_acknowledgement_ends_all_before_it(broker: RunningBr
         await producer.send_batch([b"0", b"1", b"2"])
         messages = await take(consumer, 3)
         consumer.ack_up_to(messages[1])
-        ids = [dict(span.attributes or {}) for span in traces.of(SpanKind.CONSUMER)]
-        assert [one["messaging.message.id"] for one in ids] == [m.id.text() for m in messages[:2]]
+        attributes = [dict(span.attributes or {}) for span in traces.of(SpanKind.CONSUMER)]
+        ids = [one["messaging.message.id"] for one in attributes]
+        assert ids == [m.id.text() for m in messages[:2]]
 
 
 async def test_spans_that_are_never_acknowledged_are_bounded(broker: RunningBroker) -> None:

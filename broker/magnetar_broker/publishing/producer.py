@@ -40,8 +40,8 @@ class PublishRules:
         self.transactional = transactional
         """Whether the topic has seen transactions: then metadata must not pretend to be in one."""
         self.usual_size = COPY_LIMIT
-        """Below this size an entry needs no other check than that of its checksum, and whether
-        it names a transaction."""
+        """Of an entry below this size only two things are checked: its checksum, and on a
+        transactional topic whether its metadata names a transaction."""
         if must_encrypt:
             self.usual_size = 0
         elif max_message_size > 0:

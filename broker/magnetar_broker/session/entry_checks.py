@@ -55,8 +55,8 @@ def refusal_of_entry(
 ) -> Refusal | None:
     """Why an entry cannot be stored, None if it can; `largest` bytes are allowed, 0: any number.
 
-    Its metadata must name the transaction `txn` or none, and none if that is None; by default it
-    may name any, which means nothing on a topic without transactions.
+    `txn` is the transaction that the SEND names, or None: the metadata may name no other one.
+    Without the argument it may name any: on a topic without transactions that has no effect.
 
     `BadMetadata` if it is not an entry at all: the connection is to be closed.
     """
