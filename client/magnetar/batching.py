@@ -126,6 +126,17 @@ class Batch:
         self.txn = txn
         """That all its messages belong to."""
 
+    def stored(self, ledger: int, entry: int) -> None:
+        """The outcome, unless nobody waits for it any more."""
+        if not self.done.cancelled():
+            self.done.set_result((ledger, entry))
+
+    def failed(self, error: BaseException) -> None:
+        """The outcome, unless nobody waits for it any more."""
+        if not self.done.cancelled():
+            self.done.set_exception(error)
+            self.done.exception()  # marks it as retrieved: `flush` reports it, not asyncio
+
     def ids(self, next_id: int) -> list[int]:
         """The sequence ids of its messages: those that were chosen, and what follows them."""
         if isinstance(self.messages, Packed):

@@ -20,7 +20,7 @@ from magnetar.entry_consumer import EntryConsumer
 from magnetar.errors import Closed, NotFound
 from magnetar.forking import end_in_children
 from magnetar.inbox import Inbox
-from magnetar.interceptors import ConsumerInterceptors, ProducerInterceptors
+from magnetar.interceptors import ConsumerInterceptors, OpenInterceptors, ProducerInterceptors
 from magnetar.lookup import find_partitions, find_schema, find_topics, pattern_of, topic_exists
 from magnetar.memory import MemoryLimit
 from magnetar.messages import Entry, Message
@@ -67,6 +67,7 @@ class Client(Closing):
         self._schema_versions = SchemaVersions(self.schema)
         # Weak: what was closed and dropped needs no second closing.
         self._parts: WeakSet[Part] = WeakSet()
+        self._interceptors = OpenInterceptors()
         end_in_children(self)
 
     async def partitions(self, topic: str) -> list[str]:
@@ -96,7 +97,6 @@ class Client(Closing):
         chosen = ProducerOptions(
             name=name, batching=batching or UNBATCHED, schema=schema, **options
         )
-
         encrypting = await opened_for(topic, chosen)
 
         def make(partition_topic: str, index: int) -> PartitionProducer:
@@ -135,14 +135,10 @@ class Client(Closing):
             self._parts.update(parts)
         else:
             parts = await self._open_parts(names, make)
-        producer = Producer(
-            topic,
-            parts,
-            Routing(chosen.routing, chosen.hashing),
-            chosen.schema,
-            encrypting,
-            ProducerInterceptors(topic, chosen.interceptors),
-        )
+        told = ProducerInterceptors(topic, chosen.interceptors)
+        self._interceptors.add(told)
+        routing = Routing(chosen.routing, chosen.hashing)
+        producer = Producer(topic, parts, routing, chosen.schema, encrypting, told)
         if TopicName.parse(names[0]).partition >= 0 and TopicName.parse(topic).partition < 0:
             await self._add_later(producer, make)
         return producer
@@ -276,6 +272,7 @@ class Client(Closing):
     ) -> Consumer[Any]:
         inbox = self._inbox(chosen)
         told = ConsumerInterceptors(chosen.interceptors)
+        self._interceptors.add(told)
         consumer = Consumer(name, chosen.name, inbox, letters, leaves_deleted, told)
         try:
             for topic in topics:
@@ -543,6 +540,7 @@ class Client(Closing):
         try:
             await gather_all(part.close() for part in list(self._parts))
         finally:
+            self._interceptors.close()
             await self._pool.close()
 
     async def abort(self) -> None:
@@ -550,6 +548,7 @@ class Client(Closing):
         await self._pool.close()
         parts = list(self._parts)
         await asyncio.gather(*(part.close() for part in parts), return_exceptions=True)
+        self._interceptors.close()
 
     def forked(self, error: Closed) -> None:
         """End in a forked child, without a word to the broker."""

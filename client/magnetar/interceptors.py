@@ -1,8 +1,8 @@
 """What applications add to every message of a producer or consumer."""
 
 import logging
-from collections.abc import Iterable, Sequence
-from typing import Any
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, Generic, TypeVar
 
 from magnetar.messages import Message, Outgoing
 from magnetar.sendable import checked
@@ -63,15 +63,41 @@ class ConsumerInterceptor:
         """The consumer is closed."""
 
 
-class ProducerInterceptors:
-    """The interceptors of a producer, called one after the other in their order."""
+T = TypeVar("T", bound=ProducerInterceptor | ConsumerInterceptor)
 
-    def __init__(self, topic: str, interceptors: Sequence[ProducerInterceptor]) -> None:
-        self._topic = topic
+
+class Interceptors(Generic[T]):
+    """Those of a producer or consumer, called one after the other in their order."""
+
+    def __init__(self, interceptors: Sequence[T]) -> None:
         self._interceptors = interceptors
+        self._is_closed = False
+        self.on_close: Callable[[Interceptors[Any]], None] | None = None
+        """Called once, by the first `close`."""
 
     def __bool__(self) -> bool:
         return bool(self._interceptors)
+
+    def close(self) -> None:
+        """Tell all, once, that the producer or consumer is closed."""
+        if self._is_closed:
+            return
+        self._is_closed = True
+        for one in self._interceptors:
+            try:
+                one.close()
+            except Exception:
+                _log(one, "close")
+        if self.on_close is not None:
+            self.on_close(self)
+
+
+class ProducerInterceptors(Interceptors[ProducerInterceptor]):
+    """The interceptors of a producer."""
+
+    def __init__(self, topic: str, interceptors: Sequence[ProducerInterceptor]) -> None:
+        super().__init__(interceptors)
+        self._topic = topic
 
     def before_send(self, message: bytes | Outgoing) -> Outgoing:
         """The message as the last one has returned it."""
@@ -97,19 +123,9 @@ class ProducerInterceptors:
             except Exception:
                 _log(one, "on_receipt")
 
-    def close(self) -> None:
-        """Tell all that the producer is closed."""
-        _close(self._interceptors)
 
-
-class ConsumerInterceptors:
-    """The interceptors of a consumer, called one after the other in their order."""
-
-    def __init__(self, interceptors: Sequence[ConsumerInterceptor]) -> None:
-        self._interceptors = interceptors
-
-    def __bool__(self) -> bool:
-        return bool(self._interceptors)
+class ConsumerInterceptors(Interceptors[ConsumerInterceptor]):
+    """The interceptors of a consumer."""
 
     def before_consume(self, messages: Iterable[Message[Any]]) -> list[Message[Any]]:
         """The messages as the last one has returned them."""
@@ -158,17 +174,23 @@ class ConsumerInterceptors:
             except Exception:
                 _log(one, "on_ack_timeout")
 
+
+class OpenInterceptors:
+    """Those of a client's producers and consumers that were not closed themselves."""
+
+    def __init__(self) -> None:
+        self._open: set[Interceptors[Any]] = set()
+
+    def add(self, interceptors: Interceptors[Any]) -> None:
+        """Tell these of the end of the client, unless their own one comes first."""
+        if interceptors:
+            self._open.add(interceptors)
+            interceptors.on_close = self._open.discard
+
     def close(self) -> None:
-        """Tell all that the consumer is closed."""
-        _close(self._interceptors)
-
-
-def _close(interceptors: Iterable[ProducerInterceptor | ConsumerInterceptor]) -> None:
-    for one in interceptors:
-        try:
-            one.close()
-        except Exception:
-            _log(one, "close")
+        """Tell all that their producer or consumer is closed."""
+        for interceptors in list(self._open):
+            interceptors.close()
 
 
 def _log(interceptor: object, method: str) -> None:

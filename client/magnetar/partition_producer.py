@@ -343,8 +343,7 @@ class PartitionProducer:
         self._counts.stored(len(batch.messages), batch.size, took_s)
         self._release(batch)
         self.last_sequence_id = pending.highest_sequence_id
-        if not batch.done.cancelled():
-            batch.done.set_result((ledger, entry))
+        batch.stored(ledger, entry)
         if not self._pending and (self._batch.messages or self._keyed):
             self.send_batch_now()
 
@@ -559,10 +558,7 @@ class PartitionProducer:
         self._counts.failed_messages += len(batch.messages)
         if batch.txn is None:  # a transaction raises the failures of its messages
             self._failed.append(batch)
-        if batch.done.cancelled():
-            return
-        batch.done.set_exception(error)
-        batch.done.exception()  # marks it as retrieved: `flush` reports it, not asyncio
+        batch.failed(error)
 
     def _release(self, batch: Batch) -> None:
         self._count(-len(batch.messages), -batch.size)

@@ -119,15 +119,11 @@ class Producer(Closing, Generic[V]):
         message = self._encoded(
             _message(value, key, properties, event_time_ms, deliver_after_s, more)
         )
-        if self._intercepts:
-            intercepted = self._interceptors.before_send(message)
-            return self._sent(intercepted, self._route(intercepted), txn)
-        return self._route(message).add(message, txn)
+        return self._add_nowait(message, txn)
 
     def send_message_nowait(self, message: Outgoing[V], txn: Transaction | None = None) -> Receipt:
         """As `send_nowait`, for a message that is more than a value with a key."""
-        encoded = self._encoded(message)
-        return self._route(encoded).add(encoded, txn)
+        return self._add_nowait(self._encoded(message), txn)
 
     async def enqueue(self, message: Outgoing[V], txn: Transaction | None = None) -> Receipt:
         """Send one message once there is room for it; await the receipt or `flush`."""
@@ -192,6 +188,12 @@ class Producer(Closing, Generic[V]):
             raise ValueError("the message has a schema of its own: await `register` of it first")
         encoded = message.schema.encode_message(message)
         return checked(replace(encoded, schema_version=version))
+
+    def _add_nowait(self, message: bytes | Outgoing, txn: Transaction | None) -> Receipt:
+        if self._intercepts:
+            intercepted = self._interceptors.before_send(message)
+            return self._sent(intercepted, self._route(intercepted), txn)
+        return self._route(message).add(message, txn)
 
     async def _add(self, message: bytes | Outgoing, txn: Transaction | None) -> Receipt:
         if self._intercepts:

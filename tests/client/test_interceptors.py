@@ -90,10 +90,13 @@ async def test_producers_in_order_with_every_way_to_send(broker: RunningBroker) 
         await producer.flush()
         ids += [await receipt, *await producer.send_batch([b"3", b"4"])]
         ids.append(await producer.send_message(magnetar.Outgoing(b"5")))
-        messages = await take(consumer, 5)
-        assert values(messages) == [b"%d-a-b" % number for number in range(1, 6)]
+        receipt = producer.send_message_nowait(magnetar.Outgoing(b"6"))
+        await producer.flush()
+        ids.append(await receipt)
+        messages = await take(consumer, 6)
+        assert values(messages) == [b"%d-a-b" % number for number in range(1, 7)]
         assert messages[0].key == "k"
-        await until(lambda: len(second.receipts) == 5, "all receipts are told")
+        await until(lambda: len(second.receipts) == 6, "all receipts are told")
         expected = [(value, sent, None) for value, sent in zip(values(messages), ids, strict=True)]
         assert first.receipts == second.receipts == expected
         await producer.close()
@@ -190,3 +193,23 @@ async def test_what_is_no_message_is_not_taken(broker: RunningBroker) -> None:
         producer = await client.producer(topic, interceptors=[Forgetful()])
         await producer.send(b"a")
         assert (await consumer.receive(TIMEOUT_S)).value == b"a"
+
+
+@pytest.mark.parametrize("ends", ["close", "abort"])
+async def test_the_end_of_the_client_is_told_once(broker: RunningBroker, ends: str) -> None:
+    topic = new_topic()
+    sent, sent_before, received = Sent(b""), Sent(b""), Received()
+    client = magnetar.connect(broker.service_url)
+    producer = await client.producer(topic, interceptors=[sent])
+    closed_before = await client.producer(topic, interceptors=[sent_before])
+    consumer = await client.subscribe(topic, "s", interceptors=[received])
+    receipt = producer.send_nowait(b"a")
+    await closed_before.close()
+    assert (sent.closed, sent_before.closed) == (0, 1)
+    await getattr(client, ends)()
+    assert receipt.done()
+    assert [value for value, *_ in sent.receipts] == [b"a"], "told before the end is"
+    await consumer.close()
+    await client.close()
+    assert (sent.closed, sent_before.closed) == (1, 1)
+    assert received.told == [("close", [])]
