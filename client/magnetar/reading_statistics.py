@@ -1,6 +1,7 @@
 """Statistics of a client, for exporters that run in any thread."""
 
 import asyncio
+from concurrent.futures import Future
 
 import magnetar.sync
 from magnetar.background import background
@@ -26,27 +27,41 @@ class StatisticsReader:
         else:
             self._client = client.wrapped
             self._loop = background.loop()
+        self._generation = background.generation
 
     def read(self) -> Statistics:
         """Of all producers, consumers and readers that are open; from any thread.
 
         OperationTimeout if the client's event loop is busy for `READ_TIMEOUT_S`.
         """
-
-        async def read() -> Statistics:
+        if not self._is_elsewhere():
             return self._client.statistics()
-
+        answer: Future[Statistics] = Future()
         try:
-            in_loop = asyncio.get_running_loop() is self._loop
-        except RuntimeError:  # this thread has none
-            in_loop = False
-        if in_loop or not self._loop.is_running():
+            self._loop.call_soon_threadsafe(self._answer, answer)
+        except RuntimeError:  # it was closed just now
             return self._client.statistics()
-        reading = asyncio.run_coroutine_threadsafe(read(), self._loop)
         try:
-            return reading.result(READ_TIMEOUT_S)
+            return answer.result(READ_TIMEOUT_S)
         except TimeoutError:
-            reading.cancel()
+            if not self._is_elsewhere():  # it has stopped without an answer
+                return self._client.statistics()
             raise OperationTimeout(
-                f"the event loop of the client was busy for {READ_TIMEOUT_S:g} s: no metrics"
+                f"the statistics of the client were not read: its event loop was busy for "
+                f"{READ_TIMEOUT_S:g} s"
             ) from None
+
+    def _is_elsewhere(self) -> bool:
+        """Whether the client's event loop runs, in another thread."""
+        if self._generation != background.generation or not self._loop.is_running():
+            return False  # a forked child must not touch the loop, which runs in the parent
+        try:
+            return asyncio.get_running_loop() is not self._loop
+        except RuntimeError:  # this thread has none
+            return True
+
+    def _answer(self, answer: Future[Statistics]) -> None:
+        try:
+            answer.set_result(self._client.statistics())
+        except Exception as error:
+            answer.set_exception(error)
