@@ -118,6 +118,8 @@ class AdminClient:
         """Send a request; a body other than None goes as JSON. Raises AdminError."""
         target = f"{path}?{urlencode(query, doseq=True)}" if query else path
         content = None if body is None else json.dumps(body).encode()
+        if method != "GET":
+            self.close()
         for _ in range(REDIRECTS + 1):
             response, found = self._exchange(method, target, content, media_type)
             location = response.getheader("Location")
@@ -142,10 +144,8 @@ class AdminClient:
         """One request and the broker's answer.
 
         The broker may close a connection that is idle. Then a GET is sent again; anything else
-        could be done twice, so it gets a new connection from the start.
+        could be done twice, so `ask` has given it a new connection from the start.
         """
-        if method != "GET":
-            self.close()
         reused = self._connection is not None
         connection = self._connected()
         headers = {"Accept": "application/json"}
@@ -206,6 +206,8 @@ class AdminClient:
 
     def _connected(self) -> HTTPConnection:
         if self._connection is not None:
+            if self._connection.sock is None:  # the broker has said that it ends it
+                self._connection = self._connect(self._base)
             return self._connection
         failures = []
         for base in self._addresses:

@@ -15,6 +15,8 @@ from urllib.parse import urlsplit
 import pytest
 from click.testing import CliRunner
 
+from magnetar.admin.client import AdminClient
+from magnetar.admin.settings import AdminSettings
 from magnetar.cli import main
 from running_broker import RunningBroker
 
@@ -40,10 +42,13 @@ def redirecting(target: str, tls: bool = False) -> Iterator[int]:
 
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
+            self.rfile.read(int(self.headers.get("Content-Length", 0)))
             self.send_response(307)
             self.send_header("Location", f"{target}{self.path}")
             self.send_header("Content-Length", "0")
             self.end_headers()
+
+        do_PUT = do_POST = do_DELETE = do_GET
 
         def log_message(self, format: str, *args: object) -> None:
             pass
@@ -136,6 +141,20 @@ def test_a_redirect_to_the_broker(broker: RunningBroker) -> None:
     with redirecting(broker.http_url) as port:
         exit_code, output = asked(f"http://127.0.0.1:{port}")
     assert (exit_code, "public" in output) == (0, True)
+
+
+def test_a_redirected_change_reaches_the_broker(broker: RunningBroker) -> None:
+    tenant = "/admin/v2/tenants/redirected"
+    roles = {"adminRoles": ["one"], "allowedClusters": ["standalone"]}
+    with (
+        redirecting(broker.http_url) as port,
+        AdminClient(AdminSettings(f"http://127.0.0.1:{port}")) as admin,
+    ):
+        admin.put(tenant, roles)
+        admin.post(tenant, roles | {"adminRoles": ["two"]})
+        assert admin.get(tenant)["adminRoles"] == ["two"]
+        admin.delete(tenant)
+        assert "redirected" not in admin.get("/admin/v2/tenants")
 
 
 @contextmanager
