@@ -13,6 +13,9 @@ from magnetar.messages import Message
 
 logger = logging.getLogger(__name__)
 
+AGAIN_S = 1.0
+"""After a failure that may pass, as when the schema of a message cannot be had."""
+
 
 class ListenerThreads:
     """Threads of which a listener always gets the same one; made when they are first needed."""
@@ -78,8 +81,12 @@ class Listening:
             except Closed:
                 return
             except MagnetarError as error:
-                logger.warning("a message listener gets nothing any more: %s", error)
-                return
+                if not error.retriable:
+                    logger.warning("a message listener gets nothing any more: %s", error)
+                    return
+                logger.warning("a message listener waits for what comes: %s", error)
+                await asyncio.sleep(AGAIN_S)
+                continue
             await self._resumed.wait()
             try:
                 await loop.run_in_executor(self._thread, self._tell, message)
