@@ -2,6 +2,7 @@
 
 import base64
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Generic, cast
 
@@ -406,9 +407,13 @@ def _has_unknown_compression(metadata: pb.MessageMetadata) -> bool:
 
 
 def decoded_key(about: pb.SingleMessageMetadata | pb.MessageMetadata) -> str | bytes | None:
-    """The key in either kind of metadata, as it was sent: text, or bytes."""
+    """The key in either kind of metadata, as it was sent: text, or bytes.
+
+    One that is said to be base64, and is not, stays as it is.
+    """
     if not about.HasField("partition_key"):
         return None
     if about.partition_key_b64_encoded:
-        return base64.b64decode(about.partition_key)
+        with suppress(ValueError):
+            return base64.b64decode(about.partition_key)
     return about.partition_key

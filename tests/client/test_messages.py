@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from fakes.client_entries import TOPIC, entry_of, stored
 from magnetar.errors import Unreadable
-from magnetar.messages import Entry, Outgoing, plain_message
+from magnetar.messages import Entry, Outgoing, decoded_key, plain_message
 from magnetar_proto import PulsarApi_pb2 as pb
 from magnetar_proto.entries import encode_entry
 from magnetar_proto.ids import MessageId
@@ -96,6 +96,12 @@ def test_null_is_not_empty() -> None:
     [empty] = made(pb.MessageMetadata(), b"").messages()
     assert null.is_null
     assert not empty.is_null
+
+
+@pytest.mark.parametrize("key", ["a", "not in ASCII: é"])
+def test_a_key_that_is_not_base64_as_it_says(key: str) -> None:
+    metadata = pb.MessageMetadata(partition_key=key, partition_key_b64_encoded=True)
+    assert decoded_key(metadata) == key
 
 
 def test_byte_keys_come_back_as_bytes() -> None:
