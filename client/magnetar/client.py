@@ -522,8 +522,8 @@ class Client(Closing):
         What was counted by those that were closed is not in it.
         """
         parts = list(self._parts)
-        sent = [one.statistics for one in parts if isinstance(one, PartitionProducer)]
-        received = [one.statistics for one in parts if isinstance(one, PartitionConsumer)]
+        sent = [p.statistics for p in parts if isinstance(p, PartitionProducer) and not p.error]
+        received = [c.statistics for c in parts if isinstance(c, PartitionConsumer) and c.is_open]
         return [*by_topic(sent), *by_topic(received)]
 
     def transaction(self, timeout_s: float = 60.0) -> Transaction:

@@ -86,7 +86,8 @@ class PartitionConsumer(Generic[T]):
         self.permits.is_paused = subscription.start_paused
         self._interceptors = ConsumerInterceptors(subscription.interceptors)
         self._registrations = 0
-        self._has_left = False
+        self.is_open = True
+        """Whether it was not closed."""
         self._seeking = False
         self._joiner = (
             ChunkJoiner(subscription.max_pending_chunked, subscription.chunk_expiry_s)
@@ -254,7 +255,7 @@ class PartitionConsumer(Generic[T]):
 
     async def close(self) -> None:
         """Flush acknowledgements and deregister."""
-        if self._has_left:
+        if not self.is_open:
             return
         try:
             await self.flush_acks()
@@ -267,7 +268,7 @@ class PartitionConsumer(Generic[T]):
 
     async def leave(self) -> None:
         """Deregister, while others fill the same inbox; what has arrived stays there."""
-        self._has_left = True
+        self.is_open = False
         self.acking.stop()
         self.redelivering.stop()
         if self._chunk_timer is not None:
@@ -281,7 +282,7 @@ class PartitionConsumer(Generic[T]):
 
     def forked(self, error: Closed) -> None:
         """Receive nothing in a forked child; what has arrived is the parent's."""
-        self._has_left = True
+        self.is_open = False
         self._attachment.forked(error)
         self._inbox.drop(self)
         self._inbox.fail(error)

@@ -113,7 +113,8 @@ class PartitionProducer:
         self._room = asyncio.Event()
         self._room.set()
         self._expiry: asyncio.TimerHandle | None = None
-        self._error: MagnetarError | None = None
+        self.error: MagnetarError | None = None
+        """Why it sends nothing any more."""
         self._failed: deque[Batch] = deque(maxlen=MAX_FAILURES_KEPT)
         self._counts = ProducerStatistics(topic)
 
@@ -148,7 +149,7 @@ class PartitionProducer:
 
     async def room(self) -> None:
         """Wait until `has_room`, at most until a pending message times out."""
-        while not self.has_room() and self._error is None:
+        while not self.has_room() and self.error is None:
             self._room.clear()
             self.send_batch_now()
             with self._memory.waking(self._room.set):
@@ -174,8 +175,8 @@ class PartitionProducer:
 
     def add(self, message: bytes | Outgoing, txn: Transaction | None = None) -> Receipt:
         """Enqueue a message, to be sent in order; QueueFull when there is no room."""
-        if self._error is not None:
-            raise self._error
+        if self.error is not None:
+            raise self.error
         if txn is not None:
             txn.check_open()
         if not self.has_room():
@@ -252,8 +253,8 @@ class PartitionProducer:
         Call it while there is room.  More than `max_pending_messages` may be pending then.
         Who cancels the future is not told the outcome: the batch is sent nonetheless.
         """
-        if self._error is not None:
-            raise self._error
+        if self.error is not None:
+            raise self.error
         if txn is not None:
             txn.check_open()
         self._begin(txn)
@@ -300,11 +301,11 @@ class PartitionProducer:
     async def close(self) -> None:
         """Flush, then deregister; raises what `flush` raises."""
         try:
-            if self._error is None:
+            if self.error is None:
                 await self.flush()
         finally:
             connection = await self._attachment.close()
-            self._end(self._error or Closed(f"the producer on {self.topic} is closed"))
+            self._end(self.error or Closed(f"the producer on {self.topic} is closed"))
             if connection is not None:
                 connection.remove_producer(self._id)
                 await self._deregister(connection)
@@ -585,7 +586,7 @@ class PartitionProducer:
 
     def _end(self, error: MagnetarError) -> None:
         """Fail every pending message, and refuse all later ones, with this error."""
-        self._error = error
+        self.error = error
         if self._batch_timer is not None:
             self._batch_timer.cancel()
         if self._expiry is not None:

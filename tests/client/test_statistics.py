@@ -102,6 +102,16 @@ async def test_what_is_sent_and_received(client: magnetar.Client) -> None:
     assert {one.topic for one in client.statistics()} == {topic}
 
 
+async def test_what_was_closed_does_not_count(client: magnetar.Client) -> None:
+    topic = new_topic()
+    producer = await client.producer(topic)
+    consumer = await client.subscribe(topic, "s")
+    assert {type(one) for one in client.statistics()} == {ProducerStatistics, ConsumerStatistics}
+    await producer.close()
+    await consumer.close()
+    assert client.statistics() == []
+
+
 async def test_what_waits(client: magnetar.Client) -> None:
     topic = new_topic()
     producer = await client.producer(topic)
