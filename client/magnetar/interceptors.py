@@ -1,7 +1,8 @@
 """What applications add to every message of a producer or consumer."""
 
 import logging
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any, Generic, TypeVar
 
 from magnetar.messages import Message, Outgoing
@@ -112,6 +113,15 @@ class ProducerInterceptors(Interceptors[ProducerInterceptor]):
             except Exception:
                 _log(one, "before_send")
         return outgoing
+
+    @contextmanager
+    def sending(self, message: Outgoing) -> Iterator[None]:
+        """Tell all the outcome if the message fails to be sent here."""
+        try:
+            yield
+        except BaseException as error:
+            self.on_receipt(message, None, error)
+            raise
 
     def on_receipt(
         self, message: Outgoing, message_id: MessageId | None, error: BaseException | None

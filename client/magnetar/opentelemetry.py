@@ -72,7 +72,10 @@ class TracingProducer(ProducerInterceptor):
         carrier: dict[str, str] = {}
         propagate.inject(carrier, trace.set_span_in_context(span))
         self._open[span.get_span_context().span_id] = span
-        return replace(message, properties={**message.properties, **carrier})
+        # Properties of a message that was received would add its trace to this one.
+        former = propagate.get_global_textmap().fields
+        own = {name: text for name, text in message.properties.items() if name not in former}
+        return replace(message, properties=own | carrier)
 
     def on_receipt(
         self,
@@ -142,8 +145,9 @@ class TracingConsumer(ConsumerInterceptor):
 
     def on_ack_up_to(self, topic: str, message_id: MessageId) -> None:
         """End the spans of all up to there."""
-        up_to = [key for key in self._open if key[0] == topic and key[1] <= message_id]
-        self._end(up_to)
+        # The id of an entry stands for all of it.
+        end = message_id[: 3 if message_id.batch_index >= 0 else 2]
+        self._end([key for key in self._open if key[0] == topic and key[1][: len(end)] <= end])
 
     def on_nack(self, topic: str, ids: Sequence[MessageId]) -> None:
         """End the spans of these entries' messages as failed."""

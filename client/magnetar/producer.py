@@ -192,13 +192,17 @@ class Producer(Closing, Generic[V]):
     def _add_nowait(self, message: bytes | Outgoing, txn: Transaction | None) -> Receipt:
         if self._intercepts:
             intercepted = self._interceptors.before_send(message)
-            return self._sent(intercepted, self._route(intercepted), txn)
+            with self._interceptors.sending(intercepted):
+                receipt = self._route(intercepted).add(intercepted, txn)
+            return self._told(intercepted, receipt)
         return self._route(message).add(message, txn)
 
     async def _add(self, message: bytes | Outgoing, txn: Transaction | None) -> Receipt:
         if self._intercepts:
             intercepted = self._interceptors.before_send(message)
-            return self._sent(intercepted, await self._with_room(intercepted), txn)
+            with self._interceptors.sending(intercepted):
+                receipt = (await self._with_room(intercepted)).add(intercepted, txn)
+            return self._told(intercepted, receipt)
         producer = self._route(message)
         if not producer.has_room():
             producer = await self._with_room(message)
@@ -211,15 +215,8 @@ class Producer(Closing, Generic[V]):
             producer = self._route(message)
         return producer
 
-    def _sent(
-        self, message: Outgoing, producer: PartitionProducer, txn: Transaction | None
-    ) -> Receipt:
-        """Send it, and tell the interceptors of the outcome once it is known."""
-        try:
-            receipt = producer.add(message, txn)
-        except BaseException as error:
-            self._interceptors.on_receipt(message, None, error)
-            raise
+    def _told(self, message: Outgoing, receipt: Receipt) -> Receipt:
+        """The receipt, of whose outcome the interceptors are told."""
 
         def tell(receipt: Receipt) -> None:
             error = receipt.error

@@ -1,5 +1,6 @@
 """What interceptors of producers and consumers see and change, at the real daemon."""
 
+import asyncio
 import logging
 import uuid
 from collections.abc import Sequence
@@ -116,6 +117,31 @@ async def test_failures_are_told(broker: RunningBroker) -> None:
         await until(lambda: len(seen.receipts) == 3, "all outcomes are told")
         kinds = {type(error) for _, _, error in seen.receipts}
         assert kinds == {type(None), magnetar.QueueFull, magnetar.MessageTooLarge}
+
+
+async def test_what_is_not_sent_at_all_is_told(broker: RunningBroker) -> None:
+    def nowhere(message: magnetar.Outgoing, partitions: int) -> int:
+        raise LookupError("nowhere")
+
+    seen, lost = Sent(b""), Sent(b"")
+    async with magnetar.connect(broker.service_url) as client:
+        producer = await client.producer(new_topic(), interceptors=[seen], max_pending_messages=1)
+        producer.send_nowait(b"a")
+        sending = asyncio.create_task(producer.send(b"waits for room"))
+        await asyncio.sleep(0)
+        sending.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await sending
+        [(value, message_id, error)] = seen.receipts
+        assert (value, message_id) == (b"waits for room", None)
+        assert isinstance(error, asyncio.CancelledError)
+
+        routed = await client.producer(new_topic(), interceptors=[lost], routing=nowhere)
+        with pytest.raises(LookupError):
+            routed.send_nowait(b"b")
+        with pytest.raises(LookupError):
+            await routed.send(b"b")
+        assert [type(error) for _, _, error in lost.receipts] == [LookupError] * 2
 
 
 async def test_consumers(broker: RunningBroker) -> None:

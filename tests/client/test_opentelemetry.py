@@ -123,6 +123,30 @@ async def test_a_cumulative_acknowledgement_ends_all_before_it(broker: RunningBr
         assert ids == [m.id.text() for m in messages[:2]]
 
 
+async def test_an_id_of_an_entry_ends_all_of_its_messages(broker: RunningBroker) -> None:
+    traces, topic = Traces(), new_topic()
+    async with magnetar.connect(broker.service_url) as client:
+        consumer = await client.subscribe(
+            topic, "sub", interceptors=[TracingConsumer(traces.provider)]
+        )
+        await (await client.producer(topic)).send_batch([b"0", b"1", b"2"])
+        ledger, entry, *_ = (await take(consumer, 3))[-1].id
+        consumer.ack_up_to_id(magnetar.MessageId(ledger, entry))
+        assert len(traces.of(SpanKind.CONSUMER)) == 3
+
+
+async def test_the_trace_of_a_message_that_is_passed_on_is_not_added(broker: RunningBroker) -> None:
+    traces, topic = Traces(), new_topic()
+    async with magnetar.connect(broker.service_url) as client:
+        consumer = await client.subscribe(topic, "sub")
+        producer = await client.producer(topic, interceptors=[TracingProducer(traces.provider)])
+        former = {"traceparent": f"00-{1:032x}-{1:016x}-01", "tracestate": "a=b", "own": "c"}
+        await producer.send(b"value", properties=former)
+        found = (await consumer.receive(TIMEOUT_S)).properties
+        assert found.keys() == {"traceparent", "own"}
+        assert found["traceparent"] != former["traceparent"]
+
+
 async def test_spans_that_are_never_acknowledged_are_bounded(broker: RunningBroker) -> None:
     traces, topic = Traces(), new_topic()
     async with magnetar.connect(broker.service_url) as client:
