@@ -118,16 +118,17 @@ def _phases(phases: list[dict[str, int]], read: list[float]) -> Measures:
 
 def _rates(trial: Trial, job: str, rows: int, *arguments: int) -> Measures:
     """Rows a second of each kind, from the seconds that a job prints at its end."""
-    run = subprocess.run(
-        _command(trial, job, rows, *arguments, ROUNDS),
-        stdout=subprocess.PIPE,
-        check=False,
-        timeout=LIMIT_SECONDS,
-        cwd=ROOT,
-        env=_environment(trial),
-    )
-    if run.returncode:
-        raise RuntimeError(f"{job} ended with {run.returncode}")
+    try:
+        run = subprocess.run(
+            _command(trial, job, rows, *arguments, ROUNDS),
+            stdout=subprocess.PIPE,
+            check=True,
+            timeout=LIMIT_SECONDS,
+            cwd=ROOT,
+            env=_environment(trial),
+        )
+    except (subprocess.CalledProcessError, subprocess.TimeoutExpired) as error:
+        raise RuntimeError(f"{job} failed: {error}") from error
     seconds: dict[str, list[float]] = json.loads(run.stdout.splitlines()[-1])
     return {RATES[kind]: rows / median(took) for kind, took in seconds.items()}
 

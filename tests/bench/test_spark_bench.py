@@ -43,7 +43,7 @@ def test_a_job_that_fails_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     with SERVERS["magnetar"](tmp_path / "data") as server:
         monkeypatch.setattr(sys, "executable", "false")
         trial = Trial(server, TOPIC, TINY, SECONDS)
-        with pytest.raises(RuntimeError, match="spark_read_job ended with 1"):
+        with pytest.raises(RuntimeError, match=r"spark_read_job failed: .* status 1"):
             ROWS["spark-read"].measure(trial)
         with pytest.raises(RuntimeError, match="spark_idle_job ended before"):
             ROWS["spark-idle"].measure(trial)
