@@ -99,6 +99,11 @@ MessageId.earliest = MessageId.wrap(magnetar.EARLIEST)
 MessageId.latest = MessageId.wrap(magnetar.LATEST)
 
 
+def key_text(key: str | bytes | None) -> str:
+    """A key as the official client has it: one of bytes in base64, and "" if there is none."""
+    return base64.b64encode(key).decode() if isinstance(key, bytes) else key or ""
+
+
 class Message:
     """A received message, or one that a message router is asked about."""
 
@@ -122,8 +127,7 @@ class Message:
 
     def partition_key(self) -> str:
         """The key, "" without one; a key of bytes in base64."""
-        key = self._message.key
-        return base64.b64encode(key).decode() if isinstance(key, bytes) else key or ""
+        return key_text(self._message.key)
 
     def ordering_key(self) -> str:
         """The ordering key, "" without one."""

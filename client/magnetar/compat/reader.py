@@ -1,6 +1,8 @@
 """The reader and the table view of the official client."""
 
+import base64
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any
 
 import magnetar
@@ -8,7 +10,7 @@ from magnetar.background import Facade
 from magnetar.compat.checks import check, check_or_none
 from magnetar.compat.exceptions import translated
 from magnetar.compat.listening import CallbackThread
-from magnetar.compat.messages import Message, MessageId
+from magnetar.compat.messages import Message, MessageId, key_text
 from magnetar.compat.receiving import Receiving, position
 from magnetar.compat.schema import Schema
 
@@ -77,15 +79,22 @@ class TableView:
     def get(self, key: str) -> Any | None:
         """The value of a key; None if there is none."""
         check(str, key, "key")
-        found = self._facade.do(self._facade.wrapped.get, key)
+        found = self._facade.do(self._get, key)
         return None if found is None else self._schema._decode_received(found)
+
+    def _get(self, key: str) -> Any | None:
+        found = self._facade.wrapped.get(key)
+        if found is None:
+            with suppress(ValueError):  # it stands for no bytes
+                found = self._facade.wrapped.get(base64.b64decode(key, validate=True))
+        return found
 
     @translated
     def for_each(self, callback: Callable[[str, Any], None]) -> None:
         """Call `callback(key, value)` for what is there."""
         there: dict[str | bytes, Any] = self._facade.do(dict, self._facade.wrapped)
         for key, value in there.items():
-            callback(str(key), self._schema._decode_received(value))
+            callback(key_text(key), self._schema._decode_received(value))
 
     @translated
     def for_each_and_listen(self, callback: Callable[[str, Any], None]) -> None:
@@ -93,11 +102,11 @@ class TableView:
 
         A thread of the table view calls it; what is there is told when this returns.
         """
-        callbacks = self._callbacks
+        callbacks, decoded = self._callbacks, self._schema._decode_received
 
         def tell(key: str | bytes, value: Any) -> None:
             if value is not None:
-                callbacks.call(lambda: callback(str(key), self._schema._decode_received(value)))
+                callbacks.call(lambda: callback(key_text(key), decoded(value)))
 
         self._facade.do(self._facade.wrapped.for_each_and_listen, tell)
         callbacks.drain()

@@ -15,6 +15,7 @@ import pulsar
 import pytest
 
 import magnetar.compat
+import magnetar.sync
 from admin_http import Admin
 from client.key_pairs import key_pair
 from running_broker import RunningBroker
@@ -294,6 +295,19 @@ def test_table_views(client: Any, topic: str) -> None:
     producer.send(b"3", partition_key="a")
     assert told.get(timeout=TIMEOUT_MS / 1000) == ("a", b"3")
     assert view.get("a") == b"3"
+    view.close()
+
+
+def test_a_table_view_of_keys_that_are_bytes(
+    client: Any, topic: str, broker: RunningBroker
+) -> None:
+    with magnetar.sync.connect(broker.service_url) as other:
+        other.producer(topic).send(b"1", key=b"\xff\x00")
+    view = client.create_table_view(topic)
+    there: dict[str, bytes] = {}
+    view.for_each(there.__setitem__)
+    assert there == {"/wA=": b"1"}
+    assert (view.get("/wA="), view.get("wA")) == (b"1", None)
     view.close()
 
 
