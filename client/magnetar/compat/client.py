@@ -137,7 +137,7 @@ class Client:
         self._callbacks = CallbackThread()
         self._listeners = ListenerThreads(message_listener_threads)
         self._consumers: list[Receiving] = []
-        self._outboxes: list[Outbox] = []
+        self._outboxes: set[Outbox] = set()
         self._is_closed = False
 
     @translated
@@ -212,7 +212,8 @@ class Client:
         producer._schema = schema
         producer._outbox = Outbox(opened, limit * parts, block_if_queue_full)
         producer._callbacks = self._callbacks
-        self._outboxes.append(producer._outbox)
+        producer._forget = self._outboxes.discard
+        self._outboxes.add(producer._outbox)
         return producer
 
     @translated
@@ -426,12 +427,13 @@ class Client:
             if receiver._listening is not None:
                 self._facade.do(receiver._listening.close)
         self._listeners.close()
-        for outbox in self._outboxes:
+        outboxes = list(self._outboxes)
+        for outbox in outboxes:
             outbox.close()
         if self._handler is not None:
             logging.getLogger("magnetar").removeHandler(self._handler)
             self._handler.close()
-        return self._outboxes
+        return outboxes
 
     def _forget(self, receiver: Receiving) -> None:
         if receiver in self._consumers:

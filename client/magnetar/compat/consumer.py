@@ -72,6 +72,7 @@ class Consumer(Receiving):
         """Delete the subscription; the consumer is closed."""
         self._stop_listening()
         self._facade.run(self._facade.wrapped.unsubscribe)
+        self._client._forget(self)
 
     @translated
     def receive(self, timeout_millis: int | None = None) -> Message:

@@ -140,6 +140,7 @@ class Producer:
     _facade: Facade[magnetar.Producer]
     _schema: Schema
     _outbox: Outbox
+    _forget: Callable[[Outbox], None]
     _callbacks: CallbackThread
 
     def topic(self) -> str:
@@ -235,6 +236,7 @@ class Producer:
     def _close(self) -> None:
         self._outbox.close()
         self._facade.run(self._outbox.flush)
+        self._forget(self._outbox)
         self._facade.run(self._facade.wrapped.close)
 
     def is_connected(self) -> bool:
