@@ -24,6 +24,8 @@ CLIENT_TRANSACTION_FAULTS: tuple[Fault, ...] = (
         "            if not added.done():\n"
         "                added.add_done_callback(lambda _: self._send_waiting())\n"
         "                return None\n"
+        "            if added.cancelled():\n"
+        '                raise Closed(f"adding {self.topic} to {batch.txn} was cancelled")\n'
         "            added.result()\n",
         "",
         ACKNOWLEDGED,
@@ -129,9 +131,23 @@ CLIENT_TRANSACTION_FAULTS: tuple[Fault, ...] = (
     Fault(
         TRANSACTION,
         "a transaction is handed over although a part of it has failed",
-        '        await self._complete()\n        self._state = "handed over"\n',
-        '        self._state = "handed over"\n',
+        "        await self._complete()\n        self._check_no_acks()",
+        "        self._check_no_acks()",
         HANDED_OVER,
+    ),
+    Fault(
+        TRANSACTION,
+        "a transaction is handed over without what is acknowledged meanwhile",
+        "        self._check_no_acks()  # that came meanwhile\n",
+        "",
+        HANDED_OVER,
+    ),
+    Fault(
+        TRANSACTION,
+        "a client commits a transaction of which a part was cancelled",
+        "        if done.cancelled():\n            self.failed(",
+        "        if done.cancelled():\n            print(",
+        MESSAGES_SENT,
     ),
     Fault(
         PRODUCER,

@@ -190,7 +190,7 @@ TRANSACTION_FAULTS = (
     Fault(
         PUBLISHING,
         "a message of a transaction is stored as it came, without the transaction",
-        "        entry = with_transaction(entry, *txn)  # found there when the topic is loaded\n",
+        "        entry = with_transaction(entry, *txn)  # a topic that is loaded reads it from its entries\n",
         "",
         TESTS,
     ),
