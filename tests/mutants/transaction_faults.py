@@ -190,7 +190,7 @@ TRANSACTION_FAULTS = (
     Fault(
         PUBLISHING,
         "a message of a transaction is stored as it came, without the transaction",
-        "        entry = with_transaction(entry, *txn)  # a topic that is loaded reads it from its entries\n",
+        "        entry = with_transaction(entry, *txn)  # a load of the topic reads it\n",
         "",
         TESTS,
     ),

@@ -231,7 +231,7 @@ class Publishing:
         run.sequence_ids.append(sequence_id)
         run.highest_ids.append(highest_id if highest_id >= sequence_id else 0)
         run.counts.append(messages if messages > 0 else 1)
-        entry = with_transaction(entry, *txn)  # a topic that is loaded reads it from its entries
+        entry = with_transaction(entry, *txn)  # a load of the topic reads it
         run.payloads.append(entry)
         run.size += len(entry)
 
