@@ -9,6 +9,8 @@ from pyspark_magnetar.extras import require
 require("pyspark.sql.datasource")
 
 from pyspark_magnetar.source import DefaultSource, MagnetarSource  # noqa: E402
-from pyspark_magnetar.workers_python import use_this_python  # noqa: E402
+from pyspark_magnetar.workers_python import check_workers_python, use_this_python  # noqa: E402
+
+check_workers_python()
 
 __all__ = ["DefaultSource", "MagnetarSource", "use_this_python"]

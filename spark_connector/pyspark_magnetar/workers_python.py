@@ -1,4 +1,4 @@
-"""Spark's workers must run the Python that has this package.
+"""Spark's workers must run a Python that has this package.
 
 Without PYSPARK_PYTHON Spark starts `python3`.  Where that is another Python, a query fails far
 away, and with a trace of Java.
@@ -6,10 +6,21 @@ away, and with a trace of Java.
 
 import os
 import shutil
+import subprocess  # nosec B404
 import sys
 from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from pyspark import SparkContext
 
 VARIABLE = "PYSPARK_PYTHON"
+DRIVER_VARIABLE = "PYSPARK_DRIVER_PYTHON"
+"""Where it is set, a source that Spark finds by itself runs this Python, in its tasks too."""
+SUBMITTED = "PYSPARK_GATEWAY_PORT"
+"""Set by spark-submit, whose JVM has read the environment already."""
+DEFAULT = "python3"
+FINDS_US = f"import importlib.util, sys; sys.exit(not importlib.util.find_spec({__package__!r}))"
 
 
 def use_this_python() -> None:
@@ -18,22 +29,71 @@ def use_this_python() -> None:
     RuntimeError if a session is active, or the environment chooses, and the workers run another
     one that is on this machine.
     """
-    from pyspark import SparkContext  # noqa: PLC0415 (not in workers)
-
-    active = SparkContext._active_spark_context
+    active = _active_context()
     if active is None:
         os.environ.setdefault(VARIABLE, sys.executable)
     # What is not on this machine may be in the image of the executors.
-    chosen = active.pythonExec if active is not None else os.environ[VARIABLE]
-    found = shutil.which(chosen)
+    found = shutil.which(active.pythonExec if active is not None else os.environ[VARIABLE])
     if found is not None and not _is_this(found):
-        raise RuntimeError(
-            f"Spark's workers run {found}, which is another Python than this one: set {VARIABLE}="
-            f"{sys.executable} before the session starts"
-        )
+        raise RuntimeError(_remedy(found, "is another Python than this one"))
+
+
+def check_workers_python() -> None:
+    """In a driver whose environment names no Python: set it if the workers' has no connector.
+
+    RuntimeError if it is too late for that: Spark's JVM was started before.  A Python that has the
+    connector is left alone, and so is one that the environment names as long as no session runs it.
+    """
+    # The other variable may name what only starts a driver, such as jupyter; then it depends on
+    # how the source is registered which of the two Spark runs.
+    if _in_worker() or DRIVER_VARIABLE in os.environ:
+        return
+    active = _active_context()
+    is_settled = active is not None or SUBMITTED in os.environ
+    if VARIABLE in os.environ and not is_settled:
+        return
+    named = active.pythonExec if active is not None else os.environ.get(VARIABLE, DEFAULT)
+    found = shutil.which(named)
+    if found is None or _is_this(found) or _has_connector(found):
+        return
+    if is_settled:
+        raise RuntimeError(_remedy(found, f"has no {__package__}"))
+    # A source is planned on this machine by the workers' Python: no query could use that one.
+    os.environ[VARIABLE] = sys.executable
+
+
+def _remedy(found: str, fault: str) -> str:
+    return (
+        f"Spark's workers run {found}, which {fault}: set {VARIABLE}={sys.executable} "
+        "before the session starts"
+    )
+
+
+def _in_worker() -> bool:
+    """Whether Spark started this process: `python -m pyspark.daemon`, or a worker itself."""
+    spec = getattr(sys.modules.get("__main__"), "__spec__", None)
+    return spec is not None and spec.name.startswith("pyspark.")
+
+
+def _active_context() -> "SparkContext | None":
+    from pyspark.util import is_remote_only  # noqa: PLC0415 (not in workers)
+
+    if is_remote_only():
+        return None
+    from pyspark import SparkContext  # noqa: PLC0415 (not in workers)
+
+    return SparkContext._active_spark_context
 
 
 def _is_this(executable: str) -> bool:
     """Whether it is this Python with the same packages: a virtual environment has its own path."""
     here, there = (Path(path).absolute() for path in (sys.executable, executable))
     return here.parent.resolve() == there.parent.resolve() and here.resolve() == there.resolve()
+
+
+def _has_connector(executable: str) -> bool:
+    # Spark would start it, too.
+    asked = subprocess.run(  # nosec B603
+        [executable, "-c", FINDS_US], capture_output=True, check=False
+    )
+    return asked.returncode == 0
