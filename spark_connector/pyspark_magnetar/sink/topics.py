@@ -1,5 +1,6 @@
 """The topics that a task writes to: how their producers are opened, kept and closed."""
 
+import logging
 import os
 from abc import ABC, abstractmethod
 from collections import OrderedDict
@@ -14,6 +15,8 @@ from magnetar.schema.info import SchemaInfo
 from pyspark_magnetar.bridge import Bridge
 from pyspark_magnetar.sink.lanes import Lane
 from pyspark_magnetar.write_options import Producing
+
+logger = logging.getLogger(__name__)
 
 MAX_IDLE = 256
 """Producers that a process keeps for its next tasks."""
@@ -63,7 +66,7 @@ class Topic(ABC):
 
     @abstractmethod
     async def close(self) -> None:
-        """Close the producers; raises what sending raises."""
+        """Close the producers that the task still has; raises what sending raises."""
 
 
 class SharedTopic(Topic):
@@ -101,10 +104,19 @@ class SharedTopic(Topic):
         self._idle[self._key] = self._producer
         while len(self._idle) > MAX_IDLE:
             _, longest_unused = self._idle.popitem(last=False)
-            self._bridge.run(longest_unused.close())
+            self._bridge.run(_close_unused(longest_unused))
 
     async def close(self) -> None:
-        await self._producer.close()
+        if self._idle.get(self._key) is not self._producer:  # else the next tasks have it
+            await self._producer.close()
+
+
+async def _close_unused(producer: magnetar.Producer[bytes]) -> None:
+    try:
+        await producer.close()
+    except magnetar.MagnetarError as error:
+        # All that was sent with it is stored: the task that closes it has nothing to do again.
+        logger.warning("%s: an unused producer was not closed: %s", producer.topic, error)
 
 
 Idle = OrderedDict[tuple[str, Sending], magnetar.Producer[bytes]]

@@ -257,6 +257,25 @@ async def test_a_message_that_is_too_large_needs_chunks(
     assert [len(message.data) for message in await received(client, other, 3)] == [1, 6 << 20, 1]
 
 
+async def test_an_unused_producer_that_cannot_be_closed(
+    sink: Sink, client: magnetar.Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is no concern of the task that has stored its rows."""
+    batch = pa.record_batch({"value": pa.array(values_of(10))})
+    sink.write(batch, topic=new_topic())
+    monkeypatch.setattr("pyspark_magnetar.sink.topics.MAX_IDLE", 1)
+
+    async def fail(producer: magnetar.Producer[bytes]) -> None:
+        raise magnetar.OperationTimeout("no answer")
+
+    monkeypatch.setattr(magnetar.Producer, "close", fail)
+    topic = new_topic()
+    for _ in range(2):
+        sink.write(batch, topic=topic)
+    monkeypatch.undo()
+    await received(client, topic, 20)
+
+
 class TestExactlyOnce:
     @pytest.fixture
     def broker(self, make_broker: Any) -> RunningBroker:
@@ -414,6 +433,26 @@ class TestTransactions:
         task.finish()
         assert (task.hand_over(), txn.state) == (None, "not begun")
         task.abandon()
+
+    async def test_a_task_that_fails_at_its_end_closes_no_producer_of_others(
+        self, sink: Sink, client: magnetar.Client
+    ) -> None:
+        topic = new_topic()
+        batch = pa.record_batch({"value": pa.array(values_of(10))})
+
+        def fail_at_the_end() -> None:
+            txn = sink.bridge.client.transaction(60)
+            task = sink.task(batch, txn=txn, topic=topic)
+            task.add(batch)
+            task.finish()
+            sink.bridge.run(txn.abort())
+            with pytest.raises(magnetar.Closed):
+                task.hand_over()
+            task.abandon()
+
+        await asyncio.to_thread(fail_at_the_end)
+        await asyncio.to_thread(sink.write, batch, topic=topic)
+        await received(client, topic, 10)
 
     async def test_a_topic_that_keeps_nothing_is_refused(self, sink: Sink) -> None:
         with pytest.raises(magnetar.NotAllowed, match="transactions need persistent topics"):
