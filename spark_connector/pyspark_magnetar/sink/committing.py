@@ -141,5 +141,13 @@ class Committing:
 
 
 async def abort_all(client: magnetar.Client, filled: Sequence[Filled]) -> None:
-    """Give up what is not committed of these."""
-    await gather_all(resumed(client, one.txn).abort() for one in filled if one.txn is not None)
+    """Give up what is not committed of these; a failure is logged: each has its timeout."""
+    await gather_all(_give_up(client, one.txn) for one in filled if one.txn is not None)
+
+
+async def _give_up(client: magnetar.Client, txn_id: TxnId) -> None:
+    try:
+        await resumed(client, txn_id).abort()
+    except magnetar.MagnetarError as error:
+        # Raised, it would be reported in place of why the query has failed.
+        logger.warning("transaction %s ends by its timeout, it was not aborted: %s", txn_id, error)

@@ -308,6 +308,21 @@ async def test_what_spark_calls(query: Query, batch: int) -> None:
     assert await query.rows() == rows_of(1)
 
 
+async def test_abort_goes_on_behind_a_failure(
+    query: Query, caplog: pytest.LogCaptureFixture
+) -> None:
+    filled = await query.filled(0)
+    no_coordinator = (1 << 40, 1)
+    unknown = Filled(PARTITIONS, ROWS, no_coordinator)
+    async with magnetar.connect(query.client.service_url, operation_timeout_s=5) as client:
+        await abort_all(client, [unknown, *filled])
+    assert f"transaction {no_coordinator} ends by its timeout" in caplog.text
+    for one in filled:
+        assert one.txn is not None
+        with pytest.raises(magnetar.TransactionOver):
+            await resumed(query.client, one.txn).commit()
+
+
 def test_where_the_log_is() -> None:
     given = {"service.url": "pulsar://localhost:6650", "topic": "t", "exactlyOnce": "transaction"}
     assert log_of(WriteOptions.parse(given), "a/b") == (
