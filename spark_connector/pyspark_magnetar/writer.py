@@ -76,13 +76,17 @@ class _Writer:
     def _commit(self, messages: list[WriterCommitMessage | None], batch: int) -> None:
         """Let take effect what is in transactions; otherwise all is stored already."""
         written, filled = _filled(messages)
-        if not any(one.txn is not None for one in filled):
+        if not filled:
             return
         options = self._options
         bridge = bridge_to(options.connecting)
         owner, topic = owner_of(options, written), log_of(options, written)
+        has_rows = any(one.txn is not None for one in filled)
 
         async def commit() -> None:
+            # Without rows there may be a log nevertheless, and in it that the batch had some.
+            if not has_rows and not await bridge.client.exists(topic):
+                return
             async with TransactionLog(bridge.client, topic, owner, options.name_timeout_s) as log:
                 await Committing(log, owner, batch, filled).run()
 

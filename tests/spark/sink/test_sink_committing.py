@@ -283,29 +283,46 @@ def test_records(record: Announcement | Mark) -> None:
         decoded(b'{"v": 1}')
 
 
-@pytest.mark.parametrize("batch", [0, 1])
-async def test_what_spark_calls(query: Query, batch: int) -> None:
+def writer(query: Query, topic: str) -> StreamWriter:
     given = {"service.url": query.client.service_url, "exactlyOnce": "transaction"}
     value = StructType([StructField("value", BinaryType())])
+    return StreamWriter(WriteOptions.parse({**given, "topic": topic}), value)
 
-    def writer(topic: str) -> StreamWriter:
-        return StreamWriter(WriteOptions.parse({**given, "topic": topic}), value)
 
-    async def messages() -> list[WriterCommitMessage | None]:
-        return [Written({}, "q", one) for one in await query.filled(0)]
+def messages(filled: Sequence[Filled]) -> list[WriterCommitMessage | None]:
+    return [Written({}, "q", one) for one in filled]
 
-    here = writer(query.topic)
-    given_up = await messages()
+
+@pytest.mark.parametrize("batch", [0, 1])
+async def test_what_spark_calls(query: Query, batch: int) -> None:
+    here = writer(query, query.topic)
+    given_up = messages(await query.filled(0))
     await asyncio.to_thread(here.abort, [None, *given_up], batch)
     with pytest.raises(magnetar.TransactionOver):
         await asyncio.to_thread(here.commit, given_up, batch)
     for _ in range(2):
-        await asyncio.to_thread(here.commit, await messages(), batch)
+        await asyncio.to_thread(here.commit, messages(await query.filled(0)), batch)
     assert await query.rows() == rows_of(1)
     # A query that goes on with a copy of the checkpoint, and writes to another topic.
     query.topic += "-copy"
-    await asyncio.to_thread(writer(query.topic).commit, await messages(), batch)
+    copy = writer(query, query.topic)
+    await asyncio.to_thread(copy.commit, messages(await query.filled(0)), batch)
     assert await query.rows() == rows_of(1)
+
+
+async def test_a_batch_without_rows(query: Query) -> None:
+    here = writer(query, query.topic)
+    empty = messages([Filled(partition, 0, None) for partition in range(PARTITIONS)])
+    await asyncio.to_thread(here.commit, empty, 0)
+    name = query.topic.rsplit("/", 1)[1]
+    assert not await query.client.topics_matching(f".*{name}.*"), "there is no log yet"
+    await asyncio.to_thread(here.commit, messages(await query.filled(1)), 1)
+    with pytest.raises(BatchChanged):
+        await asyncio.to_thread(here.commit, empty, 1)
+    for batch in (2, 2):
+        await asyncio.to_thread(here.commit, empty, batch)
+    await asyncio.to_thread(here.commit, messages(await query.filled(3)), 3)
+    assert await query.rows() == (rows_of(4) - rows_of(3)) + (rows_of(2) - rows_of(1))
 
 
 async def test_abort_goes_on_behind_a_failure(
