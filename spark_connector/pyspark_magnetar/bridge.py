@@ -11,6 +11,9 @@ from pyspark_magnetar.connecting import Connecting
 
 T = TypeVar("T")
 
+END_S = 10.0
+"""The longest wait for a coroutine to end whose thread was interrupted."""
+
 
 class Bridge:
     """Runs coroutines on an event loop in a thread of its own."""
@@ -23,8 +26,32 @@ class Bridge:
         self._thread.start()
 
     def run(self, work: Coroutine[Any, Any, T]) -> T:
-        """Wait for the coroutine's result, in whichever thread this is called."""
-        return asyncio.run_coroutine_threadsafe(work, self._loop).result()
+        """Wait for the coroutine's result, in whichever thread this is called.
+
+        A thread that is interrupted cancels it, so that what it uses can be closed behind it.
+        """
+        tasks: list[asyncio.Task[T]] = []
+        ended = threading.Event()
+
+        def begin() -> None:
+            tasks.append(self._loop.create_task(work))
+            tasks[0].add_done_callback(lambda _: ended.set())
+
+        def cancel() -> None:
+            if tasks:
+                tasks[0].cancel()
+            else:  # the thread was interrupted before it could have it begin
+                work.close()
+                ended.set()
+
+        try:
+            self._loop.call_soon_threadsafe(begin)
+            ended.wait()
+        except BaseException:
+            self._loop.call_soon_threadsafe(cancel)
+            ended.wait(END_S)
+            raise
+        return tasks.pop().result()  # what it raises refers to this frame, and not this to it
 
     def start(self, work: Coroutine[Any, Any, object]) -> None:
         """Have the coroutine run by itself until the process ends, or the bridge is closed."""
