@@ -1,6 +1,7 @@
 """From Spark's blocking calls to the asyncio client: one event loop and client a process."""
 
 import asyncio
+import logging
 import os
 import threading
 from collections.abc import Coroutine
@@ -8,6 +9,8 @@ from concurrent.futures import Future
 from typing import Any, TypeVar
 
 from pyspark_magnetar.connecting import Connecting
+
+logger = logging.getLogger(__name__)
 
 T = TypeVar("T")
 
@@ -54,9 +57,13 @@ class Bridge:
         return tasks.pop().result()  # what it raises refers to this frame, and not this to it
 
     def start(self, work: Coroutine[Any, Any, object]) -> None:
-        """Have the coroutine run by itself until the process ends, or the bridge is closed."""
+        """Have the coroutine run by itself until the process ends, or the bridge is closed.
+
+        What it raises is logged.
+        """
         self._started = [one for one in self._started if not one.done()]
         self._started.append(asyncio.run_coroutine_threadsafe(work, self._loop))
+        self._started[-1].add_done_callback(_log_failure)
 
     def close(self) -> None:
         """End what runs by itself, the connections and the thread; nothing can be run then."""
@@ -66,6 +73,11 @@ class Bridge:
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join()
         self._loop.close()
+
+
+def _log_failure(done: Future[object]) -> None:
+    if not done.cancelled() and (error := done.exception()) is not None:
+        logger.error("what ran by itself has failed", exc_info=error)
 
 
 _bridges: dict[tuple[Connecting, int], Bridge] = {}

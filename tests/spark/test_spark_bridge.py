@@ -98,3 +98,17 @@ def test_an_interrupted_thread_does_not_wait_for_ever(
     with pytest.raises(Interrupted):
         bridge.run(goes_on())
     bridge.run(end())
+
+
+def test_a_failure_of_what_runs_by_itself_is_logged(
+    bridge: Bridge, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def fail() -> None:
+        raise ArithmeticError("a mistake")
+
+    async def nothing() -> None:
+        pass
+
+    bridge.start(fail())
+    bridge.run(nothing())
+    assert "ArithmeticError: a mistake" in caplog.text
