@@ -7,6 +7,7 @@ No message is received on it.
 import asyncio
 import logging
 from collections.abc import Mapping
+from contextlib import suppress
 
 import magnetar
 from pyspark_magnetar.bridge import Bridge
@@ -41,13 +42,14 @@ class Acknowledger:
             for topic, position in positions.items():
                 try:
                     await self._ack_one(topic, position)
-                except magnetar.MagnetarError as error:
-                    self._acked.pop(topic, None)  # the next batch tries again
-                    self._consumers.pop(topic, None)
+                except Exception as error:  # also a mistake: nobody waits for this to raise it
                     logger.warning(
                         "%s: what was read cannot be acknowledged on subscription %s: %s",
                         topic, self._subscription, error,
+                        exc_info=not isinstance(error, magnetar.MagnetarError),
                     )  # fmt: skip
+                    self._acked.pop(topic, None)  # the next batch tries again
+                    await self._leave(topic)
 
     async def _ack_one(self, topic: str, position: Position) -> None:
         consumer = self._consumers.get(topic)
@@ -63,3 +65,9 @@ class Acknowledger:
         if position[1] >= 0:
             consumer.ack_up_to_id(magnetar.MessageId(*position), topic)
             await consumer.flush()
+
+    async def _leave(self, topic: str) -> None:
+        consumer = self._consumers.pop(topic, None)
+        if consumer is not None:
+            with suppress(magnetar.MagnetarError):  # it has failed before
+                await consumer.close()

@@ -3,6 +3,7 @@
 import asyncio
 import json
 import pickle
+import time
 import urllib.request
 import uuid
 from collections.abc import Sequence
@@ -49,6 +50,18 @@ def admin(broker: RunningBroker, method: str, path: str, body: bytes | None = No
     with urllib.request.urlopen(request, timeout=60) as answer:
         text = answer.read()
     return json.loads(text) if text else None
+
+
+def wait_for_mark(broker: RunningBroker, topic: str, ledger: int, entry: int) -> None:
+    """Until the subscription has acknowledged exactly up to this entry."""
+    path = f"{topic.rsplit('/', 1)[1]}/internalStats"
+    give_up_s = time.monotonic() + 60
+    while time.monotonic() < give_up_s:
+        cursor = admin(broker, "GET", path)["cursors"].get("of-spark")
+        if cursor is not None and cursor["markDeletePosition"] == f"{ledger}:{entry}":
+            return
+        time.sleep(0.02)
+    raise AssertionError(f"the subscription is at {cursor}, not at {ledger}:{entry}")
 
 
 def stream(broker: RunningBroker, topic: str, start: str = "earliest", **more: str) -> StreamReader:

@@ -23,6 +23,7 @@ from spark.source_driver import (
     send_all,
     stream,
     values,
+    wait_for_mark,
 )
 
 pytestmark = pytest.mark.daemon
@@ -310,18 +311,6 @@ def test_finished_batches_are_acknowledged(rolling: RunningBroker) -> None:
     wait_for_mark(rolling, topic, *first["p"][topic])
     reader.commit(second)
     wait_for_mark(rolling, topic, *second["p"][topic])
-
-
-def wait_for_mark(broker: RunningBroker, topic: str, ledger: int, entry: int) -> None:
-    """Until the subscription has acknowledged exactly up to this entry."""
-    path = f"{topic.rsplit('/', 1)[1]}/internalStats"
-    give_up_s = time.monotonic() + 60
-    while time.monotonic() < give_up_s:
-        cursor = admin(broker, "GET", path)["cursors"].get("of-spark")
-        if cursor is not None and cursor["markDeletePosition"] == f"{ledger}:{entry}":
-            return
-        time.sleep(0.02)
-    raise AssertionError(f"the subscription is at {cursor}, not at {ledger}:{entry}")
 
 
 def test_a_broker_that_is_killed_while_it_is_read(
