@@ -83,6 +83,7 @@ class NumberedTopic(Topic):
                 **self._sending.options(),
             ),
             self._name_timeout_s,
+            f"the name {self.numbering.producer_name}, which another producer has",
         )
         self._producers[partition] = opened
         return opened.partitions[0]

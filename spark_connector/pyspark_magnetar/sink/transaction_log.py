@@ -64,6 +64,7 @@ class TransactionLog(Closing):
         self._consumer = await when_free(
             lambda: self._client.subscribe(self._topic, self._owner, initial_position="earliest"),
             self._timeout_s,
+            f"the transaction log {self._topic}, which another driver of {self._owner} has",
         )
         try:
             self._producer = await self._client.producer(self._topic, batching=None)

@@ -12,8 +12,11 @@ PAUSE_S = 0.2
 """Between attempts to have what another one has."""
 
 
-async def when_free(attempt: Callable[[], Awaitable[T]], timeout_s: float) -> T:
-    """The result of `attempt`, repeated while another one has it; Busy if that takes too long."""
+async def when_free(attempt: Callable[[], Awaitable[T]], timeout_s: float, what: str) -> T:
+    """The result of `attempt`, repeated while another one has it; Busy if that takes too long.
+
+    The error says for what it was waited.
+    """
     loop = asyncio.get_running_loop()
     deadline_s = loop.time() + timeout_s
     while True:
@@ -21,6 +24,6 @@ async def when_free(attempt: Callable[[], Awaitable[T]], timeout_s: float) -> T:
             return await attempt()
         except magnetar.Busy as error:
             if loop.time() >= deadline_s:
-                error.add_note(f"waited {timeout_s:g} s (producerNameTimeout)")
+                error.add_note(f"waited {timeout_s:g} s (producerNameTimeout) for {what}")
                 raise
         await asyncio.sleep(PAUSE_S)

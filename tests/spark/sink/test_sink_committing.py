@@ -258,6 +258,17 @@ async def test_the_log_keeps_the_last_batch(query: Query) -> None:
     assert {one.batch for one in kept} == {2}
 
 
+async def test_another_driver_has_the_log(query: Query) -> None:
+    async with query.log():
+        waiting = TransactionLog(query.client, query.log_topic, QUERY, 0.1)
+        with pytest.raises(magnetar.Busy) as raised:
+            await waiting.__aenter__()
+    assert raised.value.__notes__ == [
+        "waited 0.1 s (producerNameTimeout) for the transaction log "
+        f"{query.log_topic}, which another driver of {QUERY} has"
+    ]
+
+
 async def test_two_queries_with_one_log(query: Query) -> None:
     await query.run(0)
     async with TransactionLog(query.client, query.log_topic, "other", 30) as log:

@@ -343,7 +343,9 @@ class TestExactlyOnce:
             await asyncio.to_thread(
                 sink.write, batch, numbering, topic=topic, producerNameTimeout="1s"
             )
-        assert raised.value.__notes__ == ["waited 1 s (producerNameTimeout)"]
+        assert raised.value.__notes__ == [
+            "waited 1 s (producerNameTimeout) for the name held, which another producer has"
+        ]
         writing = asyncio.create_task(asyncio.to_thread(sink.write, batch, numbering, topic=topic))
         done, _ = await asyncio.wait([writing], timeout=1)
         assert not done
