@@ -24,26 +24,23 @@ class Losses:
         self._reported: set[tuple[str, Position]] = set()
         self._observed: dict[str, Position] = {}
         """The last entry that each partition had when it was asked for last."""
+        self._continued: dict[str, dict[Position, int]] = {}
+        """By partition and entry: in which ledger it went on when that was its last entry."""
         self._checked: dict[str, Position] = {}
         """Positions behind which nothing is missing."""
 
     def observe(self, last: Mapping[str, Position]) -> None:
-        """These are the last entries now; call it for every answer, before anything is checked."""
+        """These are the last entries now; to be called with every answer of the broker."""
         for topic, position in last.items():
-            if position != NOTHING:
-                self._observed[topic] = position
+            if position == NOTHING:
+                continue
+            before = self._observed.get(topic, position)
+            if before[0] != position[0]:
+                self._continued.setdefault(topic, {})[before] = position[0]
+            self._observed[topic] = position
 
-    def known_last(self, topic: str) -> Position | None:
-        """What was observed last."""
-        return self._observed.get(topic)
-
-    async def check(
-        self, topic: str, read: Position, last: Position, observed: Position | None
-    ) -> None:
-        """DataLoss, or a line in the log, if messages behind `read` were deleted.
-
-        `observed` is the last entry that was known before `last` was.
-        """
+    async def check(self, topic: str, read: Position, last: Position) -> None:
+        """DataLoss, or a line in the log, if messages behind `read` were deleted."""
         # A compacted view ends before what was read, if the end was replaced or deleted since.
         if NOTHING in (last, read) or self._view.compacted:
             return
@@ -57,13 +54,16 @@ class Losses:
             return
         if last[0] == read[0] or self._checked.get(topic) == read:
             return
+        continued = self._continued.get(topic, {})
         following = await first_at(self._view, topic, (read[0], read[1] + 1))
-        if following is None or following.position[0] == read[0] or observed == read:
+        if following is None:
+            return  # what was there is gone: its task reports it, or the next check
+        first = following
+        if following.position[0] > continued.get(read, read[0]):
+            first = await first_at(self._view, topic) or following
+        if first.position[0] <= continued.get(read, read[0]):
             self._checked[topic] = read
-            return
-        first = await first_at(self._view, topic)
-        if first is None or first.position[0] <= read[0]:
-            self._checked[topic] = read
+            self._continued[topic] = {at: ledger for at, ledger in continued.items() if at >= read}
             return
         at = first.position
         self.report(

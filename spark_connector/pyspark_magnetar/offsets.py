@@ -127,6 +127,12 @@ class Offset:
         if positions == self.positions:
             return self
         moved = {topic for topic, at in positions.items() if at != self.positions.get(topic)}
+        # Messages that a start skips are skipped whenever its partition moves.
+        waiting = {
+            topic: start
+            for topic, start in self.began_at.items()
+            if start.messages and topic not in moved
+        }
         ends = {
             topic: [end for end in found if end <= positions[topic]]
             for topic, found in (ledger_ends or {}).items()
@@ -134,7 +140,7 @@ class Offset:
         }
         return Offset(
             positions,
-            began,
+            {**waiting, **began},
             {topic: found for topic, found in ends.items() if found},
             {topic: mean for topic, mean in (means or {}).items() if topic in moved},
         )

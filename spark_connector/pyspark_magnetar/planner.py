@@ -1,9 +1,12 @@
 """Decides what the next micro-batch reads, in the driver's Python process."""
 
+import asyncio
+import logging
 import time
 from dataclasses import replace
 from typing import Any, Final
 
+import magnetar
 from magnetar.concurrency import gather_all
 from magnetar_proto.ids import EARLIEST
 from pyspark_magnetar.bridge import Bridge
@@ -23,8 +26,10 @@ from pyspark_magnetar.planning import Limits, bytes_in, entries_in, limited, mes
 from pyspark_magnetar.probing import first_at, ledger_ends
 from pyspark_magnetar.read_options import ReadOptions
 from pyspark_magnetar.starting import starts_of
-from pyspark_magnetar.tail import Seen, Tail
+from pyspark_magnetar.tail import GIVE_UP_S, Seen, Tail
 from pyspark_magnetar.view import View
+
+logger = logging.getLogger(__name__)
 
 LONGEST_POLL_S: Final = 1.0
 """Spark asks for the latest offset without pause: an answer of "nothing new" takes this long."""
@@ -42,9 +47,8 @@ class Planner:
         self._options = options
         self._bridge = bridge
         self._view = View(bridge.client, options.reads_compacted)
-        polling = options.polling
-        self._tail = Tail(bridge, self._view, options.topics, polling.poll_s, polling.discovery_s)
         self._losses = Losses(self._view, options.fails_on_loss)
+        self._tail = Tail(bridge, self._view, options.topics, options.polling, self._losses.observe)
         self._first: frozenset[str] | None = None
         """The partitions that there were when the query was started."""
         self._stop_at: Seen | None = None
@@ -62,7 +66,7 @@ class Planner:
         give_up_s = time.monotonic() + LONGEST_POLL_S
         seen = self._stop_at or self._tail.seen()
         while True:
-            found = self._bridge.run(self._plan(current, seen, limits))
+            found = self._bridge.run(self._planned(current, seen, limits))
             self._reached = found
             wait_s = give_up_s - time.monotonic()
             if found is not current or self._stop_at is not None or wait_s <= 0:
@@ -103,6 +107,18 @@ class Planner:
         }
         return replace(latest, positions=positions)
 
+    async def _planned(self, current: Offset, seen: Seen, limits: Limits) -> Offset:
+        """The plan; a broker that is away for a while does not end the query."""
+        give_up_s = time.monotonic() + GIVE_UP_S
+        while True:
+            try:
+                return await self._plan(current, seen, limits)
+            except (magnetar.ConnectionLost, magnetar.OperationTimeout) as error:
+                if time.monotonic() >= give_up_s:
+                    raise
+                logger.warning("the next micro-batch could not be planned: %s", error)
+                await asyncio.sleep(self._options.polling.poll_s)
+
     async def _plan(self, current: Offset, seen: Seen, limits: Limits) -> Offset:
         await self._check(current, seen)
         began = await self._began(current, seen)
@@ -138,16 +154,14 @@ class Planner:
         return await gather_all(self._known(wanted) for wanted in found)
 
     async def _check(self, current: Offset, seen: Seen) -> None:
-        before = {topic: self._losses.known_last(topic) for topic in current.positions}
         for topic in current.positions:
             if topic not in seen.last:
                 self._losses.report(topic, current.positions[topic], "the topic was deleted")
         await gather_all(
-            self._losses.check(topic, read, seen.last[topic], before[topic])
+            self._losses.check(topic, read, seen.last[topic])
             for topic, read in current.positions.items()
             if topic in seen.last
         )
-        self._losses.observe(seen.last)
 
     async def _began(self, current: Offset, seen: Seen) -> dict[str, Start]:
         """Where partitions begin that the query has not read."""

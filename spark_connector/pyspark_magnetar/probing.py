@@ -4,6 +4,7 @@ The binary protocol has no list of ledgers.  A reader at any position receives t
 there or behind it, and that is enough to find where a ledger ends.
 """
 
+import asyncio
 from dataclasses import dataclass
 from typing import Final
 
@@ -12,7 +13,10 @@ from magnetar.concurrency import gather_all
 from pyspark_magnetar.offsets import NOTHING, Mean, Position
 from pyspark_magnetar.view import View
 
-PROBE_S: Final = 10.0
+SILENCE_S: Final = 1.0
+"""After which the broker is asked whether there is anything to come."""
+PROBE_S: Final = 60.0
+"""How long an entry that is there may take to come."""
 WIDTH: Final = 8
 """Probes at a time, and the factor by which each round narrows the search."""
 
@@ -26,28 +30,42 @@ class Probed:
     publish_time_ms: int
 
 
-async def first_at(
-    view: View,
-    topic: str,
-    at: Position | int = NOTHING,
-    timeout_s: float = PROBE_S,
-) -> Probed | None:
-    """The first entry at a position or behind it, or since a time in ms; None if none comes."""
+async def first_at(view: View, topic: str, at: Position | int = NOTHING) -> Probed | None:
+    """The first entry at a position or behind it; None if there is none.
+
+    Or since a time in ms, if the topic has such an entry.  OperationTimeout if the entry does not
+    come.
+    """
     start: magnetar.MessageId | int
     if isinstance(at, int):
         start = at
     else:
         start = magnetar.EARLIEST if at[0] < 0 else magnetar.MessageId(at[0], max(at[1], 0))
     async with await view.reader(topic, start, inclusive=True, queue_size=1) as reader:
-        try:
-            entry = (await reader.receive_entries(1, timeout_s))[0]
-        except magnetar.OperationTimeout:
-            return None
-        except magnetar.Unreadable as error:
-            where = error.message_id
-            return Probed((where.ledger, where.entry), Mean(), 0)
+        give_up_s = asyncio.get_running_loop().time() + PROBE_S
+        while True:
+            try:
+                return _probed((await reader.receive_entries(1, SILENCE_S))[0])
+            except magnetar.Unreadable as error:
+                where = error.message_id
+                return Probed((where.ledger, where.entry), Mean(), 0)
+            except magnetar.OperationTimeout as error:
+                if not await _has_any(reader, at):
+                    return None
+                if asyncio.get_running_loop().time() >= give_up_s:
+                    error.add_note(f"{topic} has entries from {at} on, and the broker sends none")
+                    raise
+
+
+def _probed(entry: magnetar.Entry) -> Probed:
     about = entry.metadata
     return Probed(entry.position, Mean(about.num_messages_in_batch, entry.size), about.publish_time)
+
+
+async def _has_any(reader: magnetar.EntryReader, at: Position | int) -> bool:
+    """Whether there is an entry at a position or behind it; with a time, whether there is any."""
+    last = await reader.last_message_id()
+    return last.entry >= 0 and (isinstance(at, int) or (last.ledger, last.entry) >= at)
 
 
 async def ledger_end(view: View, topic: str, ledger: int, known: int) -> tuple[int, Position]:

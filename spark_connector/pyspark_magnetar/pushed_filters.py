@@ -2,7 +2,8 @@
 
 Spark evaluates every filter again, so a task stays whenever its range does not show that no row can
 pass.  Filters on the publish time leave out nothing: producers set it, and it need not ascend with
-the message ids.
+the message ids.  Neither do lower limits of the ledger: a chunked message is read with its first
+chunk, and its id is that of the last one, which may be in any later ledger.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -12,8 +13,6 @@ from typing import Any, Final, Self
 from pyspark.sql.datasource import (
     EqualTo,
     Filter,
-    GreaterThan,
-    GreaterThanOrEqual,
     In,
     LessThan,
     LessThanOrEqual,
@@ -22,16 +21,12 @@ from pyspark.sql.datasource import (
 from magnetar_proto.names import TopicName
 from pyspark_magnetar.offsets import Range
 
-Bound = Callable[[int], int | None]
-
 TOPIC, PARTITION, LEDGER = "__topic", "__partition", "__ledger"
-LEDGER_LIMITS: Final[Sequence[tuple[Any, Bound, Bound]]] = (
-    (GreaterThan, lambda value: value + 1, lambda value: None),
-    (GreaterThanOrEqual, lambda value: value, lambda value: None),
-    (LessThan, lambda value: None, lambda value: value - 1),
-    (LessThanOrEqual, lambda value: None, lambda value: value),
+LAST_LEDGERS: Final[Sequence[tuple[Any, Callable[[int], int]]]] = (
+    (LessThan, lambda value: value - 1),
+    (LessThanOrEqual, lambda value: value),
 )
-"""The first and the last ledger that a comparison with a value leaves."""
+"""The last ledger that a comparison with a value leaves."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +35,6 @@ class PushedFilters:
 
     topics: frozenset[str] | None = None
     partitions: frozenset[int] | None = None
-    first_ledger: int | None = None
     last_ledger: int | None = None
 
     @classmethod
@@ -56,9 +50,9 @@ class PushedFilters:
             return self._one_of(one.attribute[0], (one.value,))
         if isinstance(one, In) and len(one.attribute) == 1 and one.value:
             return self._one_of(one.attribute[0], one.value)
-        for kind, first_of, last_of in LEDGER_LIMITS:
+        for kind, last_of in LAST_LEDGERS:
             if isinstance(one, kind) and one.attribute == (LEDGER,) and one.value is not None:
-                return self._ledgers(first_of(one.value), last_of(one.value))
+                return self._up_to(last_of(one.value))
         return self
 
     def _one_of(self, name: str, values: tuple[Any, ...]) -> Self:
@@ -69,13 +63,11 @@ class PushedFilters:
             return replace(self, topics=_intersection(self.topics, values))
         if name == PARTITION:
             return replace(self, partitions=_intersection(self.partitions, values))
-        return self._ledgers(min(values), max(values)) if name == LEDGER else self
+        return self._up_to(max(values)) if name == LEDGER else self
 
-    def _ledgers(self, first: int | None, last: int | None) -> Self:
-        firsts = [one for one in (first, self.first_ledger) if one is not None]
-        lasts = [one for one in (last, self.last_ledger) if one is not None]
-        first, last = max(firsts, default=None), min(lasts, default=None)
-        return replace(self, first_ledger=first, last_ledger=last)
+    def _up_to(self, ledger: int) -> Self:
+        last = ledger if self.last_ledger is None else min(ledger, self.last_ledger)
+        return replace(self, last_ledger=last)
 
     def keeps(self, wanted: Range) -> bool:
         """Whether a range may have rows for which the filters hold."""
@@ -83,9 +75,7 @@ class PushedFilters:
             return False
         if self.partitions is not None and partition_of(wanted.topic) not in self.partitions:
             return False
-        ends_before = self.first_ledger is not None and wanted.end[0] < self.first_ledger
-        begins_behind = self.last_ledger is not None and wanted.start[0] > self.last_ledger
-        return not (ends_before or begins_behind)
+        return self.last_ledger is None or wanted.start[0] <= self.last_ledger
 
 
 def partition_of(topic: str) -> int:

@@ -88,11 +88,15 @@ class _RangeReader:
             while self._at < self._wanted.end:
                 try:
                     entries = await reader.receive_entries(MAX_ENTRIES, PATIENCE_S)
-                except magnetar.OperationTimeout:
+                except magnetar.OperationTimeout as error:
                     silences += 1
                     if await self._is_all(reader):
                         return
                     if silences == MAX_SILENCES:
+                        error.add_note(
+                            f"reading {self._wanted.topic} behind {self._at} up to "
+                            f"{self._wanted.end}: the broker has more, and sends none"
+                        )
                         raise
                     continue
                 except magnetar.Unreadable as error:
@@ -152,6 +156,8 @@ class _RangeReader:
         outcome = self._joiner.add(entry, asyncio.get_running_loop().time())
         for chunks, why in (*outcome.given_up, *outcome.displaced):
             self._unreadable(chunks[0].unreadable(why))
+        if outcome.orphan and entry.metadata.chunk_id == 0:
+            self._unreadable(entry.unreadable(outcome.orphan))
         return outcome.entry
 
     async def _rest_of_chunks(
@@ -192,9 +198,8 @@ class _RangeReader:
         """What came next is in another ledger: was everything between read, or deleted?"""
         if self._view.compacted:
             return
-        expected = [end for end in self._wanted.ledger_ends if self._at < end < first]
-        if first > self._wanted.end:
-            expected.append(self._wanted.end)
+        ends = (*self._wanted.ledger_ends, self._wanted.end)
+        expected = [end for end in ends if self._at < end < first]
         if expected and await self._is_deleted(expected[0]):
             self._lost(f"the next one is {first[0]}:{first[1]}")
 

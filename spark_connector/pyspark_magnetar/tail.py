@@ -7,7 +7,7 @@ import asyncio
 import logging
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 import magnetar
@@ -16,7 +16,7 @@ from magnetar_proto.names import TopicName
 from pyspark_magnetar.bridge import Bridge
 from pyspark_magnetar.errors import TopicMissing
 from pyspark_magnetar.offsets import NOTHING, Position
-from pyspark_magnetar.read_options import Topics
+from pyspark_magnetar.read_options import Polling, Topics
 from pyspark_magnetar.view import View
 
 logger = logging.getLogger(__name__)
@@ -25,8 +25,13 @@ GIVE_UP_S = 120.0
 """Errors of the broker end the query when none of the attempts in this time succeeded."""
 
 
-async def find_partitions(client: magnetar.Client, topics: Topics) -> list[str]:
-    """The partitions of the topics that there are now; TopicMissing unless one may be missing."""
+async def find_partitions(
+    client: magnetar.Client, topics: Topics, *, all_exist: bool = True
+) -> list[str]:
+    """The partitions of the topics that there are now.
+
+    If `all_exist`, TopicMissing for one that does not, unless the options say that it may.
+    """
     if topics.pattern is not None:
         names = await client.topics_matching(topics.pattern)
     else:
@@ -35,7 +40,7 @@ async def find_partitions(client: magnetar.Client, topics: Topics) -> list[str]:
             base = str(TopicName.parse(name).base)
             if await client.exists(base) or (base != name and await client.exists(name)):
                 names.append(name)
-            elif not topics.may_be_missing:
+            elif all_exist and not topics.may_be_missing:
                 raise TopicMissing(name)
     return [part for name in names for part in await client.partitions(name)]
 
@@ -45,24 +50,27 @@ class Seen:
     """What was found at one time."""
 
     last: Mapping[str, Position]
-    """The last entry of each partition; `NOTHING` where there is none."""
-    deleted: frozenset[str]
-    """Partitions that were known and are gone."""
+    """The last entry of each partition that there is; `NOTHING` where there is none."""
 
 
 class Tail:
     """The last entries of all partitions, kept up to date until the process ends."""
 
     def __init__(
-        self, bridge: Bridge, view: View, topics: Topics, poll_s: float, discovery_s: float
+        self,
+        bridge: Bridge,
+        view: View,
+        topics: Topics,
+        polling: Polling,
+        observe: Callable[[Mapping[str, Position]], None],
     ) -> None:
+        """`observe` is called with every answer of the broker, in the order of the answers."""
         self._bridge = bridge
         self._view = view
         self._topics = topics
-        self._poll_s = poll_s
-        self._discovery_s = discovery_s
+        self._polling = polling
+        self._observe = observe
         self._readers: dict[str, magnetar.EntryReader] = {}
-        self._deleted: set[str] = set()
         self._discovered_s = float("-inf")
         self._changed = threading.Condition()
         self._seen: Seen | None = None
@@ -106,7 +114,7 @@ class Tail:
     async def _run(self) -> None:
         good_s = time.monotonic()
         while self._error is None:
-            await asyncio.sleep(self._poll_s)
+            await asyncio.sleep(self._polling.poll_s)
             seen: Seen | None = None
             error: Exception | None = None
             try:
@@ -118,6 +126,8 @@ class Tail:
                 logger.warning("the last entries could not be asked for: %s", failed)
                 if time.monotonic() - good_s > GIVE_UP_S:
                     error = failed
+            except Exception as failed:  # the query would wait for ever
+                error = failed
             with self._changed:
                 if error is not None or (seen is not None and seen != self._seen):
                     self._seen = seen or self._seen
@@ -125,34 +135,32 @@ class Tail:
                     self._changed.notify_all()
 
     async def _look(self) -> Seen:
-        if time.monotonic() - self._discovered_s > self._discovery_s:
+        if time.monotonic() - self._discovered_s > self._polling.discovery_s:
             await self._discover()
             self._discovered_s = time.monotonic()
         parts = dict(self._readers)
         last = await gather_all(self._last(part, reader) for part, reader in parts.items())
-        return Seen(
-            {part: at for part, at in zip(parts, last, strict=True) if at is not None},
-            frozenset(self._deleted),
-        )
+        found = {part: at for part, at in zip(parts, last, strict=True) if at is not None}
+        self._observe(found)
+        return Seen(found)
 
     async def _last(self, partition: str, reader: magnetar.EntryReader) -> Position | None:
         try:
             found = await reader.last_message_id()
         except (magnetar.NotFound, magnetar.Closed):
-            self._deleted.add(partition)
             del self._readers[partition]
             await reader.close()
             return None
         return (found.ledger, found.entry) if found.entry >= 0 else NOTHING
 
     async def _discover(self) -> None:
-        found = await find_partitions(self._view.client, self._topics)
+        # A topic that is deleted later is a loss of its messages: the others are read on.
+        is_first = self._discovered_s == float("-inf")
+        found = await find_partitions(self._view.client, self._topics, all_exist=is_first)
         for partition in found:
             if partition not in self._readers:
                 self._readers[partition] = await self._view.reader(
                     partition, magnetar.LATEST, queue_size=0
                 )
-                self._deleted.discard(partition)
         for partition in set(self._readers) - set(found):
-            self._deleted.add(partition)
             await self._readers.pop(partition).close()

@@ -10,7 +10,8 @@ class View:
     """Opens readers of entries.
 
     In the compacted view any entry may be missing, because later messages have replaced those in
-    it.  None of these gaps is a loss: the broker deletes no entry before it is compacted.
+    it.  So none of its gaps counts as a loss.  A topic that was compacted deletes no entry before
+    it is compacted again, but nothing tells whether a topic ever was.
     """
 
     client: magnetar.Client

@@ -72,9 +72,10 @@ def holds(one: Filter, row: dict[str, Any]) -> bool:
 @settings(max_examples=examples(300))
 @given(st.lists(st.one_of(COMPARISONS, MEMBERS), max_size=4), RANGES)
 def test_a_range_with_a_row_that_passes_is_kept(filters: list[Filter], wanted: Range) -> None:
+    # A message that begins in the range may end in a later ledger, which is that of its id.
     rows = [
         {"__topic": wanted.topic, "__partition": int(wanted.topic[-1]), "__ledger": ledger}
-        for ledger in range(wanted.start[0], wanted.end[0] + 1)
+        for ledger in range(wanted.start[0], wanted.end[0] + 3)
     ]
     if any(all(holds(one, row) for one in filters) for row in rows):
         assert PushedFilters.of(filters).keeps(wanted)
@@ -85,7 +86,6 @@ def test_a_range_with_a_row_that_passes_is_kept(filters: list[Filter], wanted: R
     [
         [EqualTo(("__partition",), 3)],
         [In(("__topic",), ("persistent://public/default/other",))],
-        [GreaterThan(("__ledger",), 7)],
         [LessThan(("__ledger",), 4)],
         [EqualTo(("__partition",), 1), EqualTo(("__partition",), 2)],
         [In(("__ledger",), (1, 3))],
@@ -130,7 +130,7 @@ def test_a_filter_names_what_the_rows_have(broker: RunningBroker, column: str) -
 
     everything = rows()
     assert len(everything) == 10
-    wanted = everything[b"10"]
+    wanted = everything[b"0"]
     passed = {value: has for value, has in everything.items() if has == wanted}
     assert rows(EqualTo((column,), wanted)) == passed
     assert len(passed) == 5
