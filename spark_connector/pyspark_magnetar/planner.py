@@ -113,8 +113,8 @@ class Planner:
         while True:
             try:
                 return await self._plan(current, seen, limits)
-            except (magnetar.ConnectionLost, magnetar.OperationTimeout) as error:
-                if time.monotonic() >= give_up_s:
+            except magnetar.MagnetarError as error:
+                if not error.retriable or time.monotonic() >= give_up_s:
                     raise
                 logger.warning("the next micro-batch could not be planned: %s", error)
                 await asyncio.sleep(self._options.polling.poll_s)

@@ -64,6 +64,16 @@ def wait_for_mark(broker: RunningBroker, topic: str, ledger: int, entry: int) ->
     raise AssertionError(f"the subscription is at {cursor}, not at {ledger}:{entry}")
 
 
+def seal(broker: RunningBroker, topic: str) -> None:
+    """Have the next message begin another ledger."""
+    admin(broker, "PUT", f"{topic.rsplit('/', 1)[1]}/unload")
+
+
+def trim(broker: RunningBroker, topic: str) -> None:
+    """Have the topic delete the ledgers that nothing keeps."""
+    admin(broker, "POST", f"{topic.rsplit('/', 1)[1]}/trim")
+
+
 def stream(broker: RunningBroker, topic: str, start: str = "earliest", **more: str) -> StreamReader:
     """A streaming reader; without a topic, `more` names the topics."""
     options = {"service.url": broker.service_url, "topic": topic, "startingoffsets": start}

@@ -15,7 +15,7 @@ from effort import examples
 from pyspark_magnetar import reading
 from pyspark_magnetar.reader import BatchReader, StreamReader
 from running_broker import RunningBroker
-from spark.source_driver import ALL, admin, batch, changed, new_topic, stream
+from spark.source_driver import ALL, batch, changed, new_topic, seal, stream, trim
 
 pytestmark = pytest.mark.daemon
 
@@ -57,16 +57,6 @@ def pairs_of(reader: BatchReader | StreamReader, splits: Sequence[InputPartition
         for found in reader.read(split)
         for row in found.to_pylist()
     ]
-
-
-def seal(broker: RunningBroker, topic: str) -> None:
-    """Have the next message begin another ledger."""
-    admin(broker, "PUT", f"{topic.rsplit('/', 1)[1]}/unload")
-
-
-def trim(broker: RunningBroker, topic: str) -> None:
-    """Have the topic delete what nothing but compaction keeps."""
-    admin(broker, "POST", f"{topic.rsplit('/', 1)[1]}/trim")
 
 
 @settings(max_examples=examples(40), deadline=None)

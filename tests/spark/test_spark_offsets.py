@@ -133,3 +133,14 @@ def test_ledgers_that_end_in_the_batch_are_kept() -> None:
     assert end.ledger_ends == {"a": [(1, 9), (2, 4)]}
     expected = Range("a", (1, 5), (2, 4), 0, 0, ((1, 9), (2, 4)), Mean(10, 100))
     assert ranges(start, end) == [expected]
+
+
+def test_messages_that_a_start_skips_stay_skipped_while_another_partition_moves() -> None:
+    began = {"a": Start((5, 9), 3), "b": Start((1, -1))}
+    first = Offset().advanced({"a": (5, 9), "b": (1, 0)}, began)
+    second = first.advanced({"b": (1, 5)}, {})
+    assert second.start_of("a") == Start((5, 9), 3)
+    third = second.advanced({"a": (5, 10)}, {})
+    (wanted,) = [one for one in ranges(second, third) if one.topic == "a"]
+    assert (wanted.start, wanted.skipped) == ((5, 9), 3)
+    assert third.began_at == {}

@@ -22,6 +22,7 @@ from spark.source_driver import (
     numbered,
     send_all,
     stream,
+    trim,
     values,
     wait_for_mark,
 )
@@ -152,7 +153,7 @@ def test_trimmed_ledgers_are_a_loss(
     start = reader.initialOffset()
     first = reader.latestOffset(start, ReadMaxRows(30))
     planned = reader.latestOffset(first, ALL)
-    admin(rolling, "POST", f"{topic.rsplit('/', 1)[1]}/trim")
+    trim(rolling, topic)
     send(rolling, topic, [b"new"])
     with pytest.raises(DataLoss, match="were deleted in part"):
         values(reader, reader.partitions(first, planned))
@@ -181,7 +182,7 @@ def test_a_trimmed_ledger_that_was_read_is_no_loss(rolling: RunningBroker) -> No
     start = reader.initialOffset()
     end = reader.latestOffset(start, ALL)
     assert values(reader, reader.partitions(start, end)) == numbered(0, 350)
-    admin(rolling, "POST", f"{topic.rsplit('/', 1)[1]}/trim")
+    trim(rolling, topic)
     send(rolling, topic, numbered(350, 700))
     found: list[bytes] = []
     while len(found) < 350:
