@@ -7,6 +7,7 @@ OFFSETS = ("tests/spark/test_spark_offsets.py",)
 PLANNED = ("tests/spark/test_spark_planning.py",)
 ROWS = ("tests/spark/test_spark_rows.py",)
 COMPACTED = ("tests/spark/test_spark_compacted.py",)
+LOSSES = ("tests/spark/test_spark_losses.py",)
 
 SOURCE_FAULTS: tuple[Fault, ...] = (
     Fault(
@@ -79,5 +80,40 @@ SOURCE_FAULTS: tuple[Fault, ...] = (
         "        if self._view.compacted:\n            return\n",
         "",
         COMPACTED,
+    ),
+    Fault(
+        f"{PACKAGE}/losses.py",
+        "a ledger that was read and deleted while its query ran is a loss",
+        "            if before[0] != position[0]:\n",
+        "            if False:\n",
+        LOSSES,
+    ),
+    Fault(
+        f"{PACKAGE}/losses.py",
+        "a ledger that came and went while a batch ran is no loss",
+        "        if first.position[0] <= continued.get(read, read[0]):\n",
+        "        if read in continued or first.position[0] <= read[0]:\n",
+        LOSSES,
+    ),
+    Fault(
+        f"{PACKAGE}/probing.py",
+        "a partition whose first entry comes late has none",
+        "                if not await _has_any(reader, at):\n",
+        "                if True:\n",
+        LOSSES,
+    ),
+    Fault(
+        f"{PACKAGE}/reading.py",
+        "a ledger that goes when all of it was read is a loss",
+        "if self._at < end < first]",
+        "if self._at <= end < first]",
+        LOSSES,
+    ),
+    Fault(
+        f"{PACKAGE}/tail.py",
+        "a query of several topics ends with the first that is deleted",
+        "all_exist=is_first",
+        "all_exist=True",
+        LOSSES,
     ),
 )
