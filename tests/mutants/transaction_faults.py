@@ -23,6 +23,8 @@ TESTS = (
     "tests/broker/session/test_transaction_acks.py",
     "tests/broker/topic/test_transactions_model.py",
 )
+TOPIC = "broker/magnetar_broker/topic/topic.py"
+DEDUPLICATION_TESTS = ("tests/broker/publishing/test_deduplication.py",)
 COMPACTING = ("tests/broker/compaction/test_transactions.py",)
 
 TRANSACTION_FAULTS = (
@@ -351,5 +353,12 @@ TRANSACTION_FAULTS = (
         "self._end = log.visible_end",
         "self._end = log.end",
         COMPACTING,
+    ),
+    Fault(
+        TOPIC,
+        "producers and copies that wait for a marker wait for the next message",
+        "        self.deduplication.marked()\n",
+        "",
+        DEDUPLICATION_TESTS,
     ),
 )

@@ -177,6 +177,11 @@ class Deduplication:
         elif self._timer is None and self.rules.snapshot_seconds > 0:
             self._timer = clock.later(self.rules.snapshot_seconds, self._write_in_time)
 
+    def marked(self) -> None:
+        """Make the calls that waited for a marker; call it for every marker that is durable."""
+        if self._held:
+            self._release()
+
     async def last_sequence_id(self, name: str) -> int:
         """The highest id that was published under a name, once it is durable; -1 if none.
 

@@ -211,6 +211,7 @@ class Topic:
         self.traffic.changed = True
         for subscription in list(self.subscriptions.values()):
             subscription.skip_hidden(offsets)
+        self.deduplication.marked()
         self._delivery.wake()
 
     def totals(self) -> tuple[int, int, int, int]:

@@ -14,6 +14,7 @@ from effort import examples
 from fakes.connection import Receipt, RecordingConnection
 from fakes.topics import TopicWorld, entry
 from magnetar_broker.base.errors import NotReady
+from magnetar_broker.base.transactions import Outcome, TxnId
 from magnetar_broker.config import Settings
 from magnetar_broker.lifetime.tidying import tidy
 from magnetar_broker.limits.topic_limits import TopicLimits
@@ -29,6 +30,7 @@ from magnetar_storage.log.roll_limits import RollLimits
 
 RULES = DeduplicationRules(snapshot_entries=5, snapshot_seconds=60)
 BY_FIVE = RollLimits(max_entries=5, min_age_ms=0)
+TXN = TxnId(0, 1)
 ON = Settings(broker_deduplication_enabled=True)
 
 
@@ -48,9 +50,15 @@ def chunk(name: str, sequence_id: int, number: int, of: int) -> bytes:
     return message(name, sequence_id, uuid="u", chunk_id=number, num_chunks_from_msg=of)
 
 
-def send(producer: Producer, *ids: int | tuple[int, int], payloads: tuple[bytes, ...] = ()) -> None:
+def send(
+    producer: Producer,
+    *ids: int | tuple[int, int],
+    payloads: tuple[bytes, ...] = (),
+    txn: TxnId | None = None,
+) -> None:
     """One run of single messages and batches; pump to have it answered."""
     sends = Sends(producer)
+    sends.txn = txn
     for one in ids:
         low, high = one if isinstance(one, tuple) else (one, None)
         sends.sequence_ids.append(low)
@@ -140,6 +148,23 @@ def test_the_last_id_is_sent_once_it_is_durable() -> None:
     assert world.producer(client).last_sequence_id == 4
     other = world.producer(name="q")
     assert other.last_sequence_id == -1
+
+
+@pytest.mark.parametrize("outcome", Outcome)
+def test_what_waits_for_a_marker_goes_on_without_another_message(outcome: Outcome) -> None:
+    """The end of a transaction is the log's last entry: nothing is published behind it."""
+    world, client = deduplicating(), RecordingConnection()
+    producer = world.producer(client)
+    send(producer, 0, txn=TXN)
+    world.clock.pump()
+    answers(client)
+    world.begin(world.topic.transactions.end(TXN, outcome, -1))
+    send(producer, 0)
+    opening = world.begin_producer(client, "q")
+    assert not opening.done() and answers(client) == []
+    world.clock.pump()
+    assert opening.result().last_sequence_id == -1
+    assert answers(client) == [(0, True)]
 
 
 def test_the_last_id_is_not_sent_if_it_is_lost() -> None:

@@ -36,8 +36,8 @@ final class Transactions {
     private static final int KILL_EVERY = 3;
     private static final int ABORT_EVERY = 5;
 
-    /** Of each message, on average, before a failure counts. */
-    private static final int MOST_TRIES = 5;
+    /** For each message, on average, before a failure counts: a transaction that was left open times out first. */
+    private static final long MOST_S = 5 * SHORT_S;
     private static final List<SubscriptionType> SINGLE_ACKS =
             List.of(SubscriptionType.Shared, SubscriptionType.Key_Shared, SubscriptionType.Exclusive);
 
@@ -268,6 +268,7 @@ final class Transactions {
         var producer = producing(client, output);
         // By id: what is not acknowledged comes again after each kill.
         var found = new HashMap<MessageId, String>();
+        var deadline = System.nanoTime() + TimeUnit.SECONDS.toNanos(MOST_S * SOAK);
         for (int tries = 0; found.size() < SOAK; ) {
             var message = input.receive(Stage.QUIET_MS, TimeUnit.MILLISECONDS);
             if (message != null) {
@@ -277,7 +278,7 @@ final class Transactions {
                 try {
                     move(stage, client, producer, input, message, killed, tries % ABORT_EVERY == 0);
                 } catch (PulsarClientException | ExecutionException | TimeoutException failed) {
-                    if (tries > MOST_TRIES * SOAK) {
+                    if (System.nanoTime() > deadline) {
                         throw failed;
                     }
                     // It ended, or times out: the broker delivers the message again unless it was committed.
