@@ -409,7 +409,7 @@ def _has_unknown_compression(metadata: pb.MessageMetadata) -> bool:
 def decoded_key(about: pb.SingleMessageMetadata | pb.MessageMetadata) -> str | bytes | None:
     """The key in either kind of metadata, as it was sent: text, or bytes.
 
-    One that is said to be base64, and is not, stays as it is.
+    A key that is marked as base64 but cannot be decoded is returned as text, unchanged.
     """
     if not about.HasField("partition_key"):
         return None

@@ -495,7 +495,7 @@ class PartitionProducer:
             if not frames:
                 self._reject(batch, error)
                 return
-        except Exception as error:  # whoever waits for the batch is told what nobody expected
+        except Exception as error:  # its receipts fail: else they would be awaited for ever
             self._reject(batch, error)
             return
         else:

@@ -129,7 +129,7 @@ class Transaction(Closing):
 
         If a part has failed, this aborts and raises that failure.  TransactionOver: it has timed
         out, and nothing took effect.  After OperationTimeout the outcome is unknown, and `state`
-        says so; as it does when this is cancelled too late to abort.
+        is "unknown".  The same holds if this is cancelled while the coordinator commits.
         """
         self.check_open()
         await self._complete()

@@ -30,7 +30,8 @@ async def find_partitions(
 ) -> list[str]:
     """The partitions of the topics that there are now.
 
-    If `all_exist`, TopicMissing for one that does not, unless the options say that it may.
+    With `all_exist`, a topic that does not exist raises TopicMissing, unless the option
+    waitingForNonExistedTopic is set.  Without it, such a topic is left out.
     """
     if topics.pattern is not None:
         names = await client.topics_matching(topics.pattern)

@@ -258,7 +258,7 @@ async def test_adding_a_partition_is_cancelled(client: magnetar.Client) -> None:
 async def test_ended_in_two_ways_at_a_time(
     client: magnetar.Client, first: str, second: str, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """One of them ends it, and the other one says that it is ended."""
+    """One call ends the transaction, and the other one raises Closed."""
     topic = new_topic()
     consumer = await subscribed(client, topic)
     producer = await client.producer(topic)

@@ -206,7 +206,7 @@ class AdminClient:
 
     def _connected(self) -> HTTPConnection:
         if self._connection is not None:
-            if self._connection.sock is None:  # the broker has said that it ends it
+            if self._connection.sock is None:  # closed after the last answer
                 self._connection = self._connect(self._base)
             return self._connection
         failures = []

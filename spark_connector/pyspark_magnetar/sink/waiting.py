@@ -15,7 +15,7 @@ PAUSE_S = 0.2
 async def when_free(attempt: Callable[[], Awaitable[T]], timeout_s: float, what: str) -> T:
     """The result of `attempt`, repeated while another one has it; Busy if that takes too long.
 
-    The error says for what it was waited.
+    `what` names the resource in the note of the error.
     """
     loop = asyncio.get_running_loop()
     deadline_s = loop.time() + timeout_s
