@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Callable
+from queue import SimpleQueue
 from typing import Any
 
 import pytest
@@ -33,23 +34,26 @@ from spark.source_driver import (
 
 pytestmark = pytest.mark.daemon
 
+Answers = SimpleQueue[dict[str, Position]]
+"""The last entries of partitions, as often as the broker was asked."""
+
 
 @pytest.fixture
-def observed(monkeypatch: pytest.MonkeyPatch) -> "list[dict[str, Position]]":
+def observed(monkeypatch: pytest.MonkeyPatch) -> Answers:
     """What sources are told of the ends of their partitions, from their first question on."""
-    found: list[dict[str, Position]] = []
+    found: Answers = SimpleQueue()
     observe = Losses.observe
 
     def noted(losses: Losses, last: Any) -> None:
         observe(losses, last)
-        found.append(dict(last))
+        found.put(dict(last))
 
     monkeypatch.setattr(Losses, "observe", noted)
     return found
 
 
 def test_a_ledger_that_came_and_went_while_a_batch_ran(
-    broker: RunningBroker, observed: list[dict[str, Position]]
+    broker: RunningBroker, observed: Answers
 ) -> None:
     topic = new_topic()
     send(broker, topic, [b"a"])
@@ -66,9 +70,7 @@ def test_a_ledger_that_came_and_went_while_a_batch_ran(
         changed(reader, end)
 
 
-def test_a_ledger_that_was_read_may_go(
-    broker: RunningBroker, observed: list[dict[str, Position]]
-) -> None:
+def test_a_ledger_that_was_read_may_go(broker: RunningBroker, observed: Answers) -> None:
     topic = new_topic()
     send(broker, topic, [b"a"])
     reader = stream(broker, topic)
@@ -82,9 +84,9 @@ def test_a_ledger_that_was_read_may_go(
     assert values(reader, reader.partitions(end, following)) == [b"b", b"c"]
 
 
-def await_end(observed: list[dict[str, Position]], topic: str, last: magnetar.MessageId) -> None:
+def await_end(observed: Answers, topic: str, last: magnetar.MessageId) -> None:
     """Return when the source knows that this is the partition's last entry."""
-    while observed[-1].get(topic) != (last.ledger, last.entry):
+    while observed.get(timeout=60).get(topic) != (last.ledger, last.entry):
         pass
 
 
