@@ -139,7 +139,8 @@ class Bank:
         producers = [await client.producer(account, batching=None) for account in ACCOUNTS]
         while True:
             message = await consumer.receive()
-            await self._is_open.wait()
+            while not self._is_open.is_set():  # it may be closed again before this goes on
+                await self._is_open.wait()
             async with self._working():
                 await self._transfer(client, consumer, producers, message)
 
@@ -195,6 +196,7 @@ class Bank:
             answered = frozenset(self._answered)
             await asyncio.to_thread(self._await_ends)
             found = await self._read()
+            assert self._at_work == 0, "a teller has worked during a snapshot"
         finally:
             self._is_open.set()
         self.report.snapshots += 1
