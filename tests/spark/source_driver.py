@@ -100,6 +100,21 @@ def changed(reader: StreamReader, start: dict[str, Any]) -> dict[str, Any]:
     return end
 
 
+def following(
+    reader: StreamReader, start: dict[str, Any], count: int
+) -> tuple[list[bytes], dict[str, Any]]:
+    """The values behind `start`, at least so many, and the offset behind them.
+
+    They may come as several batches: the reader asks for the last entry while they are stored.
+    """
+    found: list[bytes] = []
+    while len(found) < count:
+        end = changed(reader, start)
+        found += values(reader, reader.partitions(start, end))
+        start = end
+    return found, start
+
+
 def values(
     reader: DataSourceReader | DataSourceStreamReader, splits: Sequence[InputPartition]
 ) -> list[bytes]:
