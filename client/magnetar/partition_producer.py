@@ -3,6 +3,7 @@
 import asyncio
 import time
 from collections import deque
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from magnetar.attachment import Attachment
@@ -487,19 +488,11 @@ class PartitionProducer:
         ids = batch.ids(self._next_sequence_id) if batch.has_ids else ()
         first = ids[0] if ids else self._next_sequence_id
         highest = ids[-1] if ids else first + len(batch.messages) - 1
-        limit = self._max_message_size
         try:
-            frame = sender.encode(batch.messages, first, now_ms, limit, ids)
-        except MessageTooLarge as error:
-            frames = self._chunks(sender, batch, first, now_ms)
-            if not frames:
-                self._reject(batch, error)
-                return
+            frames = self._frames(sender, batch, first, now_ms, ids)
         except Exception as error:  # its receipts fail: else they would be awaited for ever
             self._reject(batch, error)
             return
-        else:
-            frames = [frame]
         self._next_sequence_id = highest + 1
         deadline_s = self._loop.time() + self._options.send_timeout_s
         connection = registered_on or self._attachment.connection
@@ -514,16 +507,18 @@ class PartitionProducer:
         if self._expiry is None:
             self._expiry = self._loop.call_at(deadline_s, self._expire)
 
-    def _chunks(self, sender: Sender, batch: Batch, first: int, now_ms: int) -> list[bytes]:
-        """The frames of a message that is too large for one; none if it may not be sent so."""
+    def _frames(
+        self, sender: Sender, batch: Batch, first: int, now_ms: int, ids: Sequence[int]
+    ) -> list[bytes]:
+        """The frames of a batch: several if it is one message that is sent in chunks."""
         messages = batch.messages
-        if not self._options.chunking or isinstance(messages, Packed) or len(messages) > 1:
-            return []
-        limits = ChunkLimits(self._max_message_size, self._options.max_chunk_bytes)
         try:
-            return sender.encode_chunks(messages[0], first, now_ms, limits)
+            return [sender.encode(messages, first, now_ms, self._max_message_size, ids)]
         except MessageTooLarge:
-            return []
+            if not self._options.chunking or isinstance(messages, Packed) or len(messages) > 1:
+                raise
+        limits = ChunkLimits(self._max_message_size, self._options.max_chunk_bytes)
+        return sender.encode_chunks(messages[0], first, now_ms, limits)
 
     def _is_first(self, sequence_id: int) -> bool:
         if not self._pending:

@@ -108,3 +108,23 @@ async def test_a_batch_that_cannot_be_encoded_fails(broker: RunningBroker) -> No
         with pytest.raises(TypeError):
             await receipt
         await one.send(b"behind")
+
+
+@pytest.mark.daemon
+async def test_a_message_that_cannot_be_cut_into_chunks_fails(
+    broker: RunningBroker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken(*_: object) -> list[bytes]:
+        raise ZeroDivisionError
+
+    topic = "persistent://public/default/sendable-chunks"
+    async with (
+        magnetar.connect(broker.service_url) as client,
+        await client.producer(topic, batching=None, chunking=True) as producer,
+    ):
+        with monkeypatch.context() as patched:
+            patched.setattr(Sender, "encode_chunks", broken)
+            receipt = producer.send_nowait(bytes(6 << 20))
+            with pytest.raises(ZeroDivisionError):
+                await receipt
+        await producer.send(bytes(6 << 20))
