@@ -21,6 +21,7 @@ from magnetar_broker.config.domains import MAX_WORKERS
 from magnetar_proto import PulsarApi_pb2 as pb
 from magnetar_proto.commands import FIELDS, encode
 from magnetar_proto.entries import encode_entry
+from magnetar_proto.wire import MAX64
 from raw_client import Closed, FrameSocket, Received, metadata, send_frame_of
 
 TIMEOUT_SECONDS = 20.0
@@ -341,6 +342,15 @@ class Trace:
         peer.publishes(messages)
         return peer
 
+    def publisher_of_two_ledgers(self) -> Peer:
+        """A client that has published two messages into each of two ledgers."""
+        peer = self.publisher(2)
+        self.rest("PUT", f"{self.path}/unload")
+        peer.awaits(Kind.CLOSE_PRODUCER)
+        peer.produces()
+        peer.publishes(2)
+        return peer
+
     def has_partitions(self, count: int) -> None:
         """Make the topic a partitioned one."""
         self.lines.append(f"- the topic has {count} partitions")
@@ -466,6 +476,11 @@ def producer(topic: str, producer_id: int = 1, **fields: Any) -> pb.CommandProdu
 def part_of(batch: pb.MessageIdData, *words: int) -> pb.MessageIdData:
     """The id with an ack set: bits of the messages that are still wanted."""
     return pb.MessageIdData(ledgerId=batch.ledgerId, entryId=batch.entryId, ack_set=words)
+
+
+def before_ledger_of(message: pb.MessageIdData) -> pb.MessageIdData:
+    """The position before all entries of a message's ledger."""
+    return pb.MessageIdData(ledgerId=message.ledgerId, entryId=MAX64)
 
 
 def warm_up(target: Target) -> None:

@@ -44,6 +44,20 @@ STATISTICS_FAULTS: tuple[Fault, ...] = (
         RATES,
     ),
     Fault(
+        "storage/magnetar_storage/log/log_state.py",
+        "a cumulative acknowledgement of the entry before a ledger is ignored",
+        "return base - 1 if entry == -1 and base is not None else self.offset_of(ledger, entry)",
+        "return self.offset_of(ledger, entry)",
+        ("tests/broker/subscribing/test_acknowledging.py",),
+    ),
+    Fault(
+        "broker/magnetar_broker/subscribing/acknowledging.py",
+        "an ack set of the entry before a ledger is applied to the last entry before it",
+        "if not ack_set or entry < 0:",
+        "if not ack_set:",
+        ("tests/broker/subscribing/test_acknowledging.py",),
+    ),
+    Fault(
         "broker/magnetar_broker/server/admin/partition_sums.py",
         "times of partitions are added up",
         "    if name in LATEST:\n        return max\n",

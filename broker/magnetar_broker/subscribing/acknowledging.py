@@ -96,10 +96,10 @@ class Acknowledger:
         Returns how many whole entries that were, those acknowledged before apart.
         Only for dispatchers with `exclusive_acks`: they hold nothing per entry.
         """
-        offset = self._log.offset_of(ledger, entry)
+        offset = self._log.last_up_to(ledger, entry)
         if offset is None:
             return 0
-        if not ack_set:
+        if not ack_set or entry < 0:
             entries = self._entries_up_to(offset)
             self._up_to(offset)
             return entries

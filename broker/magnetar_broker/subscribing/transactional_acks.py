@@ -87,10 +87,10 @@ class TransactionalAcks:
                 f"a cumulative acknowledgement has one message, but this one has {len(ids)}"
             )
         ledger, entry, ack_set = ids[0]
-        offset = self._log.offset_of(ledger, entry)
+        offset = self._log.last_up_to(ledger, entry)
         if offset is None:
             return
-        mask = self._mask(offset, ack_set)
+        mask = self._mask(offset, ack_set if entry >= 0 else ())
         if mask is None:  # of a batch that cannot be split: all before it
             offset, mask = offset - 1, 0
         if offset <= self._cursor.mark_delete:

@@ -164,6 +164,15 @@ class LogState:
         offset = base + entry
         return offset if offset < self.segment_end(base) else None
 
+    def last_up_to(self, ledger: int, entry: int) -> int | None:
+        """The offset up to which a position acknowledges: as `offset_of`, and of the entry -1 of a
+        ledger the offset before the ledger, which is -1 for the first one.
+
+        Clients name the entry before a batch of which they acknowledge a part.
+        """
+        base = self._by_id.get(ledger)
+        return base - 1 if entry == -1 and base is not None else self.offset_of(ledger, entry)
+
     def offsets_of(self, ledger: int, first: int, stop: int) -> range:
         """The offsets of a ledger's entries first..stop-1, as far as `offset_of` knows them."""
         base = self._by_id.get(ledger)

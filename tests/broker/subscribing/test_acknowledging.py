@@ -76,6 +76,25 @@ def test_positions_that_are_not_there_are_ignored() -> None:
     assert world.subscription().cursor.mark_delete == -1
 
 
+@pytest.mark.parametrize("ack_set", [(), (0b1,)])
+def test_the_entry_before_a_ledger_is_the_last_one_of_the_ledger_before(
+    ack_set: tuple[int, ...],
+) -> None:
+    world = TopicWorld(roll=BY_THREE)
+    consumer = world.subscribe(permits=10)
+    for _ in range(7):
+        world.publish(b"x", counts=[2])
+    for first, mark_delete in ((0, -1), (3, 2), (6, 5), (3, 5)):
+        ledger, entry = world.topic.log.position(first)
+        assert entry == 0
+        ack = Ack(consumer.id, 1, [(ledger, -1, ack_set)])
+        outcome: list[BaseException | None] = []
+        consumer.subscription.acknowledge(consumer, ack, outcome.append)
+        world.clock.pump()
+        assert outcome == [None]
+        assert world.subscription().cursor.mark_delete == mark_delete
+
+
 def test_acks_that_have_gathered_are_durable_with_the_next_entries() -> None:
     world = TopicWorld()
     consumer = world.subscribe(permits=10)

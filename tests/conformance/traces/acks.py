@@ -10,6 +10,7 @@ from conformance.trace import (
     Kind,
     Peer,
     Trace,
+    before_ledger_of,
     part_of,
 )
 from conformance.traces.delivery import BACKLOG
@@ -63,6 +64,24 @@ def everything_up_to_a_message(t: Trace) -> None:
     a.permits(10)
     ids = a.receives(3)
     a.acks([ids[1]], CUMULATIVE)
+    _shows_what_is_left(a, EXCLUSIVE)
+
+
+def everything_before_the_second_ledger(t: Trace) -> None:
+    a = t.publisher_of_two_ledgers()
+    a.subscribes()
+    a.permits(10)
+    ids = a.receives(4)
+    a.acks([before_ledger_of(ids[2])], CUMULATIVE)
+    _shows_what_is_left(a, EXCLUSIVE)
+
+
+def everything_before_the_first_ledger(t: Trace) -> None:
+    a = t.publisher_of_two_ledgers()
+    a.subscribes()
+    a.permits(10)
+    ids = a.receives(4)
+    a.acks([before_ledger_of(ids[0])], CUMULATIVE)
     _shows_what_is_left(a, EXCLUSIVE)
 
 

@@ -2,7 +2,7 @@
 
 from conformance import transactions as txns
 from conformance.differences import Difference, differs
-from conformance.trace import CUMULATIVE, SHARED, Peer, Trace, part_of
+from conformance.trace import CUMULATIVE, SHARED, Peer, Trace, before_ledger_of, part_of
 from conformance.traces.transactions import LATE, NOT_PERSISTENT
 from conformance.transactions import NOBODYS, Txn
 from magnetar_proto import PulsarApi_pb2 as pb
@@ -285,6 +285,28 @@ def up_to_a_message_below_the_mark(t: Trace) -> None:
     a.acks(ids[1:2], CUMULATIVE)
     txn = _begins(a)
     txns.acks(a, txn, ids[:1], CUMULATIVE)
+
+
+def everything_before_the_second_ledger(t: Trace) -> None:
+    a = t.publisher_of_two_ledgers()
+    a.subscribes()
+    a.permits(10)
+    ids = a.receives(4)
+    txn = _begins(a)
+    txns.acks(a, txn, [before_ledger_of(ids[2])], CUMULATIVE)
+    txns.commits(a, txn)
+    _comes_back(a, pb.CommandSubscribe.Exclusive)
+
+
+def everything_before_the_first_ledger(t: Trace) -> None:
+    a = t.publisher_of_two_ledgers()
+    a.subscribes()
+    a.permits(10)
+    ids = a.receives(4)
+    txn = _begins(a)
+    txns.acks(a, txn, [before_ledger_of(ids[0])], CUMULATIVE)
+    txns.commits(a, txn)
+    _comes_back(a, pb.CommandSubscribe.Exclusive)
 
 
 @differs(BEHIND)
