@@ -1,17 +1,19 @@
-"""The columns of a record batch: each is filled an entry at a time.
+"""The columns of a record batch: each is made of all of its entries at once.
 
-A class fills the columns of one kind.  `COLUMNS` has them by name, in the order of the schema.
+`COLUMNS` has them by name, in the order of the schema.
 """
 
 from array import array
 from collections.abc import Callable, Iterable, Sequence
-from functools import cache, lru_cache
-from itertools import repeat
-from typing import Any, Final, Protocol
+from functools import cache, cached_property, lru_cache
+from itertools import chain, groupby, repeat
+from struct import Struct
+from typing import Any, Final
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from magnetar_proto import PulsarApi_pb2 as pb
 from magnetar_proto.ids import MessageId
 from magnetar_proto.wire import encode_varint
 from pyspark_magnetar.decoding import Decoded
@@ -19,183 +21,200 @@ from pyspark_magnetar.decoding import Decoded
 MAX_TIME_US: Final = 2**63 - 1
 MAX_INT64: Final = 2**63 - 1
 MAX_INT32: Final = 2**31 - 1
+ENTRY_TAG: Final = b"\x10"
+"""MessageIdData.entryId; it follows the ledger."""
 BATCH_INDEX_TAG: Final = b"\x20"
 """MessageIdData.batch_index; it follows ledger, entry and partition."""
-VARINT_SIZES: Final = (
-    (0, 1 << 7, 1),
-    (1 << 7, 1 << 14, 2),
-    (1 << 14, 1 << 21, 3),
-    (1 << 21, 1 << 28, 4),
-)
-"""The batch indexes whose encoding has so many bytes."""
+INT32: Final = Struct("=i").pack
+INT64: Final = Struct("=q").pack
 
 
-class Column(Protocol):
-    """One column under construction."""
+class Gathered:
+    """The entries of one record batch, at least one, each with at least one message."""
 
-    def add(self, decoded: Decoded) -> None:
-        """Append the messages of an entry."""
+    def __init__(self, entries: Sequence[Decoded]) -> None:
+        self.entries = entries
+        self.counts = [decoded.rows for decoded in entries]
+        """How many messages each of them has."""
+        self.rows = sum(self.counts)
 
-    def array(self, kind: pa.DataType) -> pa.Array:
-        """All of them, as this type."""
+    @cached_property
+    def indexes(self) -> "array[int]":
+        """The batch index of every message; -1 of those that are entries by themselves."""
+        found = array("i")
+        for decoded in self.entries:
+            indexes = decoded.indexes
+            if isinstance(indexes, range):
+                found.extend(_counted(_power(indexes.stop))[indexes.start : indexes.stop])
+            else:
+                found.extend(indexes)
+        return found
 
 
-class Values:
+Column = Callable[[Gathered, pa.DataType], pa.Array]
+"""Makes one column of all messages."""
+
+
+def _values(gathered: Gathered, kind: pa.DataType) -> pa.Array:
     """The values, as bytes."""
-
-    def __init__(self) -> None:
-        self._parts: list[bytes | pa.Buffer] = []
-        self._lengths = array("i", [0])
-        self._nulls: list[int] = []
-
-    def add(self, decoded: Decoded) -> None:
-        for place in decoded.nulls:
-            self._nulls.append(len(self._lengths) - 1 + place)
-        self._parts.append(decoded.data)
-        if decoded.length >= 0:
-            self._lengths.extend(array("i", [decoded.length]) * decoded.rows)
+    parts: list[bytes | pa.Buffer] = []
+    lengths = array("i", [0])
+    for cut, entries in groupby(gathered.entries, lambda decoded: decoded.cut):
+        if cut is None:
+            values = [value for decoded in entries for value in decoded.values]
+            parts.append(b"".join(values))
+            lengths.extend(map(len, values))
         else:
-            self._lengths.extend(map(len, decoded.values))
+            data, count = _cut([decoded.body for decoded in entries], *cut)
+            parts.append(data)
+            lengths.extend(array("i", [cut[1] - cut[0]]) * count)
+    data = parts[0] if len(parts) == 1 else b"".join(map(memoryview, parts))
+    nulls = _nulls_of(gathered)
+    validity = _validity(gathered.rows, nulls) if nulls else None
+    buffers = [validity, _offsets(lengths), pa.py_buffer(data)]
+    return pa.Array.from_buffers(kind, gathered.rows, buffers, len(nulls))
 
-    def array(self, kind: pa.DataType) -> pa.Array:
-        data = self._parts[0] if len(self._parts) == 1 else b"".join(map(memoryview, self._parts))
-        rows = len(self._lengths) - 1
-        validity = _validity(rows, self._nulls) if self._nulls else None
-        buffers = [validity, _offsets(self._lengths), pa.py_buffer(data)]
-        return pa.Array.from_buffers(kind, rows, buffers, len(self._nulls))
+
+def _cut(bodies: list[bytes], start: int, stride: int) -> tuple[bytes | pa.Buffer, int]:
+    """What is behind `start` in every stride of the bodies, and how many strides they have."""
+    body = b"".join(bodies)
+    count = len(body) // stride
+    if start == stride:
+        return b"", count
+    whole = pa.Array.from_buffers(pa.binary(stride), count, [None, pa.py_buffer(body)])
+    return pc.binary_slice(whole, start, stride).buffers()[1], count
 
 
-class Numbers:
+def _nulls_of(gathered: Gathered) -> set[int]:
+    """The rows without a value."""
+    found: set[int] = set()
+    row = 0
+    for decoded, count in zip(gathered.entries, gathered.counts, strict=True):
+        found.update(row + place for place in decoded.nulls)
+        row += count
+    return found
+
+
+def _number(pack: Callable[[int], bytes], of: Callable[[Decoded], int]) -> Column:
     """A number that all messages of an entry share."""
 
-    def __init__(self, code: str, of: Callable[[Decoded], int]) -> None:
-        self._numbers = array(code)
-        self._code = code
-        self._of = of
+    def column(gathered: Gathered, kind: pa.DataType) -> pa.Array:
+        numbers = map(of, gathered.entries)
+        data = b"".join(
+            [pack(one) * count for one, count in zip(numbers, gathered.counts, strict=True)]
+        )
+        return pa.Array.from_buffers(kind, gathered.rows, [None, pa.py_buffer(data)])
 
-    def add(self, decoded: Decoded) -> None:
-        self._numbers.extend(array(self._code, [self._of(decoded)]) * decoded.rows)
-
-    def array(self, kind: pa.DataType) -> pa.Array:
-        return pa.Array.from_buffers(kind, len(self._numbers), [None, pa.py_buffer(self._numbers)])
+    return column
 
 
-class Shared:
-    """A text or bytes that all messages of an entry share."""
+def _shared(of: Callable[[Decoded], Any]) -> Column:
+    """A text or bytes that all messages of an entry share, and mostly all entries."""
 
-    def __init__(self, of: Callable[[Decoded], Any]) -> None:
-        self._of = of
-        self._runs: list[tuple[Any, int]] = []
+    def column(gathered: Gathered, kind: pa.DataType) -> pa.Array:
+        found = [of(decoded) for decoded in gathered.entries]
+        if found.count(found[0]) == len(found):
+            return _repeated(found[0], kind, gathered.rows)
+        return pa.array(list(chain.from_iterable(map(repeat, found, gathered.counts))), kind)
 
-    def add(self, decoded: Decoded) -> None:
-        value = self._of(decoded)
-        if self._runs and self._runs[-1][0] == value:
-            self._runs[-1] = value, self._runs[-1][1] + decoded.rows
-        else:
-            self._runs.append((value, decoded.rows))
+    return column
 
-    def array(self, kind: pa.DataType) -> pa.Array:
-        if len(self._runs) == 1:
-            value, rows = self._runs[0]
-            return _repeated(value, kind, 1 << max(rows - 1, 0).bit_length())[:rows]
+
+def _dense(of: Callable[[Decoded], Sequence[Any]]) -> Column:
+    """What some messages have and others do not."""
+
+    def column(gathered: Gathered, kind: pa.DataType) -> pa.Array:
+        found = [of(decoded) for decoded in gathered.entries]
+        if not any(found):
+            return _repeated(None, kind, gathered.rows)
         values: list[Any] = []
-        for value, rows in self._runs:
-            values.extend(repeat(value, rows))
+        for own, count in zip(found, gathered.counts, strict=True):
+            values.extend(own or repeat(None, count))
         return pa.array(values, kind)
 
-
-class Each:
-    """A number that every message has."""
-
-    def __init__(self, code: str, of: Callable[[Decoded], Iterable[int]]) -> None:
-        self._numbers = array(code)
-        self._of = of
-
-    def add(self, decoded: Decoded) -> None:
-        self._numbers.extend(self._of(decoded))
-
-    def array(self, kind: pa.DataType) -> pa.Array:
-        return pa.Array.from_buffers(kind, len(self._numbers), [None, pa.py_buffer(self._numbers)])
+    return column
 
 
-class MessageIds:
-    """Serialized MessageIdData."""
-
-    def __init__(self) -> None:
-        self._parts: list[bytes] = []
-        self._lengths = array("i", [0])
-
-    def add(self, decoded: Decoded) -> None:
-        entry = decoded.entry
-        head = MessageId(entry.ledger, entry.entry, -1, entry.partition).to_pb()
-        encoded = head.SerializeToString()
-        indexes = decoded.indexes
-        if not isinstance(indexes, range):
-            ids = [encoded if at < 0 else encoded + _index_field(at) for at in indexes]
-            self._parts += ids
-            self._lengths.extend(map(len, ids))
-        elif indexes:
-            # The head precedes each of the fields, as a separator does.
-            fields = _index_fields(1 << (indexes.stop - 1).bit_length())
-            self._parts.append(encoded.join([b"", *fields[indexes.start : indexes.stop]]))
-            for low, high, size in VARINT_SIZES:
-                count = min(indexes.stop, high) - max(indexes.start, low)
-                if count > 0:
-                    self._lengths.extend(array("i", [len(encoded) + 1 + size]) * count)
-
-    def array(self, kind: pa.DataType) -> pa.Array:
-        buffers = [None, _offsets(self._lengths), pa.py_buffer(b"".join(self._parts))]
-        return pa.Array.from_buffers(kind, len(self._lengths) - 1, buffers)
-
-
-class Dense:
-    """What some messages have and others do not; nothing is stored while none has it."""
-
-    def __init__(self, of: Callable[[Decoded], Sequence[Any]]) -> None:
-        self._of = of
-        self._rows = 0
-        self._values: list[Any] = []
-
-    def add(self, decoded: Decoded) -> None:
-        values = self._of(decoded)
-        if values:
-            if len(self._values) < self._rows:
-                self._values.extend(repeat(None, self._rows - len(self._values)))
-            self._values.extend(values)
-        self._rows += decoded.rows
-
-    def array(self, kind: pa.DataType) -> pa.Array:
-        if not self._values:
-            return _nulls(kind, self._rows)
-        if len(self._values) < self._rows:
-            self._values.extend(repeat(None, self._rows - len(self._values)))
-        return pa.array(self._values, kind)
-
-
-class Sparse:
+def _sparse(of: Callable[[Decoded], dict[int, Any]], default: Any) -> Column:
     """What few messages have."""
 
-    def __init__(self, of: Callable[[Decoded], dict[int, Any]], default: Any) -> None:
-        self._of = of
-        self._default = default
-        self._rows = 0
-        self._found: dict[int, Any] = {}
-
-    def add(self, decoded: Decoded) -> None:
-        found = self._of(decoded)
-        if found:
-            self._found.update({self._rows + place: value for place, value in found.items()})
-        self._rows += decoded.rows
-
-    def array(self, kind: pa.DataType) -> pa.Array:
-        if not self._found:
-            return _repeated(self._default, kind, 1 << max(self._rows - 1, 0).bit_length())[
-                : self._rows
-            ]
-        values = [self._default] * self._rows
-        for row, value in self._found.items():
-            values[row] = value
+    def column(gathered: Gathered, kind: pa.DataType) -> pa.Array:
+        found = [of(decoded) for decoded in gathered.entries]
+        if not any(found):
+            return _repeated(default, kind, gathered.rows)
+        values = [default] * gathered.rows
+        row = 0
+        for own, count in zip(found, gathered.counts, strict=True):
+            for place, value in own.items():
+                values[row + place] = value
+            row += count
         return pa.array(values, kind)
+
+    return column
+
+
+def _message_ids(gathered: Gathered, kind: pa.DataType) -> pa.Array:
+    """Serialized MessageIdData."""
+    parts: list[bytes] = []
+    lengths = array("i", [0])
+    for decoded in gathered.entries:
+        entry, indexes = decoded.entry, decoded.indexes
+        before, behind = _around_entry(entry.ledger, entry.partition)
+        head = before + encode_varint(entry.entry) + behind
+        if isinstance(indexes, range):
+            # The head precedes each of the fields, as a separator does.
+            fields = _index_fields(_power(indexes.stop))
+            parts += (head, head.join(fields[indexes.start : indexes.stop]))
+            lengths.extend(_id_lengths(indexes, len(head)))
+        else:
+            ids = [head if at < 0 else head + _index_field(at) for at in indexes]
+            parts += ids
+            lengths.extend(map(len, ids))
+    buffers = [None, _offsets(lengths), pa.py_buffer(b"".join(parts))]
+    return pa.Array.from_buffers(kind, gathered.rows, buffers)
+
+
+@lru_cache(maxsize=64)
+def _around_entry(ledger: int, partition: int) -> tuple[bytes, bytes]:
+    """What is before the number of the entry in a MessageIdData, and what is behind it."""
+    without = MessageId(ledger, 0, -1, partition).to_pb()
+    without.ClearField("entryId")
+    before = pb.MessageIdData(ledgerId=without.ledgerId).SerializePartialToString()
+    return before + ENTRY_TAG, without.SerializePartialToString().removeprefix(before)
+
+
+@lru_cache(maxsize=64)
+def _id_lengths(indexes: range, head: int) -> "array[int]":
+    """The sizes of the encoded ids of a batch whose head has so many bytes."""
+    return array("i", (head + len(_index_field(index)) for index in indexes))
+
+
+def _batch_indexes(gathered: Gathered, kind: pa.DataType) -> pa.Array:
+    return pa.Array.from_buffers(kind, gathered.rows, [None, pa.py_buffer(gathered.indexes)])
+
+
+def _sequence_ids(gathered: Gathered, kind: pa.DataType) -> pa.Array:
+    """As the client has them: messages without one of their own are counted from the batch's."""
+    if all(map(_is_counted, gathered.entries)):
+        return pc.add(_first_ids(gathered, kind), _batch_indexes(gathered, pa.int32()))
+    return pa.array(list(_each_sequence_id(gathered)), kind)
+
+
+def _is_counted(decoded: Decoded) -> bool:
+    """Whether each sequence id is the batch's and an index, which 64 bits hold."""
+    first: int = decoded.entry.metadata.sequence_id
+    return isinstance(decoded.indexes, range) and not decoded.sequence_ids and first < MAX_INT32
+
+
+_first_ids: Final = _number(INT64, lambda decoded: decoded.entry.metadata.sequence_id)
+
+
+def _each_sequence_id(gathered: Gathered) -> Iterable[int]:
+    for decoded in gathered.entries:
+        first: int = decoded.entry.metadata.sequence_id
+        own: Sequence[int] = decoded.sequence_ids or [-1] * decoded.rows
+        for number, index in zip(own, decoded.indexes, strict=True):
+            yield min(first + max(index, 0) if number < 0 else number, MAX_INT64)
 
 
 def micros(time_ms: int) -> int:
@@ -207,60 +226,39 @@ def _event_times_us(decoded: Decoded) -> Sequence[int | None]:
     return [micros(time_ms) or None for time_ms in decoded.event_times_ms]
 
 
-def _indexes(decoded: Decoded) -> Iterable[int]:
-    indexes = decoded.indexes
-    if isinstance(indexes, range) and indexes.start == 0 and indexes:
-        return _counted(1 << (indexes.stop - 1).bit_length())[: indexes.stop]
-    return indexes
-
-
-def _sequence_ids(decoded: Decoded) -> Iterable[int]:
-    """As the client has them: messages without one of their own are counted from the batch's."""
-    first: int = decoded.entry.metadata.sequence_id
-    indexes = decoded.indexes
-    if not decoded.sequence_ids and isinstance(indexes, range) and first < MAX_INT32:
-        return range(first + indexes.start, first + indexes.stop)
-    own: Sequence[int] = decoded.sequence_ids or [-1] * decoded.rows
-    return [
-        min(first + max(index, 0) if number < 0 else number, MAX_INT64)
-        for number, index in zip(own, indexes, strict=True)
-    ]
-
-
-def _schema_version(decoded: Decoded) -> bytes | None:
-    return decoded.entry.metadata.schema_version or None
-
-
-COLUMNS: Final[dict[str, Callable[[], Column]]] = {
-    "value": Values,
-    "__key": lambda: Dense(lambda decoded: decoded.keys),
-    "__topic": lambda: Shared(lambda decoded: decoded.entry.topic),
-    "__messageId": MessageIds,
-    "__publishTime": lambda: Numbers(
-        "q", lambda decoded: micros(decoded.entry.metadata.publish_time)
-    ),
-    "__eventTime": lambda: Dense(_event_times_us),
-    "__messageProperties": lambda: Sparse(lambda decoded: decoded.properties, ()),
-    "__partition": lambda: Numbers("i", lambda decoded: decoded.entry.partition),
-    "__ledger": lambda: Numbers("q", lambda decoded: decoded.entry.ledger),
-    "__entry": lambda: Numbers("q", lambda decoded: decoded.entry.entry),
-    "__batchIndex": lambda: Each("i", _indexes),
-    "__producer": lambda: Shared(lambda decoded: decoded.entry.metadata.producer_name),
-    "__sequenceId": lambda: Each("q", _sequence_ids),
-    "__orderingKey": lambda: Sparse(lambda decoded: decoded.ordering_keys, None),
-    "__redeliveryCount": lambda: Numbers("i", lambda decoded: decoded.entry.redelivery_count),
-    "__schemaVersion": lambda: Shared(_schema_version),
+COLUMNS: Final[dict[str, Column]] = {
+    "value": _values,
+    "__key": _dense(lambda decoded: decoded.keys),
+    "__topic": _shared(lambda decoded: decoded.entry.topic),
+    "__messageId": _message_ids,
+    "__publishTime": _number(INT64, lambda decoded: micros(decoded.entry.metadata.publish_time)),
+    "__eventTime": _dense(_event_times_us),
+    "__messageProperties": _sparse(lambda decoded: decoded.properties, ()),
+    "__partition": _number(INT32, lambda decoded: decoded.entry.partition),
+    "__ledger": _number(INT64, lambda decoded: decoded.entry.ledger),
+    "__entry": _number(INT64, lambda decoded: decoded.entry.entry),
+    "__batchIndex": _batch_indexes,
+    "__producer": _shared(lambda decoded: decoded.entry.metadata.producer_name),
+    "__sequenceId": _sequence_ids,
+    "__orderingKey": _sparse(lambda decoded: decoded.ordering_keys, None),
+    "__redeliveryCount": _number(INT32, lambda decoded: decoded.entry.redelivery_count),
+    "__schemaVersion": _shared(lambda decoded: decoded.entry.metadata.schema_version or None),
 }
 
 
-@lru_cache(maxsize=16)
 def _repeated(value: Any, kind: pa.DataType, rows: int) -> pa.Array:
+    """An array of one value so many times; those of the last record batches are kept."""
+    return _repeated_often(value, kind, _power(rows))[:rows]
+
+
+@lru_cache(maxsize=16)
+def _repeated_often(value: Any, kind: pa.DataType, rows: int) -> pa.Array:
     return pa.array([value] * rows, kind)
 
 
-@lru_cache(maxsize=16)
-def _nulls(kind: pa.DataType, rows: int) -> pa.Array:
-    return pa.nulls(rows, kind)
+def _power(count: int) -> int:
+    """The first power of two that is not below: so few different sizes are kept."""
+    return 1 << max(count - 1, 0).bit_length()
 
 
 def _offsets(lengths: "array[int]") -> pa.Buffer:
@@ -269,9 +267,8 @@ def _offsets(lengths: "array[int]") -> pa.Buffer:
     return pc.cumulative_sum(whole).buffers()[1]
 
 
-def _validity(rows: int, nulls: list[int]) -> pa.Buffer:
-    absent = set(nulls)
-    return pa.array([row not in absent for row in range(rows)], pa.bool_()).buffers()[1]
+def _validity(rows: int, nulls: set[int]) -> pa.Buffer:
+    return pa.array([row not in nulls for row in range(rows)], pa.bool_()).buffers()[1]
 
 
 @lru_cache(maxsize=4)

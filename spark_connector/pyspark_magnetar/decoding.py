@@ -1,14 +1,13 @@
 """From an entry to its messages, in columns and without an object for each.
 
 In most batches the messages have heads of equal size, and values of equal size behind them: then
-the heads are compared and the values are cut out in one step each.
+the heads are compared, and the values are left where they are, to be cut out of many batches in one
+step.
 """
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-
-import pyarrow as pa
-import pyarrow.compute as pc
+from functools import lru_cache
 
 import magnetar
 from magnetar.messages import decoded_key
@@ -30,17 +29,20 @@ class Decoded:
     entry: magnetar.Entry
     indexes: Sequence[int]
     """In the batch; -1 of an entry that is one message."""
-    data: bytes | pa.Buffer
-    """The values one behind the other."""
-    length: int = -1
-    """Of each value, if all are equal; else -1, and `values` has them one by one."""
+    size: int
+    """Bytes of the values."""
     values: Sequence[bytes] = ()
+    """One by one, unless there are strides."""
+    body: bytes = b""
+    """Strides of equal size, one for each message."""
+    cut: tuple[int, int] | None = None
+    """Where the value begins in each stride of the body, and where the stride ends."""
     nulls: Sequence[int] = ()
     """Messages without value, as places in `indexes`."""
     keys: Sequence[bytes | None] = ()
     event_times_ms: Sequence[int] = ()
     sequence_ids: Sequence[int] = ()
-    """-1 of messages without one of their own."""
+    """-1 of messages without one of their own: theirs is counted from the batch's."""
     properties: dict[int, Properties] = field(default_factory=dict)
     """By place, of those that have any."""
     ordering_keys: dict[int, bytes] = field(default_factory=dict)
@@ -48,6 +50,14 @@ class Decoded:
     @property
     def rows(self) -> int:
         return len(self.indexes)
+
+    def each_value(self) -> Sequence[bytes]:
+        """The values one by one."""
+        if self.cut is None:
+            return self.values
+        start, stride = self.cut
+        body = self.body
+        return [body[at + start : at + stride] for at in range(0, len(body), stride)]
 
 
 def decode(entry: magnetar.Entry, first: int = 0, stop: int = 0) -> Decoded:
@@ -71,13 +81,12 @@ def decode(entry: magnetar.Entry, first: int = 0, stop: int = 0) -> Decoded:
 
 def _single(entry: magnetar.Entry) -> Decoded:
     body = entry.body()
-    found = Decoded(entry, (-1,), body, len(body))
+    found = Decoded(entry, (-1,), len(body), (body,))
     about = entry.metadata
     if about.HasField("partition_key"):
         found.keys = (_key(about),)
     if about.event_time:
         found.event_times_ms = (about.event_time,)
-    found.sequence_ids = (about.sequence_id,)
     _describe(found, 0, about)
     return found
 
@@ -88,26 +97,28 @@ def _strides(entry: magnetar.Entry, body: bytes, count: int) -> Decoded | None:
     if rest or count < LEAST_STRIDES or stride < 6:
         return None
     start = 4 + int.from_bytes(body[:4], "big")
-    try:
-        first = scan_batch(body[:stride], 1)
-    except BadBatch:
+    head = _head(body[:start], stride - start) if start <= stride else None
+    if head is None or not _heads_are_equal(body, start, stride, count, bool(head.sequence_ids)):
         return None
-    if first.others or start + len(first.values[0]) != stride:
-        return None
-    if not _heads_are_equal(body, start, stride, count, bool(first.sequence_ids)):
-        return None
-    length = stride - start
-    found = Decoded(entry, range(count), b"", length)
-    whole = pa.Array.from_buffers(pa.binary(stride), count, [None, pa.py_buffer(body)])
-    if length:
-        found.data = pc.binary_slice(whole, start, stride).buffers()[1]
-    if first.keys:
-        found.keys = first.keys * count
-    if first.event_times_ms:
-        found.event_times_ms = first.event_times_ms * count
-    if first.sequence_ids:
+    found = Decoded(entry, range(count), (stride - start) * count, body=body, cut=(start, stride))
+    if head.keys:
+        found.keys = head.keys * count
+    if head.event_times_ms:
+        found.event_times_ms = head.event_times_ms * count
+    if head.sequence_ids:
         found.sequence_ids = _sequence_ids(body, start, stride, count)
     return found
+
+
+@lru_cache(maxsize=64)
+def _head(encoded: bytes, length: int) -> Scan | None:
+    """What is in the head of a message whose value has this length; None if it is unusual."""
+    try:
+        found = scan_batch(encoded + bytes(length), 1)
+    except BadBatch:
+        return None
+    found.values.clear()
+    return None if found.others else found
 
 
 def _heads_are_equal(body: bytes, start: int, stride: int, count: int, has_ids: bool) -> bool:
@@ -150,7 +161,7 @@ def _columns(entry: magnetar.Entry, scan: Scan, places: Sequence[int]) -> Decode
         ]  # fmt: skip
     is_whole = len(places) == len(scan.values)
     values = scan.values if is_whole else [scan.values[place] for place in places]
-    found = Decoded(entry, places, b"".join(values), values=values)
+    found = Decoded(entry, places, sum(map(len, values)), values)
     if not is_whole:
         scan.keys = scan.keys and [scan.keys[place] for place in places]
         scan.event_times_ms = scan.event_times_ms and [scan.event_times_ms[at] for at in places]

@@ -1,4 +1,4 @@
-"""From entries to record batches: columns are filled a whole entry at a time."""
+"""From entries to record batches: columns are made of many entries at a time."""
 
 from collections.abc import Callable, Iterable, Iterator
 from typing import Final
@@ -8,7 +8,7 @@ from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StructType
 
 import magnetar
-from pyspark_magnetar.columns import COLUMNS, Column
+from pyspark_magnetar.columns import COLUMNS, Gathered
 from pyspark_magnetar.decoding import Decoded, decode
 from pyspark_magnetar.source_schema import source_schema
 from pyspark_magnetar.value_columns import ValueColumns
@@ -31,8 +31,7 @@ class Rows:
     def __init__(self, schema: pa.Schema, values: ValueColumns | None) -> None:
         self._schema = schema
         self._values = values
-        own = len(values.fields) if values is not None else 0
-        self._columns: list[Column] = [COLUMNS[name]() for name in schema.names[own:]]
+        self._entries: list[Decoded] = []
         self.rows = 0
         self._bytes = 0
 
@@ -44,17 +43,16 @@ class Rows:
         """Append the messages of an entry."""
         if self._values is not None:
             self._values.add(decoded)
-        for column in self._columns:
-            column.add(decoded)
+        self._entries.append(decoded)
         self.rows += decoded.rows
-        self._bytes += len(decoded.data)
+        self._bytes += decoded.size
 
     def to_batch(self) -> pa.RecordBatch:
         """All rows but those that are left out, with the schema; Undecodable."""
         arrays, kept = self._values.arrays() if self._values is not None else ([], None)
-        own = len(arrays)
-        for column, field in zip(self._columns, list(self._schema)[own:], strict=True):
-            arrays.append(column.array(field.type))
+        gathered = Gathered(self._entries)
+        for field in list(self._schema)[len(arrays) :]:
+            arrays.append(COLUMNS[field.name](gathered, field.type))
         batch = pa.RecordBatch.from_arrays(arrays, schema=self._schema)
         return batch if kept is None else batch.filter(kept)
 

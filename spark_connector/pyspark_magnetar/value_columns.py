@@ -1,6 +1,6 @@
 """Values as columns of their schema: decoded by the version that each was written with."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
 from io import BytesIO
@@ -79,7 +79,7 @@ class ValueColumns:
         keys = decoded.keys or [None] * decoded.rows
         self._carriers += [
             Carrier(value, key, place in nulls)
-            for place, (value, key) in enumerate(zip(values_of(decoded), keys, strict=True))
+            for place, (value, key) in enumerate(zip(decoded.each_value(), keys, strict=True))
         ]
 
     def arrays(self) -> tuple[list[pa.Array], pa.Array | None]:
@@ -195,16 +195,6 @@ class ValueColumns:
             where,
             version,
         ) from error
-
-
-def values_of(decoded: Decoded) -> Sequence[bytes]:
-    """The values one by one."""
-    if decoded.length < 0:
-        return decoded.values
-    data, size = bytes(decoded.data), decoded.length
-    if not size:
-        return [b""] * decoded.rows
-    return [data[at : at + size] for at in range(0, len(data), size)]
 
 
 def _shown(where: MessageId) -> str:

@@ -47,6 +47,20 @@ SOURCE_FAULTS: tuple[Fault, ...] = (
         ROWS,
     ),
     Fault(
+        f"{PACKAGE}/columns.py",
+        "batches of other strides are cut as the one before",
+        "groupby(gathered.entries, lambda decoded: decoded.cut)",
+        "groupby(gathered.entries, lambda decoded: decoded.cut and gathered.entries[0].cut)",
+        ROWS,
+    ),
+    Fault(
+        f"{PACKAGE}/columns.py",
+        "messages of batches without ids of their own have the id of the batch",
+        "return pc.add(_first_ids(gathered, kind), _batch_indexes(gathered, pa.int32()))",
+        "return _first_ids(gathered, kind)",
+        ROWS,
+    ),
+    Fault(
         f"{PACKAGE}/decoding.py",
         "messages that compaction removed from a batch are read",
         "    if any(about.compacted_out for about in scan.others.values()):\n",

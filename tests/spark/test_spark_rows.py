@@ -124,11 +124,27 @@ heads = st.tuples(
 alike = st.sampled_from([("a", 3, 1), ("b", 3, 1), ("a", 4, 1), ("a", 200, 1)])
 
 
-@given(st.lists(heads, min_size=1, max_size=12) | st.lists(alike, min_size=4, max_size=12))
-def test_batches_of_values_of_one_size(described: list[tuple[str, int | None, int]]) -> None:
+equal = st.builds(lambda head, count: [head] * count, alike, st.integers(4, 12))
+batches = st.tuples(
+    st.lists(heads, min_size=1, max_size=12) | st.lists(alike, min_size=4, max_size=12) | equal,
+    st.sampled_from([0, 2, 150]),
+)
+
+
+@given(st.lists(batches, min_size=1, max_size=4))
+def test_batches_of_values_of_one_size(
+    sent: list[tuple[list[tuple[str, int | None, int]], int]],
+) -> None:
     """Those whose heads are all alike are cut by stride: others must not be taken for them."""
+    received = [made_alike(*one) for one in sent]
+    messages = [message for entry in received for message in entry.messages()]
+    assert table(received) == [expected_row(message) for message in messages]
+
+
+def made_alike(described: list[tuple[str, int | None, int]], size: int) -> Entry:
+    """A batch of messages with these keys, sequence ids and event times, and values of one size."""
     messages = [
-        (pb.SingleMessageMetadata(payload_size=2, sequence_id=sequence_id), b"%02d" % (at % 100))
+        (pb.SingleMessageMetadata(payload_size=size, sequence_id=sequence_id), bytes([at]) * size)
         for at, (_, sequence_id, _) in enumerate(described)
     ]
     for (about, _), (key, _, time_ms) in zip(messages, described, strict=True):
@@ -136,8 +152,18 @@ def test_batches_of_values_of_one_size(described: list[tuple[str, int | None, in
             about.partition_key = key
         if time_ms:
             about.event_time = time_ms
-    entry = made(pb.MessageMetadata(num_messages_in_batch=len(messages)), batch_body(*messages))
-    assert table([entry]) == [expected_row(message) for message in entry.messages()]
+    return made(pb.MessageMetadata(num_messages_in_batch=len(messages)), batch_body(*messages))
+
+
+@pytest.mark.parametrize("first", [2**31 - 2, 2**31 - 1, 2**63 - 2, 2**64 - 1])
+def test_sequence_ids_beyond_64_bits_are_held_back(first: int) -> None:
+    metadata = pb.MessageMetadata(
+        producer_name="p", sequence_id=first, publish_time=5, num_messages_in_batch=4
+    )
+    body = batch_body(*[(pb.SingleMessageMetadata(payload_size=1), b"x")] * 4)
+    [batch] = record_batches([Entry(TOPIC, (1, 2, -1), encode_entry(metadata, body))], METADATA)
+    expected = [min(first + index, 2**63 - 1) for index in range(4)]
+    assert batch.column("__sequenceId").to_pylist() == expected
 
 
 def test_times_beyond_all_calendars_are_held_back() -> None:
