@@ -32,6 +32,8 @@ KAFKA_CLASS_PATH: Final = CACHE / "kafka" / f"classpath-spark-{version_in(KAFKA_
 RATES: Final = {
     "value": "msg_per_s",
     "all": "all_columns_per_s",
+    "one_batch": "one_batch_per_s",
+    "one_batch_all": "one_batch_all_per_s",
     "dedup": "dedup_per_s",
     "txn": "transaction_per_s",
 }
@@ -57,7 +59,9 @@ def writes(trial: Trial, shape: Shape, messages: int) -> Measures:
 def reads(trial: Trial, shape: Shape, messages: int) -> Measures:
     """Read a backlog of batches, once with the value alone and once with all metadata columns.
 
-    The first run of each is not counted.  Rows arrive in the JVM, which drops them.
+    The first run of each is not counted.  Rows arrive in the JVM, which drops them.  With
+    Magnetar's source also from one record batch that is handed over again and again, which is
+    Spark's own part.
     """
     entries = max(100, int(messages * trial.scale) // shape.batch)
     stored = fill(trial, trial.topic, shape, entries)

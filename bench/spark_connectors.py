@@ -24,6 +24,8 @@ class Read:
 
     columns: tuple[str, ...]
     options: Mapping[str, str] = field(default_factory=dict)
+    is_of_one_batch: bool = False
+    """Whether `spark_one_batch` takes the place of the source."""
 
 
 @dataclass(frozen=True)
@@ -57,6 +59,8 @@ MAGNETAR: Final = Connector(
     reads={
         "value": Read(("value",), {"metadata": "none"}),
         "all": Read(("*",), {"metadata": "all"}),
+        "one_batch": Read(("value",), {"metadata": "none"}, is_of_one_batch=True),
+        "one_batch_all": Read(("*",), {"metadata": "all"}, is_of_one_batch=True),
     },
     writes={
         "value": Write((VALUE,)),

@@ -10,6 +10,7 @@ import time
 from pyspark.sql import SparkSession
 
 from bench.spark_connectors import CONNECTORS, Read
+from bench.spark_one_batch import OneBatchSource
 
 TASKS = 2
 
@@ -18,6 +19,8 @@ def read(
     spark: SparkSession, kind: Read, connector: str, options: dict[str, str], rows: int
 ) -> float:
     """The seconds that it takes to read all rows."""
+    if kind.is_of_one_batch:
+        connector, options = OneBatchSource.name(), {**options, "rows": str(rows // TASKS)}
     began = time.perf_counter()
     found = (
         spark.read.format(connector)
@@ -39,6 +42,7 @@ def main() -> None:
     spark = (
         SparkSession.builder.master("local[2]").config("spark.ui.enabled", "false").getOrCreate()
     )
+    spark.dataSource.register(OneBatchSource)
     options = connector.source(port, topic)
     seconds: dict[str, list[float]] = {kind: [] for kind in connector.reads}
     # Turns, so that all meet what else the machine does; the first starts the workers.

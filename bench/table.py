@@ -66,6 +66,8 @@ EXTRAS = (
     Column("official_p50_ms", "official client p50 ms", places(2)),
     Column("of_official", "of official client", places(2)),
     Column("all_columns_per_s", "with all columns rows/s", places(0), compared=True),
+    Column("one_batch_per_s", "without source rows/s", places(0)),
+    Column("one_batch_all_per_s", "with all columns without source rows/s", places(0)),
     Column("dedup_per_s", "exactly once rows/s", places(0)),
     Column("transaction_per_s", "in transactions rows/s", places(0)),
     Column("batch_ms", "micro-batch ms", places(1), compared=True),
