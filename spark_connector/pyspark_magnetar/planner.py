@@ -11,10 +11,10 @@ from magnetar.concurrency import gather_all
 from magnetar_proto.ids import EARLIEST
 from pyspark_magnetar.bridge import Bridge
 from pyspark_magnetar.losses import Losses
+from pyspark_magnetar.measuring import Measuring
 from pyspark_magnetar.offsets import (
     NOTHING,
     VERSION,
-    Mean,
     Offset,
     Position,
     Range,
@@ -23,7 +23,6 @@ from pyspark_magnetar.offsets import (
 )
 from pyspark_magnetar.places import Place
 from pyspark_magnetar.planning import Limits, bytes_in, entries_in, limited, messages_in
-from pyspark_magnetar.probing import first_at, ledger_ends
 from pyspark_magnetar.read_options import ReadOptions
 from pyspark_magnetar.starting import starts_of
 from pyspark_magnetar.tail import GIVE_UP_S, Seen, Tail
@@ -33,11 +32,6 @@ logger = logging.getLogger(__name__)
 
 LONGEST_POLL_S: Final = 1.0
 """Spark asks for the latest offset without pause: an answer of "nothing new" takes this long."""
-SAMPLED_ENTRIES: Final = 16
-"""With fewer entries in a partition's range, what a typical entry has changes nothing."""
-SAMPLE_KEPT_S: Final = 60.0
-MAX_LEDGERS: Final = 16
-"""Ends that are looked for in one plan, as each takes some dozen requests."""
 
 
 class Planner:
@@ -52,8 +46,7 @@ class Planner:
         self._first: frozenset[str] | None = None
         """The partitions that there were when the query was started."""
         self._stop_at: Seen | None = None
-        self._ends: dict[str, list[Position]] = {}
-        self._means: dict[str, tuple[float, Mean]] = {}
+        self._measuring = Measuring(self._view)
         self._planned_s = float("-inf")
         self._reached = Offset()
 
@@ -90,7 +83,7 @@ class Planner:
             return latest.to_json()
         known = replace(latest, began_at={}, means={}, ledger_ends={})
         left = [
-            replace(wanted, mean=self._known_mean(wanted.topic))
+            replace(wanted, mean=self._measuring.mean_of(wanted.topic))
             for wanted in ranges(replace(self._reached, began_at={}), self._only_known(known))
         ]
         backlog = {
@@ -131,7 +124,7 @@ class Planner:
         if not found:
             return current.advanced({}, began)
         counts = limits != Limits() or self._options.polling.min_messages is not None
-        found = await gather_all(self._known(wanted, counts) for wanted in found)
+        found = await gather_all(self._measuring.measured(wanted, counts) for wanted in found)
         if self._waits_for_more(found):
             return current.advanced({}, began)
         self._planned_s = time.monotonic()
@@ -151,7 +144,7 @@ class Planner:
             start = starts[topic]
             if start.position < end:
                 found.append(Range(topic, start.position, end, start.messages, kept))
-        return await gather_all(self._known(wanted) for wanted in found)
+        return await gather_all(map(self._measuring.measured, found))
 
     async def _check(self, current: Offset, seen: Seen) -> None:
         for topic in current.positions:
@@ -176,50 +169,6 @@ class Planner:
                 place = None if is_new else bounds.start.of(topic) or bounds.default_start
                 wanted[topic] = (place or Place(EARLIEST), last)
         return await starts_of(self._view, wanted) if wanted else {}
-
-    async def _known(self, wanted: Range, counts: bool = False) -> Range:
-        """The range with the ends of its ledgers, and what a typical entry has.
-
-        Without `counts` the latter is only asked for where it decides how many tasks there are.
-        """
-        view, topic = self._view, wanted.topic
-        known = [end for end in self._ends.get(topic, ()) if end >= wanted.start]
-        reached = known[-1] if known else wanted.start
-        if reached[0] < wanted.end[0] and len(known) < MAX_LEDGERS:
-            begin = (reached[0] + 1, -1) if known else reached
-            most = MAX_LEDGERS - len(known)
-            known += await ledger_ends(view, topic, begin, wanted.end, most)
-        self._ends[topic] = known
-        if counts and len(known) >= MAX_LEDGERS and wanted.start < known[-1] < wanted.end:
-            # What is behind is for later batches: nothing tells how much that is.
-            wanted = replace(wanted, end=known[-1])
-        inside = tuple(end for end in known if end < wanted.end)
-        found = replace(wanted, ledger_ends=inside)
-        if entries_in(found) < SAMPLED_ENTRIES and not counts:
-            return found
-        return replace(found, mean=await self._mean(found))
-
-    async def _mean(self, wanted: Range) -> Mean:
-        kept = self._means.get(wanted.topic)
-        if kept is not None and time.monotonic() - kept[0] < SAMPLE_KEPT_S:
-            return kept[1]
-        ledger, entry = wanted.start
-        start = (ledger, entry + 1) if ledger >= 0 else NOTHING
-        sampled = await gather_all(
-            first_at(self._view, wanted.topic, at) for at in (start, wanted.end)
-        )
-        means = [one.mean for one in sampled if one is not None and one.mean.messages]
-        if not means:
-            return Mean()
-        found = Mean(
-            sum(mean.messages for mean in means) // len(means),
-            max(1, sum(mean.bytes for mean in means) // len(means)),
-        )
-        self._means[wanted.topic] = time.monotonic(), found
-        return found
-
-    def _known_mean(self, topic: str) -> Mean:
-        return self._means.get(topic, (0.0, Mean()))[1]
 
     def _waits_for_more(self, found: list[Range]) -> bool:
         polling = self._options.polling
