@@ -2,6 +2,7 @@
 
 python cluster_job.py SERVICE_URL TOPIC CHECKPOINT ROWS
 
+Executors are started from SPARK_HOME, which must be set.
 It prints JSON: the values of the copy, and how many executors there were.
 """
 
@@ -9,14 +10,12 @@ import json
 import os
 import sys
 
-import pyspark
 from pyspark.sql import SparkSession
 
 
 def main() -> None:
     service_url, topic, checkpoint, rows = sys.argv[1:5]
     os.environ["PYSPARK_PYTHON"] = sys.executable
-    os.environ["SPARK_HOME"] = os.path.dirname(pyspark.__file__)  # executors are started from there
     spark = (
         SparkSession.builder.master("local-cluster[2,1,1024]")
         .config("spark.ui.enabled", "false")

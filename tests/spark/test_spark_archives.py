@@ -10,7 +10,6 @@ import tarfile
 from importlib.metadata import Distribution, PackageNotFoundError, distribution
 from pathlib import Path
 
-import pyspark
 import pytest
 
 from running_broker import RunningBroker
@@ -23,8 +22,6 @@ JOB = Path(__file__).with_name("archived_job.py")
 ROWS = 1000
 SHIPPED = ("magnetar", "pyarrow", "psutil")
 """What the archive contains with its dependencies; psutil is for the job's own question."""
-WORK = "work"
-"""Where Spark's executors have their directories, in its own."""
 CLEAN = {
     name: value for name, value in os.environ.items() if not name.startswith(("PYTHON", "PYSPARK"))
 }
@@ -86,32 +83,23 @@ def packed_environment(directory: Path) -> Path:
     return archive
 
 
-def spark_home(directory: Path) -> Path:
-    """The installed Spark under another path: executors unpack archives in it."""
-    directory.mkdir()
-    for entry in Path(pyspark.__file__).parent.iterdir():
-        if entry.name != WORK:
-            (directory / entry.name).symlink_to(entry)
-    return directory
-
-
 def test_executors_read_and_write_with_the_python_of_the_archive(
-    broker: RunningBroker, tmp_path: Path
+    broker: RunningBroker, tmp_path: Path, spark_home: Path
 ) -> None:
-    archive, home = packed_environment(tmp_path), spark_home(tmp_path / "spark")
+    archive = packed_environment(tmp_path)
     driver = tmp_path / "driver"
     driver.mkdir()
     (driver / "environment").symlink_to(tmp_path / "env")
     run = subprocess.run(
         [
-            home / "bin/spark-submit", "--master", "local-cluster[2,1,1024]",
+            spark_home / "bin/spark-submit", "--master", "local-cluster[2,1,1024]",
             "--archives", f"{archive}#environment",
             JOB, broker.service_url, new_topic(), str(ROWS),
         ],
         env=CLEAN
         | {
             "PYSPARK_PYTHON": "./environment/bin/python",
-            "SPARK_HOME": str(home),
+            "SPARK_HOME": str(spark_home),
             "SPARK_LOCAL_IP": "127.0.0.1",
         },
         cwd=driver,
@@ -128,4 +116,4 @@ def test_executors_read_and_write_with_the_python_of_the_archive(
         assert {tuple(one) for one in pythons} == {("./environment/bin/python", directory)}
         assert executable == f"{directory}/environment/bin/python"
         assert connector.startswith(f"{directory}/environment/lib/")
-        assert Path(directory).is_relative_to(home / WORK)
+        assert Path(directory).is_relative_to(spark_home / "work")

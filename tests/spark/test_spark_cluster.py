@@ -17,12 +17,14 @@ JOB = Path(__file__).with_name("cluster_job.py")
 ROWS = 1000
 
 
-def test_two_executors_write_copy_and_read(broker: RunningBroker, tmp_path: Path) -> None:
+def test_two_executors_write_copy_and_read(
+    broker: RunningBroker, tmp_path: Path, spark_home: Path
+) -> None:
     arguments = [broker.service_url, new_topic(), str(tmp_path / "checkpoint"), str(ROWS)]
     run = subprocess.run(
         [sys.executable, str(JOB), *arguments],
-        env={**os.environ, "SPARK_LOCAL_IP": "127.0.0.1"},
-        cwd=tmp_path,  # executors keep their logs in a folder of it
+        env={**os.environ, "SPARK_HOME": str(spark_home), "SPARK_LOCAL_IP": "127.0.0.1"},
+        cwd=tmp_path,
         capture_output=True,
         text=True,
         check=False,
