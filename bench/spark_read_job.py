@@ -20,7 +20,8 @@ def read(
 ) -> float:
     """The seconds that it takes to read all rows."""
     if kind.is_of_one_batch:
-        connector, options = OneBatchSource.name(), {**options, "rows": str(rows // TASKS)}
+        connector = OneBatchSource.name()
+        options = {**options, "rows": str(rows), "tasks": str(TASKS)}
     began = time.perf_counter()
     found = (
         spark.read.format(connector)
