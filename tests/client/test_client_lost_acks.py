@@ -102,7 +102,7 @@ async def test_the_ack_timeout_sends_the_acknowledgement_again_and_not_the_messa
     async with magnetar.connect(proxy.service_url) as client:
         consumer = await client.subscribe(
             topic, "s", type=kind, ack_delay_ms=0, ack_resend_s=3600,
-            ack_timeout_s=0.2, ack_timeout_tick_s=0.05,
+            ack_timeout_s=1, ack_timeout_tick_s=0.05,
         )  # fmt: skip
         producer = await client.producer(topic, batching=None)
         await producer.send_batch([b"0", b"1", b"2"])

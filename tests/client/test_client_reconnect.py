@@ -129,8 +129,8 @@ async def test_an_idle_reader_misses_nothing_after_a_kill(make_broker: MakeBroke
 async def test_a_broker_that_stays_away_ends_the_wait(make_broker: MakeBroker) -> None:
     broker = make_broker()
     topic = new_topic()
-    client = magnetar.connect(broker.service_url, backoff_first_ms=20, operation_timeout_s=0.5)
-    producer = await client.producer(topic, send_timeout_s=0.5)
+    client = magnetar.connect(broker.service_url, backoff_first_ms=20, operation_timeout_s=2)
+    producer = await client.producer(topic, send_timeout_s=2)
     consumer = await client.subscribe(topic, "s")
     await producer.send(b"x")
     message = await consumer.receive(TIMEOUT_S)

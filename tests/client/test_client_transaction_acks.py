@@ -217,7 +217,7 @@ async def test_a_timeout_aborts(client: magnetar.Client, is_cumulative: bool) ->
     producer = await client.producer(target)
     results = await subscribed(client, target)
     messages = await take(consumer, 3)
-    txn = client.transaction(timeout_s=0.5)
+    txn = client.transaction(timeout_s=2)
     await txn.begin()
     if is_cumulative:
         consumer.ack_up_to(messages[-1], txn=txn)

@@ -199,7 +199,7 @@ async def test_transactions_take_turns_among_the_coordinators(client: magnetar.C
 async def test_the_error_of_the_block_counts(
     proxy: FrameProxy, caplog: pytest.LogCaptureFixture
 ) -> None:
-    async with magnetar.connect(proxy.service_url, operation_timeout_s=1) as client:
+    async with magnetar.connect(proxy.service_url, operation_timeout_s=3) as client:
         with caplog.at_level(logging.WARNING, "magnetar"), pytest.raises(Unwanted):
             async with client.transaction():
                 proxy.loses = lambda command: command.type == Kind.END_TXN

@@ -58,7 +58,7 @@ async def test_what_is_not_acknowledged_in_time_comes_again(
     topic = new_topic()
     async with magnetar.connect(broker.service_url) as client:
         consumer = await client.subscribe(
-            topic, "s", type=kind, ack_timeout_s=0.2, ack_timeout_tick_s=0.05, ack_delay_ms=60_000
+            topic, "s", type=kind, ack_timeout_s=1, ack_timeout_tick_s=0.05, ack_delay_ms=60_000
         )
         producer = await client.producer(topic, batching=None)
         await producer.send_batch([b"0", b"1", b"2", b"3"])

@@ -150,7 +150,7 @@ async def test_consumers(broker: RunningBroker) -> None:
     async with magnetar.connect(broker.service_url) as client:
         consumer = await client.subscribe(
             topic, "s", type="shared", interceptors=[seen], nack_delay_s=0,
-            ack_timeout_s=0.05, ack_timeout_tick_s=0.01,
+            ack_timeout_s=1, ack_timeout_tick_s=0.05,
         )  # fmt: skip
         producer = await client.producer(topic, batching=None)
         ids = await producer.send_batch([b"a", b"b"])

@@ -209,7 +209,7 @@ async def test_the_broker_is_killed(make_broker: Callable[..., RunningBroker]) -
 
 async def test_what_takes_too_long_has_no_effect(query: Query) -> None:
     async with query.log() as log:
-        late = query.committing(log, 0, await query.filled(0, timeout_s=0.1))
+        late = query.committing(log, 0, await query.filled(0, timeout_s=2))
         assert await query.rows() == Counter()  # once the transactions have ended
         with pytest.raises(magnetar.TransactionOver) as raised:
             await late.run()
