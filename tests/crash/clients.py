@@ -204,38 +204,51 @@ def key_of(message: pulsar.Message) -> Key:
     return place.ledger_id(), place.entry_id(), place.batch_index()
 
 
-def _receive(run: Clients, consumer: pulsar.Consumer) -> tuple[pulsar.Message, int] | None:
-    """A message and the life in which it came; None to look around and try again.
+class Receiver:
+    """Takes messages of an official consumer, with the life in which each came."""
 
-    What may be left in the client of a lost connection is taken without more: it will be delivered
-    again, and an ack of it would go nowhere.  But it came: a kill during a move may be of a process
-    that does not serve the topic, and the client keeps what it has when it connects again.  What a
-    new broker sends before it is known to be ready belongs to its life.
-    """
-    lives = run.lives
-    kills, life, coming = lives.kills, lives.life, lives.coming
-    connected = consumer.is_connected()
-    try:
-        message = consumer.receive(timeout_millis=POLL_MS)
-    except pulsar.Timeout:
-        return None
-    connected &= consumer.is_connected()
-    if connected and life is None and coming:
-        life = lives.await_life(CATCH_UP_SECONDS)
-    if not connected or life is None or life != lives.life or lives.kills != kills:
-        run.record.glimpsed(consumer.subscription_name(), key_of(message))
-        return None
-    return message, life
+    def __init__(self, run: Clients, consumer: pulsar.Consumer) -> None:
+        self._run = run
+        self._consumer = consumer
+        self._lost_before = -1
+        """The last life that was coming when the consumer was seen without a connection."""
+
+    def receive(self) -> tuple[pulsar.Message, int] | None:
+        """A message and the life in which it came; None to look around and try again.
+
+        What may be left in the client of a lost connection is taken without more: it will be
+        delivered again, and an ack of it would go nowhere.  But it came: a kill during a move may
+        be of a process that does not serve the topic, and the client keeps what it has when it
+        connects again.  What a new broker sends before it is known to be ready belongs to its life.
+        """
+        lives, consumer = self._run.lives, self._consumer
+        kills, life, coming = lives.kills, lives.life, lives.coming
+        connected = consumer.is_connected()
+        if coming and not connected:
+            self._lost_before = kills
+        try:
+            message = consumer.receive(timeout_millis=POLL_MS)
+        except pulsar.Timeout:
+            return None
+        connected &= consumer.is_connected()
+        # A client that has not noticed the kill yet has what the former broker has sent.
+        if connected and life is None and coming and self._lost_before == kills:
+            life = lives.await_life(CATCH_UP_SECONDS)
+        if not connected or life is None or life != lives.life or lives.kills != kills:
+            self._run.record.glimpsed(consumer.subscription_name(), key_of(message))
+            return None
+        return message, life
 
 
 def consume_cumulatively(run: Clients) -> None:
     """Acknowledge all up to every tenth message."""
     client = connect(run.setup.service_url)
     consumer = client.subscribe(run.topic, CUMULATIVE, batch_index_ack_enabled=True)
+    receiver = Receiver(run, consumer)
     received: list[Key] = []
     last_life = 0
     while not run.stop_consuming.is_set():
-        found = _receive(run, consumer)
+        found = receiver.receive()
         if found is None:
             continue
         message, life = found
@@ -258,8 +271,9 @@ def consume_individually(run: Clients) -> None:
     consumer = client.subscribe(
         run.topic, HOLES, pulsar.ConsumerType.Shared, batch_index_ack_enabled=True
     )
+    receiver = Receiver(run, consumer)
     while not run.stop_consuming.is_set():
-        found = _receive(run, consumer)
+        found = receiver.receive()
         if found is None:
             continue
         message, life = found

@@ -1,0 +1,73 @@
+"""Messages of an official consumer count for the life in which the broker has sent them."""
+
+from types import SimpleNamespace
+from typing import Any
+
+import pulsar
+import pytest
+
+from crash.clients import Receiver
+from crash.lives import Lives, Tally
+from crash.record import Record
+
+PLACE = SimpleNamespace(ledger_id=lambda: 1, entry_id=lambda: 2, batch_index=lambda: -1)
+MESSAGE = SimpleNamespace(message_id=lambda: PLACE)
+
+
+class Official:
+    """A consumer that always has a message; the broker is ready once it was taken."""
+
+    def __init__(self, lives: Lives) -> None:
+        self.connected = True
+        self._lives = lives
+
+    def is_connected(self) -> bool:
+        return self.connected
+
+    def subscription_name(self) -> str:
+        return "s"
+
+    def receive(self, timeout_millis: int) -> Any:
+        if not self.connected:
+            raise pulsar.Timeout
+        self._lives.started()
+        return MESSAGE
+
+
+@pytest.fixture
+def lives() -> Lives:
+    return Lives()
+
+
+@pytest.fixture
+def consumer(lives: Lives) -> Official:
+    return Official(lives)
+
+
+@pytest.fixture
+def receiver(lives: Lives, consumer: Official) -> Receiver:
+    run: Any = SimpleNamespace(lives=lives, record=Record(lives, Tally(), lambda _: None))
+    return Receiver(run, consumer)
+
+
+def test_what_a_broker_sends_before_it_is_ready_is_of_its_life(
+    lives: Lives, consumer: Official, receiver: Receiver
+) -> None:
+    lives.killed()
+    lives.starting()
+    consumer.connected = False
+    assert receiver.receive() is None
+    consumer.connected = True
+    assert receiver.receive() == (MESSAGE, 1)
+
+
+def test_a_client_that_has_not_noticed_the_kill_has_what_the_former_broker_sent(
+    lives: Lives, consumer: Official, receiver: Receiver
+) -> None:
+    lives.killed()
+    consumer.connected = False
+    assert receiver.receive() is None, "this may be the end of the connection before"
+    consumer.connected = True
+    lives.starting()
+    assert receiver.receive() is None
+    assert receiver.receive() == (MESSAGE, 1), "the broker is ready now"
