@@ -97,7 +97,7 @@ async def test_producers_share_it_and_wait_or_raise(broker: RunningBroker) -> No
 
 
 async def test_a_receive_queue_counts_shrinks_and_everything_arrives(
-    broker: RunningBroker,
+    broker: RunningBroker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     topic = new_topic()
     async with (
@@ -109,13 +109,20 @@ async def test_a_receive_queue_counts_shrinks_and_everything_arrives(
         consumer = await client.subscribe(
             topic, "s", initial_position="earliest", queue_size=100, auto_scale_queue=True
         )
-        most = received = 0
+        memory, used = memory_of(client), [0]
+        count = memory.receives
+
+        def receives(size: int) -> None:
+            count(size)
+            used.append(memory.used)
+
+        monkeypatch.setattr(memory, "receives", receives)
+        received = 0
         while received < 200:
             batch = await consumer.receive_batch(3, TIMEOUT_S)
             consumer.ack(batch)
             received += len(batch)
-            most = max(most, memory_of(client).used)
-        assert 0 < most <= 40 * SIZE
+        assert 0 < max(used) <= 40 * SIZE
         assert memory_of(client).used == 0
 
 
@@ -154,10 +161,13 @@ async def test_a_queue_that_scales_reaches_its_limit(broker: RunningBroker) -> N
     topic = new_topic()
     async with magnetar.connect(broker.service_url) as client:
         producer = await client.producer(topic, batching=None)
-        await producer.send_batch([b"x"] * 500)
-        consumer = await client.subscribe(
-            topic, "s", initial_position="earliest", queue_size=64, auto_scale_queue=True
-        )
-        consumer.ack(await take(consumer, 500))
+        consumer = await client.subscribe(topic, "s", queue_size=64, auto_scale_queue=True)
         [partition] = consumer._partitions
-        assert partition.permits.size.now == 64
+        permits = partition.permits
+        for size in (1, 2, 4, 8, 16, 32, 64, 64):
+            assert permits.size.now == size
+            await producer.send_batch([b"x"] * size)
+            await until(lambda: permits.queued == permits.size.now, "the queue is full")
+            consumer.ack(await take(consumer, size))
+            with pytest.raises(magnetar.OperationTimeout):
+                await consumer.receive(0.01)  # the application waits behind a full queue
