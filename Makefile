@@ -5,68 +5,93 @@ VENV ?= .venv
 # Test processes side by side: as many as the machine has processors.
 WORKERS ?= logical
 BIN := $(VENV)/bin
+PRODUCT := $(VENV)/.product-installed
 STAMP := $(VENV)/.installed
 PYTEST := $(BIN)/pytest -n $(WORKERS)
+export PIP_DISABLE_PIP_VERSION_CHECK = 1
+# Tests start hundreds of processes: each would compile every module again.
+unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help setup java run test test-fast test-workers test-all coverage check compiled test-compiled test-package test-portable package pure torture-disk bench record-conformance audit sbom lock fuzz fuzz-rest torture torture-admin bank soak soak-java proto docs clean model mutants
+.PHONY: help setup java run test test-fast test-workers test-all test-nightly coverage check style compiled test-compiled test-package test-portable package pure torture-disk bench record-conformance audit sbom lock fuzz fuzz-rest torture torture-admin bank soak soak-java proto docs clean model mutants
 
 help: ## List the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-18s %s\n", $$1, $$2}'
 
 setup: $(STAMP) ## Create .venv with everything for running and developing
 
-$(STAMP): pyproject.toml
-	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
-	  || { echo "Magnetar needs Python 3.11 or later: install it, or name one with make PYTHON=python3.12"; exit 1; }
-	@$(PYTHON) -m venv $(VENV) \
-	  || { echo "Python's venv module is missing: on Debian, apt-get install python3-venv"; exit 1; }
-	$(BIN)/pip install --quiet --upgrade pip
-	MAGNETAR_BUILD=pure $(BIN)/pip install --quiet -e '.[dev]'
+define VIRTUAL_ENVIRONMENT
+@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
+  || { echo "Magnetar needs Python 3.11 or later: install it, or name one with make PYTHON=python3.12"; exit 1; }
+@$(PYTHON) -m venv $(VENV) \
+  || { echo "Python's venv module is missing: on Debian, apt-get install python3-venv"; exit 1; }
+endef
+
+# What a broker needs, for `make run`: without tools and PySpark.
+$(PRODUCT): pyproject.toml
+	$(VIRTUAL_ENVIRONMENT)
+	@echo "Installing Magnetar and the libraries it needs into $(VENV): 100 MB, some seconds"
+	@MAGNETAR_BUILD=pure $(BIN)/pip install --quiet -e .
 	@touch $@
+
+$(STAMP): pyproject.toml
+	$(VIRTUAL_ENVIRONMENT)
+	@echo "Installing Magnetar and what its tests need, with PySpark, into $(VENV): 1 GB, a minute or two"
+	@MAGNETAR_BUILD=pure $(BIN)/pip install --quiet -e '.[dev]'
+	@touch $(PRODUCT) $@
 
 java: ## Install Java for Spark from the system's packages where it is missing
 	@scripts/ensure-java
 
-run: setup ## Start a broker on pulsar://localhost:6650 and http://localhost:8080, data in ./data
+run: $(PRODUCT) ## Start a broker on pulsar://localhost:6650 and http://localhost:8080, data in ./data
 	$(BIN)/magnetar standalone --conf conf/standalone.conf
 
 SHIPPED := proto storage broker client spark_connector scripts
 
-check: setup ## Style, types, layers, and patterns that are unsafe
-	$(BIN)/ruff check .
-	$(BIN)/ruff format --check .
+style: setup
+	$(BIN)/ruff check --quiet .
+	$(BIN)/ruff format --quiet --check .
+	@layers=$$($(BIN)/lint-imports --no-logo) || { echo "$$layers"; exit 1; }
+
+check: style ## Style, layers, types, and patterns that are unsafe
 	$(BIN)/mypy
-	$(BIN)/lint-imports
 	$(BIN)/bandit --quiet --recursive --configfile pyproject.toml $(SHIPPED)
 
-# Workers of the broker that the tests drive.
-test test-workers: BROKER_WORKERS ?= 3
+test-fast: setup pure ## The core: every test that starts no process, with few random cases
+	$(PYTEST) --effort fast -m core
 
-test: check pure java ## Every check and every kind of test, in some minutes: before a commit
-	$(PYTEST)
-	$(PYTEST) --broker-workers $(BROKER_WORKERS) $(PART_OF_TEST_WORKERS)
+test: style pure ## Style, the core, and a part of every other kind of test: in five minutes
+	$(PYTEST) --effort fast -m "core or smoke"
 
-PART_OF_TEST_WORKERS := $(addprefix tests/broker/official/test_official_, \
-  names.py partitions.py publish.py subscriptions.py) tests/client/test_client_broker.py
+# Parts of all tests. CI runs as many as it has time for (.ci/run).
+PARTS := core broker client conformance crash spark clients bench workers
+PART_core := tests/proto tests/storage tests/fakes tests/fuzz tests/mutants tests/packaging tests/test_docs.py
+PART_broker := tests/broker
+PART_client := tests/client
+PART_conformance := tests/conformance
+PART_crash := tests/crash
+PART_spark := tests/spark
+PART_clients := tests/clients
+PART_bench := tests/bench
+PART_workers := --broker-workers 3 tests/client/test_client_broker.py \
+  $(addprefix tests/broker/official/test_official_,names.py partitions.py publish.py subscriptions.py)
+PART_TARGETS := $(addprefix test-part-,$(PARTS))
+.PHONY: $(PART_TARGETS)
 
-test-workers: setup pure java ## The tests that drive a broker, with one of BROKER_WORKERS=3 workers
-	$(PYTEST) -m daemon --broker-workers $(BROKER_WORKERS) \
+test-all: check $(PART_TARGETS) ## Style, types and every test, in less than half an hour: before a merge
+
+$(PART_TARGETS): test-part-%: setup pure
+	$(PYTEST) $(if $(EFFORT),--effort $(EFFORT)) $(PART_$*)
+
+test-workers: setup pure ## The tests that drive a broker, with one of BROKER_WORKERS=3 workers
+	$(PYTEST) -m broker --broker-workers $(or $(BROKER_WORKERS),3) \
 	  tests/broker tests/client tests/clients tests/conformance tests/spark
 
-test-fast: setup pure ## Tests without a broker process, Java, Go or Spark, in seconds: after an edit
-	$(PYTEST) --effort fast -m "not daemon"
-
-test-all: check pure java ## Every test with all its examples, seeds and kills, pure and compiled
-	$(PYTEST) --effort all
-	$(MAKE) test-workers
-	$(MAKE) compiled
-	$(PYTEST) --effort all
-	$(MAKE) pure
-	$(MAKE) test-portable test-package
+test-nightly: setup ## All random cases, compiled modules, coverage, mutants, long kills, soak, fuzz: hours; goes on where it stopped
+	@scripts/nightly
 
 # The floors are a little below what is reached: lower one only with a reason in the commit.
 coverage: setup pure ## Branch coverage of protocol, storage and dispatch, each with a floor
-	$(PYTEST) -m "not daemon" --cov --cov-report= tests/proto tests/storage tests/broker
+	$(PYTEST) -m "core or slow" --cov --cov-report= tests/proto tests/storage tests/broker
 	@for floor in proto/magnetar_proto:97 storage/magnetar_storage:97 broker/magnetar_broker/dispatch:97; do \
 	  echo "--- $${floor%:*}, at least $${floor#*:} %"; \
 	  $(BIN)/coverage report --include="$${floor%:*}/*" --fail-under="$${floor#*:}" || exit 1; \
@@ -76,7 +101,7 @@ compiled: setup ## Compile the hot modules with mypyc, beside their sources (nee
 	$(BIN)/python scripts/compile.py
 
 test-compiled: compiled ## The tests of protocol, storage and broker on the compiled modules
-	$(PYTEST) tests/proto tests/storage tests/broker
+	$(PYTEST) $(if $(EFFORT),--effort $(EFFORT)) tests/proto tests/storage tests/broker
 
 test-package: setup ## Build sdist and wheel, install the wheel elsewhere and use it (needs a C compiler)
 	$(BIN)/pytest tests/packaging/test_build_hook.py tests/packaging/installed_wheel.py

@@ -1,32 +1,33 @@
 """Fixtures, options and Hypothesis profiles for all tests."""
 
 import ast
+import datetime
 import gc
 import os
+import subprocess
 import sys
-from collections.abc import Callable, Iterator
-from functools import wraps
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from functools import cache, wraps
 from pathlib import Path
 
 import pytest
 from hypothesis import Phase, settings
 from xdist.remote import Producer
 from xdist.scheduler import LoadScopeScheduling
+from xdist.workermanage import WorkerController
 
 import effort
+import marks
 from running_broker import RunningBroker
 
-OF_ONE_WORKER = (
-    "bench/test_spark_bench.py",
-    "clients/test_java.py",
-    "clients/test_pulsar_admin.py",
-    "clients/test_go.py",
-    "spark/test_spark_end_to_end.py",
-    "spark/test_spark_exactly_once.py",
-    "spark/test_spark_pages.py",
-)
-"""Test files that build a program or start a JVM: once is enough, and two builds would collide."""
-DAEMON_FIXTURES = frozenset({"broker", "make_broker"})
+ENSURE_JAVA = Path(__file__).parents[1] / "scripts" / "ensure-java"
+STARTS_OF_PROCESSES = frozenset({"subprocess.Popen", "os.fork", "os.posix_spawn", "os.system"})
+"""Audit events of CPython."""
+LEFT_OUT = pytest.StashKey[Counter[str]]()
+"""The number of deselected tests by the mark that explains it best."""
+_core_test: str | None = None
+"""The id of the test that runs now and must start no process."""
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -77,6 +78,10 @@ def pytest_configure(config: pytest.Config) -> None:
     """Before Hypothesis loads the profile of --hypothesis-profile, which wins."""
     if sys.version_info < (3, 12):
         hold_collector_while_parsing()
+    sys.addaudithook(refuse_processes_of_core_tests)
+    config.stash[LEFT_OUT] = Counter()
+    for name, meaning in marks.MEANINGS.items():
+        config.addinivalue_line("markers", f"{name}: {meaning}")
     effort.choose(config.getoption("effort"))
     RunningBroker.workers = config.getoption("broker_workers")
     # No deadline: machines differ, and so does their load. The blob printed with a failure
@@ -90,10 +95,70 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Whatever asks for a daemon by fixture is marked so; other tests mark themselves."""
+    """Mark every test as tests/marks.py says, and run those first that take longest."""
+    today = datetime.date.today()
     for item in items:
-        if not DAEMON_FIXTURES.isdisjoint(getattr(item, "fixturenames", ())):
-            item.add_marker(pytest.mark.daemon)
+        fixtures = getattr(item, "fixturenames", ())
+        names = marks.marks_of(path_of(item.nodeid), fixtures, today)
+        for name in names:
+            item.add_marker(name)
+        if "jvm" in names and (reason := why_no_java()):
+            item.add_marker(pytest.mark.skip(reason=reason))
+    items.sort(key=lambda item: marks.LONGEST_FIRST.index(marks.best_of(item.keywords)))
+
+
+def path_of(nodeid: str) -> str:
+    """Return the id of a test relative to tests/."""
+    return nodeid.removeprefix("tests/")
+
+
+@cache
+def why_no_java() -> str:
+    """Return why no JVM can be started and what to do, or "" if one can."""
+    checked = subprocess.run([ENSURE_JAVA, "--check"], check=False, capture_output=True, text=True)
+    return checked.stderr.strip() if checked.returncode else ""
+
+
+def refuse_processes_of_core_tests(event: str, _: tuple[object, ...]) -> None:
+    if event in STARTS_OF_PROCESSES and _core_test is not None:
+        raise RuntimeError(
+            f"{event} in {_core_test}, a test of the core: say in tests/marks.py what it needs"
+        )
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_protocol(item: pytest.Item) -> Iterator[None]:
+    global _core_test  # noqa: PLW0603  (an audit hook has no other way to know the test)
+    _core_test = item.nodeid if "core" in item.keywords else None
+    try:
+        return (yield)
+    finally:
+        _core_test = None
+
+
+def pytest_deselected(items: Sequence[pytest.Item]) -> None:
+    for item in items:
+        item.config.stash[LEFT_OUT][marks.best_of(item.keywords)] += 1
+
+
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    if hasattr(session.config, "workeroutput"):
+        session.config.workeroutput["left_out"] = dict(session.config.stash[LEFT_OUT])
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_testnodedown(node: WorkerController) -> None:
+    """Take over what a process of pytest-xdist left out; all of them leave out the same tests."""
+    left_out = getattr(node, "workeroutput", {}).get("left_out", {})
+    node.config.stash[LEFT_OUT] = Counter(left_out)
+
+
+def pytest_unconfigure(config: pytest.Config) -> None:
+    """Say in the last line what did not run."""
+    left_out = config.stash[LEFT_OUT]
+    if left_out and not hasattr(config, "workeroutput"):
+        parts = ", ".join(f"{count:,} {name}" for name, count in left_out.most_common())
+        print(f"Left out {left_out.total():,} tests ({parts}): `make test-all` runs them.")
 
 
 class Distribution(LoadScopeScheduling):
@@ -101,7 +166,7 @@ class Distribution(LoadScopeScheduling):
 
     def _split_scope(self, nodeid: str) -> str:
         file = nodeid.partition("::")[0]
-        return file if file.endswith(OF_ONE_WORKER) else nodeid
+        return file if marks.is_taken_whole(path_of(file)) else nodeid
 
 
 @pytest.hookimpl(optionalhook=True)

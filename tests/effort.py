@@ -1,10 +1,10 @@
 """How long a test without a natural end runs: examples of Hypothesis, seeds, kills.
 
-Tests state the numbers of `make test-all`; `pytest --effort` takes a part of them:
+Tests state the numbers of `make test-nightly`; `pytest --effort` takes a part of them:
 
-    fast     a tenth: `make test-fast`, after every edit
-    default  a third: `make test`, before every commit
-    all      all of them: `make test-all`
+    fast     a tenth: `make test-fast` and `make test`
+    default  a third: `make test-all`
+    all      all of them: `make test-nightly`
 
 What a test enumerates completely (every operation of a history, every byte of a file) is complete
 with `default` and `all`; `fast` may take every n-th only.

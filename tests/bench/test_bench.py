@@ -52,8 +52,6 @@ from magnetar_proto.entries import parse_metadata, verify_checksum
 from magnetar_proto.frames import FrameDecoder
 from magnetar_proto.sends import decode_send
 
-pytestmark = pytest.mark.daemon
-
 TOPIC = "persistent://public/default/t"
 SMALL = Shape(20)
 SECONDS = 60.0

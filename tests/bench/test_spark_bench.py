@@ -16,8 +16,6 @@ from bench.spark_connectors import CONNECTORS, KAFKA, MAGNETAR
 from bench.table import table
 from bench.usage import PerProcess, is_python
 
-pytestmark = pytest.mark.daemon
-
 TOPIC = "persistent://public/default/t"
 TINY = 0.001
 SECONDS = 1.0

@@ -18,7 +18,6 @@ from magnetar_broker.commands.checks.disk import kind_of
 from official import connect
 from running_broker import RunningBroker
 
-pytestmark = pytest.mark.daemon
 COMMAND = str(Path(sys.executable).with_name("magnetar"))
 MOUNTS = """\
 /dev/vda1 / ext4 rw 0 0

@@ -11,7 +11,6 @@ from certificates import Authority
 from credentials import token
 from running_broker import RunningBroker
 
-pytestmark = pytest.mark.daemon
 TIMEOUT_S = 60
 JAVA_TOKEN = "org.apache.pulsar.client.impl.auth.AuthenticationToken"
 

@@ -13,7 +13,6 @@ from magnetar.auth import Basic, Token
 from magnetar.errors import NotAuthenticated, OperationTimeout
 from running_broker import RunningBroker
 
-pytestmark = pytest.mark.daemon
 MakeBroker = Callable[..., RunningBroker]
 WORKERS = pytest.mark.parametrize("workers", ["1", "3"])
 TOPICS = [f"persistent://public/default/topic-{number}" for number in range(8)]

@@ -51,7 +51,6 @@ async def publishes(client: magnetar.Client) -> None:
             assert (await consumer.receive(timeout_s=60)).value == b"here"
 
 
-@pytest.mark.daemon
 @WORKERS
 async def test_a_trusted_broker(make_broker: MakeBroker, tmp_path: Path, workers: str) -> None:
     authority = Authority(tmp_path)
@@ -62,7 +61,6 @@ async def test_a_trusted_broker(make_broker: MakeBroker, tmp_path: Path, workers
     )
 
 
-@pytest.mark.daemon
 @WORKERS
 async def test_certificates_of_clients(
     make_broker: MakeBroker, tmp_path: Path, workers: str
@@ -84,7 +82,6 @@ async def test_certificates_of_clients(
             await client.producer(TOPICS[0])
 
 
-@pytest.mark.daemon
 async def test_brokers_that_are_not_trusted(make_broker: MakeBroker, tmp_path: Path) -> None:
     authority, other = Authority(tmp_path), Authority(tmp_path, "other")
     broker = make_broker(**with_tls(authority, "broker.example"))
@@ -102,7 +99,6 @@ async def test_brokers_that_are_not_trusted(make_broker: MakeBroker, tmp_path: P
             await client.producer(TOPICS[0])
 
 
-@pytest.mark.daemon
 async def test_what_is_not_checked_is_logged_at_each_start(
     make_broker: MakeBroker, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -62,7 +62,6 @@ def test_what_passes_can_be_encoded(messages: list[bytes | magnetar.Outgoing]) -
     Sender(1, "producer").encode(messages, 0, 0, 1 << 20)
 
 
-@pytest.mark.daemon
 @pytest.mark.parametrize("partitions", [0, 2])
 async def test_other_messages_are_stored(broker: RunningBroker, partitions: int) -> None:
     topic = f"persistent://public/default/sendable-{partitions}"
@@ -89,7 +88,6 @@ class Changing(magnetar.ProducerInterceptor):
         return magnetar.Outgoing(b"", key=5)  # type: ignore[arg-type]
 
 
-@pytest.mark.daemon
 async def test_an_interceptor_that_breaks_messages_changes_none(broker: RunningBroker) -> None:
     topic = "persistent://public/default/sendable-intercepted"
     async with magnetar.connect(broker.service_url) as client:
@@ -99,7 +97,6 @@ async def test_an_interceptor_that_breaks_messages_changes_none(broker: RunningB
         assert (await reader.read()).data == b"as it is"
 
 
-@pytest.mark.daemon
 async def test_a_batch_that_cannot_be_encoded_fails(broker: RunningBroker) -> None:
     topic = "persistent://public/default/sendable-parts"
     async with magnetar.connect(broker.service_url) as client, await client.producer(topic) as one:
@@ -110,7 +107,6 @@ async def test_a_batch_that_cannot_be_encoded_fails(broker: RunningBroker) -> No
         await one.send(b"behind")
 
 
-@pytest.mark.daemon
 async def test_a_message_that_cannot_be_cut_into_chunks_fails(
     broker: RunningBroker, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -100,7 +100,6 @@ def test_a_forked_child_opens_its_own(broker: RunningBroker) -> None:
         assert values == {b"from the child", b"from the parent"}
 
 
-@pytest.mark.daemon
 async def test_a_broker_of_ones_own(tmp_path: Path) -> None:
     async with Broker(tmp_path / "data", settings={"maxMessageSize": "100000"}) as broker:
         async with magnetar.connect(broker.service_url) as client:
@@ -117,14 +116,12 @@ async def test_a_broker_of_ones_own(tmp_path: Path) -> None:
         _ = broker.pid
 
 
-@pytest.mark.daemon
 def test_a_broker_that_cannot_start_gives_the_reason(tmp_path: Path) -> None:
     (tmp_path / "data").write_text("a file")
     with pytest.raises(BrokerNotStarted, match="data"), Broker(tmp_path / "data"):
         pass
 
 
-@pytest.mark.daemon
 def test_the_fixtures_of_the_plugin(tmp_path: Path) -> None:
     (tmp_path / "test_it.py").write_text(
         "import magnetar.sync\n"

@@ -13,8 +13,6 @@ import pytest
 
 from running_broker import RunningBroker
 
-pytestmark = pytest.mark.daemon
-
 ROOT = Path(__file__).resolve().parents[2]
 PAGE = ROOT / "docs" / "messaging.md"
 JAVA = ROOT / "tests/clients/java/src/main/java/magnetar/clients/Page.java"

@@ -13,8 +13,6 @@ from moving import move, owner_of
 from running_broker import RunningBroker
 from tap import Tap
 
-pytestmark = pytest.mark.daemon
-
 MOVES = 10
 WORKERS = 3
 

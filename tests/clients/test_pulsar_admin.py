@@ -16,7 +16,7 @@ from clients.tools_driver import ToolsDriver
 from running_broker import RunningBroker
 
 # The first test builds the program, from sources and downloads: minutes on a fresh machine.
-pytestmark = [pytest.mark.daemon, pytest.mark.timeout(1200)]
+pytestmark = pytest.mark.timeout(1200)
 MakeBroker = Callable[..., RunningBroker]
 MISSING = builds.missing("java", "javac", "mvn")
 PERF_TOPIC = "persistent://public/default/perf"

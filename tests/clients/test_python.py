@@ -11,8 +11,6 @@ import pytest
 from official import TIMEOUT_MS, batching, connect, expect_silence, publish, take, texts
 from running_broker import RunningBroker
 
-pytestmark = pytest.mark.daemon
-
 EARLIEST = pulsar.InitialPosition.Earliest
 KEY_SHARED, SHARED = pulsar.ConsumerType.KeyShared, pulsar.ConsumerType.Shared
 DIVIDING = pytest.mark.parametrize("kind", [SHARED, KEY_SHARED], ids=lambda kind: kind.name)

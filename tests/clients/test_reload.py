@@ -14,8 +14,6 @@ from moving import move, owner_of
 from official import connect
 from running_broker import RunningBroker
 
-pytestmark = pytest.mark.daemon
-
 WORKERS = 3
 BEFORE = "maxConsumerMetadataSize=1024\n"
 AFTER = """\

@@ -9,8 +9,6 @@ from clients.traffic import undisturbed
 from moving import bundle_of, move, owner_of, split
 from running_broker import RunningBroker
 
-pytestmark = pytest.mark.daemon
-
 QUERIES = ("?splitAlgorithmName=topic_count_equally_divide", *("", "?unload=true") * 4)
 
 

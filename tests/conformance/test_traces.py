@@ -48,7 +48,6 @@ def _label(trace: NamedTrace) -> str:
     return f"{trace.group}.{trace.name}"
 
 
-@pytest.mark.daemon
 @pytest.mark.parametrize("trace", TRACES, ids=_label)
 def test_magnetar_answers_as_recorded(trace: NamedTrace, targets: Callable[[str], Target]) -> None:
     if RunningBroker.workers > 1 and (

@@ -13,7 +13,7 @@ from running_broker import RunningBroker
 @pytest.mark.timeout(0)
 @pytest.mark.parametrize("workers", ["1", "3"])
 def test_no_money_appears_or_goes(make_broker: Callable[..., RunningBroker], workers: str) -> None:
-    kills = part_of(15)
+    kills = part_of(15, least=1)
     broker = make_broker(magnetarWorkers=workers)
     report = asyncio.run(Bank(broker, 0, 200, kills).go())
     print(report)

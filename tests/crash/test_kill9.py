@@ -13,7 +13,7 @@ from running_broker import RunningBroker
 def test_kill_9_under_load(
     make_broker: Callable[..., RunningBroker], request: pytest.FixtureRequest
 ) -> None:
-    cycles = request.config.getoption("--cycles") or part_of(25)
+    cycles = request.config.getoption("--cycles") or part_of(25, least=3)
     summary = Torture(make_broker(**SETTINGS), seed=0, cycles=cycles).go()
     print(summary)
     report = summary.report
@@ -25,7 +25,7 @@ def test_kill_9_under_load(
 @pytest.mark.timeout(0)
 def test_kill_9_of_processes_of_a_broker(make_broker: Callable[..., RunningBroker]) -> None:
     """One worker, the controller, the supervisor or all, and other numbers of workers."""
-    cycles = part_of(25)
+    cycles = part_of(25, least=3)
     broker = make_broker(**SETTINGS, magnetarWorkers="3")
     summary = Torture(broker, seed=1, cycles=cycles, workers=3).go()
     print(summary)

@@ -3,13 +3,9 @@
 import struct
 from pathlib import Path
 
-import pytest
-
 from magnetar_proto import PulsarApi_pb2 as pb
 from raw_client import RawClient
 from running_broker import RunningBroker
-
-pytestmark = pytest.mark.daemon
 
 ROUNDS, TOPICS, SCHEMAS = 3, 3, 30
 Registered = dict[tuple[str, bytes], int]

@@ -9,8 +9,6 @@ from pyspark_magnetar.read_options import ReadOptions
 from running_broker import RunningBroker
 from spark.source_driver import admin, new_topic, numbered, send, wait_for_mark
 
-pytestmark = pytest.mark.daemon
-
 
 @pytest.mark.parametrize("failure", [magnetar.OperationTimeout("no answer"), ArithmeticError("?")])
 def test_the_next_batch_acknowledges_behind_a_failure(

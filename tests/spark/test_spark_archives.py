@@ -15,7 +15,7 @@ import pytest
 from running_broker import RunningBroker
 from spark.source_driver import new_topic
 
-pytestmark = [pytest.mark.daemon, pytest.mark.timeout(600)]
+pytestmark = pytest.mark.timeout(600)
 
 ROOT = Path(__file__).resolve().parents[2]
 JOB = Path(__file__).with_name("archived_job.py")

@@ -11,7 +11,7 @@ import pytest
 from running_broker import RunningBroker
 from spark.source_driver import new_topic
 
-pytestmark = [pytest.mark.daemon, pytest.mark.timeout(600)]
+pytestmark = pytest.mark.timeout(600)
 
 JOB = Path(__file__).with_name("cluster_job.py")
 ROWS = 1000

@@ -17,8 +17,6 @@ from pyspark_magnetar.reader import BatchReader, StreamReader
 from running_broker import RunningBroker
 from spark.source_driver import ALL, batch, changed, new_topic, seal, stream, trim
 
-pytestmark = pytest.mark.daemon
-
 Pair = tuple[str, bytes | None]
 """A key and its value; None deletes the key."""
 

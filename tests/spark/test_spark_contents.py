@@ -15,8 +15,6 @@ from raw_client import RawClient, metadata, send_frame_of
 from running_broker import RunningBroker
 from spark.source_driver import batch, new_topic, numbered, send, values
 
-pytestmark = pytest.mark.daemon
-
 
 def send_encrypted(
     broker: RunningBroker, topic: str, public: bytes, sent: Sequence[bytes], name: str = "k"

@@ -14,8 +14,6 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from running_broker import RunningBroker
 
-pytestmark = pytest.mark.daemon
-
 TIMEOUT_MS = 60_000
 TIMEOUT_S = 120
 

@@ -32,8 +32,6 @@ from spark.source_driver import (
     values,
 )
 
-pytestmark = pytest.mark.daemon
-
 Answers = SimpleQueue[dict[str, Position]]
 """The last entries of partitions, as often as the broker was asked."""
 

@@ -20,7 +20,7 @@ from pyspark.sql import SparkSession
 import magnetar
 from running_broker import RunningBroker
 
-pytestmark = [pytest.mark.daemon, pytest.mark.timeout(900)]
+pytestmark = pytest.mark.timeout(900)
 
 ROOT = Path(__file__).resolve().parents[2]
 TIMEOUT_S = 300

@@ -98,7 +98,6 @@ def test_a_range_without_such_rows_is_left_out(filters: list[Filter]) -> None:
     assert not PushedFilters.of(filters).keeps(Range(TOPICS[1], (4, 1), (7, 2)))
 
 
-@pytest.mark.daemon
 def test_partitions_that_are_not_wanted_are_not_read(broker: RunningBroker) -> None:
     topic = new_topic()
     admin(broker, "PUT", f"{topic.rsplit('/', 1)[1]}/partitions", b"3")
@@ -114,7 +113,6 @@ def test_partitions_that_are_not_wanted_are_not_read(broker: RunningBroker) -> N
     assert values(reader, splits) == numbered(10, 20)
 
 
-@pytest.mark.daemon
 @pytest.mark.parametrize("column", ["__topic", "__ledger"])
 def test_a_filter_names_what_the_rows_have(broker: RunningBroker, column: str) -> None:
     topics = [new_topic(), new_topic()]
@@ -136,7 +134,6 @@ def test_a_filter_names_what_the_rows_have(broker: RunningBroker, column: str) -
     assert len(passed) == 5
 
 
-@pytest.mark.daemon
 def test_without_the_option_spark_is_not_asked_for_filters(broker: RunningBroker) -> None:
     topic = new_topic()
     send(broker, topic, numbered(0, 3))

@@ -28,7 +28,6 @@ from spark.source_driver import (
     wait_for_mark,
 )
 
-pytestmark = pytest.mark.daemon
 ENTRIES = 10
 """Of a ledger, about; each has seven messages."""
 

@@ -20,8 +20,6 @@ from spark.source_driver import (
     values,
 )
 
-pytestmark = pytest.mark.daemon
-
 
 def test_batches_follow_each_other_exactly(broker: RunningBroker) -> None:
     topic = new_topic()

@@ -93,7 +93,6 @@ def rows(
     return schema, found
 
 
-@pytest.mark.daemon
 @pytest.mark.parametrize("kind", [schemas.Avro, schemas.Json])
 def test_records_are_columns(broker: RunningBroker, kind: Any) -> None:
     topic = new_topic()
@@ -108,7 +107,6 @@ def test_records_are_columns(broker: RunningBroker, kind: Any) -> None:
     assert [row["__batchIndex"] for row in found] == [0, 1]
 
 
-@pytest.mark.daemon
 @pytest.mark.parametrize("kind", [schemas.Avro, schemas.Json])
 def test_messages_of_other_versions(broker: RunningBroker, kind: Any) -> None:
     topic = new_topic()
@@ -121,7 +119,6 @@ def test_messages_of_other_versions(broker: RunningBroker, kind: Any) -> None:
     assert found[1] == {**BARE, "unit": "F"}
 
 
-@pytest.mark.daemon
 def test_types_of_avro(broker: RunningBroker) -> None:
     topic = new_topic()
     row = {
@@ -149,7 +146,6 @@ def test_types_of_avro(broker: RunningBroker) -> None:
     }
 
 
-@pytest.mark.daemon
 @pytest.mark.parametrize(
     ("schema", "kind", "values"),
     [
@@ -170,7 +166,6 @@ def test_single_values(broker: RunningBroker, schema: Any, kind: str, values: li
     assert [row["value"] for row in found] == values
 
 
-@pytest.mark.daemon
 @pytest.mark.parametrize("encoding", ["inline", "separated"])
 def test_pairs(broker: RunningBroker, encoding: str) -> None:
     topic = new_topic()
@@ -181,7 +176,6 @@ def test_pairs(broker: RunningBroker, encoding: str) -> None:
     assert [(row["__key"], row["value"]) for row in found] == [(ROW, 1), (BARE, None)]
 
 
-@pytest.mark.daemon
 @pytest.mark.parametrize("kind", [schemas.Avro, schemas.Json])
 def test_values_that_do_not_fit(broker: RunningBroker, kind: Any) -> None:
     topic = new_topic()
@@ -198,7 +192,6 @@ def test_values_that_do_not_fit(broker: RunningBroker, kind: Any) -> None:
     assert [row["sensor"] for row in found] == ["a", None, "b"]
 
 
-@pytest.mark.daemon
 def test_topics_of_different_schemas(broker: RunningBroker) -> None:
     one, two = new_topic(), new_topic()
     send(broker, one, schemas.String(), ["a"])

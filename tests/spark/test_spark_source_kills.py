@@ -14,7 +14,7 @@ from spark.copying_job import MOST_ROWS
 from spark.killed_job import Job
 from spark.source_driver import admin
 
-pytestmark = [pytest.mark.daemon, pytest.mark.timeout(3600)]
+pytestmark = pytest.mark.timeout(3600)
 
 NAME = "copied"
 TOPIC = f"persistent://public/default/{NAME}"

@@ -100,7 +100,6 @@ def test_under_spark_submit_it_is_too_late_to_set_it(
     assert "PYSPARK_PYTHON" not in os.environ
 
 
-@pytest.mark.daemon
 def test_imported_before_the_session_the_connector_works(
     bare_python: Path, broker: RunningBroker
 ) -> None:

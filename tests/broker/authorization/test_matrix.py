@@ -20,8 +20,6 @@ from magnetar_proto.names import TopicName
 from raw_client import Closed, FrameSocket, Kind, Received, send_frame
 from running_broker import RunningBroker
 
-pytestmark = pytest.mark.daemon
-
 EXPECTED = Path(__file__).with_name("expected.txt").read_text(encoding="utf-8")
 LETTERS = "NUPCSAR"
 ROLES = {

@@ -12,7 +12,6 @@ import pytest
 import credentials
 from running_broker import RunningBroker
 
-pytestmark = pytest.mark.daemon
 NAMESPACE = "public/default"
 TOPICS = [f"persistent://{NAMESPACE}/revoked-{number}" for number in range(6)]
 """Several, so that every worker has some."""

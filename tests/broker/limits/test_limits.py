@@ -16,8 +16,6 @@ from official import QUIET_MS, TIMEOUT_MS, connect, expect_silence, publish, tak
 from raw_client import Kind, RawClient, refused, send_frame
 from running_broker import RunningBroker
 
-pytestmark = pytest.mark.daemon
-
 Make = Callable[..., RunningBroker]
 LIMITS = {
     "maxProducersPerTopic": "2",

@@ -43,8 +43,6 @@ OPERATIONS = [
     if one.path not in ENDING and not (one.path.startswith(SETTING) and one.method != "GET")
 ]
 
-pytestmark = pytest.mark.daemon
-
 
 @pytest.fixture(scope="module")
 def fuzzed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningBroker]:

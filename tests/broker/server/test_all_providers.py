@@ -21,7 +21,6 @@ from magnetar_proto import PulsarApi_pb2 as pb
 from raw_client import Kind, RawClient
 from running_broker import RunningBroker
 
-pytestmark = pytest.mark.daemon
 MakeBroker = Callable[..., RunningBroker]
 PACKAGE = "org.apache.pulsar.broker.authentication"
 PROVIDERS = ",".join(

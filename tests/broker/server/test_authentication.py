@@ -18,7 +18,6 @@ from issuer import SECRET_OF_CLIENT, Issuer
 from raw_client import Kind, RawClient
 from running_broker import RunningBroker
 
-pytestmark = pytest.mark.daemon
 MakeBroker = Callable[..., RunningBroker]
 TOPIC = "persistent://public/default/authenticated"
 WORKERS = pytest.mark.parametrize("workers", ["1", "3"])

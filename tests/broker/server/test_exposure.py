@@ -73,7 +73,6 @@ def test_it_does_not_start(command: str, tmp_path: Path) -> None:
     assert not data.exists()
 
 
-@pytest.mark.daemon
 @pytest.mark.parametrize("workers", ["1", "3"])
 def test_it_starts_when_it_is_meant(make_broker: MakeBroker, tmp_path: Path, workers: str) -> None:
     public = {"bindAddress": "0.0.0.0", "advertisedAddress": "127.0.0.1"}
@@ -87,7 +86,6 @@ def test_it_starts_when_it_is_meant(make_broker: MakeBroker, tmp_path: Path, wor
     assert "anyone who can connect" not in closed.log
 
 
-@pytest.mark.daemon
 def test_the_flag(make_broker: MakeBroker, tmp_path: Path) -> None:
     broker = make_broker()
     assert "  access      this machine, without authentication" in broker.banner

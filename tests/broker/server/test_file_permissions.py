@@ -60,7 +60,6 @@ def test_a_secret_in_the_setting_itself_is_no_file(tmp_path: Path) -> None:
         assert protect_files(settings) == []
 
 
-@pytest.mark.daemon
 def test_everything_that_a_broker_writes_is_its_user_s_alone(
     make_broker: Callable[..., RunningBroker], topic: str
 ) -> None:

@@ -13,8 +13,6 @@ from magnetar_proto.frames import SIZE
 from raw_client import RawClient
 from running_broker import RunningBroker
 
-pytestmark = pytest.mark.daemon
-
 Make = Callable[..., RunningBroker]
 HANGS_SECONDS = 60
 WORKERS = pytest.mark.parametrize("workers", ["1", "2"])

@@ -29,8 +29,6 @@ from raw_client import (
 )
 from running_broker import RunningBroker
 
-pytestmark = pytest.mark.daemon
-
 MB = 1 << 20
 LIMITS = {
     "magnetarReceiveBufferSizeInMB": "24",

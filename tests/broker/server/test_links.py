@@ -158,7 +158,6 @@ async def started() -> tuple[socket.socket, asyncio.subprocess.Process]:
     return mine, peer
 
 
-@pytest.mark.daemon
 def test_a_request_to_a_killed_process_fails_as_unknown(run: Callable[[Any], None]) -> None:
     async def work() -> None:
         mine, peer = await started()
@@ -179,7 +178,6 @@ def test_a_request_to_a_killed_process_fails_as_unknown(run: Callable[[Any], Non
     run(work())
 
 
-@pytest.mark.daemon
 def test_a_process_notices_that_this_one_closed_the_link(run: Callable[[Any], None]) -> None:
     async def work() -> None:
         mine, peer = await started()

@@ -46,7 +46,6 @@ def test_the_lines_of_a_traceback_are_indented() -> None:
     assert others[-1] == f"  {FORGED}\\r\\x1b[2J"
 
 
-@pytest.mark.daemon
 def test_names_that_clients_choose_begin_no_line(tmp_path: Path) -> None:
     broker = RunningBroker(tmp_path / "data").start()
     try:

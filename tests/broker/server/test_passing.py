@@ -24,8 +24,6 @@ TESTS = Path(__file__).parents[2]
 WORKERS = 3
 PING = encode(pb.CommandPing())
 
-pytestmark = pytest.mark.daemon
-
 
 class Passing:
     """The broker; its log goes to standard error."""

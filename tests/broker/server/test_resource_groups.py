@@ -10,8 +10,6 @@ from magnetar_broker.names import resource_groups
 from magnetar_broker.server.admin.resource_groups import LIMITS
 from running_broker import RunningBroker
 
-pytestmark = pytest.mark.daemon
-
 
 @pytest.fixture
 def admin(broker: RunningBroker) -> Admin:

@@ -6,7 +6,7 @@ import pytest
 
 from broker.server.supervising import Supervise, Supervised
 
-pytestmark = [pytest.mark.daemon, pytest.mark.timeout(60)]
+pytestmark = pytest.mark.timeout(60)
 
 
 def reload(supervised: Supervised) -> None:

@@ -18,7 +18,6 @@ from magnetar_proto import PulsarApi_pb2 as pb
 from raw_client import Closed, RawClient
 from running_broker import RunningBroker
 
-pytestmark = pytest.mark.daemon
 PASSWORD = "planted-password-of-carol"
 HASH = apr_md5_crypt.hash(PASSWORD)
 OTHERS = {

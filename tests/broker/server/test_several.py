@@ -10,7 +10,7 @@ import pytest
 
 PROGRAM = Path(__file__).with_name("prepared.py")
 
-pytestmark = [pytest.mark.daemon, pytest.mark.timeout(60)]
+pytestmark = pytest.mark.timeout(60)
 
 
 def start(data: Path, port: int = 0) -> subprocess.Popen[str]:

@@ -21,7 +21,6 @@ from magnetar_storage.local import directories
 from official import TIMEOUT_MS, connect, publish, take
 from running_broker import RunningBroker
 
-pytestmark = pytest.mark.daemon
 COMMAND = str(Path(sys.executable).with_name("magnetar"))
 TOPICS = 6
 MakeBroker = Callable[..., RunningBroker]

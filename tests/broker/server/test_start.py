@@ -40,7 +40,6 @@ def test_fewer_bundles_than_workers_are_warned_of() -> None:
     assert warning.startswith("defaultNumberOfNamespaceBundles=4: at most 4 of the 5 workers")
 
 
-@pytest.mark.daemon
 @pytest.mark.parametrize(("module", "are_loaded"), [("daemon", False), ("controller", True)])
 def test_what_only_requests_need_is_loaded_before_a_fork_else_with_the_first_request(
     module: str, are_loaded: bool
@@ -54,7 +53,6 @@ def test_what_only_requests_need_is_loaded_before_a_fork_else_with_the_first_req
     assert ran.stdout.decode().split() == [str(are_loaded)] * 2
 
 
-@pytest.mark.daemon
 @pytest.mark.parametrize("module", ["daemon", "controller", "worker", "authentication"])
 def test_libraries_of_authentication_are_loaded_where_it_is_on_only(module: str) -> None:
     program = (

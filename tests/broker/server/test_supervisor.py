@@ -13,7 +13,7 @@ from magnetar_broker.server.supervisor import MAX_PAUSE_SECONDS, SHORT_LIFE_SECO
 SILENCE_SECONDS = 3.0
 """For tests in which a process does not run; the others run at least every three seconds."""
 
-pytestmark = [pytest.mark.daemon, pytest.mark.timeout(60)]
+pytestmark = pytest.mark.timeout(60)
 
 
 def test_each_process_is_connected_with_each_other_one(supervise: Supervise) -> None:

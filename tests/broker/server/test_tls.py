@@ -31,8 +31,6 @@ WORKERS = pytest.mark.parametrize("workers", ["1", "3"])
 TOPICS = [f"persistent://public/default/tls-{number}" for number in range(6)]
 """With three workers some belong to each, or nearly so: every way to an owner is taken."""
 
-pytestmark = pytest.mark.daemon
-
 
 @pytest.fixture(scope="module")
 def authority(tmp_path_factory: pytest.TempPathFactory) -> Authority:

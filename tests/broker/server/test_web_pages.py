@@ -94,7 +94,6 @@ def values(broker: RunningBroker, **headers: str) -> object:
     return json.loads(ask(broker, "GET", "/admin/v2/brokers/configuration/values", **headers)[1])
 
 
-@pytest.mark.daemon
 @pytest.mark.parametrize("workers", ["1", "3"])
 def test_a_page_changes_and_reads_nothing_of_an_open_broker(
     make_broker: MakeBroker, workers: str
@@ -113,7 +112,6 @@ def test_a_page_changes_and_reads_nothing_of_an_open_broker(
     assert values(broker) == {"maxTenants": "17"}
 
 
-@pytest.mark.daemon
 def test_a_page_cannot_use_the_password_of_another(make_broker: MakeBroker, tmp_path: Path) -> None:
     broker = make_broker(**credentials.settings(tmp_path))
     known = {"Authorization": basic("alice", PASSWORD)}

@@ -167,7 +167,6 @@ def check_counts(client: RawClient) -> None:
 CHECKS = {"26de619": (check_acks,), "counts": (check_acks, check_counts)}
 
 
-@pytest.mark.daemon
 @pytest.mark.parametrize("sample", CHECKS)
 def test_what_was_not_acknowledged_is_served_and_nothing_else(sample: str, tmp_path: Path) -> None:
     directory = tmp_path / "data"

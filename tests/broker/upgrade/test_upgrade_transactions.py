@@ -195,7 +195,6 @@ def part_of(batch: pb.MessageIdData, unacked: int) -> pb.MessageIdData:
     return pb.MessageIdData(ledgerId=batch.ledgerId, entryId=batch.entryId, ack_set=[unacked])
 
 
-@pytest.mark.daemon
 @pytest.mark.parametrize("outcome", [COMMIT, ABORT])
 def test_transactions_go_on(outcome: "pb.TxnAction", tmp_path: Path) -> None:
     directory = tmp_path / "data"

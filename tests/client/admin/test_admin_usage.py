@@ -271,7 +271,6 @@ def test_names_with_special_characters(broker: RunningBroker) -> None:
 # As a program -----------------------------------------------------------------------------
 
 
-@pytest.mark.daemon
 def test_the_installed_command(broker: RunningBroker, tmp_path: Path) -> None:
     conf = tmp_path / "client.conf"
     conf.write_text(f"# of a test\nwebServiceUrl = {broker.http_url}\n")
@@ -285,7 +284,6 @@ def test_the_installed_command(broker: RunningBroker, tmp_path: Path) -> None:
     assert "Traceback" not in refused.stderr
 
 
-@pytest.mark.daemon
 def test_help_and_wrong_words_need_no_http() -> None:
     """These are what is imported for a start."""
     program = (
@@ -311,7 +309,6 @@ def test_completion(shell: str) -> None:
     assert "_MAGNETAR_COMPLETE" in result.output
 
 
-@pytest.mark.daemon
 def test_what_a_shell_gets_to_complete() -> None:
     words = {"COMP_WORDS": "magnetar admin namespaces set-rete", "COMP_CWORD": "3"}
     found = installed(_MAGNETAR_COMPLETE="bash_complete", **words)

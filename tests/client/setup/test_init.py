@@ -26,7 +26,6 @@ def prepared(
     made.end()
 
 
-@pytest.mark.daemon
 def test_what_is_printed_works_word_for_word(prepared: Prepared) -> None:
     assert HTTP.search(prepared.banner) is not None, prepared.banner
     assert "  access      with authentication: token, tls\n" in prepared.banner
@@ -42,7 +41,6 @@ def test_what_is_printed_works_word_for_word(prepared: Prepared) -> None:
     assert run(receive).stdout.endswith(" hello\n")
 
 
-@pytest.mark.daemon
 def test_the_official_python_client_connects(prepared: Prepared) -> None:
     run(prepared.lines("magnetar admin")[1])
     names: dict[str, Any] = {}
@@ -55,7 +53,6 @@ def test_the_official_python_client_connects(prepared: Prepared) -> None:
     client.close()
 
 
-@pytest.mark.daemon
 async def test_our_client_connects(prepared: Prepared) -> None:
     await asyncio.to_thread(run, prepared.lines("magnetar admin")[1])
     names: dict[str, Any] = {}
@@ -68,7 +65,6 @@ async def test_our_client_connects(prepared: Prepared) -> None:
         assert (await consumer.receive(timeout_s=TIMEOUT_S)).value == b"here"
 
 
-@pytest.mark.daemon
 def test_further_roles_are_made_as_printed(prepared: Prepared) -> None:
     create, more = prepared.lines("magnetar tokens")[0], prepared.lines("magnetar certs")[0]
     admin = prepared.lines("magnetar admin")[0]
@@ -91,7 +87,6 @@ def test_further_roles_are_made_as_printed(prepared: Prepared) -> None:
         )  # fmt: skip
 
 
-@pytest.mark.daemon
 def test_who_shows_nothing_is_refused(prepared: Prepared) -> None:
     trust = str(prepared.directory / "certs" / "ca.cert.pem")
     url = next(iter(prepared.lines('"pulsar+ssl://'))).strip('",')

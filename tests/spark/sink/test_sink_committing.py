@@ -25,8 +25,6 @@ from pyspark_magnetar.write_options import WriteOptions
 from pyspark_magnetar.writer import StreamWriter, Written
 from running_broker import RunningBroker
 
-pytestmark = pytest.mark.daemon
-
 QUERY = "query"
 PARTITIONS = 3
 ROWS = 4

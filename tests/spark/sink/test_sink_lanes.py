@@ -11,8 +11,6 @@ from magnetar_proto.batch import encode_batch
 from pyspark_magnetar.sink.lanes import Lane
 from running_broker import RunningBroker
 
-pytestmark = pytest.mark.daemon
-
 BODY = encode_batch([(pb.SingleMessageMetadata(payload_size=1), b"v")] * 2)
 
 

@@ -22,8 +22,6 @@ from pyspark_magnetar.sink.task import Task
 from pyspark_magnetar.write_options import WriteOptions
 from running_broker import RunningBroker
 
-pytestmark = pytest.mark.daemon
-
 PROPERTIES = pa.map_(pa.string(), pa.string())
 
 

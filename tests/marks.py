@@ -1,0 +1,172 @@
+"""The marks of all tests, in one place: what each test needs and which command runs it.
+
+`make test-fast` runs the core, `make test` the core and the tests marked `smoke`, `make test-all`
+all tests.
+"""
+
+import datetime
+import zlib
+from collections.abc import Collection, Container
+from typing import Final
+
+MEANINGS: Final = {
+    "core": "starts no process (conftest.py enforces it) and is quick: has no mark but `smoke`",
+    "broker": "starts a broker in a process of its own",
+    "process": "starts another process, such as a command or an interpreter",
+    "workers": "starts a broker of several workers",
+    "jvm": "needs Java 17 or later",
+    "foreign": "builds and runs a client in another language, with Maven or Go",
+    "crash": "kills brokers and compares what is left",
+    "bench": "tests the benchmark",
+    "slow": "takes seconds of processor time even with few random cases",
+    "smoke": "part of `make test`",
+}
+
+STARTING_BROKERS: Final = frozenset({"broker", "make_broker"})
+"""Fixtures that start a broker: a test that uses one has the mark `broker`."""
+
+OFFICIAL = "broker/official/test_official_"
+TRACES: Final = "conformance/test_traces.py::test_magnetar_answers_as_recorded"
+
+BY_PATH: Final = {
+    "bench/": "bench broker",
+    "broker/authorization/test_matrix.py": "broker smoke",
+    "broker/authorization/test_revocations.py": "broker",
+    "broker/limits/test_limits.py": "broker",
+    "broker/metrics/test_joining.py::test_a_part_of_many_namespaces": "slow",
+    "broker/metrics/test_metrics.py::test_no_part_of_the_page_has_more": "slow",
+    f"{OFFICIAL}access.py": "smoke",
+    f"{OFFICIAL}deduplication.py": "smoke",
+    f"{OFFICIAL}delays.py": "smoke",
+    f"{OFFICIAL}key_shared.py": "smoke",
+    f"{OFFICIAL}limits.py": "broker",
+    f"{OFFICIAL}listeners.py": "broker",
+    f"{OFFICIAL}publish.py": "smoke",
+    f"{OFFICIAL}restart.py": "smoke",
+    f"{OFFICIAL}schemas.py": "smoke",
+    f"{OFFICIAL}subscriptions.py": "smoke",
+    "broker/server/test_admin_fuzz.py": "broker slow",
+    "broker/server/test_all_providers.py": "broker",
+    "broker/server/test_allocator.py": "process",
+    "broker/server/test_authentication.py": "broker",
+    "broker/server/test_half_open.py": "broker",
+    "broker/server/test_hand_over.py::test_a_thousand_clients_at_once": "slow",
+    "broker/server/test_hostile_clients.py": "broker slow",
+    "broker/server/test_hung_worker.py": "workers",
+    "broker/server/test_links.py::test_a_request_to_a_killed_process": "process",
+    "broker/server/test_links.py::test_a_process_notices": "process",
+    "broker/server/test_logs.py::test_names_that_clients_choose": "broker",
+    "broker/server/test_passing.py": "process",
+    "broker/server/test_relayed_clients.py": "workers smoke",
+    "broker/server/test_resource_groups.py": "broker",
+    "broker/server/test_rolling_restart.py": "broker process workers",
+    "broker/server/test_secrets.py": "broker",
+    "broker/server/test_several.py": "process workers",
+    "broker/server/test_snapshots.py": "broker smoke",
+    "broker/server/test_start.py::test_what_only_requests_need": "process",
+    "broker/server/test_start.py::test_libraries_of_authentication": "process",
+    "broker/server/test_supervisor.py": "process workers",
+    "broker/server/test_tls.py": "broker",
+    "broker/test_doctor.py": "broker",
+    "broker/test_verify_command.py": "process smoke",
+    "broker/upgrade/": "broker",
+    "client/admin/test_admin_usage.py::test_completion": "process",
+    "client/admin/test_admin_usage.py::test_help_and_wrong_words": "process",
+    "client/admin/test_admin_usage.py::test_what_a_shell_gets": "process",
+    "client/schema/test_avro.py": "process",
+    "client/schema/test_versions.py": "process",
+    "client/setup/test_init.py": "broker",
+    "client/setup/test_tokens.py": "process",
+    "client/test_api.py": "process",
+    "client/test_cli.py": "process",
+    "client/test_cli_login.py": "broker",
+    "client/test_client_authentication.py": "broker",
+    "client/test_client_broker.py": "smoke",
+    "client/test_client_official.py": "smoke",
+    "client/test_client_reconnect.py": "smoke",
+    "client/test_client_transactions.py": "smoke",
+    "client/test_consumer_more.py": "smoke",
+    "client/test_perf.py": "process",
+    "client/test_sync.py::test_a_broker": "broker",
+    "client/test_sync.py::test_the_fixtures": "broker",
+    "clients/": "broker",
+    "clients/test_go.py": "foreign",
+    "clients/test_java.py": "foreign jvm",
+    "clients/test_pulsar_admin.py": "foreign jvm",
+    TRACES: "broker",
+    "crash/test_admin_torture.py": "crash",
+    "crash/test_bank.py": "crash",
+    "crash/test_bank.py::test_no_money_appears_or_goes[1]": "smoke",
+    "crash/test_counts.py": "crash",
+    "crash/test_kill9.py": "crash",
+    "crash/test_kill9.py::test_kill_9_under_load": "smoke",
+    "crash/test_kill9_retention.py": "crash",
+    "crash/test_names_kill9.py": "crash",
+    "crash/test_open_index.py": "crash",
+    "crash/test_schema_kill9.py": "broker crash",
+    "crash/test_trouble.py": "crash",
+    "fuzz/test_fuzz_corpus.py": "slow",
+    "mutants/": "slow",
+    "packaging/": "process",
+    "spark/sink/test_sink_committing.py": "broker",
+    "spark/sink/test_sink_lanes.py": "broker",
+    "spark/sink/test_sink_task.py": "broker",
+    "spark/test_spark_acknowledging.py": "broker",
+    "spark/test_spark_archives.py": "broker jvm slow",
+    "spark/test_spark_cluster.py": "broker jvm slow",
+    "spark/test_spark_compacted.py": "broker",
+    "spark/test_spark_contents.py": "broker",
+    "spark/test_spark_end_to_end.py": "broker jvm smoke",
+    "spark/test_spark_exactly_once.py": "broker jvm crash slow",
+    "spark/test_spark_extras.py": "process",
+    "spark/test_spark_losses.py": "broker",
+    "spark/test_spark_pages.py": "broker jvm",
+    "spark/test_spark_ranges.py": "broker",
+    "spark/test_spark_reader.py": "broker",
+    "spark/test_spark_source_kills.py": "broker jvm crash slow",
+    "spark/test_spark_workers_python.py": "process jvm",
+    "storage/local/test_rot_everywhere.py": "slow",
+    "storage/world/test_disk.py::test_one_process_at_a_time": "process",
+    "storage/verify/test_verify.py::test_every_byte": "slow",
+}
+"""Marks by the folder, file or test that they are for, relative to tests/.
+
+A test has the marks of every entry that its id begins with.
+"""
+
+LONGEST_FIRST: Final = (
+    "jvm", "foreign", "crash", "bench", "slow", "workers", "broker", "process", "core",
+)  # fmt: skip
+"""The order in which tests run: a long test that begins last leaves the other processors idle."""
+
+TURNS: Final = 3
+"""Days within which `make test` has played every recorded dialogue once."""
+
+
+def marks_of(test: str, fixtures: Collection[str], today: datetime.date) -> set[str]:
+    """Return the names of the marks of a test, given by its id relative to tests/."""
+    names = {mark for path in BY_PATH if test.startswith(path) for mark in BY_PATH[path].split()}
+    if not STARTING_BROKERS.isdisjoint(fixtures):
+        names.add("broker")
+    if test.startswith(TRACES) and zlib.crc32(test.encode()) % TURNS == today.toordinal() % TURNS:
+        names.add("smoke")
+    return names if names - {"smoke"} else names | {"core"}
+
+
+def best_of(names: Container[str]) -> str:
+    """Return the mark among `names` that says most about a test."""
+    return next(mark for mark in LONGEST_FIRST if mark in names)
+
+
+def is_taken_whole(file: str) -> bool:
+    """Whether one test process runs all tests of a file, given by its path relative to tests/.
+
+    Such a file builds a program or starts a JVM: once is enough, and two builds would collide.
+    """
+    return (
+        any(
+            file == path and not {"jvm", "foreign"}.isdisjoint(marks.split())
+            for path, marks in BY_PATH.items()
+        )
+        or file == "bench/test_spark_bench.py"
+    )
