@@ -104,7 +104,12 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker(name)
         if "jvm" in names and (reason := why_no_java()):
             item.add_marker(pytest.mark.skip(reason=reason))
-    items.sort(key=lambda item: marks.LONGEST_FIRST.index(marks.best_of(item.keywords)))
+    items.sort(key=lambda item: marks.LONGEST_FIRST.index(marks.best_of(marks_on(item))))
+
+
+def marks_on(item: pytest.Item) -> set[str]:
+    """Return the names of the marks of a test; its keywords have the names of its folders too."""
+    return {mark.name for mark in item.iter_markers()}
 
 
 def path_of(nodeid: str) -> str:
@@ -129,7 +134,7 @@ def refuse_processes_of_core_tests(event: str, _: tuple[object, ...]) -> None:
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_protocol(item: pytest.Item) -> Iterator[None]:
     global _core_test  # noqa: PLW0603  (an audit hook has no other way to know the test)
-    _core_test = item.nodeid if "core" in item.keywords else None
+    _core_test = item.nodeid if "core" in marks_on(item) else None
     try:
         return (yield)
     finally:
@@ -138,7 +143,7 @@ def pytest_runtest_protocol(item: pytest.Item) -> Iterator[None]:
 
 def pytest_deselected(items: Sequence[pytest.Item]) -> None:
     for item in items:
-        item.config.stash[LEFT_OUT][marks.best_of(item.keywords)] += 1
+        item.config.stash[LEFT_OUT][marks.best_of(marks_on(item))] += 1
 
 
 def pytest_sessionfinish(session: pytest.Session) -> None:
@@ -149,8 +154,9 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
 @pytest.hookimpl(optionalhook=True)
 def pytest_testnodedown(node: WorkerController) -> None:
     """Take over what a process of pytest-xdist left out; all of them leave out the same tests."""
-    left_out = getattr(node, "workeroutput", {}).get("left_out", {})
-    node.config.stash[LEFT_OUT] = Counter(left_out)
+    left_out: dict[str, int] = getattr(node, "workeroutput", {}).get("left_out", {})
+    counted: Counter[str] = Counter(left_out)
+    node.config.stash[LEFT_OUT] = counted
 
 
 def pytest_unconfigure(config: pytest.Config) -> None:
