@@ -79,7 +79,7 @@ def pytest_configure(config: pytest.Config) -> None:
     if sys.version_info < (3, 12):
         hold_collector_while_parsing()
     sys.addaudithook(refuse_processes_of_core_tests)
-    config.stash[LEFT_OUT] = Counter()
+    config.stash[LEFT_OUT] = Counter[str]()
     for name, meaning in marks.MEANINGS.items():
         config.addinivalue_line("markers", f"{name}: {meaning}")
     effort.choose(config.getoption("effort"))
@@ -148,7 +148,8 @@ def pytest_deselected(items: Sequence[pytest.Item]) -> None:
 
 def pytest_sessionfinish(session: pytest.Session) -> None:
     if hasattr(session.config, "workeroutput"):
-        session.config.workeroutput["left_out"] = dict(session.config.stash[LEFT_OUT])
+        left_out = session.config.stash[LEFT_OUT]
+        session.config.workeroutput["left_out"] = dict(left_out)
 
 
 @pytest.hookimpl(optionalhook=True)
