@@ -7,6 +7,7 @@ from magnetar_broker.authentication.authenticator import Authenticator
 from magnetar_broker.authorization.access import Access
 from magnetar_broker.base.lookup_counts import LookupCounts
 from magnetar_broker.base.periodic_jobs import PeriodicJobs
+from magnetar_broker.base.wanted import Check, always
 from magnetar_broker.config import Settings
 from magnetar_broker.lifetime.orphans import present_segments, sweep_and_log
 from magnetar_broker.limits.admission import Admission
@@ -129,12 +130,13 @@ class Broker:
         await self.names.stop()
         await self.topics.close()
 
-    async def topic(self, name: TopicName, create: bool) -> AnyTopic:
+    async def topic(self, name: TopicName, create: bool, check: Check = always) -> AnyTopic:
         """The topic, loaded; created if `create` is set and policies allow it.
 
         Raises the `BrokerError` that PRODUCER and SUBSCRIBE are answered with.
         """
         while (topic := self.topics.get(name)) is None:
+            check()
             await self.names.open(name, create)
         return topic
 

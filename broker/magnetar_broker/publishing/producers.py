@@ -13,6 +13,7 @@ from magnetar_broker.base.errors import (
     as_refusal,
 )
 from magnetar_broker.base.networks import network_of
+from magnetar_broker.base.wanted import Check, always
 from magnetar_broker.publishing.access import Access, Mode, Place
 from magnetar_broker.publishing.producer import (
     Producer,
@@ -118,7 +119,9 @@ class Producers:
                 "address: close one, or raise maxSameAddressProducersPerTopic"
             )
 
-    async def add(self, connection: Connection, request: ProducerRequest) -> Producer:
+    async def add(
+        self, connection: Connection, request: ProducerRequest, check: Check = always
+    ) -> Producer:
         """Open a producer; it is `ready` on return, or waits for its turn (`Producer.on_turn`).
 
         Refusals: `ProducerBusy` if the name or the topic is taken, or the limit reached;
@@ -127,10 +130,10 @@ class Producers:
         """
         await self._admission.prepare()
         producer = Producer(connection, self, request, self._clock.now_ms())
-        await self._enter(producer)
+        await self._enter(producer, check)
         return producer
 
-    async def _enter(self, producer: Producer) -> None:
+    async def _enter(self, producer: Producer, check: Check) -> None:
         if producer.name in self._barred:
             # Fenced, because no milder refusal makes a client fail (`refuse_next`).
             raise ProducerFenced(self._barred.pop(producer.name))
@@ -144,6 +147,7 @@ class Producers:
             return
         await self._evict_dead(producer)
         async with self._choosing.held():
+            check()
             self.check_room(producer.name)
             self._check_address(producer)
             if self._access.enter(producer, producer.claim) is Place.SUCCESSOR:

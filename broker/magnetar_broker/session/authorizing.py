@@ -202,6 +202,7 @@ def _authorized(kind: int, handler: Handler) -> Handler:
 
 
 async def _done(handler: Handler, session: Session, command: Any) -> None:
+    session.check_open()
     work = handler(session, command)
     if work is not None:
         await work

@@ -9,6 +9,7 @@ from magnetar_broker.base.errors import (
     ProducerBusy,
     UnknownTrouble,
 )
+from magnetar_broker.base.wanted import Check
 from magnetar_broker.dispatch.consumer import Consumer, SubscribeRequest
 from magnetar_broker.dispatch.key_selection import KeySharedMeta
 from magnetar_broker.limits.topic_limits import TopicLimits
@@ -41,8 +42,11 @@ async def on_subscribe(session: Session, command: pb.CommandSubscribe) -> None:
     session.reply(pb.CommandSuccess(request_id=command.request_id))
 
 
-async def _join(session: Session, topic_name: TopicName, command: pb.CommandSubscribe) -> Consumer:
-    topic = await session.broker.topic(topic_name, create=command.force_topic_creation)
+async def _join(
+    session: Session, topic_name: TopicName, command: pb.CommandSubscribe, check: Check
+) -> Consumer:
+    topic = await session.broker.topic(topic_name, command.force_topic_creation, check)
+    check()
     request = _request_of(command)
     topic.subscriptions.check(request)
     schema = sent_schema(command)
@@ -51,7 +55,7 @@ async def _join(session: Session, topic_name: TopicName, command: pb.CommandSubs
     if schema is not None and not takes_any(schema):
         await session.broker.names.check_consumer_schema(topic_name, schema, is_idle(topic))
     _check_type_and_name(session, topic_name, topic.limits, command)
-    consumer = await topic.subscriptions.subscribe(session, request)
+    consumer = await topic.subscriptions.subscribe(session, request, check)
     consumer.takes_any_schema = takes_any(schema)
     return consumer
 
@@ -141,10 +145,14 @@ async def on_seek(session: Session, command: pb.CommandSeek) -> None:
         position = command.message_id
         ack_set = tuple(word % (MAX64 + 1) for word in position.ack_set)
         with storage_errors_as(UnknownTrouble):
-            await consumer.subscription.seek_to_id(MessageId.from_pb(position), ack_set)
+            await consumer.subscription.seek_to_id(
+                MessageId.from_pb(position), ack_set, session.check_open
+            )
     elif command.HasField("message_publish_time"):
         with storage_errors_as(UnknownTrouble):
-            await consumer.subscription.seek_to_time(command.message_publish_time)
+            await consumer.subscription.seek_to_time(
+                command.message_publish_time, session.check_open
+            )
     else:
         raise MetadataTrouble("SEEK has neither a message id nor a publish time: set one of them")
     session.reply(pb.CommandSuccess(request_id=command.request_id))

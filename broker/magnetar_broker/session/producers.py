@@ -3,6 +3,7 @@
 from functools import partial
 
 from magnetar_broker.base.errors import BrokerError, MetadataTrouble, NotReady
+from magnetar_broker.base.wanted import Check
 from magnetar_broker.lifetime.quotas import admit_producer
 from magnetar_broker.policies.table import ENCRYPTION_REQUIRED
 from magnetar_broker.publishing.access import Claim, Mode
@@ -57,8 +58,10 @@ def _check_metadata(session: Session, command: pb.CommandProducer) -> None:
         )
 
 
-async def _create(session: Session, topic_name: TopicName, command: pb.CommandProducer) -> Producer:
-    topic = await session.broker.topic(topic_name, create=True)
+async def _create(
+    session: Session, topic_name: TopicName, command: pb.CommandProducer, check: Check
+) -> Producer:
+    topic = await session.broker.topic(topic_name, True, check)
     name = command.producer_name or session.broker.producer_name()
     topic.producers.check_room(name)
     if isinstance(topic, Topic):
@@ -67,10 +70,11 @@ async def _create(session: Session, topic_name: TopicName, command: pb.CommandPr
         raise MetadataTrouble(
             f"{topic_name} accepts encrypted messages only (encryptionRequired): encrypt them"
         )
+    check()
     # After all refusals that cost nothing: this may store a new schema version.
     version = await session.broker.names.producer_schema(topic_name, sent_schema(command))
     if command.initial_subscription_name:
-        await topic.subscriptions.ensure(command.initial_subscription_name)
+        await topic.subscriptions.ensure(command.initial_subscription_name, check)
     # Sent by an exclusive producer that reconnects: it is fenced if another one has had the topic
     # since (PIP-68).
     epoch = command.topic_epoch if command.HasField("topic_epoch") else None
@@ -85,6 +89,7 @@ async def _create(session: Session, topic_name: TopicName, command: pb.CommandPr
             {pair.key: pair.value for pair in command.metadata},
             version,
         ),
+        check,
     )
 
 

@@ -168,6 +168,11 @@ class Session:
         """Whether the connection is closed."""
         return self._closed
 
+    def check_open(self) -> None:
+        """`NotReady` if the connection is closed (see `base/wanted.py`)."""
+        if self._closed:
+            raise NotReady(f"the connection of {self.address} is closed")
+
     # Input --------------------------------------------------------------------------
 
     def receive(self, data: bytes | memoryview) -> None:

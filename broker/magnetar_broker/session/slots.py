@@ -4,6 +4,7 @@ from collections.abc import Callable, Coroutine
 from typing import Any, Protocol, TypeVar
 
 from magnetar_broker.base.errors import NotAllowed, NotReady
+from magnetar_broker.base.wanted import Check
 
 
 class Closable(Protocol):
@@ -21,7 +22,7 @@ class Slots(dict[int, T]):
 
     A client may close an id, and open another one under it, while the first is being created.
     Each request therefore leaves a token of its own for the id, and what it created is kept only
-    if that token is still there.
+    if that token is still there.  While it is being created, it can ask whether that is so.
     """
 
     def __init__(self, kind: str, limit: Callable[[], int] = lambda: 0, setting: str = "") -> None:
@@ -37,8 +38,11 @@ class Slots(dict[int, T]):
         """Whether something is open, or being created, under an id."""
         return number in self or number in self._creating
 
-    async def fill(self, number: int, make: Callable[[], Coroutine[Any, Any, T]]) -> T:
+    async def fill(self, number: int, make: Callable[[Check], Coroutine[Any, Any, T]]) -> T:
         """Keep what `make` creates under an id; what was open there is closed before.
+
+        `make` gets a check of whether it is still to be created, and calls it before each change
+        that would outlast the connection.
 
         `NotAllowed` above the limit; `NotReady` if another request is creating it, if the id was
         freed meanwhile, or if the connection is closed.
@@ -55,11 +59,18 @@ class Slots(dict[int, T]):
                 "close some, use another connection, or raise the limit"
             )
         token = self._creating[number] = object()
-        try:
-            made = await make()
+
+        def check() -> None:
             if self._creating.get(number) is not token:
-                made.close()
                 raise NotReady(f"{self._kind} {number} was closed while it was created")
+
+        try:
+            made = await make(check)
+            try:
+                check()
+            except NotReady:
+                made.close()
+                raise
             self[number] = made
             return made
         finally:

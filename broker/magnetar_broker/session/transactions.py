@@ -41,6 +41,7 @@ async def on_new_transaction(session: Session, command: pb.CommandNewTxn) -> Non
 
     async def begin() -> None:
         coordinator = await session.broker.coordinators.of(command.tc_id)
+        session.check_open()
         limit = session.broker.settings.max_active_transactions_per_coordinator
         txn = await coordinator.begin(command.txn_ttl_millis, session.app_id or "", limit)
         answer.txnid_least_bits = txn.least

@@ -8,6 +8,7 @@ from magnetar_broker.base.errors import NotAllowed, UnknownTrouble
 from magnetar_broker.base.meter import Meter
 from magnetar_broker.base.transactions import NO_TRANSACTIONS, Outcome, TxnId
 from magnetar_broker.base.waiters import Waiters
+from magnetar_broker.base.wanted import Check, always
 from magnetar_broker.dispatch.base import Dispatcher, Stream
 from magnetar_broker.dispatch.compacted import CompactedReading, Start
 from magnetar_broker.dispatch.consumer import (
@@ -422,15 +423,21 @@ class Subscription:
 
     # Seeking --------------------------------------------------------------------------
 
-    async def seek_to_id(self, position: MessageId, ack_set: tuple[int, ...]) -> None:
+    async def seek_to_id(
+        self, position: MessageId, ack_set: tuple[int, ...], check: Check = always
+    ) -> None:
         """Continue with this message; `ack_set` are those of its batch that are still wanted."""
         compaction = None if self._compacted is None else self.topic.compaction
-        await self.seek(*await target_of(self.topic.log, compaction, position, ack_set))
+        target = await target_of(self.topic.log, compaction, position, ack_set)
+        check()
+        await self.seek(*target)
 
-    async def seek_to_time(self, timestamp_ms: int) -> None:
+    async def seek_to_time(self, timestamp_ms: int, check: Check = always) -> None:
         """Continue with the first message published at or after a time."""
         compacted = self._compacted is not None
-        await self.seek(*await target_since(self.topic.log, timestamp_ms, compacted))
+        target = await target_since(self.topic.log, timestamp_ms, compacted)
+        check()
+        await self.seek(*target)
 
     async def seek(self, offset: int, mask: int | None = None) -> None:
         """Make `offset` the next entry, of which the messages of `mask` are wanted, or all.

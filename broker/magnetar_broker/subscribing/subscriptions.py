@@ -6,6 +6,7 @@ from dataclasses import replace
 
 from magnetar_broker.base.connection import Connection
 from magnetar_broker.base.errors import BrokerError, NotAllowed, SubscriptionMissing, UnknownTrouble
+from magnetar_broker.base.wanted import Check, always
 from magnetar_broker.dispatch.compacted import Start
 from magnetar_broker.dispatch.consumer import Consumer, SubscribeRequest
 from magnetar_broker.policies.compaction_rules import COMPACTION_CURSOR
@@ -68,7 +69,9 @@ class Subscriptions(Mapping[str, Subscription]):
         if request.durable and request.subscription not in self._by_name:
             self._check_auto_creation(request.subscription, SubscriptionMissing)
 
-    async def subscribe(self, connection: Connection, request: SubscribeRequest) -> Consumer:
+    async def subscribe(
+        self, connection: Connection, request: SubscribeRequest, check: Check = always
+    ) -> Consumer:
         """Join a subscription; it is created if it does not exist."""
         if self._topic.rates is not None:
             self._topic.rates.check_subscribe(connection, request)
@@ -76,10 +79,10 @@ class Subscriptions(Mapping[str, Subscription]):
         # `_admitted` and `join`.
         if request.read_compacted:
             request = replace(request, compacted_from=await self._compacted_from(request))
-        subscription = await self._admitted(request)
+        subscription = await self._admitted(request, check)
         if request.rollback_seconds:
-            await self._roll_back(subscription, request.rollback_seconds)
-            subscription = await self._admitted(request)  # another may have joined meanwhile
+            await self._roll_back(subscription, request.rollback_seconds, check)
+            subscription = await self._admitted(request, check)  # another may have joined meanwhile
         self._topic.check_open()
         present = (one for each in self._by_name.values() for one in each.consumers)
         self._topic.limits.check_address(self._topic.name, connection.address, present)
@@ -99,11 +102,11 @@ class Subscriptions(Mapping[str, Subscription]):
         subscription.join(consumer)
         return consumer
 
-    async def _roll_back(self, subscription: Subscription, seconds: int) -> None:
+    async def _roll_back(self, subscription: Subscription, seconds: int, check: Check) -> None:
         """Seek to what was published so long ago; if that fails the consumer joins all the same."""
         since_ms = self._topic.log.engine.clock.now_ms() - seconds * 1000
         try:
-            await subscription.seek_to_time(since_ms)
+            await subscription.seek_to_time(since_ms, check)
         except (UnknownTrouble, StorageError) as error:
             name, topic = subscription.name, self._topic.name
             logger.warning(
@@ -111,18 +114,18 @@ class Subscriptions(Mapping[str, Subscription]):
                 name, topic, seconds, error,
             )  # fmt: skip
 
-    async def _admitted(self, request: SubscribeRequest) -> Subscription:
+    async def _admitted(self, request: SubscribeRequest, check: Check) -> Subscription:
         """The subscription, with room for one more consumer of the requested type."""
         while True:
             self.check(request)
-            subscription = await self._wanted(request)
+            subscription = await self._wanted(request, check)
             await subscription.admit(request)
             if self._by_name.get(request.subscription) is subscription:
                 self.check(request)  # others may have joined meanwhile
                 return subscription
             # It ended while we waited, for instance with its last consumer: create it again.
 
-    async def _wanted(self, request: SubscribeRequest) -> Subscription:
+    async def _wanted(self, request: SubscribeRequest, check: Check) -> Subscription:
         self._topic.check_open()
         name = request.subscription
         durable = name in self._topic.cursors.cursors
@@ -138,21 +141,21 @@ class Subscriptions(Mapping[str, Subscription]):
         if not request.durable:
             self._check_room()
         if request.read_compacted:
-            return await self._create_compacted(request)
+            return await self._create_compacted(request, check)
         start = self._start_offset(request)
         if not request.durable:
             subscription = self._subscription(name, Cursor(start - 1))
             self._by_name[name] = subscription
             return subscription
-        return await self.create(name, start, request.properties)
+        return await self.create(name, start, request.properties, check)
 
-    async def _create_compacted(self, request: SubscribeRequest) -> Subscription:
+    async def _create_compacted(self, request: SubscribeRequest, check: Check) -> Subscription:
         """A new subscription, which may begin before the first entry that the log still has."""
         log, name = self._topic.log, request.subscription
         start = Start.at(request.compacted_from, log)
         if request.durable:
             properties = request.properties | start.as_properties()
-            return await self.create(name, start.mark_delete + 1, properties)
+            return await self.create(name, start.mark_delete + 1, properties, check)
         subscription = self._subscription(name, Cursor(start.mark_delete))
         subscription.compacted.start = start
         self._by_name[name] = subscription
@@ -183,7 +186,9 @@ class Subscriptions(Mapping[str, Subscription]):
         present = len(self._by_name) + self._creating
         self._topic.limits.check_subscriptions(self._topic.name, present)
 
-    async def create(self, name: str, start: int, properties: dict[str, str]) -> Subscription:
+    async def create(
+        self, name: str, start: int, properties: dict[str, str], check: Check = always
+    ) -> Subscription:
         """A durable subscription that begins at offset `start`; on disk when this returns.
 
         If it exists already, that one.  `NotAllowed` if it would exceed the topic's limit.
@@ -191,6 +196,7 @@ class Subscriptions(Mapping[str, Subscription]):
         cursors = self._topic.cursors
         cursor = cursors.cursors.get(name)
         if cursor is None:
+            check()
             # Compaction's own cursor is no subscription of a user: it must not fail for a limit.
             if name != COMPACTION_CURSOR:
                 self._check_room()
@@ -202,14 +208,14 @@ class Subscriptions(Mapping[str, Subscription]):
         else:  # another request is creating it: it may not be durable yet
             await cursors.durable()
         if cursors.cursors.get(name) is not cursor:  # it was deleted meanwhile
-            return await self.create(name, start, properties)
+            return await self.create(name, start, properties, check)
         return self._by_name.setdefault(name, self._subscription(name, cursor))
 
-    async def ensure(self, name: str) -> None:
+    async def ensure(self, name: str, check: Check = always) -> None:
         """Create a subscription that a producer names, at the log's start, unless it exists."""
         if name not in self._by_name:
             self._check_auto_creation(name, NotAllowed)
-            await self.create(name, self._topic.log.first_offset, {})
+            await self.create(name, self._topic.log.first_offset, {}, check)
 
     def _check_auto_creation(self, name: str, refusal: type[BrokerError]) -> None:
         if not self._topic.limits.auto_subscription:

@@ -10,6 +10,7 @@ from magnetar_broker.base.errors import NotAllowed, UnknownTrouble
 from magnetar_broker.base.meter import Meter
 from magnetar_broker.base.traffic import Traffic
 from magnetar_broker.base.transactions import TxnId
+from magnetar_broker.base.wanted import Check, always
 from magnetar_broker.dispatch.consumer import (
     NO_COUNTERS,
     Backlog,
@@ -232,13 +233,16 @@ class NonPersistentSubscriptions(Mapping[str, NonPersistentSubscription]):
         present = sum(len(s.consumers) for s in self._by_name.values())
         self.limits.check_consumers(self.topic, present)
 
-    async def subscribe(self, connection: Connection, request: SubscribeRequest) -> Consumer:
+    async def subscribe(
+        self, connection: Connection, request: SubscribeRequest, check: Check = always
+    ) -> Consumer:
         """Join a subscription, creating it if need be; start positions have no effect here."""
         if self.rates is not None:
             self.rates.check_subscribe(connection, request)
         self._check_open()
         subscription = await self._admitted(request)
         self._check_open()
+        check()
         present = (one for each in self._by_name.values() for one in each.consumers)
         self.limits.check_address(self.topic, connection.address, present)
         consumer = Consumer(
@@ -270,7 +274,7 @@ class NonPersistentSubscriptions(Mapping[str, NonPersistentSubscription]):
                 return subscription
             # A concurrent request has created another subscription of that name.
 
-    async def ensure(self, name: str) -> None:
+    async def ensure(self, name: str, check: Check = always) -> None:
         """Does nothing: a subscription without consumers does not exist here."""
 
     def forget(self, subscription: NonPersistentSubscription) -> None:

@@ -7,6 +7,7 @@ import pytest
 
 from fakes.world import ManualPromise, start
 from magnetar_broker.base.errors import NotAllowed, NotReady
+from magnetar_broker.base.wanted import Check
 from magnetar_broker.session.slots import Slots
 
 
@@ -17,7 +18,7 @@ class Thing:
         self.ready = ManualPromise()
         self.closed = False
 
-    async def make(self) -> "Thing":
+    async def make(self, check: Check) -> "Thing":
         await self.ready
         return self
 
@@ -25,7 +26,7 @@ class Thing:
         self.closed = True
 
 
-def fill(slots: Slots[Thing], make: Callable[[], Coroutine[Any, Any, Thing]]) -> ManualPromise:
+def fill(slots: Slots[Thing], make: Callable[[Check], Coroutine[Any, Any, Thing]]) -> ManualPromise:
     return start(slots.fill(1, make))
 
 
