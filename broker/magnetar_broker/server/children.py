@@ -44,6 +44,8 @@ class Context:
     """The number of workers."""
     generation: int
     """How many times this process was started, this one included."""
+    began_at: float
+    """When its start began, by the monotonic clock."""
     report_seconds: float
     """How often the child reports that it runs."""
     control: Control

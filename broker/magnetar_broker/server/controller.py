@@ -102,6 +102,7 @@ class Controller:
         process = self._process
         disk = data_disk(self._settings)
         metadata = await SqliteMetadata.open(disk, process.threads.metadata, process.clock)
+        process.phases.end("metadata")
         try:
             await self._serve(metadata)
         finally:
@@ -164,6 +165,7 @@ class Controller:
                 http.start_tls(tls, self._contexts, admission)
                 process.check_files = self._contexts.check
                 self._contexts.start()
+            process.phases.end("HTTP")
             await process.unless_stopped(self._start(requests))
             await process.stopped()
         finally:
@@ -182,6 +184,7 @@ class Controller:
 
     async def _start(self, requests: NameRequests) -> None:
         await requests.start()
+        self._process.phases.end("names")
         gc.freeze()
         gc.set_threshold(THRESHOLD)
         gc.enable()

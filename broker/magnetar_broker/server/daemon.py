@@ -22,6 +22,7 @@ from magnetar_broker.server.http.guard import HttpGuard, HttpLimits
 from magnetar_broker.server.http_authentication import http_authentication_of
 from magnetar_broker.server.http_server import HttpServer, sole_site
 from magnetar_broker.server.listener import Listener
+from magnetar_broker.server.phases import Phases, recovery
 from magnetar_broker.server.ports import open_ports
 from magnetar_broker.server.snapshots.making import Snapshots
 from magnetar_broker.server.snapshots.part import LocalPart
@@ -39,8 +40,10 @@ logger = logging.getLogger(__name__)
 class Daemon:
     """One broker in one process, on one data directory."""
 
-    def __init__(self, settings: Settings) -> None:
+    def __init__(self, settings: Settings, phases: Phases) -> None:
+        """`phases` are those of the start so far."""
         self.settings = settings
+        self._phases = phases
         self._stop = asyncio.Event()
         self._journal_stats = JournalStats()
         self._stretches = Stretches()
@@ -76,7 +79,9 @@ class Daemon:
         clock = LoopClock(loop, self._stretches)
         disk = data_disk(self.settings)
         store = await store_of(self.settings, disk, workers, clock, self._journal_stats)
+        self._phases.end(recovery(store.replayed_bytes))
         metadata = await SqliteMetadata.open(disk, workers.metadata, clock)
+        self._phases.end("metadata")
         tasks = LoopTasks(loop, self._stretches)
         part = LocalPart(store, self.settings.data_dir)
         snapshots = Snapshots(metadata, lambda: [part], self.settings, clock)
@@ -123,9 +128,12 @@ class Daemon:
                 listener.bind_tls(ports.clients_tls, contexts)
                 http.start_tls(ports.http_tls, contexts, broker.admission)
                 contexts.start()
+            self._phases.end("ports")
             await broker.start()
             await listener.start()
             garbage.start()
+            self._phases.end("names")
+            logger.info("ready after %s", self._phases)
             print(banner(settings, default, ports.numbers), flush=True)
             await self._stop.wait()
             logger.info("stopping: disconnecting clients, sealing topics, writing a checkpoint")
@@ -161,11 +169,11 @@ class Daemon:
         os._exit(1)
 
 
-def serve_alone(settings: Settings, factory: LoopFactory) -> None:
+def serve_alone(settings: Settings, factory: LoopFactory, phases: Phases) -> None:
     """Run a broker in this process until a signal stops it."""
 
     async def main() -> None:
-        await Daemon(settings).run()
+        await Daemon(settings, phases).run()
 
     with suppress(KeyboardInterrupt), asyncio.Runner(loop_factory=factory) as runner:
         runner.run(main())

@@ -1,14 +1,18 @@
 """What the controller and the workers have in common: how each begins, and its other processes."""
 
 import asyncio
+import logging
 from collections.abc import Callable, Coroutine
 from contextlib import suppress
 from typing import Any
 
 from magnetar_broker.server.children import Context
 from magnetar_broker.server.control import CheckFiles, Message, Peer, Ready, Stop
+from magnetar_broker.server.phases import Phases
 from magnetar_broker.server.stretches import Stretches
 from magnetar_broker.server.world import LoopClock, LoopTasks, ThreadWorkers
+
+logger = logging.getLogger(__name__)
 
 
 class Process:
@@ -18,6 +22,8 @@ class Process:
         """To be made in the running event loop."""
         loop = asyncio.get_running_loop()
         self.context = context
+        self.phases = Phases(context.began_at)
+        self.phases.end("fork and event loop")
         self.stretches = Stretches()
         self.clock = LoopClock(loop, self.stretches)
         self.tasks = LoopTasks(loop, self.stretches)
@@ -45,6 +51,7 @@ class Process:
 
     def ready(self) -> None:
         """Report that the start is complete."""
+        logger.info("ready after %s", self.phases)
         self.context.control.send(Ready())
 
     async def unless_stopped(self, work: Coroutine[Any, Any, None]) -> None:

@@ -14,6 +14,7 @@ from magnetar_broker.server.authentication import authenticator_of
 from magnetar_broker.server.banner import banner
 from magnetar_broker.server.children import Context, name_of
 from magnetar_broker.server.engine import data_disk
+from magnetar_broker.server.phases import Phases
 from magnetar_broker.server.ports import PortNumbers, open_ports
 from magnetar_broker.server.reload import Read, reloaded
 from magnetar_broker.server.supervisor import Changed, Role, Supervisor
@@ -86,6 +87,7 @@ def serve_several(
     controller: RunPrepared,
     worker: RunPrepared,
     cores: int,
+    phases: Phases,
 ) -> int:
     """Run a broker until a signal stops it, and return the exit code for this process.
 
@@ -111,6 +113,11 @@ def serve_several(
         Reload(read, prepared, controller, worker),
     )
     gc.freeze()  # a collection in a child would copy the pages that it shares with the others
-    return supervisor.run(
-        lambda: print(banner(settings, default, prepared.ports, processes), flush=True)
-    )
+    phases.end("directories and ports")
+
+    def announce() -> None:
+        phases.end("processes")
+        logger.info("ready after %s", phases)
+        print(banner(settings, default, prepared.ports, processes), flush=True)
+
+    return supervisor.run(announce)

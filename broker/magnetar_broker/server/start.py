@@ -14,10 +14,13 @@ from magnetar_broker.server.event_loop import loop_factory
 from magnetar_broker.server.logs import log_to_stderr
 from magnetar_broker.server.memory import with_buffer_sizes
 from magnetar_broker.server.permissions import protect_files
+from magnetar_broker.server.phases import Phases, began_at
 from magnetar_broker.server.reload import Read
 
 logger = logging.getLogger(__name__)
 
+IMPORTS = "interpreter, imports and settings"
+"""The first phase of a start."""
 SWITCH_INTERVAL_SECONDS = 0.0005
 """How long the loop may keep the interpreter lock from a thread that returned from the disk.
 Python's default of 5 ms would be added to every fsync."""
@@ -28,6 +31,7 @@ def start(read: Read) -> int:
 
     `read` reads its settings.  Raises the error that prevents the start.
     """
+    phases = Phases(began_at())
     settings, warnings = (read := partial(_with_buffer_sizes, read))()
     workers = worker_count(settings)
     log_to_stderr("supervisor" if workers > 1 else None)
@@ -44,6 +48,7 @@ def start(read: Read) -> int:
         from magnetar_broker.server.several import serve_several  # noqa: PLC0415
         from magnetar_broker.server.worker import run_worker  # noqa: PLC0415
 
+        phases.end(IMPORTS)
         return serve_several(
             settings,
             read,
@@ -51,10 +56,12 @@ def start(read: Read) -> int:
             partial(run_controller, factory),
             partial(run_worker, factory),
             usable_cores(),
+            phases,
         )
     from magnetar_broker.server.daemon import serve_alone  # noqa: PLC0415 (heavy)
 
-    serve_alone(settings, factory)
+    phases.end(IMPORTS)
+    serve_alone(settings, factory, phases)
     return 0
 
 

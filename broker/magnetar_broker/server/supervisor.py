@@ -386,16 +386,17 @@ class Supervisor:
         child.control, theirs = control_pair()
         child.generation += 1
         child.ready, child.failure, child.is_replaced = False, "", False
+        child.started_at = time.monotonic()
         context = Context(
             child.worker,
             len(self._workers),
             child.generation,
+            child.started_at,
             self._liveness.report_seconds,
             theirs,
             child.role.sockets,
         )
         child.pid = fork(context, child.role.run, partial(self._release, child))
-        child.started_at = time.monotonic()
         self._liveness.begin(child.name)
         theirs.close()
         self._selector.register(child.control, selectors.EVENT_READ, partial(self._receive, child))

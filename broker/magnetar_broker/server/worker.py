@@ -30,6 +30,7 @@ from magnetar_broker.server.linked_page import LinkedPage
 from magnetar_broker.server.links import connect
 from magnetar_broker.server.listener import Listener
 from magnetar_broker.server.passing import Passing
+from magnetar_broker.server.phases import recovery
 from magnetar_broker.server.ports import of_port
 from magnetar_broker.server.process import Process
 from magnetar_broker.server.several import Prepared, bundle_owners
@@ -106,6 +107,7 @@ class Worker:
             Share(self._number, self._workers, holders),
             self._lock if self._number == 0 else None,
         )
+        process.phases.end(recovery(store.replayed_bytes))
         try:
             await self._serve(store)
         finally:
@@ -185,9 +187,12 @@ class Worker:
             controller.close()
 
     async def _start(self, store: JoinedStore, broker: Broker, listener: Listener) -> None:
-        controller = self._controller
-        await store.advance_beyond(await controller.request("segments.join", store.last_id))
+        controller, phases = self._controller, self._process.phases
+        last = await controller.request("segments.join", store.last_id)
+        phases.end("recovery of the other workers")
+        await store.advance_beyond(last)
         await broker.start()
+        phases.end("names")
         # The controller may have closed the link though both live: it loads no topic here any
         # more, and the policies that are known here are no longer those that it has answered.
         controller.when_ended(self._process.stop)

@@ -45,6 +45,11 @@ class JoinedStore:
         return self._own.is_failing
 
     @property
+    def replayed_bytes(self) -> int:
+        """How much of the journals of the directories that are open here the start has read."""
+        return sum(store.replayed_bytes for store in self._opened.values())
+
+    @property
     def last_id(self) -> SegmentId:
         """No segment of the directories that are open here has, or had, a larger id."""
         return max(store.last_id for store in self._opened.values())

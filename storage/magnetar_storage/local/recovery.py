@@ -65,6 +65,8 @@ class Recovered(NamedTuple):
     findings: list[Finding]
     index_files: set[SegmentId]
     """Of which segments there are index files, needed or not."""
+    journal_bytes: int
+    """How much of the journal was read."""
 
 
 @dataclass
@@ -81,6 +83,7 @@ class Rebuild:
     deleted: set[SegmentId] = field(default_factory=set)
     records: dict[SegmentId, list[Buffers]] = field(default_factory=dict)
     unwritten_bytes: int = 0
+    journal_bytes: int = 0
     next_segment: SegmentId = field(init=False)
 
     def __post_init__(self) -> None:
@@ -258,7 +261,7 @@ def _recover(disk: Disk, limits: Limits, directory: int) -> Recovered:
         # Before the next journal file exists, since that proves that the one before was complete.
         checkpoints.write(disk, start, limits.spare_journal_files)
     finished = files - set(start.rows) - rebuild.deleted
-    return Recovered(start, finished, rebuild.findings, index_files)
+    return Recovered(start, finished, rebuild.findings, index_files, rebuild.journal_bytes)
 
 
 def _check_directory(start: Checkpoint, directory: int) -> None:
@@ -308,6 +311,7 @@ def _replay(disk: Disk, start: JournalPosition, rebuild: Rebuild) -> JournalPosi
         if following:
             contents.append(read_file(disk, rounds.file_name(number + 1)))
         name = rounds.file_name(number)
+        rebuild.journal_bytes += len(data)
         at = start.offset if number == start.file and start.offset else FIRST_ROUND_AT
         scan = scan_of(number, data, contents[0] if following else None, last_round)
         if scan is None:

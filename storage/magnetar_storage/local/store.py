@@ -55,6 +55,8 @@ class LocalStore:
         start = recovered.checkpoint
         self.findings: list[Finding] = recovered.findings
         """Damage found at the start and, without `report`, since."""
+        self.replayed_bytes = recovered.journal_bytes
+        """How much of the journal the start has read."""
         self._add_finding = report or self.findings.append
         self._disk = disk
         self._workers = workers

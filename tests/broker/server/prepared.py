@@ -10,6 +10,7 @@ from magnetar_broker.config.load import Loaded
 from magnetar_broker.server.children import Context
 from magnetar_broker.server.control import Ready, Stop
 from magnetar_broker.server.logs import log_to_stderr
+from magnetar_broker.server.phases import Phases, began_at
 from magnetar_broker.server.ports import port_of
 from magnetar_broker.server.several import Prepared, serve_several
 
@@ -26,8 +27,9 @@ def main() -> None:
     data_dir, port, workers = sys.argv[1:]
     log_to_stderr("supervisor")
     settings = Settings(data_dir=data_dir, broker_service_port=int(port), web_service_port=0)
+    loaded, phases = Loaded(settings, []), Phases(began_at())
     raise SystemExit(
-        serve_several(settings, lambda: Loaded(settings, []), int(workers), run, run, cores=8)
+        serve_several(settings, lambda: loaded, int(workers), run, run, cores=8, phases=phases)
     )
 
 

@@ -29,7 +29,7 @@ async def test_a_worker_without_the_controller_ends(tmp_path: Path) -> None:
         supervisor, control = control_pair()
         listening = listening_socket()
         ports = PortNumbers(port_of([listening]), None, None, None)
-        process = Process(Context(1, 2, 1, 60.0, control, [listening]))
+        process = Process(Context(1, 2, 1, 0.0, 60.0, control, [listening]))
         running = asyncio.create_task(Worker(Prepared(settings, lock, ports), process).run())
         ours, theirs = socket.socketpair()
         supervisor.send(Peer(None, 1, theirs))
