@@ -1,7 +1,7 @@
 """Segments that no log or cursor lists: left by a crash before they were listed."""
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 
 from magnetar_broker.base.metadata_keys import TOPICS, topics_of
@@ -35,7 +35,7 @@ async def sweep(engine: Engine, candidates: set[SegmentId]) -> list[SegmentId]:
     unlisted, cursors = await _look_up(engine, candidates)
     if not unlisted:
         return []
-    complete = not await engine.store.missing(cursors)
+    complete = await _have_their_cursors(engine, cursors)
     kept = []
     for segment in sorted(unlisted):
         with suppress(NoSegment):  # then a log has deleted it meanwhile
@@ -48,18 +48,19 @@ async def sweep(engine: Engine, candidates: set[SegmentId]) -> list[SegmentId]:
 
 async def _look_up(
     engine: Engine, candidates: set[SegmentId]
-) -> tuple[set[SegmentId], set[SegmentId]]:
-    """The candidates that no log lists, and, if there are any, the cursor segments of all logs."""
-    unlisted, cursors = set(candidates), set[SegmentId]()
+) -> tuple[set[SegmentId], dict[str, SegmentId]]:
+    """The candidates that no log lists, and, if there are any, the cursor segments of all logs.
+
+    These by the keys of the logs.
+    """
+    unlisted, cursors = set(candidates), dict[str, SegmentId]()
 
     async def look(key: str) -> None:
-        found = await engine.metadata.get(key)
-        if found is None or found.value == NEW_VALUE:
-            return
-        record = LogRecord.decode(key, found.value)
-        unlisted.difference_update(record.listed)
-        if record.cursor_segment is not None:
-            cursors.add(record.cursor_segment)
+        record = await _record_of(engine, key)
+        if record is not None:
+            unlisted.difference_update(record.listed)
+            if record.cursor_segment is not None:
+                cursors[key] = record.cursor_segment
 
     # The broker's own topics first: every health check leaves segments of one.  Mostly every
     # segment is listed: then the records behind the last one are not read.
@@ -70,6 +71,31 @@ async def _look_up(
             await for_each(engine, keys, look)
             after = keys[-1]
     return unlisted, cursors
+
+
+async def _record_of(engine: Engine, key: str) -> LogRecord | None:
+    """A log's record; None if it lists nothing yet, or was deleted."""
+    found = await engine.metadata.get(key)
+    if found is None or found.value == NEW_VALUE:
+        return None
+    return LogRecord.decode(key, found.value)
+
+
+async def _have_their_cursors(engine: Engine, cursors: Mapping[str, SegmentId]) -> bool:
+    """Whether there are the cursor segments that logs list.
+
+    Logs in use replace theirs: one that is missing may be listed no more since it was looked up.
+    """
+    while missing := set(await engine.store.missing(cursors.values())):
+        listed: dict[str, SegmentId] = {}
+        for key in [key for key, segment in cursors.items() if segment in missing]:
+            record = await _record_of(engine, key)
+            if record is not None and record.cursor_segment is not None:
+                if record.cursor_segment == cursors[key]:
+                    return False
+                listed[key] = record.cursor_segment
+        cursors = listed
+    return True
 
 
 async def _is_needless(store: SegmentStore, segment: SegmentId, cursors_complete: bool) -> bool:
