@@ -6,6 +6,8 @@ They report to the books of their topic (`delivery_books`) all that they send an
 import asyncio
 import random
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from crash.books import Place, Written
@@ -13,7 +15,7 @@ from crash.delivery_books import NOWHERE, Book, Once, Visit
 from crash.raw_load import subscribe
 from crash.record import Message
 from crash.through_lives import first
-from crash.wire import ENDING, Gone, Wire
+from crash.wire import ENDING, Gone, Refused, Wire
 from magnetar_proto import PulsarApi_pb2 as pb
 from magnetar_proto.acks import encode_ack
 from magnetar_proto.commands import encode
@@ -256,6 +258,8 @@ class Passer:
         self._chance = random.Random(f"{topic.name} {self.NAME}")
         self._consumer = Consumer(topic, self.NAME, 0, topic.new_book("exclusive"))
         self._exists = self._unsure = False
+        self._late: dict[str, int] = {}
+        """What was settled when the first SUBSCRIBE was sent that may still take effect."""
 
     def __str__(self) -> str:
         return f"{self.topic.name} {self.NAME}"
@@ -273,7 +277,9 @@ class Passer:
         if not self._exists:
             await self._create(wire)
         stopping = self._load.stopping
-        if await self._consumer.stay(wire, life, stopping, self._seconds()):
+        with self._noting_late(wire):
+            stayed = await self._consumer.stay(wire, life, stopping, self._seconds())
+        if stayed:
             await self._subscribe(wire)
             await self._unsubscribe(wire)
             await first((wire.gone, stopping), self._seconds())
@@ -284,7 +290,7 @@ class Passer:
 
     async def _create(self, wire: Wire) -> None:
         """Everything sent from now on is for it, and nothing that is settled already."""
-        floor = self.topic.numbers(lambda written: written.settled)
+        floor = self._settled() | self._late
         self._unsure = True
         await self._subscribe(wire)
         self._unsure, self._exists = False, True
@@ -292,9 +298,28 @@ class Passer:
         book.begins_between(floor, self.topic.numbers(lambda written: written.next))
         await wire.ask(pb.CommandCloseConsumer(consumer_id=1, request_id=0))
 
+    def _settled(self) -> dict[str, int]:
+        return self.topic.numbers(lambda written: written.settled)
+
     async def _subscribe(self, wire: Wire) -> None:
         kind, latest = pb.CommandSubscribe.Exclusive, pb.CommandSubscribe.Latest
-        await wire.ask(subscribe(self.topic.name, self.NAME, kind, initialPosition=latest))
+        with self._noting_late(wire):
+            await wire.ask(subscribe(self.topic.name, self.NAME, kind, initialPosition=latest))
+
+    @contextmanager
+    def _noting_late(self, wire: Wire) -> Iterator[None]:
+        """A SUBSCRIBE is sent that may still be on its way when its connection has ended.
+
+        If this side ends the connection, a process that relays may have yet to read it, and the
+        next connection, which is direct, can overtake it.
+        """
+        settled = self._settled()
+        try:
+            yield
+        except Gone as gone:
+            if not wire.lost and not isinstance(gone, Refused):
+                self._late = self._late or settled
+            raise
 
     async def _unsubscribe(self, wire: Wire) -> None:
         self._unsure = True

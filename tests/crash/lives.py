@@ -26,7 +26,8 @@ class Lives:
     way to the former owner is lost, so moves are counted as well.
 
     After a move a client may be served through a process that relays, whose kill ends its
-    connection, too.
+    connection, too.  So it may after a start that places topics elsewhere: the client was told
+    their owner before.
 
     Only one process calls the methods that change something; all may look.
     """
@@ -140,7 +141,7 @@ class WorkersLives:
         self._owners: list[set[int]] = [set() for _ in range(BUNDLES)]
         """The workers that may have topics of each bundle; two during a move."""
         self._moved: set[int] = set()
-        """Bundles that were moved since the start."""
+        """Bundles that have had another owner since the start before the last one."""
         self._lock = CONTEXT.RLock()
 
     def of(self, topic: str) -> Lives:
@@ -160,8 +161,10 @@ class WorkersLives:
     def placed(self, owners: Iterable[int]) -> None:
         """The broker has started, and these are the owners of the bundles."""
         with self._lock:
-            self._owners = [{owner} for owner in owners]
-            self._moved.clear()
+            before, self._owners = self._owners, [{owner} for owner in owners]
+            # A move that the kill has cut short has told clients the owner that it was to have.
+            pairs = enumerate(zip(before, self._owners, strict=True))
+            self._moved = {bundle for bundle, (then, now) in pairs if then and then != now}
 
     def owners_of(self, bundle: int) -> set[int]:
         """The workers that may have topics of a bundle."""

@@ -207,7 +207,21 @@ def test_a_process_that_is_killed_may_have_relayed_to_the_owner() -> None:
     assert record.report([message, message, late]).problems
     lives.placed([0] * BUNDLES)
     lives.relay_killed(2)
-    assert first.relays_killed == 2
+    assert first.relays_killed == 3, "its clients may still name worker 1"
+    lives.placed([0] * BUNDLES)
+    lives.relay_killed(2)
+    assert (first.relays_killed, second.relays_killed) == (3, 0)
+
+
+def test_clients_follow_a_move_that_a_kill_of_the_broker_has_cut_short() -> None:
+    lives = WorkersLives(3)
+    lives.placed([0] * BUNDLES)
+    (first, second, *_) = lives.all()
+    lives.move_begins(0, 1)
+    lives.move_ends(0, None)
+    lives.placed([0] * BUNDLES)
+    lives.relay_killed(1)
+    assert (first.relays_killed, second.relays_killed) == (1, 0)
 
 
 def test_both_owners_end_the_lives_of_a_bundle_that_moves() -> None:

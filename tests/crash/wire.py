@@ -25,6 +25,10 @@ class Gone(Exception):
     """The connection ended, or the broker refused something and is left."""
 
 
+class Refused(Gone):
+    """The broker refused something: that does not take effect."""
+
+
 class Wire(asyncio.Protocol):
     """Make it with `dial`; everything that waits on it raises `Gone` when it ends."""
 
@@ -118,14 +122,14 @@ class Wire(asyncio.Protocol):
         await self._awaited(self._connected)
 
     async def ask(self, command: Any) -> Any:
-        """Send a request and return its answer; `Gone` for an ERROR."""
+        """Send a request and return its answer; `Refused` for an ERROR."""
         request_id = command.request_id = self.next_request()
         answer = self.answer_to(request_id)
         self.write(encode(command))
         reply = await self._awaited(answer)
         if isinstance(reply, pb.CommandError):
             self.end(f"refused: {reply}")
-            raise Gone(self.why)
+            raise Refused(self.why)
         return reply
 
     def next_request(self) -> int:
