@@ -5,6 +5,7 @@ import gc
 import logging
 import os
 import signal
+from contextlib import suppress
 from functools import partial
 
 from magnetar_broker.base.errors import BrokerError, NotReady
@@ -168,6 +169,7 @@ class Controller:
             process.phases.end("HTTP")
             await process.unless_stopped(self._start(requests))
             await process.stopped()
+            await self._workers_ended()
         finally:
             await snapshots.stop()  # first: changes of metadata may be waiting for it
             await directory.stop()
@@ -176,6 +178,16 @@ class Controller:
                 self._contexts.stop()
             for link in self._links.values():
                 link.close()
+
+    async def _workers_ended(self) -> None:
+        """Wait until the workers, which stop too, have closed their topics with this process.
+
+        The supervisor stops the workers first.  If it has ended, all processes stop at once.
+        """
+        with suppress(TimeoutError):
+            async with asyncio.timeout(self._settings.broker_shutdown_timeout_ms / 1000):
+                for link in list(self._links.values()):
+                    await link.ended()
 
     def _stop_all(self) -> None:
         """Ask the supervisor to stop; if it has ended, this process stops anyway."""

@@ -15,6 +15,7 @@ import pytest
 
 from admin_http import Admin
 from broker.server.test_worker import worker_pids
+from crash.victims import Processes
 from magnetar_proto import PulsarApi_pb2 as pb
 from magnetar_proto.acks import encode_ack
 from moving import owner_of
@@ -120,6 +121,27 @@ def test_requests_are_tried_again_when_the_controller_ends(several: RunningBroke
     for one in TOPICS:
         assert texts(take(official.subscribe(one, "sub"), 1)) == ["first"]
     official.close()
+
+
+def test_topics_are_closed_in_order_when_the_supervisor_ends(several: RunningBroker) -> None:
+    client = connect(several.service_url)
+    for topic in TOPICS:
+        publish(client.create_producer(topic), "second")
+    client.close()
+    workers = worker_pids(several)
+    prompt, all_others = (
+        Processes([workers[1]]),
+        Processes([controller_pid(several), *workers.values()]),
+    )
+    os.kill(workers[0], signal.SIGSTOP)  # it closes its topics when all others have stopped
+    os.kill(several.pid, signal.SIGKILL)
+    prompt.await_end()
+    os.kill(workers[0], signal.SIGCONT)
+    all_others.await_end()
+    for processes in (prompt, all_others):
+        processes.close()
+    assert "could not be sealed" not in several.log
+    assert several.try_start(), several.log_of_start
 
 
 def test_requests_are_tried_again_when_the_topics_worker_ends(several: RunningBroker) -> None:
