@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from magnetar_broker.server.descriptors import Descriptors
+from magnetar_broker.server.ports import named_in_errors
 from magnetar_broker.server.stretches import Stretches
 
 logger = logging.getLogger(__name__)
@@ -43,7 +44,8 @@ class Accepting:
     def start(self) -> None:
         """Accept clients."""
         self._listening.setblocking(False)
-        self._listening.listen(BACKLOG)
+        with named_in_errors(self._listening.getsockname()):
+            self._listening.listen(BACKLOG)
         self._resume()
 
     def stop(self) -> None:

@@ -25,6 +25,7 @@ from magnetar_broker.server.http.guard import HttpGuard
 from magnetar_broker.server.http.messages import Request, Response
 from magnetar_broker.server.http.table import NoRoute, Route, Table
 from magnetar_broker.server.http_authentication import HttpAuthentication
+from magnetar_broker.server.ports import named_in_errors
 from magnetar_broker.server.stretches import Stretches
 from magnetar_broker.server.tls.contexts import Contexts
 from magnetar_broker.server.tls.port import TlsPort
@@ -70,9 +71,9 @@ class HttpServer:
         """Accept connections from bound sockets."""
         guarded = self._descriptors.guarded(self._accept)
         for bound in sockets:
-            self._servers.append(
-                await asyncio.get_running_loop().create_server(guarded, sock=bound)
-            )
+            with named_in_errors(bound.getsockname()):
+                server = await asyncio.get_running_loop().create_server(guarded, sock=bound)
+            self._servers.append(server)
 
     def start_tls(
         self, sockets: Sequence[socket], contexts: Contexts, admission: Admission

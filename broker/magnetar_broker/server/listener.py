@@ -14,6 +14,7 @@ from magnetar_broker.limits.admission import Place
 from magnetar_broker.server.descriptors import Descriptors
 from magnetar_broker.server.origin import ON_ITS_OWN, Origin
 from magnetar_broker.server.pieces import write_pieces
+from magnetar_broker.server.ports import named_in_errors
 from magnetar_broker.server.stretches import Stretches
 from magnetar_broker.server.tls.contexts import Contexts
 from magnetar_broker.server.tls.port import END_SECONDS, TlsPort, certificate_of
@@ -304,7 +305,8 @@ class Listener:
     async def start(self) -> None:
         """Accept clients."""
         for server in self._servers:
-            await server.start_serving()
+            with named_in_errors(server.sockets[0].getsockname()):
+                await server.start_serving()
         for port in self._tls_ports:
             port.start(self._admission)
 

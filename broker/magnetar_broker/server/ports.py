@@ -2,8 +2,8 @@
 
 import os
 import socket
-from collections.abc import Sequence
-from contextlib import ExitStack
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from typing import NamedTuple
 
 from magnetar_broker.config import Settings
@@ -89,8 +89,18 @@ def _bind(one: socket.socket, address: tuple[object, ...]) -> None:
     one.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     if one.family == socket.AF_INET6:
         one.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
-    try:
+    with named_in_errors(address):
         one.bind(address)
+
+
+@contextmanager
+def named_in_errors(address: tuple[object, ...]) -> Iterator[None]:
+    """An `OSError` names the address on which the system does not let this process listen.
+
+    Two processes can bind one port as long as neither listens; the second one to listen fails.
+    """
+    try:
+        yield
     except OSError as error:
         reason = os.strerror(error.errno or 0).lower()
         raise OSError(

@@ -6,7 +6,7 @@ from contextlib import ExitStack
 
 import pytest
 
-from magnetar_broker.server.ports import bound, port_of
+from magnetar_broker.server.ports import bound, named_in_errors, port_of
 
 
 @pytest.fixture
@@ -45,6 +45,17 @@ def test_a_port_that_is_taken_is_named(opened: ExitStack) -> None:
     message = f"cannot listen on 127.0.0.1 port {port}: address already in use; .*--http-port"
     with pytest.raises(OSError, match=message):
         bound("127.0.0.1", port)
+
+
+def test_a_port_that_another_process_listens_on_first_is_named(opened: ExitStack) -> None:
+    mine, other = bound("127.0.0.1", 0)[0], socket.socket()
+    opened.enter_context(mine)
+    opened.enter_context(other).setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    other.bind(mine.getsockname())
+    other.listen()
+    message = f"cannot listen on 127.0.0.1 port {port_of([mine])}: address already in use"
+    with pytest.raises(OSError, match=message), named_in_errors(mine.getsockname()):
+        mine.listen()
 
 
 def test_a_host_without_an_address_that_can_be_bound(monkeypatch: pytest.MonkeyPatch) -> None:
