@@ -10,6 +10,7 @@ workers changes.  Meanwhile bundles of topics are moved between the workers (`mo
 """
 
 import random
+import re
 import shutil
 import sys
 import tempfile
@@ -20,7 +21,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import click
 
@@ -73,6 +74,7 @@ STORAGE: tuple[dict[str, str], ...] = (
     {"managedLedgerMaxEntriesPerLedger": "500"},
 )
 """Settings that make what is rare frequent; a start takes one of them."""
+PHASES = re.compile(r"INFO (.*?)magnetar\S*: (ready after .*)$", re.MULTILINE)
 SETTINGS = {
     "managedLedgerMaxEntriesPerLedger": "5000",
     "managedLedgerMinLedgerRolloverTimeMinutes": "0",
@@ -84,6 +86,28 @@ SETTINGS = {
 }
 
 
+class Start(NamedTuple):
+    """How the broker came back after a kill, or after a pause."""
+
+    seconds: float
+    victim: str
+    phases: list[str]
+    """What each process that was started has logged about its own start."""
+
+    @classmethod
+    def of(cls, began: float, victim: Victim, log: str) -> "Start":
+        """The one that has ended now; it is in this part of the log."""
+        return cls(
+            time.monotonic() - began,
+            str(victim),
+            [" ".join(found).strip() for found in PHASES.findall(log)],
+        )
+
+    def __str__(self) -> str:
+        own = "; ".join(self.phases) or "no process was started"
+        return f"{self.seconds:.2f} s after the kill or pause of {self.victim} ({own})"
+
+
 @dataclass
 class Summary:
     """What came of a run."""
@@ -91,17 +115,17 @@ class Summary:
     report: Report = field(default_factory=Report)
     cycles: int = 0
     kills: Counter[str] = field(default_factory=Counter)
-    ready_seconds: list[float] = field(default_factory=list)
+    starts: list[Start] = field(default_factory=list)
     moves: MoveReport | None = None
     """None with one worker."""
 
     def __str__(self) -> str:
-        starts = sorted(self.ready_seconds)
+        starts = sorted(self.starts)
         kinds = ", ".join(f"{count} {kind}" for kind, count in self.kills.most_common())
         return "\n".join([
             f"{self.cycles} cycles, {self.kills.total()} kills: {kinds}",
-            f"ready again after {starts[len(starts) // 2]:.2f} s (median), {starts[-1]:.2f} s at "
-            "most",
+            f"ready again after {starts[len(starts) // 2].seconds:.2f} s (median); the slowest: "
+            f"{starts[-1]}",
             *([] if self.moves is None else [str(self.moves)]),
             str(self.report),
         ])  # fmt: skip
@@ -294,7 +318,7 @@ class Torture:
         self._mover.rest()
 
     def _cycle(self) -> None:
-        before = self._figures()
+        before, logged = self._figures(), len(self.broker.log)
         began = time.monotonic()
         moment = self._random.choice(MOMENTS)
         if self._lives.workers > 1 and self._random.random() < KILLED_IN_MOVE:
@@ -315,16 +339,17 @@ class Torture:
             kinds.append(self._start_and_kill())
         began = time.monotonic()
         victim.recover()
+        start = Start.of(began, victim, self.broker.log[logged:])
+        self.summary.starts.append(start)
         self._mover.recovered(victim)
-        self.summary.ready_seconds.append(time.monotonic() - began)
         self.summary.kills.update(kinds)
         self.summary.cycles += 1
         sent, receipts, deliveries, acks = (
             now - then for now, then in zip(self._figures(), before, strict=True)
         )
         self._print(
-            f"{self.summary.cycles:>4}  lived {lived:4.1f} s, ready after "
-            f"{self.summary.ready_seconds[-1]:.2f} s  {sent:>8,} sent {receipts:>8,} receipts "
+            f"{self.summary.cycles:>4}  lived {lived:4.1f} s, ready after {start.seconds:.2f} s  "
+            f"{sent:>8,} sent {receipts:>8,} receipts "
             f"{deliveries:>8,} deliveries {acks:>8,} acks  killed {', '.join(kinds)}"
         )
 
