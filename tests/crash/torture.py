@@ -74,7 +74,10 @@ STORAGE: tuple[dict[str, str], ...] = (
     {"managedLedgerMaxEntriesPerLedger": "500"},
 )
 """Settings that make what is rare frequent; a start takes one of them."""
-PHASES = re.compile(r"INFO (.*?)magnetar\S*: (ready after .*)$", re.MULTILINE)
+PHASES = re.compile(
+    r"INFO (.*?)magnetar\S*: (ready after .*)$|(starting \w+ again in .*)$", re.MULTILINE
+)
+"""Lines of the log that tell where the time of a start went."""
 SETTINGS = {
     "managedLedgerMaxEntriesPerLedger": "5000",
     "managedLedgerMinLedgerRolloverTimeMinutes": "0",
@@ -100,7 +103,7 @@ class Start(NamedTuple):
         return cls(
             time.monotonic() - began,
             str(victim),
-            [" ".join(found).strip() for found in PHASES.findall(log)],
+            ["".join(found) for found in PHASES.findall(log)],
         )
 
     def __str__(self) -> str:
