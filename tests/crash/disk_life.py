@@ -66,9 +66,11 @@ class Life:
         dice: Random,
         uniform: bool = False,
         directories: int = 1,
+        actions: "Actions | None" = None,
     ) -> None:
         """`uniform`: all appends of a size, to few segments, so that in files that are used again
-        old rounds lie exactly where new ones are written.  `directories`: the most processes."""
+        old rounds lie exactly where new ones are written.  `directories`: the most processes.
+        `actions`: what is done, and how often; `ACTIONS` if None."""
         self.disk = disk
         self.metadata = DurableMetadata(world.clock, disk, metadata)
         self.models = models
@@ -78,6 +80,7 @@ class Life:
         self.processes = Processes(disk, world, limits)
         self._limits = limits
         self._directories = directories
+        self._actions = actions or ACTIONS
         self._dice = dice
         self._uniform = uniform
         self._topics: list[Topic] = []
@@ -156,7 +159,9 @@ class Life:
         topic = self._dice.choice(self._topics) if self._topics else None
         if topic is None or topic.log.failed is not None:
             return
-        weights = ACTIONS if self._directories == 1 else ACTIONS | {Life.reopen: MOVES}
+        weights = self._actions
+        if self._directories > 1:
+            weights = weights | {Life.reopen: MOVES}
         action = self._dice.choices(tuple(weights), tuple(weights.values()))[0]
         try:
             action(self, topic)
@@ -420,7 +425,8 @@ class Life:
         return done
 
 
-ACTIONS: dict[Callable[[Life, Topic], None], float] = {
+Actions = dict[Callable[[Life, Topic], None], float]
+ACTIONS: Actions = {
     Life.append: 10,
     Life.acknowledge: 8,
     Life.redeliver: 2,

@@ -21,7 +21,7 @@ from types import CoroutineType
 
 import click
 
-from crash.disk_life import Life
+from crash.disk_life import ACTIONS, Actions, Life
 from crash.disk_model import TopicModel
 from crash.disk_world import InlineWorld, SteppedWorld
 from fakes.faulty_disk import Crash, FaultyDisk
@@ -81,6 +81,7 @@ class History:
         points: int = 1 << 60,
         disk: FaultyDisk | None = None,
         directories: int = 1,
+        actions: Actions = ACTIONS,
     ) -> None:
         """`only`: crash at that point alone.  `points`: crash at no more than so many.
         `directories`: the most processes, of which each has a store directory of its own."""
@@ -89,6 +90,7 @@ class History:
         self._only = only
         self._limit = points
         self._directories = directories
+        self._actions = actions
         self._next = 0
         self._dice = Random(seed)
         self._limits = self._dice.choice(LIMITS)
@@ -116,7 +118,7 @@ class History:
                 metadata = None if self._life is None else self._life.metadata
                 self._life = Life(
                     self._disk, metadata, self._models, world, self._limits, self._dice,
-                    self._uniform, self._directories,
+                    self._uniform, self._directories, self._actions,
                 )  # fmt: skip
                 self._life.open(closed)
                 closed = self._live(self._life)
@@ -193,7 +195,7 @@ class History:
                 disk.crash_at = disk.operations + dice.randrange(40)
             life = Life(
                 disk, metadata, models, InlineWorld(), self._limits, dice, self._uniform,
-                self._directories,
+                self._directories, self._actions,
             )  # fmt: skip
             metadata = life.metadata
             try:

@@ -4,12 +4,22 @@ from collections.abc import Callable
 
 import pytest
 
+from crash.disk_life import Actions, Life
 from crash.disk_torture import History, torture
 from effort import seeds
 from fakes.faulty_disk import FaultyDisk
 from magnetar_storage.local.store import LocalStore
 
 POINTS = 300
+COMING_AND_GOING: Actions = {
+    Life.append: 5,
+    Life.acknowledge: 3,
+    Life.subscribe: 6,
+    Life.unsubscribe: 6,
+    Life.checkpoint: 1,
+    Life.reopen: 1,
+}
+"""What is done to subscriptions that never stay for long."""
 
 
 @pytest.mark.parametrize("directories", [1, 2])
@@ -18,6 +28,16 @@ def test_power_losses_lose_nothing_and_invent_nothing(seed: int, directories: in
     total = torture(1000 * seed, POINTS, 1, lambda _: None, directories)
     assert not total.failures, total.failures[0]
     assert total.points == POINTS < total.crashes
+
+
+@pytest.mark.parametrize("directories", [1, 3])
+@pytest.mark.parametrize("seed", seeds(30, least=2))
+def test_a_subscription_that_comes_and_goes_is_there_only_while_it_was_not_deleted(
+    seed: int, directories: int
+) -> None:
+    found = History(seed, points=100, directories=directories, actions=COMING_AND_GOING).run()
+    assert not found.failures, found.failures[0]
+    assert found.points > 0
 
 
 @pytest.mark.parametrize(
