@@ -18,6 +18,7 @@ from mutants.hand_over_faults import HAND_OVER_FAULTS
 from mutants.index_file_faults import INDEX_FILE_FAULTS
 from mutants.limit_faults import LIMIT_FAULTS
 from mutants.link_faults import LINK_FAULTS
+from mutants.lost_faults import LOST_FAULTS
 from mutants.memory_faults import MEMORY_FAULTS
 from mutants.moved_faults import MOVED_FAULTS
 from mutants.names_faults import NAMES_FAULTS
@@ -364,6 +365,7 @@ FAULTS: tuple[Fault, ...] = (
     *SCHEMA_FAULTS,
     *COMMAND_LINE_FAULTS,
     *BALANCE_FAULTS,
+    *LOST_FAULTS,
     *MOVED_FAULTS,
     *READING_FAULTS,
     *LIMIT_FAULTS,
