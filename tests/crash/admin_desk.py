@@ -59,6 +59,8 @@ class Desk:
         """Family, partition and birth of the log of each message of this life."""
         self._flying: set[int] = set()
         """Messages of the last producer whose receipts are awaited."""
+        self._deletes = False
+        """Whether the last request was a deletion."""
         self._producer = 0
         self._clients: Owners
         self._sender: RawClient
@@ -83,6 +85,7 @@ class Desk:
         for one in self.candidates:
             one.let_go()
         self.story.append(f"{method} {path} {body}")
+        self._deletes = method == "DELETE"
         answer = self._admin.ask(method, path, body)
         self._answered()
         what = f"{method} {path}: {answer}"

@@ -1,5 +1,7 @@
 """A client that does to the topics of a namespace whatever can be done, and books the answers."""
 
+import time
+
 from crash.admin_books import key_of
 from crash.admin_desk import FAMILIES, LOST, Wrong
 from crash.admin_eyes import Eyes
@@ -13,6 +15,8 @@ from raw_client import Kind, metadata, send_frame
 BURST = 12
 MAKES = 0.15
 """How often it is tried to make a topic, before anything else."""
+LONGEST_DELETION_SECONDS = 150.0
+RETRY_SECONDS = 0.1
 TOGETHER = 0.5
 """How often something else is done while messages are under way."""
 
@@ -52,7 +56,16 @@ class AdminLoad(Messages, TopicLife, AdminSettings):
             self._land()
 
     def look(self) -> list[str]:
-        """What is wrong after a kill, compared with everything that may be right."""
+        """What is wrong after a kill, compared with everything that may be right.
+
+        A deletion that lacks the process that was killed goes on by itself when that is back.
+        """
+        deadline = time.monotonic() + LONGEST_DELETION_SECONDS
+        while (wrong := self._compare()) and self._deletes and time.monotonic() < deadline:
+            time.sleep(RETRY_SECONDS)
+        return wrong
+
+    def _compare(self) -> list[str]:
         seen = Eyes(self._broker, self.namespace, list(FAMILIES)).look()
         verdicts = [one.differences(seen) for one in self.candidates]
         fitting = [one for one, wrong in zip(self.candidates, verdicts, strict=True) if not wrong]

@@ -22,7 +22,7 @@ from magnetar_broker.names.topic_lists import Change
 from magnetar_broker.names.topic_pattern import TopicPattern
 from magnetar_broker.policies.table import MAX_PRODUCERS, MESSAGE_TTL
 from magnetar_broker.topic.topic import Topic
-from magnetar_proto.names import TopicName
+from magnetar_proto.names import NamespaceName, TopicName
 from magnetar_storage.errors import StorageError, Unavailable
 
 # Who serves what ------------------------------------------------------------------------
@@ -169,6 +169,23 @@ def test_without_their_worker_topics_are_refused_and_not_deleted() -> None:
     with pytest.raises(TopicMissing):  # that deletion is continued first
         world.do(world.directory.deletion.topics.delete_partitioned(PARTED, False))
     assert "parted" not in str(world.do(world.metadata.list("/", "", 1000)))
+
+
+def test_a_deletion_goes_on_when_the_worker_is_back_that_it_lacked() -> None:
+    world = World()
+    world.do(world.directory.namespaces.ensure(NamespaceName.parse("public/doomed")))
+    doomed = named("topic", "public/doomed")
+    world.topic(doomed)
+    number = world.processes.number_of(doomed)
+    world.processes.workers[number].joined.cut()
+    world.clock.pump()
+    with pytest.raises(NotReady, match="starting or stopping"):
+        world.do(world.directory.deletion.namespace("public/doomed", True))
+    assert "doomed" in str(world.do(world.metadata.list("/", "", 1000)))
+    world.processes.workers[number] = world.processes.new_worker(number)
+    world.do(world.processes.workers[number].broker.start())
+    world.clock.pump()
+    assert "doomed" not in str(world.do(world.metadata.list("/", "", 1000)))
 
 
 def test_a_worker_that_stops_loads_nothing_more() -> None:
