@@ -157,10 +157,12 @@ class NonPersistentSubscription:
     def redeliver(self, consumer: Consumer, ids: list[tuple[int, int]], epoch: int | None) -> None:
         """Does nothing: no message is kept that could be sent again."""
 
-    async def seek_to_id(self, position: MessageId, ack_set: tuple[int, ...]) -> None:
+    async def seek_to_id(
+        self, position: MessageId, ack_set: tuple[int, ...], check: Check = always
+    ) -> None:
         """Does nothing: a SEEK on a non-persistent topic succeeds without effect, as in Pulsar."""
 
-    async def seek_to_time(self, timestamp_ms: int) -> None:
+    async def seek_to_time(self, timestamp_ms: int, check: Check = always) -> None:
         """Does nothing, as `seek_to_id`."""
 
     async def settled(self) -> None:

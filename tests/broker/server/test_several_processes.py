@@ -1,10 +1,12 @@
 """The REST API of a broker of several processes: it answers what a single process answers."""
 
+import json
 import re
+from dataclasses import replace
 from inspect import iscoroutinefunction
 from typing import Any
 
-from fakes.rest_world import PARTED, SPACE, TOPIC, VOLATILE, World, used
+from fakes.rest_world import PARTED, SETTINGS, SPACE, TOPIC, VOLATILE, World, used
 from magnetar_broker.names.bundle_splits import POSITIONS, TOPICS
 from magnetar_broker.server.admin.operations import messages, subscriptions, table, topics
 from magnetar_broker.server.http.messages import Response
@@ -137,6 +139,22 @@ def test_without_its_worker_a_topic_is_not_ready() -> None:
     health = world.ask("GET /admin/v2/brokers/health")
     number = world.processes.number_of(name)
     assert (health.status, f"worker-{number}: ".encode() in health.body) == (503, True)
+
+
+def test_a_namespace_whose_deletion_was_interrupted_is_created_again_when_it_is_over() -> None:
+    world = World(2, replace(SETTINGS, force_delete_namespace_allowed=True))
+    assert world.processes is not None
+    space = "/admin/v2/namespaces/public/again"
+    assert world.ask(f"PUT {space}").status == 204
+    world.publish("persistent://public/again/topic", 1)
+    number = world.processes.number_of(TopicName.parse("persistent://public/again/topic"))
+    world.processes.workers[number].joined.cut()
+    world.clock.pump()
+    assert world.ask(f"DELETE {space}?force=true").status == 503
+    assert world.ask(f"PUT {space}").status == 503, "it waits for the worker that has the topic"
+    world.processes.replace(number)
+    assert world.ask(f"PUT {space}").status == 204
+    assert json.loads(world.ask("GET /admin/v2/persistent/public/again").body) == []
 
 
 def test_generated_names_of_producers_differ_between_workers() -> None:

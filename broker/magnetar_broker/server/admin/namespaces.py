@@ -86,7 +86,9 @@ async def create(site: Site, request: Request) -> Response:
         raise Refused(
             400, "the body is not an object: expected an object with policies, or an empty body"
         )
-    if await directory.namespaces.has(str(name)):
+    # One that is being deleted is gone: it is created when that is completed.
+    being_deleted = directory.namespaces.is_closed(str(name))
+    if not being_deleted and await directory.namespaces.has(str(name)):
         raise Refused(409, f"namespace {name} exists: change it, or delete it first")
     await _check_clusters(directory, name, document.get("replication_clusters"))
     properties = bounded(checked_properties(document.get("properties") or {}))
