@@ -8,6 +8,7 @@ from magnetar_broker.base.connection import Connection
 from magnetar_broker.base.meter import Meter
 from magnetar_broker.base.traffic import Traffic
 from magnetar_broker.base.transactions import TxnId
+from magnetar_broker.base.wanted import Check, always
 from magnetar_broker.dispatch.frames import FrameCache
 from magnetar_broker.dispatch.key_selection import KeySharedMeta
 from magnetar_broker.dispatch.throttle import Throttle
@@ -133,11 +134,13 @@ class AnySubscription(Protocol):
     ) -> None:
         """Send these entries again, or without ids all that the consumer did not acknowledge."""
 
-    async def seek_to_id(self, position: MessageId, ack_set: tuple[int, ...]) -> None:
-        """Continue with this message; durable on return."""
+    async def seek_to_id(
+        self, position: MessageId, ack_set: tuple[int, ...], check: Check = always
+    ) -> None:
+        """Continue with this message; durable on return.  Calls `check` before a change."""
 
-    async def seek_to_time(self, timestamp_ms: int) -> None:
-        """Continue with the first message published at or after a time; durable on return."""
+    async def seek_to_time(self, timestamp_ms: int, check: Check = always) -> None:
+        """Continue with the first message published at or after a time, likewise."""
 
     async def settled(self) -> None:
         """Wait until every acknowledgement so far is durable."""
