@@ -126,8 +126,8 @@ mutants: setup ## Remove each sync, check and ordering in turn, and list those t
 model: setup ## Random histories of subscriptions against a model: EXAMPLES=5000 for each type
 	DISPATCH_EXAMPLES=$(or $(EXAMPLES),5000) $(BIN)/pytest --timeout 0 tests/broker/dispatch/test_dispatch_model.py
 
-bench: setup ## Benchmark against the floor (PEER=pulsar,nats,kafka ROWS=publish,latency ROUNDS=3)
-	$(BIN)/python -m bench $(if $(PEER),--peer $(PEER)) $(if $(ROWS),--rows $(ROWS)) \
+bench: setup ## Benchmark against the floor (ROWS=publish,latency SERVERS=magnetar,floor,pulsar-fsync)
+	$(BIN)/python -m bench $(if $(ROWS),--rows $(ROWS)) $(if $(SERVERS),--servers $(SERVERS)) \
 	  $(if $(ROUNDS),--rounds $(ROUNDS)) $(if $(BEFORE),--before $(BEFORE)) $(BENCH)
 
 SIDE ?= original

@@ -5,23 +5,18 @@ measured too.
 """
 
 import asyncio
-import ssl
-from abc import ABC, abstractmethod
 from collections.abc import AsyncIterator, Callable
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from contextlib import asynccontextmanager
 from struct import Struct
-from typing import Any, NamedTuple, TypeVar, cast
+from typing import Any, NamedTuple, cast
 from urllib.parse import urlsplit
 
 from magnetar_proto import PulsarApi_pb2 as pb
 from magnetar_proto.commands import FIELDS, decode, encode
-from magnetar_proto.sends import decode_receipt
 
 PROTOCOL_VERSION = 19
 WRITE_BUFFER = 1 << 20
 """Unsent bytes that make a publisher wait."""
-CLOSE_SECONDS = 5.0
-"""How long the server may take to read what is left, and to end TLS from its side."""
 HEAD = Struct(">IIBB")
 """Size of the rest, size of the command, tag of its type (the first field of all), type."""
 TYPE_TAG = 8
@@ -31,8 +26,6 @@ CONSUMER_ID = 1
 EXCLUSIVE = pb.CommandSubscribe.Exclusive
 SHARED = pb.CommandSubscribe.Shared
 SUBSCRIPTION = "bench"
-
-C = TypeVar("C", bound="Connection")
 
 
 class LoadError(Exception):
@@ -47,18 +40,7 @@ class Command(NamedTuple):
     mid: int
 
 
-class Received(NamedTuple):
-    """What whole frames of a buffer held: how many receipts and messages, and the last of each."""
-
-    end: int
-    """Where the first frame begins that is not whole yet."""
-    receipts: int
-    receipt: tuple[int, int]
-    messages: int
-    message: tuple[int, int]
-
-
-class Link(asyncio.Protocol, ABC):
+class Connection(asyncio.Protocol):
     """A client's connection; what awaits it fails with `LoadError` if it is lost or refused."""
 
     def __init__(self) -> None:
@@ -66,11 +48,14 @@ class Link(asyncio.Protocol, ABC):
         """Called with the number of receipts, and the last of them."""
         self.on_messages: Callable[[int, Command], None] = self._unexpected
         """Called with the number of messages (of entries, if they are batches), and the last."""
+        self.on_message: Callable[[Command], None] | None = None
+        """Called with each message, before `on_messages`."""
         self.on_writable: Callable[[], None] = lambda: None
         self.writable = True
         self._rest = b""
         self._waiting: set[asyncio.Future[Any]] = set()
-        self._lost = asyncio.Event()
+        self._replies: dict[int, asyncio.Future[pb.BaseCommand]] = {}
+        self._request_id = 0
         self._transport: asyncio.Transport
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
@@ -78,7 +63,6 @@ class Link(asyncio.Protocol, ABC):
         self._transport.set_write_buffer_limits(high=WRITE_BUFFER)
 
     def connection_lost(self, error: Exception | None) -> None:
-        self._lost.set()
         self.fail(f"the connection was lost: {error or 'closed by the server'}")
 
     def pause_writing(self) -> None:
@@ -90,20 +74,30 @@ class Link(asyncio.Protocol, ABC):
 
     def data_received(self, data: bytes) -> None:
         buf = self._rest + data if self._rest else data
-        end, receipts, receipt, messages, message = self.receive(buf)
-        self._rest = buf[end:]
+        pos, size, unpack = 0, len(buf), HEAD.unpack_from
+        receipts = messages = 0
+        receipt = message = (0, 0)
+        while size - pos >= HEAD.size:
+            total, command_size, tag, kind = unpack(buf, pos)
+            end = pos + 4 + total
+            if end > size:
+                break
+            if kind == pb.BaseCommand.SEND_RECEIPT and tag == TYPE_TAG:
+                receipts += 1
+                receipt = pos + 8, pos + 8 + command_size
+            elif kind == pb.BaseCommand.MESSAGE and tag == TYPE_TAG:
+                messages += 1
+                message = pos + 8, pos + 8 + command_size
+                if self.on_message is not None:
+                    self.on_message(Command(buf, *message))
+            else:
+                self._control(decode(buf, pos + 8, pos + 8 + command_size))
+            pos = end
+        self._rest = buf[pos:]
         if receipts:
             self.on_receipts(receipts, Command(buf, *receipt))
         if messages:
             self.on_messages(messages, Command(buf, *message))
-
-    @abstractmethod
-    def receive(self, buf: bytes) -> Received:
-        """Read the whole frames of a buffer; answer what is neither a receipt nor a message."""
-
-    @abstractmethod
-    def receipt_number(self, last: Command) -> int:
-        """Which of the entries that were sent, counted from 0 in steps, a receipt is for."""
 
     def _unexpected(self, *_: object) -> None:
         self.fail("an unexpected receipt or message")
@@ -133,52 +127,6 @@ class Link(asyncio.Protocol, ABC):
         """Close the socket without closing producers and consumers first."""
         self._transport.close()
 
-    async def closed(self) -> None:
-        """Close it, and return when it is closed: TLS ends with an answer of the server."""
-        self.close()
-        try:
-            async with asyncio.timeout(CLOSE_SECONDS):
-                await self._lost.wait()
-        except TimeoutError:  # the server takes nothing of what is left to write
-            self._transport.abort()
-
-
-class Connection(Link):
-    """The connection of a client of Pulsar."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.on_message: Callable[[Command], None] | None = None
-        """Called with each message, before `on_messages`."""
-        self._update: asyncio.Future[pb.CommandWatchTopicUpdate] | None = None
-        self._replies: dict[int, asyncio.Future[pb.BaseCommand]] = {}
-        self._request_id = 0
-
-    def receipt_number(self, last: Command) -> int:
-        return decode_receipt(*last)[1]
-
-    def receive(self, buf: bytes) -> Received:
-        pos, size, unpack = 0, len(buf), HEAD.unpack_from
-        receipts = messages = 0
-        receipt = message = (0, 0)
-        while size - pos >= HEAD.size:
-            total, command_size, tag, kind = unpack(buf, pos)
-            end = pos + 4 + total
-            if end > size:
-                break
-            if kind == pb.BaseCommand.SEND_RECEIPT and tag == TYPE_TAG:
-                receipts += 1
-                receipt = pos + 8, pos + 8 + command_size
-            elif kind == pb.BaseCommand.MESSAGE and tag == TYPE_TAG:
-                messages += 1
-                message = pos + 8, pos + 8 + command_size
-                if self.on_message is not None:
-                    self.on_message(Command(buf, *message))
-            else:
-                self._control(decode(buf, pos + 8, pos + 8 + command_size))
-            pos = end
-        return Received(pos, receipts, receipt, messages, message)
-
     def _control(self, command: pb.BaseCommand) -> None:
         answer = getattr(command, FIELDS[command.type])
         request_id = getattr(answer, "request_id", 0)
@@ -186,17 +134,10 @@ class Connection(Link):
             self.write(encode(pb.CommandPong()))
         elif command.type == pb.BaseCommand.ERROR:
             self.fail(f"refused: {command.error}")
-        elif command.type == pb.BaseCommand.WATCH_TOPIC_UPDATE and self._update is not None:
-            self._update.set_result(command.watchTopicUpdate)
         elif request_id in self._replies:
             self._replies.pop(request_id).set_result(command)
         elif command.type != pb.BaseCommand.ACTIVE_CONSUMER_CHANGE:
             self.fail(f"unexpected answer: {command}")
-
-    def update(self) -> "asyncio.Future[pb.CommandWatchTopicUpdate]":
-        """The next update of a watcher of topics."""
-        self._update = self.promise()
-        return self._update
 
     def request_id(self) -> int:
         """A new one."""
@@ -214,21 +155,14 @@ class Connection(Link):
         return cast(pb.BaseCommand, await future)
 
 
-def connected(port: int, owner: str | None = None) -> AbstractAsyncContextManager[Connection]:
+@asynccontextmanager
+async def connected(port: int, owner: str | None = None) -> AsyncIterator[Connection]:
     """A connection to a server on this machine, after its handshake.
 
-    `owner` is what `look_up` returned, where the port leads to several brokers.
+    `owner` is what `look_up` returned, where the port leads to several workers.
     """
-    return connected_as(Connection, port, owner)
-
-
-@asynccontextmanager
-async def connected_as(
-    kind: type[C], port: int, owner: str | None, tls: ssl.SSLContext | None = None
-) -> AsyncIterator[C]:
-    """As `connected`, with a connection of this kind."""
     loop = asyncio.get_running_loop()
-    _, connection = await loop.create_connection(kind, "127.0.0.1", port, ssl=tls)
+    _, connection = await loop.create_connection(Connection, "127.0.0.1", port)
     try:
         await connection.call(
             pb.CommandConnect(
@@ -239,7 +173,7 @@ async def connected_as(
         )
         yield connection
     finally:
-        await connection.closed()
+        connection.close()
 
 
 async def look_up(connection: Connection, topic: str) -> str:
@@ -281,21 +215,5 @@ async def open_consumer(
             consumer_id=CONSUMER_ID,
             request_id=connection.request_id(),
             initialPosition=pb.CommandSubscribe.Earliest,
-        )
-    )
-
-
-async def open_reader(connection: Connection, topic: str, first: tuple[int, int]) -> None:
-    """As `open_consumer`, but not durable, and from the entry `first`, a ledger's, on."""
-    await look_up(connection, topic)
-    await connection.call(
-        pb.CommandSubscribe(
-            topic=topic,
-            subscription=f"{SUBSCRIPTION}-reader",
-            subType=EXCLUSIVE,
-            consumer_id=CONSUMER_ID,
-            request_id=connection.request_id(),
-            durable=False,
-            start_message_id=pb.MessageIdData(ledgerId=first[0], entryId=first[1]),
         )
     )

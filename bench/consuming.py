@@ -2,16 +2,12 @@
 
 import asyncio
 import time
-from abc import ABC, abstractmethod
 from collections.abc import Callable
 
-from bench.connection import CONSUMER_ID, HEAD, Command, Connection, Link, Received
+from bench.connection import CONSUMER_ID, Command, Connection
 from magnetar_proto import PulsarApi_pb2 as pb
-from magnetar_proto.acks import ACK_HEAD, encode_ack
-from magnetar_proto.commands import decode
+from magnetar_proto.acks import encode_ack
 from magnetar_proto.deliveries import decode_message, encode_flow
-from magnetar_proto.frames import encode_frame
-from magnetar_proto.wire import encode_varint
 
 PERMITS = 20_000
 """Messages it takes ahead."""
@@ -19,21 +15,26 @@ EntryId = tuple[int, int]
 """Ledger and entry."""
 
 
-class Arrivals(ABC):
-    """Counts the entries that come, and acknowledges them."""
+class Receiver:
+    """Takes messages from its making on, counts the entries, and acknowledges cumulatively."""
 
-    def __init__(self, link: Link, published: Callable[[], int] = lambda: 0) -> None:
+    def __init__(
+        self, connection: Connection, batch: int = 1, published: Callable[[], int] = lambda: 0
+    ) -> None:
         self.entries = 0
         self.arrivals: list[tuple[float, int]] = []
         """When entries came, in seconds of `time.perf_counter`, and how many then."""
         self.most_behind = 0
         """The most entries that were published, going by `published`, and had not come."""
-        self._link = link
+        self._connection = connection
+        self._batch = batch
+        self._used = 0
         self._published = published
         self._awaited = 0
         self._warm: tuple[int, Callable[[], None]] | None = None
         self._done: asyncio.Future[None]
-        link.on_messages = self._messages
+        connection.on_messages = self._messages
+        connection.write(encode_flow(CONSUMER_ID, PERMITS))
 
     def when_warm(self, entries: int, begin: Callable[[], None]) -> None:
         """Call `begin` as soon as so many have come; an awaiting task would see many more."""
@@ -42,7 +43,7 @@ class Arrivals(ABC):
     async def receive(self, entries: int, seconds: float) -> None:
         """Return when so many have come altogether, or when the time is over."""
         self._awaited = entries
-        self._done = self._link.promise()
+        self._done = self._connection.promise()
         timer = asyncio.get_running_loop().call_later(seconds, self._end)
         if self.entries >= entries:
             self._end()
@@ -67,29 +68,13 @@ class Arrivals(ABC):
         if 0 < self._awaited <= self.entries:
             self._end()
 
-    @abstractmethod
-    def _acknowledge(self, count: int, last: Command) -> None:
-        """All to the last, and ask for more."""
-
-
-class Receiver(Arrivals):
-    """Starts to take messages at once, acknowledges cumulatively."""
-
-    def __init__(
-        self, connection: Connection, batch: int = 1, published: Callable[[], int] = lambda: 0
-    ) -> None:
-        super().__init__(connection, published)
-        self._batch = batch
-        self._used = 0
-        connection.write(encode_flow(CONSUMER_ID, PERMITS))
-
     def _acknowledge(self, count: int, last: Command) -> None:
         delivery = decode_message(*last)
         message_id = (delivery.ledger, delivery.entry, ())
-        self._link.write(encode_ack(CONSUMER_ID, pb.CommandAck.Cumulative, [message_id]))
+        self._connection.write(encode_ack(CONSUMER_ID, pb.CommandAck.Cumulative, [message_id]))
         self._used += count * self._batch
         if self._used >= PERMITS // 2:
-            self._link.write(encode_flow(CONSUMER_ID, self._used))
+            self._connection.write(encode_flow(CONSUMER_ID, self._used))
             self._used = 0
 
 
@@ -123,56 +108,3 @@ class EachReceiver:
             self._connection.write(encode_flow(CONSUMER_ID, self._used))
             self._used = 0
         self._took(ids)
-
-
-ID_AT = 8
-"""Where the message id begins in a MESSAGE of consumer 1: behind its type, lengths and that id."""
-ACK_ONE = b"\x08\x01\x10\x00"
-"""Consumer 1 acknowledges individually; message ids follow."""
-
-
-class Echo(Connection):
-    """Acknowledges each message with the id as it came, without decoding it.
-
-    It costs a quarter of what `EachReceiver` does, where the load must leave the processors to the
-    server.
-    """
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.took: Callable[[int], None] = lambda count: None
-        """Gets the number of entries of each read."""
-        self._used = 0
-        self._permits = 0
-
-    def begin(self, permits: int) -> None:
-        """Take messages, this many ahead."""
-        self._permits = permits
-        self.write(encode_flow(CONSUMER_ID, permits))
-
-    def receive(self, buf: bytes) -> Received:
-        pos, size, unpack = 0, len(buf), HEAD.unpack_from
-        ids: list[bytes] = []
-        while size - pos >= HEAD.size:
-            total, command_size, _, kind = unpack(buf, pos)
-            end = pos + 4 + total
-            if end > size:
-                break
-            if kind == pb.BaseCommand.MESSAGE:
-                at = pos + 8 + ID_AT
-                ids.append(buf[at : at + buf[at - 1]])
-            else:
-                self._control(decode(buf, pos + 8, pos + 8 + command_size))
-            pos = end
-        if ids:
-            self._acknowledge(ids)
-        return Received(pos, 0, (0, 0), 0, (0, 0))
-
-    def _acknowledge(self, ids: list[bytes]) -> None:
-        body = ACK_ONE + b"".join([b"\x1a%c%b" % (len(one), one) for one in ids])
-        self.write(encode_frame(ACK_HEAD + encode_varint(len(body)) + body))
-        self._used += len(ids)
-        if self._used >= self._permits // 2:
-            self.write(encode_flow(CONSUMER_ID, self._used))
-            self._used = 0
-        self.took(len(ids))

@@ -3,27 +3,19 @@
 import shutil
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
+from functools import partial
 from pathlib import Path
 
 from bench.connection import LoadError
-from bench.lineup import SERVERS, speaks_pulsar
-from bench.rows import FLOOR, Row
-from bench.scenarios import BACKLOG_GB, Trial
-from bench.servers import Magnetar, Server
-from bench.usage import Measures
+from bench.profile import ProfilingMeter
+from bench.rows import Row
+from bench.scenarios import Trial
+from bench.servers import SERVERS, ChildServer, Server
+from bench.usage import Measures, Meter
 
 TOPIC = "persistent://public/default/bench"
 STORED_LIMIT = 6 << 30
 """A server that lasts gets an empty disk when it has filled so many bytes."""
-
-
-def takes_part(row: Row, name: str) -> bool:
-    """Whether a server can do what is measured."""
-    if row.ours:
-        return issubclass(SERVERS[name], Magnetar) or name in row.also
-    if not speaks_pulsar(name):
-        return row.everywhere
-    return not (row.brokers and name == FLOOR)
 
 
 class Contest:
@@ -39,13 +31,13 @@ class Contest:
         directory: Path,
         scale: float,
         seconds: float,
-        backlog_gb: float = BACKLOG_GB,
+        profiles: Path | None = None,
     ) -> None:
         self.names = names
         self._directory = directory
         self._scale = scale
         self._seconds = seconds
-        self._backlog_gb = backlog_gb
+        self._profiles = profiles
         self._lasting: dict[str, Server] = {}
         self._warmed: set[tuple[str, str]] = set()
         self._stack = ExitStack()
@@ -65,31 +57,31 @@ class Contest:
         """Row, server and what was measured, in turn; or why it could not be."""
         for key, row in rows.items():
             for number in range(rounds):
-                for name in self.names:
-                    if not takes_part(row, name):
-                        continue
-                    report(f"{row.title}: round {number + 1} of {rounds}, {name}")
+                for name in filter(row.is_for, self.names):
+                    report(f"{key}: round {number + 1} of {rounds}, {name}")
                     try:
                         yield key, name, self._measure(key, row, name)
-                    except (LoadError, RuntimeError, TimeoutError) as error:
+                    except (LoadError, OSError, RuntimeError) as error:
                         reason = f"{type(error).__name__}: {error}"
                         report(f"FAILED: {reason}")
                         yield key, name, reason
 
     def _measure(self, key: str, row: Row, name: str) -> Measures:
-        if row.fresh or SERVERS[name].quick:
+        if row.fresh or row.settings or SERVERS[name].quick:
             with self._fresh(name, row.settings) as server:
-                return row.measure(self._trial(server))
+                return row.measure(self._trial(server, key, name))
         with self._lasting_server(name) as server:
             if (key, name) not in self._warmed:
                 self._warmed.add((key, name))
-                row.measure(self._trial(server))
-            return row.measure(self._trial(server))
+                row.measure(self._trial(server, key, name))
+            return row.measure(self._trial(server, key, name))
 
-    def _trial(self, server: Server) -> Trial:
+    def _trial(self, server: Server, key: str, name: str) -> Trial:
         self._trials += 1
-        topic = f"{TOPIC}-{self._trials}"
-        return Trial(server, topic, self._scale, self._seconds, backlog_gb=self._backlog_gb)
+        meter: Callable[[int], Meter] = Meter
+        if self._profiles is not None and isinstance(server, ChildServer):
+            meter = partial(ProfilingMeter, folder=self._profiles, name=f"{key}-{name}")
+        return Trial(server, f"{TOPIC}-{self._trials}", self._scale, self._seconds, meter)
 
     @contextmanager
     def _fresh(self, name: str, settings: Mapping[str, str]) -> Iterator[Server]:

@@ -35,16 +35,8 @@ class Shape:
     topics: int = 1
     keys: int = 0
     """How many different keys the entries have; 0 is none."""
-    numbered: bool = False
-    """Whether a batch carries the sequence ids of its first and last message, instead of one."""
 
-    @property
-    def id_step(self) -> int:
-        """How far the sequence ids of neighbours are apart."""
-        return self.batch if self.numbered else 1
-
-    @property
-    def title(self) -> str:
+    def __str__(self) -> str:
         size = f"{self.size} B" if self.size < 1024 else f"{self.size >> 10} KiB"
         batch = f"{self.batch} x " if self.batch > 1 else ""
         topics = f" over {self.topics:,} topics" if self.topics > 1 else ""
@@ -80,15 +72,11 @@ def encode_load(shape: Shape, entries: int, write_entries: int = WRITE_ENTRIES) 
     frames = []
     for number in range(entries):
         sequence_id, topic = divmod(number, shape.topics)
-        sequence_id *= shape.id_step
-        highest_id = None
-        if shape.numbered:
-            highest_id = metadata.highest_sequence_id = sequence_id + shape.batch - 1
         metadata.sequence_id = sequence_id
         if shape.keys:
             metadata.partition_key = f"key-{number * KEY_STEP % shape.keys}"
         encoded = metadata.SerializeToString()
-        frame = encode_send(topic + 1, sequence_id, shape.batch, encoded, payload, highest_id)
+        frame = encode_send(topic + 1, sequence_id, shape.batch, encoded, payload)
         frames.append(frame[: -len(payload)] if shared else frame)
     together = max(1, min(write_entries, WRITE_BYTES // len(payload)))
     writes = []

@@ -29,7 +29,7 @@ ACK_IDS = 100
 ACKS_ON_THEIR_WAY = 50
 
 
-def holes(trial: Trial, shape: Shape, entries: int, shuffled: bool) -> Measures:
+def holes(trial: Trial, shape: Shape, entries: int) -> Measures:
     """Acknowledge every other of all entries, kill -9, and receive the others: only those?"""
     load = trial.load(shape, entries)
     ids: list[EntryId] = []
@@ -43,12 +43,11 @@ def holes(trial: Trial, shape: Shape, entries: int, shuffled: bool) -> Measures:
             if await publisher.publish(load, STALL_SECONDS) < load.entries:
                 raise LoadError(f"only {len(ids)} of {load.entries} entries were stored in time")
             acked = ids[1::2]
-            if shuffled:
-                Random(7).shuffle(acked)
+            Random(7).shuffle(acked)
             before = memory(trial.server.pid).rss
             meter = trial.meter(trial.server.pid)
             await acknowledge(connection, acked)
-            measures = meter.stop(len(acked), shape.size)
+            measures = meter.stop(len(acked))
             return measures | {"holes_mib": memory(trial.server.pid).rss - before}
 
     measures = trial.run(fill_and_acknowledge)

@@ -3,8 +3,9 @@
 import asyncio
 import time
 
-from bench.connection import Command, Connection, Link, open_producer
+from bench.connection import Command, Connection, open_producer
 from bench.frames import Load, Shape, Write
+from magnetar_proto.sends import decode_receipt
 
 WINDOW_ENTRIES = 5000
 """Entries without a receipt, at most."""
@@ -32,13 +33,12 @@ async def open_each(connection: Connection, topics: list[str]) -> None:
 class Publisher:
     """Keeps a window of entries on their way."""
 
-    def __init__(self, connection: Link) -> None:
+    def __init__(self, connection: Connection) -> None:
         self.sent = self.answered = 0
         self.answered_at = 0.0
         """When the last receipt came, in seconds of `time.perf_counter`."""
         self._connection = connection
         self._in_order = True
-        self._id_step = 1
         self._left = self._skipped = 0
         self._writes: list[Write] = []
         self.until = 0.0
@@ -55,7 +55,6 @@ class Publisher:
         before = self.answered
         if load.writes:
             self._in_order = load.shape.topics == 1
-            self._id_step = load.shape.id_step
             self._skipped, self._left = self._skipped + self._left, 0
             self._writes = load.writes[::-1]
             self.until = time.perf_counter() + seconds
@@ -80,8 +79,8 @@ class Publisher:
         self.answered += count
         self.answered_at = time.perf_counter()
         if self._in_order:
-            sequence_id = self._connection.receipt_number(last)
-            if sequence_id != (self._skipped + self.answered - 1) * self._id_step:
+            sequence_id = decode_receipt(*last)[1]
+            if sequence_id != self._skipped + self.answered - 1:
                 self._connection.fail(f"receipt {self.answered} is for sequence id {sequence_id}")
                 return
         self._write()
@@ -92,7 +91,7 @@ class Publisher:
 class PacedPublisher:
     """Sends evenly spaced in time, whatever the answers do; what is late is sent at once."""
 
-    def __init__(self, connection: Link, load: Load, per_second: int) -> None:
+    def __init__(self, connection: Connection, load: Load, per_second: int) -> None:
         self.sent_at: list[float] = []
         """When each write was made, in seconds of `time.perf_counter`."""
         self._connection = connection

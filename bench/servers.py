@@ -12,18 +12,13 @@ import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any
 
-from bench.dialect import Dialect, PulsarDialect
 from bench.usage import MIB, family, memory
 
 ROOT = Path(__file__).parents[1]
 STOP_SECONDS = 60
 HEALTH_SECONDS = 60
 LOOK_SECONDS = 0.002
-RELOADED = b"all workers have the changed configuration"
-POLL_SECONDS = 0.001
-PROCESS = re.compile(r"(controller|worker-\d+) is process (\d+)")
 LOG_SHOWN = 2000
 """How much of a server's log an error shows."""
 HEALTH = "/admin/v2/brokers/health"
@@ -32,13 +27,11 @@ HEALTH = "/admin/v2/brokers/health"
 class Server(ABC):
     """One server on a data directory of its own; may be started again after a stop."""
 
+    title: str
+    """How tables name it."""
     quick = True
     """Whether it is at full speed at once.  Else it is started once for many rows, warmed, and
     stands still while others are measured."""
-    dialect: Dialect[Any] = PulsarDialect()
-    """How clients speak to it."""
-    has_topics = True
-    """Whether topics are apart from each other."""
 
     def __init__(self, data_dir: Path) -> None:
         self.data_dir = data_dir.absolute()
@@ -48,12 +41,12 @@ class Server(ABC):
         self.healthy_ms = 0.0
         """From then until it reported that it was ready, and was healthy."""
 
-    @classmethod  # noqa: B027 - most servers are there
-    def install(cls) -> None:
-        """Get what is missing to run it; may take minutes."""
-
     def __enter__(self) -> "Server":
-        self.start()
+        try:
+            self.start()
+        except BaseException:  # such as SIGTERM: what is half started is not left behind
+            self.kill()
+            raise
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -76,6 +69,11 @@ class Server(ABC):
     @abstractmethod
     def kill(self) -> None:
         """SIGKILL, and wait for the end."""
+
+    @property
+    def url(self) -> str:
+        """The service URL for clients."""
+        return f"pulsar://127.0.0.1:{self.port}"
 
     def restart(self) -> None:
         """Stop in good order and start again on what it has stored."""
@@ -100,8 +98,8 @@ class Server(ABC):
             raise RuntimeError(f"deduplication was not switched on: {status}")
 
     def configure(self, settings: Mapping[str, str]) -> None:
-        """Have these settings from the next start on; RuntimeError if it has none."""
-        raise RuntimeError(f"{type(self).__name__} has no setting {', '.join(settings)}")
+        """Use these settings from the next start on; RuntimeError if it has no settings."""
+        raise RuntimeError(f"{self.title} has no setting {', '.join(settings)}")
 
     def stand_still(self) -> None:
         """It uses no CPU until `go_on`."""
@@ -124,10 +122,14 @@ class Server(ABC):
 
 
 class ChildServer(Server):
-    """A child process of the bench; its errors go to a file beside its data."""
+    """A child process of the bench that prints its addresses on standard output.
 
-    ENDED_WELL: tuple[int, ...] = (0,)
-    """Exit codes of a stop in good order."""
+    Its errors go to a file beside its data.
+    """
+
+    SERVICE_URL = re.compile(r"^  clients +pulsar://[^:]+:(\d+)$", re.MULTILINE)
+    HTTP_URL = re.compile(r"^  HTTP +http://[^:]+:(\d+)$", re.MULTILINE)
+    LAST_LINE = "  durability"
 
     def __init__(self, data_dir: Path) -> None:
         super().__init__(data_dir)
@@ -136,61 +138,28 @@ class ChildServer(Server):
 
     @abstractmethod
     def command(self) -> list[str]:
-        """What is started; it finds its configuration written."""
+        """The command that is started, with its options."""
 
     @property
     def _log_path(self) -> Path:
         return self.data_dir.with_suffix(".log")
 
-    def _spawn(self, stdout: int | None) -> "subprocess.Popen[str]":
-        """Start the process; without `stdout` its output goes where its errors go."""
+    def _start(self) -> None:
         with self._log_path.open("a") as log:
             self._process = process = subprocess.Popen(
                 self.command(),
-                stdout=log if stdout is None else stdout,
+                stdout=subprocess.PIPE,
                 stderr=log,
                 text=True,
                 env=os.environ | self.environment,
             )
         self.pid = process.pid
-        return process
-
-    def stop(self) -> None:
-        process, self._process = self._process, None
-        if process is None:
-            return
-        process.send_signal(signal.SIGTERM)
-        try:
-            process.communicate(timeout=STOP_SECONDS)
-        except subprocess.TimeoutExpired:
-            process.kill()
-            process.communicate()
-        if process.returncode not in self.ENDED_WELL:
-            log = self._log_path.read_text()[-LOG_SHOWN:]
-            raise RuntimeError(f"{process.args!r} ended with {process.returncode}: {log}")
-
-    def kill(self) -> None:
-        process, self._process = self._process, None
-        if process is not None:
-            process.kill()
-            process.communicate()
-
-
-class BannerServer(ChildServer):
-    """A child process that prints its addresses on standard output."""
-
-    SERVICE_URL = re.compile(r"^  clients +pulsar://[^:]+:(\d+)$", re.MULTILINE)
-    HTTP_URL = re.compile(r"^  HTTP +http://[^:]+:(\d+)$", re.MULTILINE)
-    LAST_LINE = "  durability"
-
-    def _start(self) -> None:
-        process = self._spawn(subprocess.PIPE)
         banner = self._read_banner(process)
         url, http_url = self.SERVICE_URL.search(banner), self.HTTP_URL.search(banner)
         if url is None:
             process.communicate(timeout=STOP_SECONDS)
             self._process = None
-            log_text = self._log_path.read_text()
+            log_text = self._log_path.read_text()[-LOG_SHOWN:]
             raise RuntimeError(f"{self.command()[0]} did not start: {banner}{log_text}")
         self.port = int(url[1])
         if http_url is not None:
@@ -206,50 +175,45 @@ class BannerServer(ChildServer):
                 break
         return "".join(lines)
 
+    def stop(self) -> None:
+        process, self._process = self._process, None
+        if process is None:
+            return
+        process.send_signal(signal.SIGTERM)
+        try:
+            process.communicate(timeout=STOP_SECONDS)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.communicate()
+        if process.returncode != 0:
+            log = self._log_path.read_text()[-LOG_SHOWN:]
+            raise RuntimeError(f"{process.args!r} ended with {process.returncode}: {log}")
 
-class Magnetar(BannerServer):
-    """The daemon as it is installed, with its defaults."""
+    def kill(self) -> None:
+        process, self._process = self._process, None
+        if process is not None:
+            process.kill()
+            process.communicate()
+
+
+class Magnetar(ChildServer):
+    """The broker as it is installed, with its defaults."""
+
+    title = "Magnetar"
 
     def command(self) -> list[str]:
         magnetar = str(Path(sys.executable).with_name("magnetar"))
         ports = ["--port", "0", "--http-port", "0"]
-        command = [magnetar, "standalone", *ports, "--data-dir", str(self.data_dir)]
-        return [*command, "--conf", str(self._conf)] if self._conf.exists() else command
-
-    def processes(self) -> dict[str, int]:
-        """The present processes of several by name, as the log has them."""
-        started = PROCESS.findall(self._log_path.read_text())
-        return {name: int(pid) for name, pid in started}
-
-    @property
-    def _conf(self) -> Path:
-        return self.data_dir.with_suffix(".conf")
-
-    def write_conf(self, **settings: object) -> None:
-        """Write the configuration file, which is read from the next start on."""
-        self._conf.write_text("".join(f"{key}={value}\n" for key, value in settings.items()))
-
-    def reload(self) -> None:
-        """Have it read its configuration file again; returns when all workers have that."""
-        begin = self._log_path.stat().st_size
-        os.kill(self.pid, signal.SIGHUP)
-        while RELOADED not in self._log_path.read_bytes()[begin:]:
-            time.sleep(POLL_SECONDS)
+        return [magnetar, "standalone", *ports, "--data-dir", str(self.data_dir)]
 
     def configure(self, settings: Mapping[str, str]) -> None:
-        """Have these settings from the next start on, whatever the configuration file has."""
         self.environment |= {f"PULSAR_PREFIX_{key}": value for key, value in settings.items()}
-
-    def run_script(self, module: str, *options: str) -> None:
-        """Run a module of the bench with the sources this server runs with."""
-        command = [sys.executable, "-m", module, *options]
-        environment = os.environ | self.environment
-        subprocess.run(command, cwd=ROOT, env=environment, check=True)
 
 
 class MagnetarBefore(Magnetar):
     """Magnetar from another working tree, with the same installed libraries."""
 
+    title = "Magnetar before"
     tree = ROOT
 
     def __init__(self, data_dir: Path) -> None:
@@ -260,6 +224,8 @@ class MagnetarBefore(Magnetar):
 
 class MagnetarCompiled(MagnetarBefore):
     """This working tree in the form of wheels: `compile_copy` has compiled a copy of it."""
+
+    title = "Magnetar compiled"
 
 
 def compile_copy(target: Path) -> None:
@@ -275,18 +241,19 @@ def compile_copy(target: Path) -> None:
     MagnetarCompiled.tree = target
 
 
-class Floor(BannerServer):
+class Floor(ChildServer):
     """See `bench.floor`."""
 
-    has_topics = False
+    title = "floor"
 
     def command(self) -> list[str]:
         return [sys.executable, "-m", "bench.floor", "--data-dir", str(self.data_dir)]
 
 
 class Pulsar(Server):
-    """The original, a standalone with the memory a released one takes."""
+    """Apache Pulsar, a standalone with the memory a released one takes."""
 
+    title = "Pulsar, no fsync"
     quick = False
     STARTER = ROOT / "tests" / "conformance" / "original" / "pulsar.py"
     HEAP_MB = 2048
@@ -299,7 +266,6 @@ class Pulsar(Server):
         self._settings: dict[str, str] = {}
 
     def configure(self, settings: Mapping[str, str]) -> None:
-        """Have these settings from the next start on."""
         self._settings |= settings
 
     def _run(self, verb: str, *options: str) -> str:
@@ -355,14 +321,26 @@ class Pulsar(Server):
 
 
 class PulsarFsync(Pulsar):
-    """The original, with the promise that Magnetar makes."""
+    """Apache Pulsar, which syncs its journal before a receipt as Magnetar does."""
 
+    title = "Pulsar, fsync"
     fsync = True
 
 
-def await_health(http_port: int, path: str = HEALTH) -> None:
+SERVERS: dict[str, type[Server]] = {
+    "compiled": MagnetarCompiled,
+    "magnetar": Magnetar,
+    "before": MagnetarBefore,
+    "floor": Floor,
+    "pulsar-fsync": PulsarFsync,
+    "pulsar": Pulsar,
+}
+"""Servers by the name that `--servers` takes, in the order of the tables."""
+
+
+def await_health(http_port: int) -> None:
     """Return when the health check succeeds; RuntimeError after a minute."""
-    await_true(lambda: _is_healthy(http_port, path), "healthy")
+    await_true(lambda: _is_healthy(http_port), "healthy")
 
 
 def await_true(holds: Callable[[], bool], what: str) -> None:
@@ -374,9 +352,9 @@ def await_true(holds: Callable[[], bool], what: str) -> None:
         time.sleep(LOOK_SECONDS)
 
 
-def _is_healthy(http_port: int, path: str) -> bool:
+def _is_healthy(http_port: int) -> bool:
     try:
-        return _request(http_port, "GET", path)[0] == http.HTTPStatus.OK
+        return _request(http_port, "GET", HEALTH)[0] == http.HTTPStatus.OK
     except ConnectionError:
         return False  # not yet
 

@@ -2,7 +2,6 @@
 
 import asyncio
 from contextlib import AsyncExitStack
-from functools import partial
 
 from bench.connection import (
     SHARED,
@@ -16,10 +15,11 @@ from bench.consuming import EachReceiver, EntryId
 from bench.frames import Load, Shape
 from bench.publishing import Publisher
 from bench.scenarios import WARM_UP_PERCENT, Trial
-from bench.usage import Measures, cpu_ratio
+from bench.usage import Measures
 from magnetar_proto import PulsarApi_pb2 as pb
 
 PERMITS = 1000
+CONSUMERS = 10
 KEY_SHARED = pb.CommandSubscribe.Key_Shared
 
 
@@ -45,27 +45,23 @@ class Team:
             done.set_result(None)
 
 
-def share(
-    trial: Trial,
-    shape: Shape,
-    entries: int,
-    consumers: int,
-    sub_type: "pb.CommandSubscribe.SubType" = SHARED,
-    topic: str = "",
-) -> Measures:
-    """A publisher, as fast as it can be, and consumers that share what it publishes."""
-    topic = topic or trial.topic
+def share(trial: Trial, shape: Shape, entries: int) -> Measures:
+    """A publisher, as fast as it can be, and consumers that share what it publishes.
+
+    The subscription is Key_Shared if the shape has keys, else Shared.
+    """
+    sub_type = KEY_SHARED if shape.keys else SHARED
     warm_up, rest = trial.load(shape, entries).split(WARM_UP_PERCENT)
 
     async def work() -> Measures:
         async with AsyncExitStack() as stack:
             team = Team()
-            for _ in range(consumers):
+            for _ in range(CONSUMERS):
                 connection = await stack.enter_async_context(connected(trial.server.port))
-                await open_consumer(connection, topic, SUBSCRIPTION, sub_type)
+                await open_consumer(connection, trial.topic, SUBSCRIPTION, sub_type)
                 EachReceiver(connection, PERMITS, team.took)
             connection = await stack.enter_async_context(connected(trial.server.port))
-            await open_producer(connection, topic)
+            await open_producer(connection, trial.topic)
             publisher = Publisher(connection)
 
             async def deliver(load: Load) -> int:
@@ -75,19 +71,6 @@ def share(
 
             before = await deliver(warm_up)
             meter = trial.meter(trial.server.pid)
-            return meter.stop((await deliver(rest) - before) * shape.batch, shape.size)
+            return meter.stop((await deliver(rest) - before) * shape.batch)
 
     return trial.run(work)
-
-
-def share_by_key(trial: Trial, shape: Shape, entries: int, consumers: int) -> Measures:
-    """Measure Key_Shared between two runs with Shared, and compare rate and CPU."""
-    measure = partial(share, trial, shape, entries, consumers)
-    before = measure(SHARED, f"{trial.topic}-before")
-    by_key = measure(KEY_SHARED)
-    after = measure(SHARED, f"{trial.topic}-after")
-    rate, cpu = ((before[name] + after[name]) / 2 for name in ("msg_per_s", "cpu_us"))
-    return by_key | {
-        "of_shared": by_key["msg_per_s"] / rate,
-        "cpu_of_shared": cpu_ratio(by_key["cpu_us"], cpu),
-    }

@@ -1,44 +1,99 @@
-"""The job that `bench.spark` measures: prints the seconds of each of its writes as JSON.
+"""The job that `bench.spark` measures: prints the seconds of each of its runs as JSON.
 
-python -m bench.spark_job FORMAT PORT TOPIC ROWS BYTES ROUNDS
+python -m bench.spark_job read|write URL TOPIC ROWS BYTES
 """
 
 import json
 import sys
 import time
+from collections.abc import Mapping
+from typing import Final, NamedTuple
 
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import SparkSession
 
-from bench.spark_connectors import CONNECTORS, Write, topic_of_kind
+ROUNDS = 3
+TASKS = 2
+FORMAT = "pulsar"
+VALUE: Final = "CAST(lpad(CAST(id AS STRING), {size}, 'x') AS BINARY) AS value"
 
 
-def write(
-    numbers: DataFrame, kind: Write, size: int, connector: str, options: dict[str, str]
-) -> float:
-    """The seconds that it takes to write a row for each number."""
-    rows = numbers.selectExpr(*(column.format(size=size) for column in kind.columns))
+class Kind(NamedTuple):
+    """One kind of read or write."""
+
+    columns: tuple[str, ...]
+    """Of a write: expressions of `id`, a row's number, and of `{size}`."""
+    options: Mapping[str, str] = {}
+
+
+READS: Final = {
+    "value": Kind(("value",), {"metadata": "none"}),
+    "all": Kind(("*",), {"metadata": "all"}),
+}
+WRITES: Final = {
+    "value": Kind((VALUE,)),
+    "all": Kind(
+        (
+            VALUE,
+            "concat('key ', id % 1000) AS __key",
+            "timestamp_millis(1767225600000 + id) AS __eventTime",
+            "map('number', CAST(id % 100 AS STRING)) AS __messageProperties",
+        )
+    ),
+    "dedup": Kind((VALUE,), {"exactlyOnce": "dedup"}),
+    "txn": Kind((VALUE,), {"exactlyOnce": "transaction"}),
+}
+
+
+def topic_of(topic: str, kind: str) -> str:
+    """Each kind of write has a topic of its own."""
+    return f"{topic}-{kind}"
+
+
+def read(spark: SparkSession, kind: Kind, options: dict[str, str], rows: int) -> float:
+    """The seconds that it takes to read all rows, which the JVM drops."""
+    more = {"startingOffsets": "earliest", "minPartitions": str(TASKS)}
     began = time.perf_counter()
-    rows.write.format(connector).mode("append").options(**options).save()
+    found = spark.read.format(FORMAT).options(**options, **kind.options, **more).load()
+    found = found.select(*kind.columns)
+    found.write.format("noop").mode("overwrite").save()
+    took = time.perf_counter() - began
+    if (count := found.count()) != rows:
+        raise SystemExit(f"{count} rows of {rows} were read")
+    return took
+
+
+def write(spark: SparkSession, kind: Kind, options: dict[str, str], rows: int, size: int) -> float:
+    """The seconds that it takes to write rows, which the JVM makes on the same processors."""
+    made = spark.range(0, rows, 1, TASKS).selectExpr(
+        *(column.format(size=size) for column in kind.columns)
+    )
+    job = {"jobId": f"job-{time.time_ns()}"} if kind.options else {}
+    began = time.perf_counter()
+    made.write.format(FORMAT).mode("append").options(**options, **kind.options, **job).save()
     return time.perf_counter() - began
 
 
 def main() -> None:
-    connector, topic = CONNECTORS[sys.argv[1]], sys.argv[3]
-    port, count, size, rounds = (int(sys.argv[at]) for at in (2, 4, 5, 6))
+    verb, url, topic, rows, size = *sys.argv[1:4], int(sys.argv[4]), int(sys.argv[5])
     spark = (
-        SparkSession.builder.master("local[2]").config("spark.ui.enabled", "false").getOrCreate()
+        SparkSession.builder.master(f"local[{TASKS}]")
+        .config("spark.ui.enabled", "false")
+        .getOrCreate()
     )
-    numbers = spark.range(0, count, 1, 2)
-    seconds: dict[str, list[float]] = {kind: [] for kind in connector.writes}
-    # Turns, so that all meet what else the machine does; the first starts the workers.
-    for number in range(rounds + 1):
-        for name, kind in connector.writes.items():
-            run = f"{topic}-{number}"
-            own = {option: value.format(run=run) for option, value in kind.options.items()}
-            options = {**connector.sink(port, topic_of_kind(topic, name)), **own}
-            took = write(numbers, kind, size, connector.format, options)
+
+    def run(name: str) -> float:
+        if verb == "read":
+            return read(spark, READS[name], {"service.url": url, "topic": topic}, rows)
+        own = {"service.url": url, "topic": topic_of(topic, name)}
+        return write(spark, WRITES[name], own, rows, size)
+
+    seconds: dict[str, list[float]] = {name: [] for name in (READS if verb == "read" else WRITES)}
+    # Turns, so that all meet what else the machine does; the first starts the Python workers.
+    for number in range(ROUNDS + 1):
+        for name, counted in seconds.items():
+            took = run(name)
             if number:
-                seconds[name].append(took)
+                counted.append(took)
     print(json.dumps(seconds))
 
 

@@ -1,8 +1,6 @@
 """CPU and memory of a server's processes during a measurement."""
 
 import time
-from collections.abc import Callable
-from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -10,7 +8,7 @@ import psutil
 
 MIB = 1 << 20
 Measures = dict[str, float]
-"""By name; the names are those of the columns in `bench.table`."""
+"""By name; the names are those of the lines in `bench.results`."""
 
 
 @dataclass(frozen=True)
@@ -22,8 +20,6 @@ class Memory:
     rss: float
     pss: float
     """Resident, but pages mapped more than once are counted once."""
-    uss: float
-    """What would be free if they ended."""
 
 
 def family(pid: int) -> list[psutil.Process]:
@@ -32,20 +28,20 @@ def family(pid: int) -> list[psutil.Process]:
     return [parent, *parent.children(recursive=True)]
 
 
-def cpu_seconds(pid: int) -> tuple[float, float]:
-    """Of all threads of a process and its children, since their start: own, and the system's."""
+def cpu_seconds(pid: int) -> float:
+    """CPU time of a process and its children, all threads, since their start."""
     times = [process.cpu_times() for process in family(pid)]
-    return sum(t.user for t in times), sum(t.system for t in times)
+    return sum(each.user + each.system for each in times)
 
 
 def memory(pid: int) -> Memory:
     """Of a process and its children, now."""
-    peak = rss = pss = uss = 0.0
+    peak = rss = pss = 0.0
     for process in family(pid):
         full = process.memory_full_info()
-        rss, pss, uss = rss + full.rss, pss + full.pss, uss + full.uss
+        rss, pss = rss + full.rss, pss + full.pss
         peak += _peak_bytes(process.pid)
-    return Memory(peak / MIB, rss / MIB, pss / MIB, uss / MIB)
+    return Memory(peak / MIB, rss / MIB, pss / MIB)
 
 
 def forget_peak(pid: int) -> None:
@@ -59,46 +55,6 @@ def _peak_bytes(pid: int) -> int:
     return next(int(line.split()[1]) << 10 for line in lines if line.startswith("VmHWM:"))
 
 
-def cpu_ratio(cpu_us: float, other_us: float) -> float:
-    """The CPU a message compared with that of another run; 0 if the other used none.
-
-    The kernel counts CPU in ticks of some milliseconds: a very short run may use none.
-    """
-    return cpu_us / other_us if other_us else 0.0
-
-
-def is_python(process: psutil.Process) -> bool:
-    """Whether a process is a Python interpreter."""
-    return process.name().startswith("python")
-
-
-class PerProcess:
-    """The CPU of a process and its children from its making on; those that end do not count."""
-
-    def __init__(self, pid: int) -> None:
-        self._pid = pid
-        self._began = time.perf_counter()
-        self._before = self._cpu_seconds()
-
-    def percent(self, of: Callable[[psutil.Process], bool] = lambda process: True) -> float:
-        """What some of them used, in percent of one core."""
-        seconds = time.perf_counter() - self._began
-        used = sum(
-            now - self._before.get(process, 0.0)
-            for process, now in self._cpu_seconds().items()
-            if of(process)
-        )
-        return used / seconds * 100
-
-    def _cpu_seconds(self) -> dict[psutil.Process, float]:
-        found = {}
-        for process in family(self._pid):
-            with suppress(psutil.NoSuchProcess):
-                times = process.cpu_times()
-                found[process] = times.user + times.system
-        return found
-
-
 class Meter:
     """Runs from its making until `stop`."""
 
@@ -109,25 +65,18 @@ class Meter:
         self._cpu = cpu_seconds(pid)
         self.began = time.perf_counter()
 
-    def stop(self, messages: int, size: int) -> Measures:
-        """What `messages` of `size` bytes have cost; RuntimeError if there were none."""
+    def stop(self, messages: int) -> Measures:
+        """What `messages` have cost; RuntimeError if there were none."""
         if not messages:
             raise RuntimeError("nothing was done in the time there was")
         seconds = time.perf_counter() - self.began
         own = time.process_time() - self._own
-        user, system = (
-            now - then for now, then in zip(cpu_seconds(self._pid), self._cpu, strict=True)
-        )
-        used = memory(self._pid)
+        cpu = cpu_seconds(self._pid) - self._cpu
         return {
             "messages": messages,
             "seconds": seconds,
             "msg_per_s": messages / seconds,
-            "mb_per_s": messages * size / seconds / 1e6,
-            "cpu_us": (user + system) / messages * 1e6,
-            "system_cpu_us": system / messages * 1e6,
-            "cpu_percent": (user + system) / seconds * 100,
-            "peak_mib": used.peak,
-            "pss_mib": used.pss,
+            "cpu_us": cpu / messages * 1e6,
+            "peak_mib": memory(self._pid).peak,
             "client_percent": own / seconds * 100,
         }
