@@ -162,7 +162,7 @@ proto: setup ## Regenerate the protocol classes from PulsarApi.proto
 	$(BIN)/python -m grpc_tools.protoc -I proto/magnetar_proto \
 	  --python_out=proto/magnetar_proto --pyi_out=proto/magnetar_proto PulsarApi.proto
 
-docs: setup ## Regenerate configuration.md, policies.md, rest.md, command-line.md and spark-options.md in docs from the declarations, docs/differences.md from the traces
+docs: setup ## Generate the pages of docs that are made from declarations and traces (docs/rest.md is not kept)
 	$(BIN)/python -m magnetar_broker.config.docs > docs/configuration.md
 	$(BIN)/python -m magnetar_broker.server.admin.policies.docs > docs/policies.md
 	$(BIN)/python -m magnetar_broker.server.admin.docs > docs/rest.md

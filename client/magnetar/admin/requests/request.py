@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 Query = dict[str, str | list[str]]
 Figures = dict[str, Any]
-"""Figures by their names in the REST API (docs/rest.md)."""
+"""Figures by their names in the REST API (GET /admin/v2/openapi.json)."""
 
 ROOT: Final = "/admin/v2"
 
