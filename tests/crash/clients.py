@@ -210,8 +210,9 @@ class Receiver:
     def __init__(self, run: Clients, consumer: pulsar.Consumer) -> None:
         self._run = run
         self._consumer = consumer
-        self._lost_before = -1
-        """The last life that was coming when the consumer was seen without a connection."""
+        self._seen = run.lives.kills
+        """The last life that was coming, or there, when the consumer was seen without a connection,
+        or was new: one that it has since is of that life."""
 
     def receive(self) -> tuple[pulsar.Message, int] | None:
         """A message and the life in which it came; None to look around and try again.
@@ -224,15 +225,16 @@ class Receiver:
         lives, consumer = self._run.lives, self._consumer
         kills, life, coming = lives.kills, lives.life, lives.coming
         connected = consumer.is_connected()
-        if coming and not connected:
-            self._lost_before = kills
+        if (coming or life is not None) and not connected:
+            self._seen = kills
         try:
             message = consumer.receive(timeout_millis=POLL_MS)
         except pulsar.Timeout:
             return None
-        connected &= consumer.is_connected()
-        # A client that has not noticed the kill yet has what the former broker has sent.
-        if connected and life is None and coming and self._lost_before == kills:
+        # A client that has not noticed the kill yet has what the former broker has sent, maybe for
+        # as long as the next one lives.
+        connected &= consumer.is_connected() and self._seen == kills
+        if connected and life is None and coming:
             life = lives.await_life(CATCH_UP_SECONDS)
         if not connected or life is None or life != lives.life or lives.kills != kills:
             self._run.record.glimpsed(consumer.subscription_name(), key_of(message))

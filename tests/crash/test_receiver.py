@@ -1,7 +1,7 @@
 """Messages of an official consumer count for the life in which the broker has sent them."""
 
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, cast
 
 import pulsar
 import pytest
@@ -70,4 +70,16 @@ def test_a_client_that_has_not_noticed_the_kill_has_what_the_former_broker_sent(
     consumer.connected = True
     lives.starting()
     assert receiver.receive() is None
-    assert receiver.receive() == (MESSAGE, 1), "the broker is ready now"
+    assert receiver.receive() is None, "the broker is ready now, and nothing has changed otherwise"
+    consumer.connected = False
+    assert receiver.receive() is None
+    consumer.connected = True
+    assert receiver.receive() == (MESSAGE, 1)
+
+
+def test_a_new_client_is_of_the_present_life(lives: Lives, consumer: Official) -> None:
+    lives.killed()
+    lives.starting()
+    lives.started()
+    run: Any = SimpleNamespace(lives=lives, record=Record(lives, Tally(), lambda _: None))
+    assert Receiver(run, cast(pulsar.Consumer, consumer)).receive() == (MESSAGE, 1)
