@@ -165,18 +165,22 @@ class Supervisor:
         stop_seconds: float,
         silence_seconds: float,
         reload: Reload,
+        clock: Callable[[], float] = time.monotonic,
     ) -> None:
         """`stop_seconds`: children that have not ended this long after a stop began are killed.
 
         `silence_seconds`: a child that sends nothing for so long is killed, from its fork to its
         end, and started again as after any other end.
+
+        `clock` is read after every signal that this process handles, and never goes back.
         """
         self._controller = Child(None, controller)
         self._workers = [Child(number, worker) for number in range(workers)]
         self._children = [self._controller, *self._workers]
         self._stop_seconds = stop_seconds
-        self._liveness = ProcessLiveness(silence_seconds)
+        self._liveness = ProcessLiveness(silence_seconds, clock)
         self._reload = reload
+        self._clock = clock
         self._stop_signals = 0
         self._reload_asked = False
         self._answers: set[Drained | Undrained] = set()
@@ -231,11 +235,11 @@ class Supervisor:
                 return
             except (StartFailed, OSError) as error:
                 pause = self._controller.pauses.after(0)
+                self._controller.restart_at = self._clock() + pause
                 logger.error(
                     "the broker cannot be started again: %s; trying again in %.1f s", error, pause
                 )
                 self._stop("another process could not start")
-                self._controller.restart_at = time.monotonic() + pause
 
     def _serve(self) -> bool:
         """Keep the workers running until asked to stop (True) or the controller ends (False)."""
@@ -253,22 +257,22 @@ class Supervisor:
     def _serve_until(self, condition: Callable[[], bool], deadline: float = math.inf) -> bool:
         """Whether the condition holds before the broker stops, or the time has come."""
         while self._goes_on and not condition():
-            seconds = deadline - time.monotonic()
+            seconds = deadline - self._clock()
             if seconds <= 0:
                 return False
             for worker in self._workers:
-                if not worker.runs and worker.restart_at <= time.monotonic():
+                if not worker.runs and worker.restart_at <= self._clock():
                     self._restart(worker)
             due = min((w.restart_at for w in self._workers if not w.runs), default=math.inf)
-            self._turn(min(due - time.monotonic(), seconds))
+            self._turn(min(due - self._clock(), seconds))
         return self._goes_on
 
     def _restart(self, worker: Child) -> None:
         try:
             self._fork(worker)
         except OSError as error:  # the system is short of processes or descriptors
+            worker.restart_at = self._clock() + MAX_PAUSE_SECONDS
             logger.error("%s cannot be started: %s", worker.name, error)
-            worker.restart_at = time.monotonic() + MAX_PAUSE_SECONDS
             worker.kill()  # if it runs: it lacks connections with others
 
     # A changed configuration ---------------------------------------------------------------
@@ -329,7 +333,7 @@ class Supervisor:
 
     def _end_for_replacement(self, worker: Child) -> None:
         """Ask a worker to stop, and return when its next process runs."""
-        generation, deadline = worker.generation, time.monotonic() + self._stop_seconds
+        generation, deadline = worker.generation, self._clock() + self._stop_seconds
         worker.is_replaced = True
         self._send(worker, Stop("it is restarted with a changed configuration"))
         self._serve_until(lambda: worker.generation > generation, deadline)
@@ -344,7 +348,7 @@ class Supervisor:
 
     def _stop(self, reason: str) -> bool:
         """Stop the workers, then the controller; whether all ended in order and in time."""
-        deadline = time.monotonic() + self._stop_seconds
+        deadline = self._clock() + self._stop_seconds
         stopped = [child for child in self._children if child.runs]
         self._stop_together(self._workers, reason, deadline)
         self._stop_together([self._controller], reason, deadline)
@@ -386,7 +390,7 @@ class Supervisor:
         child.control, theirs = control_pair()
         child.generation += 1
         child.ready, child.failure, child.is_replaced = False, "", False
-        child.started_at = time.monotonic()
+        child.started_at = self._clock()
         context = Context(
             child.worker,
             len(self._workers),
@@ -473,7 +477,7 @@ class Supervisor:
             child.restart_at = 0.0
             logger.info("%s has ended, and is started with the changed configuration", child.name)
         elif self._serving:
-            now = time.monotonic()
+            now = self._clock()
             pause = child.pauses.after(now - child.started_at)
             child.restart_at = now + pause
             logger.error(
@@ -527,9 +531,9 @@ class Supervisor:
         self._reload_asked |= RELOAD_SIGNAL in numbers
 
     def _until(self, condition: Callable[[], bool], deadline: float = math.inf) -> bool:
-        """Handle events until the condition holds, or the time has come (monotonic seconds)."""
+        """Handle events until the condition holds, or the time has come."""
         while not condition():
-            seconds = deadline - time.monotonic()
+            seconds = deadline - self._clock()
             if seconds <= 0:
                 return False
             self._turn(seconds)

@@ -3,8 +3,10 @@
     python supervised.py WORKERS STOP_SECONDS SILENCE_SECONDS [[+]NAME=BEHAVIOUR...]
 
 Every event is a line of JSON on standard output; errors of the start are handled as the command
-line does.  BEHAVIOUR, of the process NAME, is one of the functions below; `serve` is the default.
-With `+` it is that of the changed configuration; without any the configuration does not change.
+line does.  The supervisor's clock stands still but for the leaps that SIGUSR1 asks for, each with
+its seconds in a line on standard input.  BEHAVIOUR, of the process NAME, is one of the functions
+below; `serve` is the default.  With `+` it is that of the changed configuration; without any the
+configuration does not change.
 """
 
 import json
@@ -17,7 +19,6 @@ import sys
 from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
-from itertools import count
 
 from magnetar_broker.base.start_failed import StartFailed
 from magnetar_broker.server.children import Context
@@ -33,6 +34,9 @@ from magnetar_broker.server.control import (
 )
 from magnetar_broker.server.logs import log_to_stderr
 from magnetar_broker.server.supervisor import Changed, Role, Supervisor
+
+REPORT_SECONDS = 0.05
+"""Between two reports: much less than the supervisor's clock says in a test."""
 
 
 def report(context: Context, event: str, **details: object) -> None:
@@ -64,10 +68,10 @@ def report_alive(context: Context) -> None:
 
 
 def until_stop(context: Context, alive: Callable[[Context], None] = report_alive) -> None:
-    """`alive` is called at the times at which the supervisor expects a report."""
+    """`alive` is called again and again."""
     while True:
         alive(context)
-        while not select.select([context.control], [], [], context.report_seconds)[0]:
+        while not select.select([context.control], [], [], REPORT_SECONDS)[0]:
             alive(context)
         for message in context.control.receive():
             match message:
@@ -97,12 +101,10 @@ def serve(context: Context, alive: Callable[[Context], None] = report_alive) -> 
     until_stop(context, alive)
 
 
-def count_reports(context: Context) -> None:
-    counter = count(1)
-
+def tell_reports(context: Context) -> None:
     def alive(context: Context) -> None:
         report_alive(context)
-        report(context, "alive", count=next(counter))
+        report(context, "alive")
 
     serve(context, alive)
 
@@ -209,6 +211,23 @@ class Configuration:
         self._changed = None
 
 
+class Leaping:
+    """A clock that moves when the test says so."""
+
+    def __init__(self) -> None:
+        self._now = 0.0
+        self._leaps = 0
+
+    def __call__(self) -> float:
+        return self._now
+
+    def leap(self, *_: object) -> None:
+        """Handle the signal."""
+        self._now += float(sys.stdin.readline())
+        self._leaps += 1
+        write(name="supervisor", event="leapt", number=self._leaps)
+
+
 def main() -> None:
     log_to_stderr("supervisor")
     workers, stop_seconds, silence_seconds, *behaviours = sys.argv[1:]
@@ -220,6 +239,8 @@ def main() -> None:
 
     changed = partial(run, "+")
     is_changed = any(name.startswith("+") for name in by_name)
+    clock = Leaping()
+    signal.signal(signal.SIGUSR1, clock.leap)
     clients, http = (socket.create_server(("127.0.0.1", 0)) for _ in range(2))
     supervisor = Supervisor(
         Role(partial(run, ""), [http]),
@@ -228,11 +249,14 @@ def main() -> None:
         float(stop_seconds),
         float(silence_seconds),
         Configuration(Changed(changed, changed, VALUES) if is_changed else None),
+        clock,
     )
     try:
         code = supervisor.run(partial(write, name="supervisor", event="ready", inherited=inherited))
     except (StartFailed, OSError) as error:
         raise SystemExit(f"Error: {error}") from error
+    finally:
+        signal.signal(signal.SIGUSR1, signal.SIG_IGN)  # the interpreter's end would reset it
     raise SystemExit(code)
 
 

@@ -10,7 +10,10 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+from magnetar_broker.server.process_liveness import REPORTS
+
 PROGRAM = Path(__file__).with_name("supervised.py")
+KILLED = "is killed: its event loop has not run"
 Event = dict[str, Any]
 
 
@@ -23,6 +26,7 @@ class Supervised:
         seconds = str(stop_seconds), str(silence_seconds)
         self.process = subprocess.Popen(
             [sys.executable, str(PROGRAM), str(workers), *seconds, *behaviours],
+            stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             text=True,
@@ -30,6 +34,7 @@ class Supervised:
         )
         self.events: list[Event] = []
         self.log = ""
+        self._leaps = 0
 
     def until(self, **wanted: object) -> Event:
         """The first event, reported already or not, with these values."""
@@ -52,6 +57,34 @@ class Supervised:
     def until_logged(self, text: str) -> None:
         while text not in self.log:
             self._read_line(text)
+
+    def leap(self, seconds: float) -> None:
+        """Move the supervisor's clock, which stands still otherwise; not before an event."""
+        self._begin_leap(seconds)
+        self.until(event="leapt", number=self._leaps)
+
+    def _begin_leap(self, seconds: float) -> None:
+        assert self.process.stdin is not None
+        self._leaps += 1
+        with suppress(BrokenPipeError):  # it has ended
+            self.process.stdin.write(f"{seconds}\n")
+            self.process.stdin.flush()
+        self.process.send_signal(signal.SIGUSR1)
+
+    def expire(self, silence_seconds: float, *others: str) -> None:
+        """Return when a silent process is killed; the others report after each leap of the clock.
+
+        They have the behaviour `tell_reports`.  One leap counts for one interval at most, and two
+        may count as one, so their number is not known.
+        """
+        while KILLED not in self.log:
+            position = len(self.events)
+            self._begin_leap(silence_seconds / REPORTS)
+            awaited = {("leapt", "supervisor"), *(("alive", name) for name in others)}
+            while KILLED not in self.log and not awaited <= {
+                (event["event"], event["name"]) for event in self.events[position:]
+            }:
+                self._read_line(KILLED)
 
     def _read_line(self, wanted: object) -> None:
         assert self.process.stdout is not None

@@ -10,8 +10,6 @@ import pytest
 
 PROGRAM = Path(__file__).with_name("prepared.py")
 
-pytestmark = pytest.mark.timeout(60)
-
 
 def start(data: Path, port: int = 0) -> subprocess.Popen[str]:
     command = [sys.executable, str(PROGRAM), str(data), str(port), "3"]
