@@ -11,9 +11,6 @@ from clients.secured import Secured, SecuredStage
 from clients.stage import Stage
 from running_broker import RunningBroker
 
-# The first test builds the program, from sources and downloads: minutes on a fresh machine.
-pytestmark = pytest.mark.timeout(1200)
-
 OF_SEVERAL_WORKERS = ("Admin", "Transactions")
 """Scenarios that are played on several workers as well."""
 

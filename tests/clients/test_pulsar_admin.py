@@ -15,8 +15,6 @@ from clients.admin_commands import GROUPS, TOPIC, WITHOUT, Line, script
 from clients.tools_driver import ToolsDriver
 from running_broker import RunningBroker
 
-# The first test builds the program, from sources and downloads: minutes on a fresh machine.
-pytestmark = pytest.mark.timeout(1200)
 MakeBroker = Callable[..., RunningBroker]
 MISSING = builds.missing("java", "javac", "mvn")
 PERF_TOPIC = "persistent://public/default/perf"

@@ -33,6 +33,7 @@ EXAMPLES = "600"
 """Histories of each subscription type: some faults of delivery show in one of a hundred."""
 
 TIMEOUT_SECONDS = 900
+HANGS_SECONDS = 300
 
 
 def main() -> int:
@@ -94,7 +95,8 @@ def noticed(copy: Path, tests: tuple[str, ...]) -> tuple[bool, str]:
     """Run these tests, or those of storage, until one fails; which one that was."""
     chosen = [copy / test for test in tests] or of_storage(copy)
     command = [sys.executable, "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider"]
-    command.append("--hypothesis-profile=unshrunk")
+    # A fault may make a test hang, which notices it so.
+    command += ["--hypothesis-profile=unshrunk", f"--timeout={HANGS_SECONDS}"]
     run = subprocess.run(
         [*command, *map(str, chosen)],
         check=False,

@@ -10,12 +10,8 @@ import tarfile
 from importlib.metadata import Distribution, PackageNotFoundError, distribution
 from pathlib import Path
 
-import pytest
-
 from running_broker import RunningBroker
 from spark.source_driver import new_topic
-
-pytestmark = pytest.mark.timeout(600)
 
 ROOT = Path(__file__).resolve().parents[2]
 JOB = Path(__file__).with_name("archived_job.py")

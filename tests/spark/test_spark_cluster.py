@@ -6,12 +6,8 @@ import subprocess
 import sys
 from pathlib import Path
 
-import pytest
-
 from running_broker import RunningBroker
 from spark.source_driver import new_topic
-
-pytestmark = pytest.mark.timeout(600)
 
 JOB = Path(__file__).with_name("cluster_job.py")
 ROWS = 1000

@@ -14,8 +14,6 @@ from running_broker import RunningBroker
 from spark.counting_job import ROWS, SHUFFLED
 from spark.killed_job import Job
 
-pytestmark = pytest.mark.timeout(1800)
-
 TOPIC = "persistent://public/default/counted"
 JOB = Path(__file__).with_name("counting_job.py")
 LOG = f"{TOPIC}-log"

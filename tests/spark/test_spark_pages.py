@@ -20,8 +20,6 @@ from pyspark.sql import SparkSession
 import magnetar
 from running_broker import RunningBroker
 
-pytestmark = pytest.mark.timeout(900)
-
 ROOT = Path(__file__).resolve().parents[2]
 TIMEOUT_S = 300
 START_MS = 1_767_225_600_000

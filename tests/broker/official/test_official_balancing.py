@@ -17,7 +17,6 @@ IS_COMPLETE = part_of(100) == 100
 
 
 @pytest.mark.skipif(not IS_COMPLETE, reason="takes three minutes: with --effort all")
-@pytest.mark.timeout(600)
 def test_a_busy_worker_gives_a_bundle_away(make_broker: Callable[..., RunningBroker]) -> None:
     broker = make_broker(
         magnetarWorkers="2",

@@ -2,8 +2,6 @@
 
 import signal
 
-import pytest
-
 from broker.server.supervising import Supervise, Supervised
 
 

@@ -143,7 +143,7 @@ def test_no_process_is_left_when_the_supervisor_is_killed(make_broker: Make) -> 
 
 
 def test_a_worker_that_cannot_start_fails_the_start_at_once(make_broker: Make) -> None:
-    broker = make_broker(magnetarWorkers=WORKERS, brokerShutdownTimeoutMs="10000")
+    broker = make_broker(magnetarWorkers=WORKERS)
     broker.stop()
     (broker.data_dir / "workers" / "1" / "FORMAT").write_text("damaged")
     with pytest.raises(AssertionError, match="Error: worker-1 cannot start: workers/1/FORMAT at"):
