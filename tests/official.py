@@ -2,22 +2,38 @@
 
 import os
 from collections.abc import Callable
+from contextlib import suppress
 
 import pulsar
 import pytest
 
 from running_broker import RunningBroker
 
-TIMEOUT_MS = 60_000
+TIMEOUT_MS = 120_000
 """Far more than anything takes on a machine that does other work at the same time."""
+END = b"published last"
 QUIET_MS = 300
 """How long a test listens before it believes that nothing more comes."""
 
 
+class Client(pulsar.Client):
+    """A client that gives up later than it does by default, and keeps its log to itself."""
+
+    def __init__(self, service_url: str, **options: object) -> None:
+        logger = pulsar.FileLogger(pulsar.LoggerLevel.Error, os.devnull)
+        seconds = TIMEOUT_MS // 1000
+        super().__init__(
+            service_url, **{"logger": logger, "operation_timeout_seconds": seconds} | options
+        )
+
+    def create_producer(self, *positional: object, **options: object) -> pulsar.Producer:
+        options = {"send_timeout_millis": TIMEOUT_MS} | options
+        return super().create_producer(*positional, **options)
+
+
 def connect(service_url: str, **options: object) -> pulsar.Client:
-    """A client that keeps its log to itself."""
-    logger = pulsar.FileLogger(pulsar.LoggerLevel.Error, os.devnull)
-    return pulsar.Client(service_url, logger=logger, **options)
+    """A `Client`."""
+    return Client(service_url, **options)
 
 
 def take(consumer: pulsar.Consumer, count: int) -> list[pulsar.Message]:
@@ -52,8 +68,26 @@ def batching(client: pulsar.Client, topic: str, **options: object) -> pulsar.Pro
     )
 
 
+def buried(consumer: pulsar.Consumer, grave: pulsar.Consumer) -> pulsar.Message:
+    """The next message of a dead letter topic; its client moves there what it would receive."""
+    while True:
+        expect_silence(consumer)
+        with suppress(pulsar.Timeout):
+            return grave.receive(timeout_millis=QUIET_MS)
+
+
+def expect_no_more(client: pulsar.Client, consumer: pulsar.Consumer, topic: str = "") -> None:
+    """The next message is one that is published now, to `topic` if the consumer has several."""
+    producer = client.create_producer(topic or consumer.topic())
+    producer.send(END)
+    producer.close()
+    (message,) = take(consumer, 1)
+    assert message.data() == END
+    consumer.acknowledge(message)
+
+
 def expect_silence(consumer: pulsar.Consumer) -> None:
-    """Nothing is delivered for a while."""
+    """Nothing is delivered for a while, where no message can show that nothing comes before it."""
     with pytest.raises(pulsar.Timeout):
         consumer.receive(timeout_millis=QUIET_MS)
 

@@ -7,14 +7,17 @@ import subprocess
 import sys
 from pathlib import Path
 from typing import ClassVar
+from urllib.request import urlopen
 
 import psutil
 
 from ports import free_ports
 
-STOP_SECONDS = 60
+STOP_SECONDS = 300
+"""What takes longer never ends: a broker kills its processes after a minute."""
 CLIENTS = re.compile(r"^  clients +(\S+)$", re.MULTILINE)
 HTTP = re.compile(r"^  HTTP +(\S+)$", re.MULTILINE)
+DOWN = re.compile(r'^magnetar_workers{.*state="down".*} [1-9]', re.MULTILINE)
 WITHOUT_TRIMMING = {"retentionCheckIntervalInSeconds": "86400"}
 """Unless a test sets another interval, no segment is deleted while it runs.
 
@@ -72,6 +75,15 @@ class RunningBroker:
         """Memory that all processes of the daemon have at the moment."""
         main = psutil.Process(self.pid)
         return sum(one.memory_info().rss for one in (main, *main.children())) >> 10
+
+    @property
+    def metrics(self) -> str:
+        """The page for Prometheus, once it has all processes: one that is slow is left out."""
+        while True:
+            with urlopen(f"{self.http_url}/metrics/", timeout=STOP_SECONDS) as answer:
+                page = str(answer.read().decode())
+            if not DOWN.search(page):
+                return page
 
     @property
     def log(self) -> str:

@@ -8,7 +8,17 @@ from collections.abc import Callable, Iterator
 import pulsar
 import pytest
 
-from official import TIMEOUT_MS, batching, connect, expect_silence, publish, take, texts
+from official import (
+    TIMEOUT_MS,
+    batching,
+    buried,
+    connect,
+    expect_no_more,
+    expect_silence,
+    publish,
+    take,
+    texts,
+)
 from running_broker import RunningBroker
 
 EARLIEST = pulsar.InitialPosition.Earliest
@@ -78,7 +88,7 @@ def test_a_large_message_that_is_not_acknowledged_comes_again_whole(
     assert again.data() == large(1)
     staying.acknowledge(again)
     staying.close()
-    expect_silence(client.subscribe(topic, "sub", kind))
+    expect_no_more(client, client.subscribe(topic, "sub", kind))
 
 
 @pytest.mark.parametrize(
@@ -94,7 +104,7 @@ def test_a_large_message_that_is_nacked_comes_again_whole(
     (again,) = take(consumer, 1)
     assert again.data() == large(1)
     consumer.acknowledge(again)
-    expect_silence(consumer)
+    expect_no_more(client, consumer)
 
 
 @DIVIDING
@@ -115,18 +125,8 @@ def test_what_is_nacked_too_often_goes_to_the_dead_letter_topic(
             assert message.redelivery_count() == counts["poison"] - 1
             consumer.negative_acknowledge(message)
     assert counts == {"poison": 3, "good": 1}
-    # The client buries what it would receive once more.
-    burying = threading.Thread(target=expect_silence_for_long, args=(consumer,))
-    burying.start()
     grave = client.subscribe(f"{topic}-graves", "kept", initial_position=EARLIEST)
-    assert texts(take(grave, 1)) == ["poison"]
-    burying.join()
-
-
-def expect_silence_for_long(consumer: pulsar.Consumer) -> None:
-    """Longer than the client takes to bring a message again."""
-    with pytest.raises(pulsar.Timeout):
-        consumer.receive(timeout_millis=1000)
+    assert buried(consumer, grave).data() == b"poison"
 
 
 def test_an_exclusive_producer_is_alone_and_may_be_fenced(
@@ -164,7 +164,7 @@ def test_a_producer_that_comes_back_does_not_double(
         second.send(str(number).encode(), sequence_id=number)
     consumer = client.subscribe("t", "sub", initial_position=EARLIEST)
     assert texts(take(consumer, 15)) == [str(number) for number in range(15)]
-    expect_silence(consumer)
+    expect_no_more(client, consumer)
     client.close()
 
 

@@ -47,7 +47,7 @@ class Broker:
         return pulsar.Client(
             self.running.service_url,
             authentication=pulsar.AuthenticationToken(credentials.token("app")),
-            operation_timeout_seconds=30,
+            operation_timeout_seconds=60,
         )
 
     def counts(self, topic: str) -> tuple[int, int]:
@@ -83,7 +83,7 @@ def test_what_is_open_on_any_worker_is_closed_when_a_revocation_is_answered(brok
         consumers = [client.subscribe(topic, "sub") for topic in TOPICS]
         for producer, consumer in zip(producers, consumers, strict=True):
             producer.send(b"before")
-            consumer.acknowledge(consumer.receive(30_000))
+            consumer.acknowledge(consumer.receive(60_000))
         broker.grant("produce")
         assert [broker.counts(topic) for topic in TOPICS] == [(1, 0)] * len(TOPICS)
         for producer in producers:
@@ -99,7 +99,7 @@ def test_what_is_open_on_any_worker_is_closed_when_a_revocation_is_answered(brok
         for topic in TOPICS:
             consumer = client.subscribe(topic, "third")
             client.create_producer(topic).send(b"after")
-            assert consumer.receive(30_000).data() == b"after"
+            assert consumer.receive(60_000).data() == b"after"
     finally:
         client.close()
 

@@ -3,7 +3,6 @@
 import re
 import subprocess
 import sys
-import urllib.request
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -89,7 +88,7 @@ def test_connections_of_the_broker(make_broker: Make) -> None:
             assert error.command.request_id == 2**64 - 1
         first.ping()
         second.ping()
-        page = urllib.request.urlopen(f"{broker.http_url}/metrics/", timeout=60).read().decode()
+        page = broker.metrics
         for name, number in {"create_success": 2, "create_fail": 1, "created_total": 3}.items():
             assert re.search(rf"^pulsar_connection_{name}_count{{.*}} {number}$", page, re.M), name
 

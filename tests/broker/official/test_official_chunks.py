@@ -2,7 +2,7 @@
 
 import pulsar
 
-from official import expect_silence, take
+from official import expect_no_more, take
 
 SHARED = pulsar.ConsumerType.Shared
 LARGE = bytes(11 * 1024 * 1024)
@@ -19,4 +19,4 @@ def test_a_large_message_that_is_nacked_comes_again(client: pulsar.Client, topic
     (message,) = take(consumer, 1)
     consumer.acknowledge(message)
     consumer.close()
-    expect_silence(client.subscribe(topic, "sub", SHARED))
+    expect_no_more(client, client.subscribe(topic, "sub", SHARED))

@@ -5,7 +5,7 @@ from collections.abc import Callable
 import pulsar
 
 from magnetar_proto.entries import parse_metadata
-from official import batching, connect, expect_silence, take, texts
+from official import batching, connect, expect_no_more, take, texts
 from raw_client import Kind, RawClient, send_frame
 from running_broker import RunningBroker
 
@@ -45,7 +45,7 @@ def test_a_source_that_continues_at_its_position(make_broker: Callable[..., Runn
     client = connect(broker.service_url)
     consumer = client.subscribe(TOPIC, "sub", initial_position=EARLIEST)
     assert texts(take(consumer, 40)) == [str(line) for line in range(40)]
-    expect_silence(consumer)
+    expect_no_more(client, consumer)
     client.close()
 
 
@@ -60,7 +60,7 @@ def test_an_initial_sequence_id(make_broker: Callable[..., RunningBroker]) -> No
         producer.close()
     consumer = client.subscribe(TOPIC, "sub", initial_position=EARLIEST)
     assert texts(take(consumer, 2)) == ["a", "b"]
-    expect_silence(consumer)
+    expect_no_more(client, consumer)
     client.close()
 
 
@@ -91,7 +91,7 @@ def test_a_batch_is_one_when_it_is_sent_again(make_broker: Callable[..., Running
         producer.close()
     consumer = client.subscribe(TOPIC, "sub", initial_position=EARLIEST)
     assert texts(take(consumer, 3)) == ["a", "b", "c"]
-    expect_silence(consumer)
+    expect_no_more(client, consumer)
     client.close()
 
 

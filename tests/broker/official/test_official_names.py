@@ -9,7 +9,7 @@ import pulsar
 import pytest
 
 from admin_http import Admin
-from official import connect, publish, take, texts
+from official import TIMEOUT_MS, connect, publish, take, texts
 from running_broker import RunningBroker
 
 SHARED = pulsar.ConsumerType.Shared
@@ -45,7 +45,7 @@ class Load:
     def goes_on(self, messages: int) -> None:
         """Wait until so many more are confirmed."""
         for _ in range(messages):
-            assert self._more.acquire(timeout=30)
+            assert self._more.acquire(timeout=TIMEOUT_MS / 1000)
 
     def stop(self) -> None:
         self._stop.set()
@@ -85,7 +85,7 @@ def test_nothing_is_lost_by_unloading(admin: Admin, client: pulsar.Client, topic
     assert load.refused == []
     wanted, got = set(load.confirmed), set[str]()
     while not wanted <= got:
-        message = consumer.receive(timeout_millis=20_000)
+        message = consumer.receive(timeout_millis=TIMEOUT_MS)
         got.add(message.data().decode())
         consumer.acknowledge(message)
     consumer.close()
@@ -132,20 +132,22 @@ def test_a_topic_that_is_deleted_under_load_is_made_anew(
         assert admin.delete(f"{path(topic)}?force=true").status == 204
         load.goes_on(20)
     assert load.refused == []
-    message = consumer.receive(timeout_millis=20_000)  # its subscription was created again, too
+    message = consumer.receive(timeout_millis=TIMEOUT_MS)  # its subscription was created again, too
     consumer.acknowledge(message)
     consumer.close()
 
 
 def test_without_auto_creation_it_is_gone(make_broker: Callable[..., RunningBroker]) -> None:
     broker = make_broker(allowAutoTopicCreation="false")
-    admin, client = Admin(broker), connect(broker.service_url, operation_timeout_seconds=5)
+    admin, client = Admin(broker), connect(broker.service_url)
     topic = "persistent://public/default/topic"
     try:
         assert admin.put(path(topic)).status == 204
-        with loaded(client.create_producer(topic, send_timeout_millis=3000)) as load:
+        producer = client.create_producer(topic)
+        with loaded(producer) as load:
             load.goes_on(20)
             assert admin.delete(f"{path(topic)}?force=true").status == 204
+            producer.close()  # which ends a send that waits for a connection
         with pytest.raises(pulsar.PulsarException):
             client.create_producer(topic)
         assert admin.get(f"{path(topic)}/partitions").status == 404

@@ -1,6 +1,5 @@
 """What /metrics reports of an official client's backlog, also right after a kill."""
 
-import urllib.request
 from collections.abc import Callable
 from datetime import timedelta
 
@@ -17,11 +16,9 @@ AN_HOUR = timedelta(hours=1)
 
 def numbers(broker: RunningBroker) -> dict[str, float]:
     """The figures of the only subscription."""
-    with urllib.request.urlopen(f"{broker.http_url}/metrics", timeout=30) as answer:
-        page = answer.read().decode()
     return {
         sample.name.removeprefix("pulsar_subscription_"): sample.value
-        for family in text_string_to_metric_families(page)
+        for family in text_string_to_metric_families(broker.metrics)
         for sample in family.samples
         if sample.labels.get("subscription") == "sub" and sample.name.startswith("pulsar_sub")
     }

@@ -5,7 +5,7 @@ from collections import defaultdict
 import pulsar
 
 from admin_http import Admin
-from official import batching, expect_silence, publish, publish_batch, take, texts
+from official import batching, expect_no_more, publish, publish_batch, take, texts
 from running_broker import RunningBroker
 
 EARLIEST = pulsar.InitialPosition.Earliest
@@ -76,7 +76,7 @@ def test_one_partition_is_a_topic_of_its_own(
     consumer = client.subscribe(f"{topic}-partition-1", "sub")
     publish(client.create_producer(topic), *map(str, range(8)))
     assert len(take(consumer, 4)) == 4
-    expect_silence(consumer)
+    expect_no_more(client, consumer)
 
 
 def test_failover_over_partitions_divides_them(

@@ -32,7 +32,7 @@ def filled(
     """A consumer that has taken nothing, and a producer that has filled the quota."""
     consumer = client.subscribe(topic, "sub", consumer_type=pulsar.ConsumerType.Shared)
     ask("POST", "backlogQuota", {"limitSize": 2000, "policy": policy})
-    producer = client.create_producer(topic, send_timeout_millis=30_000)
+    producer = client.create_producer(topic, send_timeout_millis=60_000)
     for _ in range(3):
         producer.send(PAYLOAD)
     ask("GET", "brokers/backlog-quota-check")
@@ -66,7 +66,7 @@ def test_a_producer_that_was_closed_reconnects_by_itself(
     for message in official.take(consumer, 3):
         consumer.acknowledge(message)
     producer.send(b"there is room")
-    assert consumer.receive(20_000).data() == b"there is room"
+    assert consumer.receive(60_000).data() == b"there is room"
 
 
 def test_consumers_come_and_go_while_a_quota_is_full(
@@ -92,7 +92,7 @@ def test_eviction_leaves_the_latest_messages(client: pulsar.Client, topic: str, 
     consumer = client.subscribe(topic, "sub", consumer_type=pulsar.ConsumerType.Shared)
     left = [text[:4] for text in official.texts(official.take(consumer, 4))]
     assert left == ["0006", "0007", "0008", "0009"]
-    official.expect_silence(consumer)
+    official.expect_no_more(client, consumer)
 
 
 def test_a_ttl_that_is_set_holds_at_once_for_what_is_there(
@@ -104,4 +104,4 @@ def test_a_ttl_that_is_set_holds_at_once_for_what_is_there(
     producer.send(b"a year ago", event_timestamp=1)
     ask("POST", "messageTTL?messageTTL=31536000")
     consumer = client.subscribe(topic, "sub", consumer_type=pulsar.ConsumerType.Shared)
-    assert consumer.receive(20_000).data() == b"a year ago", "its publish time counts"
+    assert consumer.receive(60_000).data() == b"a year ago", "its publish time counts"

@@ -1,7 +1,6 @@
 """One message that waits does not hold the disk: what is acknowledged around it is reclaimed."""
 
 import time
-import urllib.request
 from collections.abc import Callable
 from datetime import timedelta
 from pathlib import Path
@@ -10,7 +9,7 @@ import pulsar
 import pytest
 
 from crash.file_events import FileEvents
-from official import TIMEOUT_MS, connect, expect_silence, publish, take, texts
+from official import TIMEOUT_MS, connect, expect_no_more, publish, take, texts
 from running_broker import RunningBroker
 
 TOPIC = "persistent://public/default/reclaimed"
@@ -28,8 +27,7 @@ SMALL_SEGMENTS = {
 
 def stored_bytes(broker: RunningBroker) -> float:
     """What the topic's payloads take, as the broker reports."""
-    with urllib.request.urlopen(f"{broker.http_url}/metrics") as page:
-        lines = page.read().decode().splitlines()
+    lines = broker.metrics.splitlines()
     (line,) = (one for one in lines if one.startswith("pulsar_storage_size{") and TOPIC in one)
     return float(line.rsplit(" ", 1)[1])
 
@@ -134,7 +132,7 @@ def test_delayed_messages_hold_nothing_but_themselves(
     broker.start()
     client = connect(broker.service_url)
     consumer = subscribe(client)
-    expect_silence(consumer)
+    expect_no_more(client, consumer)
     consumer.close()
     impatient = client.subscribe(TOPIC, "sub", pulsar.ConsumerType.Exclusive)
     later = [f"later {number}" for number in range(60, 500, 125)]
@@ -173,5 +171,5 @@ def test_readers_and_seeks_pass_over_what_was_reclaimed(rewritten: RunningBroker
     consumer = subscribe(client)
     consumer.seek(pulsar.MessageId.earliest)
     assert [int(text) for text in texts(take(consumer, len(numbers)))] == numbers
-    expect_silence(consumer)
+    expect_no_more(client, consumer)
     client.close()

@@ -57,7 +57,7 @@ def test_records_come_back(client: pulsar.Client, topic: str, kind: Any) -> None
     consumer = client.subscribe(topic, "sub", schema=kind(Person))
     producer = client.create_producer(topic, schema=kind(Person))
     producer.send(Person(name="Ada", age=36))
-    received = consumer.receive(5000)
+    received = consumer.receive(60_000)
     value = received.value()
     assert (value.name, value.age) == ("Ada", 36)
     assert received.schema_version() == (0).to_bytes(8, "big").decode()
@@ -76,7 +76,7 @@ def test_a_schema_that_evolves(
     consumer = client.subscribe(
         topic, "sub", schema=kind(Person), initial_position=pulsar.InitialPosition.Earliest
     )
-    assert [consumer.receive(5000).value().name for _ in range(2)] == ["Ada", "Eve"]
+    assert [consumer.receive(60_000).value().name for _ in range(2)] == ["Ada", "Eve"]
 
 
 @pytest.mark.parametrize("stranger", [Stranger, Aged])
@@ -98,9 +98,9 @@ def test_a_consumer_that_could_not_read(client: pulsar.Client, topic: str) -> No
 def test_texts_and_bytes(client: pulsar.Client, topic: str) -> None:
     consumer = client.subscribe(topic, "sub", schema=StringSchema())
     client.create_producer(topic, schema=StringSchema()).send("text")
-    assert consumer.receive(5000).value() == "text"
+    assert consumer.receive(60_000).value() == "text"
     client.create_producer(topic, schema=BytesSchema()).send(b"bytes")
-    assert consumer.receive(5000).data() == b"bytes"
+    assert consumer.receive(60_000).data() == b"bytes"
     with pytest.raises(pulsar.IncompatibleSchema):
         client.create_producer(topic, schema=JsonSchema(Person))
 

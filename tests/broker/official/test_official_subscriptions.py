@@ -12,7 +12,7 @@ from official import (
     TIMEOUT_MS,
     batching,
     connect,
-    expect_silence,
+    expect_no_more,
     publish,
     publish_batch,
     take,
@@ -216,7 +216,7 @@ def test_topics_by_pattern(client: pulsar.Client, topic: str) -> None:
     for name in names:
         publish(client.create_producer(name), name)
     assert sorted(texts(take(consumer, 2))) == names[:2]
-    expect_silence(consumer)
+    expect_no_more(client, consumer, names[1])
 
 
 def test_a_listener_receives_batches_too(client: pulsar.Client, topic: str) -> None:

@@ -369,7 +369,7 @@ def test_an_official_client_works_through_http(broker: RunningBroker) -> None:
         sent = {f"message {number}".encode() for number in range(20)}
         for payload in sent:
             producer.send(payload)
-        assert {consumer.receive(30_000).data() for _ in sent} == sent
+        assert {consumer.receive(60_000).data() for _ in sent} == sent
     finally:
         client.close()
 
@@ -382,7 +382,7 @@ def test_an_official_client_finds_topics_by_pattern_through_http(broker: Running
         client.create_producer(f"persistent://{namespace}/other")
         consumer = client.subscribe(re.compile(f"persistent://{namespace}/wanted-.*"), "sub")
         producer.send(b"found")
-        assert consumer.receive(30_000).topic_name() == f"persistent://{namespace}/wanted-1"
+        assert consumer.receive(60_000).topic_name() == f"persistent://{namespace}/wanted-1"
     finally:
         client.close()
 
@@ -399,7 +399,7 @@ def test_a_topic_and_its_subscriptions_are_measured(broker: RunningBroker) -> No
             producer.send_async(b"x" * 50, lambda *_: None)
         producer.flush()
         for _ in range(10):
-            consumer.receive(30_000)
+            consumer.receive(60_000)
         found = series(broker, namespace="public/default", topic=topic)
     finally:
         client.close()
