@@ -1,5 +1,6 @@
 """All providers and all ports of one broker at once, configured in Pulsar's own standalone.conf."""
 
+import itertools
 import json
 import ssl
 import urllib.error
@@ -16,9 +17,10 @@ import official
 import pulsar_conf
 from certificates import Authority, Files
 from credentials import PASSWORD, basic, token
+from fakes.waiting import within_limit
 from issuer import Issuer
 from magnetar_proto import PulsarApi_pb2 as pb
-from raw_client import Kind, RawClient
+from raw_client import Closed, Kind, RawClient
 from running_broker import RunningBroker
 
 MakeBroker = Callable[..., RunningBroker]
@@ -121,6 +123,26 @@ def test_every_provider_serves_the_official_client(
             client.close()
 
 
+def opens_all(client: RawClient, broker: RunningBroker, seconds: float) -> None:
+    """Open consumers of all topics with a token for so long; `Closed` if it has expired by then."""
+    data = token("carol", seconds).encode()
+    connect = pb.CommandConnect(client_version="x", protocol_version=21, auth_data=data)
+    connect.auth_method_name = "token"
+    client.send(connect)
+    if client.receive().kind != Kind.CONNECTED:
+        raise Closed("it is refused")
+    for number, topic in enumerate(TOPICS):
+        client.request(
+            pb.CommandSubscribe(
+                topic=topic, subscription="s", subType=pb.CommandSubscribe.Exclusive,
+                consumer_id=number, request_id=0,
+            )
+        )  # fmt: skip
+    roles = [roles_of(broker, topic) for topic in TOPICS]
+    client.ping()
+    assert roles == [{"carol"}] * len(TOPICS)
+
+
 @pytest.mark.parametrize("workers", ["1", "3"])
 def test_a_relayed_client_has_its_role_everywhere_and_is_cut_off_everywhere(
     make_broker: MakeBroker, tmp_path: Path, workers: str
@@ -130,21 +152,14 @@ def test_a_relayed_client_has_its_role_everywhere_and_is_cut_off_everywhere(
         **credentials.settings(tmp_path, authenticationRefreshCheckSeconds="1"),
         magnetarWorkers=workers,
     )
-    with RawClient(broker.port, handshake=False) as client:
-        data = token("carol", 4).encode()
-        connect = pb.CommandConnect(client_version="x", protocol_version=21, auth_data=data)
-        connect.auth_method_name = "token"
-        client.send(connect)
-        client.expect(Kind.CONNECTED)
-        for number, topic in enumerate(TOPICS):
-            client.request(
-                pb.CommandSubscribe(
-                    topic=topic, subscription="s", subType=pb.CommandSubscribe.Exclusive,
-                    consumer_id=number, request_id=0,
-                )
-            )  # fmt: skip
-            assert roles_of(broker, topic) == {"carol"}
-        assert all(frame.kind != Kind.ERROR for frame in client.await_close())
+    seconds = itertools.chain([4], itertools.repeat(30))
+
+    def expire() -> None:
+        with RawClient(broker.port, handshake=False) as client:
+            opens_all(client, broker, next(seconds))
+            assert all(frame.kind != Kind.ERROR for frame in client.await_close())
+
+    within_limit(expire, Closed)
     for topic in TOPICS:
         while roles_of(broker, topic):
             pass

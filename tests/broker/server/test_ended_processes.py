@@ -39,7 +39,8 @@ def several(make_broker: Make) -> RunningBroker:
 
     It was started again since: the first change of a subscription has to be listed in the metadata.
     """
-    broker = make_broker(magnetarWorkers="2")
+    # The session timeout would end a process that does not run.
+    broker = make_broker(magnetarWorkers="2", metadataStoreSessionTimeoutMillis="3600000")
     client = connect(broker.service_url)
     for topic in TOPICS:
         for subscription in ("sub", "doomed"):

@@ -7,10 +7,11 @@ from contextlib import ExitStack
 
 import pytest
 
+from fakes.waiting import within_limit
 from magnetar_proto import PulsarApi_pb2 as pb
 from magnetar_proto.commands import encode
 from magnetar_proto.frames import SIZE
-from raw_client import RawClient
+from raw_client import Closed, RawClient
 from running_broker import RunningBroker
 
 Make = Callable[..., RunningBroker]
@@ -59,7 +60,10 @@ def test_who_completes_no_handshake_is_disconnected(
     broker = make_broker(
         magnetarHandshakeTimeoutSeconds="1", keepAliveIntervalSeconds="0", magnetarWorkers=workers
     )
-    with opened(broker, sent) as client, RawClient(broker.port) as accepted:
+    with (
+        within_limit(lambda: RawClient(broker.port), Closed) as accepted,
+        opened(broker, sent) as client,
+    ):
         assert is_ended(client)
         accepted.ping()  # its own time is over, too
 

@@ -9,13 +9,13 @@ from queue import SimpleQueue
 import pulsar
 import pytest
 
+import official
 from broker.server.test_worker import TOPICS, owning_directory, worker_pids
 from official import connect, publish, take, texts
 from running_broker import RunningBroker
 
-TIMEOUT_MS = 5000
-"""A machine that is busy with other tests does not delay a process for so long."""
-HANGS_SECONDS = 60.0
+TIMEOUT_MS = 20_000
+"""It holds for processes that do not hang, too: a busy machine does not delay one for so long."""
 ROUNDS = 20
 LATER = [f"later-{number}" for number in range(5)]
 Make = Callable[..., RunningBroker]
@@ -56,7 +56,9 @@ def are_published(producers: list[pulsar.Producer], receipts: "SimpleQueue[pulsa
     """Whether each message has a receipt that it is published."""
     for producer in producers:
         producer.flush()  # returns before the client's thread has called back for the last one
-    found = [receipts.get(timeout=HANGS_SECONDS) for _ in range(len(LATER) * len(producers))]
+    found = [
+        receipts.get(timeout=official.TIMEOUT_MS / 1000) for _ in range(len(LATER) * len(producers))
+    ]
     return found == [pulsar.Result.Ok] * len(found) and receipts.empty()
 
 
@@ -90,7 +92,7 @@ def test_a_worker_that_hangs_is_replaced_and_never_goes_on(several: RunningBroke
 
 
 def test_a_worker_that_is_stopped_for_a_moment_goes_on(make_broker: Make) -> None:
-    several = make_broker(magnetarWorkers="2")
+    several = make_broker(magnetarWorkers="2", metadataStoreSessionTimeoutMillis="3600000")
     client = connect(several.service_url)
     owners(client)
     producers = [client.create_producer(topic) for topic in TOPICS]

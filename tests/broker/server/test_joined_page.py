@@ -115,7 +115,7 @@ async def test_a_worker_that_takes_long_answers_that_it_is_there(
     slow = Slow()
     link = await workers.new(slow.make)
     for _ in range(3):
-        assert await asyncio.wait_for(link.request(NEXT, 1), 30) == []
+        assert await asyncio.wait_for(link.request(NEXT, 1), HANGS_SECONDS) == []
     slow.release.set()
     page = []
     while (piece := await link.request(NEXT, 1)) is not None:

@@ -1,7 +1,5 @@
 """Whole pages of a running broker, as Prometheus reads them, and what is made of them."""
 
-import asyncio
-import http.client
 import json
 import re
 from collections.abc import Callable
@@ -12,7 +10,6 @@ import pulsar
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
-from fakes.waiting import until
 from magnetar_broker.metrics.rows import TLS_ROWS
 from running_broker import RunningBroker
 
@@ -98,22 +95,15 @@ def names_in(of: Path) -> set[str]:
     return {name for expression in expressions(of) for name in NAME.findall(expression)}
 
 
-def page_of(broker: RunningBroker) -> str:
-    connection = http.client.HTTPConnection("127.0.0.1", broker.http_port, timeout=60)
-    try:
-        connection.request("GET", "/metrics/")
-        return connection.getresponse().read().decode()
-    finally:
-        connection.close()
-
-
-def has_written(broker: RunningBroker, producers: list[Any]) -> bool:
-    """Publish; whether the page has what was written in the last window, of all topics."""
+def written_page(broker: RunningBroker, producers: list[Any]) -> str:
+    """Publish; the page, if it has what was written in the last window, of all topics."""
     for producer in producers:
         producer.send(b"more")
-    labels = re.findall(r"pulsar_entry_size_count{(.*)}", page_of(broker))
+    page = broker.metrics
+    labels = re.findall(r"pulsar_entry_size_count{(.*)}", page)
     by_topic = [line for line in labels if "topic=" in line]
-    return len(by_topic) == len(producers) if by_topic else bool(labels)
+    is_complete = len(by_topic) == len(producers) if by_topic else bool(labels)
+    return page if is_complete else ""
 
 
 @pytest.fixture
@@ -131,9 +121,9 @@ def used(make_broker: Callable[..., RunningBroker]) -> Callable[..., str]:
                 producers[-1].send(b"payload")
                 consumer.acknowledge(consumer.receive())
             client.create_producer("four", schema=pulsar.schema.StringSchema())
-            what = "the page shows what was written"
-            asyncio.run(until(lambda: has_written(broker, producers), what))
-            return page_of(broker)
+            while not (page := written_page(broker, producers)):
+                pass
+            return page
         finally:
             client.close()
 

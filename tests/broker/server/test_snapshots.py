@@ -183,13 +183,11 @@ def test_a_broker_that_is_killed_leaves_no_snapshot_that_looks_complete(
         for _ in range(4):
             producer.send(os.urandom(1 << 20))
     client.close()
-    begun = Admin(broker).post("brokers/snapshots/one")
-    assert (begun.status, begun.json["status"]) == (202, "RUNNING")
     directory = broker.data_dir / "snapshots"
     # At another moment each time: before there is anything, and with some files copied.
-    while sum(1 for _ in directory.glob("*/segments/*")) < moment * 3:
-        assert not (directory / "one").exists()
-    broker.kill()
+    while not kill_in_snapshot(broker, directory / "one", files=moment * 3):
+        shutil.rmtree(directory / "one")
+        broker.start()
     left = list(directory.iterdir()) if directory.exists() else []
     for path in left:
         assert path.name.endswith(".unfinished")
@@ -229,6 +227,16 @@ def test_a_worker_that_is_killed_fails_the_snapshot_and_the_next_one_is_made(
     until_every_worker_is_there(admin)
     snapshot(broker, "two")
     client.close()
+
+
+def kill_in_snapshot(broker: RunningBroker, path: Path, files: int) -> bool:
+    """Kill the broker when so many files are copied; whether the snapshot was not complete yet."""
+    begun = Admin(broker).post(f"brokers/snapshots/{path.name}")
+    assert (begun.status, begun.json["status"]) == (202, "RUNNING")
+    while sum(1 for _ in path.parent.glob("*/segments/*")) < files and not path.exists():
+        pass
+    broker.kill()
+    return not path.exists()
 
 
 def kill_a_worker(broker: RunningBroker) -> None:

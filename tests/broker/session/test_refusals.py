@@ -4,6 +4,7 @@ from collections.abc import Callable
 
 import pytest
 
+from fakes.waiting import within_limit
 from magnetar_proto import PulsarApi_pb2 as pb
 from raw_client import Closed, Kind, RawClient, closes, refused
 from running_broker import RunningBroker
@@ -158,11 +159,15 @@ def test_a_silent_client_is_pinged_and_then_given_up(
     make_broker: Callable[..., RunningBroker],
 ) -> None:
     broker = make_broker(keepAliveIntervalSeconds="1")
-    with RawClient(broker.port) as silent:
+    with within_limit(lambda: RawClient(broker.port), Closed) as silent:
         assert [frame.kind for frame in silent.await_close()] == [Kind.PING]
-    with RawClient(broker.port) as answering:
-        for _ in range(3):
-            answering.expect_ping()
+
+    def answer() -> None:
+        with RawClient(broker.port) as answering:
+            for _ in range(3):
+                answering.expect_ping()
+
+    within_limit(answer, Closed)
 
 
 def test_a_connection_without_a_handshake_is_given_up(
