@@ -14,7 +14,7 @@ from issuer import SECRET_OF_CLIENT, Issuer
 ROLE = "alice"
 """What every method proves; it may produce and consume in public/default."""
 SUPER_USER = "root"
-SHORT_SECONDS = 2
+SHORT_SECONDS = 5
 PACKAGE = "org.apache.pulsar.broker.authentication"
 PROVIDERS = (
     "AuthenticationProviderToken",
@@ -58,7 +58,7 @@ class Secured:
         self.settings = {
             **credentials.settings(folder),
             "authenticationProviders": ",".join(f"{PACKAGE}.{name}" for name in PROVIDERS),
-            "authenticationRefreshCheckSeconds": "1",
+            "authenticationRefreshCheckSeconds": str(SHORT_SECONDS),
             "authorizationEnabled": "true",
             "superUserRoles": SUPER_USER,
             "brokerServicePortTls": "0",

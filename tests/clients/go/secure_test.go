@@ -260,14 +260,14 @@ func TestSecureWhatARoleMayNotDoIsRefused(t *testing.T) {
 	}
 }
 
-// The tokens expire every two seconds, and the broker looks every second; the client asks its supplier again.
+// The tokens expire every five seconds, and the broker looks as often; the client asks its supplier again.
 func TestSecureTokensAreRenewedOnBusyConnections(t *testing.T) {
 	s := newSecured(t)
 	const renewals = 2 // of each connection, on average
 	supplied := atomic.Int64{}
 	client := s.connect(pulsar.NewAuthenticationTokenFromSupplier(func() (string, error) {
 		supplied.Add(1)
-		return s.token(role, 2), nil
+		return s.token(role, 5), nil
 	}), nil)
 	admin, topics := s.secureAdmin(superUser, hour), s.topics()
 	producers, consumers := []pulsar.Producer{}, []pulsar.Consumer{}

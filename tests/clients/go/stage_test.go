@@ -19,7 +19,7 @@ import (
 )
 
 const (
-	wait  = 20 * time.Second
+	wait  = time.Minute
 	quiet = 300 * time.Millisecond
 )
 

@@ -87,7 +87,7 @@ func TestTransactionThatIsForgottenIsAborted(t *testing.T) {
 	s := newStage(t)
 	s.transactional()
 	producer := s.plain()
-	transaction := s.begin(2 * time.Second)
+	transaction := s.begin(10 * time.Second)
 	s.sendIn(transaction, producer, text("forgotten"))
 	s.send(producer, text("behind"))
 	s.equal(texts(s.take(s.subscribe(pulsar.Exclusive, pulsar.ConsumerOptions{}), 1)), []string{"behind"})

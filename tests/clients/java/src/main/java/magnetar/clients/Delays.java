@@ -4,10 +4,11 @@ import static magnetar.clients.Stage.expectSilence;
 import static magnetar.clients.Stage.next;
 import static magnetar.clients.Stage.take;
 import static magnetar.clients.Stage.text;
-import static magnetar.clients.Stage.texts;
 
+import java.util.HashMap;
 import java.util.HashSet;
 import java.util.List;
+import java.util.Map;
 import java.util.concurrent.TimeUnit;
 import org.apache.pulsar.client.api.SubscriptionType;
 
@@ -35,16 +36,17 @@ final class Delays {
             producer.newMessage().deliverAfter(2500, TimeUnit.MILLISECONDS).value("after".getBytes()).sendAsync();
             producer.sendAsync("now".getBytes());
             producer.flush();
-            Check.equal(text(next(consumer)), "now");
-            Check.equal(text(next(consumer)), "at");
-            Check.that(System.currentTimeMillis() >= due, "early");
-            Check.equal(text(next(consumer)), "after");
+            var dueTimes = new HashMap<>(Map.of("now", 0L, "at", due, "after", due + 1000));
+            while (!dueTimes.isEmpty()) {
+                var came = text(next(consumer));
+                Check.that(System.currentTimeMillis() >= dueTimes.remove(came), came + " is early");
+            }
             expectSilence(consumer);
         }
     }
 
     @Scenario
-    static void manyComeInTheOrderOfTheirTimes(Stage stage) throws Exception {
+    static void manyComeAtTheirTimes(Stage stage) throws Exception {
         takeStrictBroker(stage);
         var consumer = stage.consuming(SubscriptionType.Shared).subscribe();
         var producer = stage.producing().create();
@@ -53,7 +55,12 @@ final class Delays {
             producer.newMessage().deliverAt(now + 1500 + 500 * number).value(("" + number).getBytes()).sendAsync();
         }
         producer.flush();
-        Check.equal(texts(take(consumer, 5)), List.of(Stage.numbers(0, 5)));
+        var found = new HashSet<Integer>();
+        while (found.size() < 5) {
+            int number = Integer.parseInt(text(next(consumer)));
+            Check.that(System.currentTimeMillis() >= now + 1500 + 500 * number, "early");
+            Check.that(found.add(number), number + " came twice");
+        }
     }
 
     @Scenario

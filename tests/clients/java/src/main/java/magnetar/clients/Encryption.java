@@ -77,7 +77,7 @@ final class Encryption {
         var keys = Keys.generate();
         send(stage.producing().cryptoKeyReader(keys).addEncryptionKey("key").create(), "secret");
         // The client takes it for a passing trouble: it asks again until its time is up.
-        var impatient = stage.newClient(builder -> builder.operationTimeout(1, TimeUnit.SECONDS));
+        var impatient = stage.newClient(builder -> builder.operationTimeout(10, TimeUnit.SECONDS));
         Check.refused(PulsarClientException.class, () -> impatient.newProducer().topic(stage.topic).create());
         var consumer = stage.consuming(SubscriptionType.Shared).cryptoKeyReader(keys).subscribe();
         Check.equal(texts(take(consumer, 2)), List.of("plain", "secret"));

@@ -20,7 +20,7 @@ import java.util.concurrent.atomic.AtomicReference;
  */
 final class Main {
     private static final long LIMIT_MS =
-            1000 * Long.parseLong(System.getenv().getOrDefault("SCENARIO_SECONDS", "120"));
+            1000 * Long.parseLong(System.getenv().getOrDefault("SCENARIO_SECONDS", "600"));
     private static final Class<?>[] SUBJECTS = {
         Access.class, Acks.class, AdminBrokers.class, AdminNamespaces.class, AdminSchemas.class,
         AdminTenants.class, AdminTopics.class, Basics.class, Chunks.class, Compaction.class, DeadLetters.class,

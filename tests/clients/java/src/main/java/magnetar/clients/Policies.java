@@ -30,7 +30,7 @@ final class Policies {
 
     /** It tries again until then. */
     private static PulsarClient impatient(Stage stage) throws Exception {
-        return stage.newClient(builder -> builder.operationTimeout(1, TimeUnit.SECONDS));
+        return stage.newClient(builder -> builder.operationTimeout(10, TimeUnit.SECONDS));
     }
 
     @Scenario

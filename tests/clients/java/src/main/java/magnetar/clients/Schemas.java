@@ -56,7 +56,7 @@ final class Schemas {
     }
 
     private static <T> Message<T> next(Consumer<T> consumer) throws Exception {
-        var message = consumer.receive(20, TimeUnit.SECONDS);
+        var message = consumer.receive(Stage.WAIT_S, TimeUnit.SECONDS);
         Check.that(message != null, "no message comes");
         return message;
     }

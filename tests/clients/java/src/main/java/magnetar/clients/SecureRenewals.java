@@ -22,7 +22,7 @@ import org.apache.pulsar.client.api.PulsarClientException.AuthenticationExceptio
 
 /** Credentials that expire while their clients are connected, and busy. */
 final class SecureRenewals {
-    private static final int SECONDS = 2;
+    private static final int SECONDS = 5;
 
     /** Of each connection, on average. */
     private static final int RENEWALS = 2;

@@ -35,7 +35,7 @@ import org.apache.pulsar.common.policies.data.TenantInfo;
 
 /** What one scenario plays on: a broker, a topic of its own, clients that are closed behind it. */
 final class Stage {
-    static final int WAIT_S = 20;
+    static final int WAIT_S = 60;
     static final int QUIET_MS = 300;
 
     /** Threads that serve every client: to end those of one takes the client two seconds. */

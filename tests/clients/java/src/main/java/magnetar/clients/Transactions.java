@@ -37,7 +37,7 @@ final class Transactions {
     private static final int ABORT_EVERY = 5;
 
     /** For each message, on average, before a failure counts: a transaction that was left open times out first. */
-    private static final long MOST_S = 5 * SHORT_S;
+    private static final long MOST_S = 12 * SHORT_S;
     private static final List<SubscriptionType> SINGLE_ACKS =
             List.of(SubscriptionType.Shared, SubscriptionType.Key_Shared, SubscriptionType.Exclusive);
 
