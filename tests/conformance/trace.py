@@ -24,7 +24,7 @@ from magnetar_proto.entries import encode_entry
 from magnetar_proto.wire import MAX64
 from raw_client import Closed, FrameSocket, Received, metadata, send_frame_of
 
-TIMEOUT_SECONDS = 20.0
+TIMEOUT_SECONDS = 60.0
 NAMESPACE = "public/default"
 TOPICS_IN_ALL_BUNDLES = 40
 ATTEMPTS = 1000

@@ -35,7 +35,7 @@ TELLERS = 4
 TRANSACTION_SECONDS = 10.0
 """A transaction that was forgotten holds back readers for so long."""
 LONGEST_LIFE_SECONDS = 1.5
-END_SECONDS = 300.0
+END_SECONDS = 1200.0
 DECLINED, FORGOTTEN = 0.15, 0.02
 """How often a teller aborts a transfer, or leaves its transaction open."""
 

@@ -24,7 +24,7 @@ from crash.record import Report, few
 from crash.through_lives import RETRY_SECONDS, ThroughLives
 from crash.wire import dial_owner
 
-CATCH_UP_SECONDS = 90.0
+CATCH_UP_SECONDS = 300.0
 
 
 class Shape(NamedTuple):

@@ -30,7 +30,7 @@ ELSEWHERE = 0.2
 DONE = 204
 NOT_READY = 503
 """What is answered while a process ends or starts; no other refusal is right."""
-END_SECONDS = 150.0
+END_SECONDS = 600.0
 """Until a move is over: more than its clients wait for the answer, and then for a lookup."""
 
 

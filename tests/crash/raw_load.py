@@ -37,7 +37,7 @@ ENTRIES_PER_WRITE = 50
 FLOODED_EVERY = 2
 """In other lives nothing is published here, so that other clients are served at once."""
 PERMITS = 2000
-CATCH_UP_SECONDS = 90.0
+CATCH_UP_SECONDS = 300.0
 METADATA_BYTES = 512
 """More than what lies before the payload of an entry."""
 HOLE_EVERY = 10

@@ -55,8 +55,8 @@ KILLED_IN_MOVE = 0.4
 """How often a process of several is killed in a move."""
 LONGEST_MOVE_SECONDS = 0.1
 """Between the beginning of a move and the kill."""
-START_SECONDS = 60
-END_SECONDS = 400
+START_SECONDS = 300
+END_SECONDS = 1800
 FILES = {
     "in a checkpoint": "checkpoint-",
     "in write-behind": "segments/",

@@ -16,9 +16,9 @@ from magnetar_proto.names import TopicName
 from raw_client import Closed, RawClient
 from running_broker import RunningBroker
 
-END_SECONDS = 60.0
+END_SECONDS = 300.0
 """Until a process has ended that was killed, or asked to stop."""
-START_SECONDS = 60.0
+START_SECONDS = 300.0
 RETRY_SECONDS = 0.02
 PAUSED = 0.15
 """How often a process is paused instead of killed."""

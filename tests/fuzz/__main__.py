@@ -11,7 +11,7 @@ from pathlib import Path
 from fuzz import corpus
 
 MOST_RESTARTS = 20
-REPEAT_SECONDS = 30
+REPEAT_SECONDS = 120
 FIGURES = {
     "executions": re.compile(r"stat::number_of_executed_units:\s*(\d+)"),
     "coverage": re.compile(r"cov: (\d+)"),

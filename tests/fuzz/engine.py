@@ -40,7 +40,7 @@ def main() -> None:
     atheris.Setup(
         [
             name, str(corpus), f"-max_len={module.LONGEST}", f"-artifact_prefix={findings}/",
-            "-timeout=20", "-rss_limit_mb=1500", "-print_final_stats=1", "-verbosity=1", *options,
+            "-timeout=60", "-rss_limit_mb=1500", "-print_final_stats=1", "-verbosity=1", *options,
         ],
         one,
     )  # fmt: skip

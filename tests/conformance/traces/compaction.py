@@ -14,7 +14,7 @@ from magnetar_proto.entries import encode_entry
 from raw_client import metadata
 
 LOOK_SECONDS = 0.1
-DEADLINE_SECONDS = 30.0
+DEADLINE_SECONDS = 60.0
 Keyed = tuple[str | None, bytes]
 
 

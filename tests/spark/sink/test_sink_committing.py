@@ -5,6 +5,7 @@ import random
 import uuid
 from collections import Counter
 from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import suppress
 
 import pytest
 from pyspark.sql.datasource import WriterCommitMessage
@@ -207,13 +208,21 @@ async def test_the_broker_is_killed(make_broker: Callable[..., RunningBroker]) -
 
 async def test_what_takes_too_long_has_no_effect(query: Query) -> None:
     async with query.log() as log:
-        late = query.committing(log, 0, await query.filled(0, timeout_s=2))
+        late = query.committing(log, 0, await filled_in_time(query))
         assert await query.rows() == Counter()  # once the transactions have ended
         with pytest.raises(magnetar.TransactionOver) as raised:
             await late.run()
         assert "transactionTimeout" in "".join(raised.value.__notes__)
     await query.run(0)
     assert await query.rows() == rows_of(1)
+
+
+async def filled_in_time(query: Query) -> list[Filled]:
+    """What tasks store before their transactions end, as soon as the machine allows that."""
+    for timeout_s in (2, 4, 8, 16, 32):
+        with suppress(magnetar.TransactionOver):
+            return await query.filled(0, timeout_s=timeout_s)
+    return await query.filled(0, timeout_s=64)
 
 
 @pytest.mark.parametrize("change", ["rows", "partitions"])
@@ -340,7 +349,7 @@ async def test_abort_goes_on_behind_a_failure(
     filled = await query.filled(0)
     no_coordinator = (1 << 40, 1)
     unknown = Filled(PARTITIONS, ROWS, no_coordinator)
-    async with magnetar.connect(query.client.service_url, operation_timeout_s=5) as client:
+    async with magnetar.connect(query.client.service_url, operation_timeout_s=20) as client:
         await abort_all(client, [unknown, *filled])
     assert f"transaction {no_coordinator} ends by its timeout" in caplog.text
     for one in filled:

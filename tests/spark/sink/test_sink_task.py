@@ -5,6 +5,7 @@ import urllib.request
 import uuid
 from collections import Counter
 from collections.abc import AsyncIterator
+from functools import partial
 from typing import Any
 
 import pyarrow as pa
@@ -12,8 +13,11 @@ import pytest
 from pyspark.sql.pandas.types import from_arrow_schema
 
 import magnetar
+from fakes.waiting import until
+from frame_proxy import FrameProxy
 from magnetar.routing import partition_of
 from magnetar.schema import AutoConsume
+from magnetar_proto import PulsarApi_pb2 as pb
 from pyspark_magnetar.bridge import Bridge, bridge_to
 from pyspark_magnetar.sink.columns import SinkSchema
 from pyspark_magnetar.sink.numbered import DeduplicationOff
@@ -42,8 +46,10 @@ def partitioned(broker: RunningBroker, topic: str, count: int) -> None:
 class Sink:
     """Tasks on one broker."""
 
-    def __init__(self, broker: RunningBroker) -> None:
+    def __init__(self, broker: RunningBroker, service_url: str = "") -> None:
+        """`service_url` is another way to the broker than its own."""
         self.broker = broker
+        self._service_url = service_url or broker.service_url
 
     def task(
         self,
@@ -52,7 +58,7 @@ class Sink:
         txn: magnetar.Transaction | None = None,
         **options: str,
     ) -> Task:
-        given = {"service.url": self.broker.service_url}
+        given = {"service.url": self._service_url}
         given |= options
         parsed = WriteOptions.parse(given)
         schema = SinkSchema.of(from_arrow_schema(batch.schema))
@@ -60,7 +66,7 @@ class Sink:
 
     @property
     def bridge(self) -> Bridge:
-        return bridge_to(WriteOptions.parse({"service.url": self.broker.service_url}).connecting)
+        return bridge_to(WriteOptions.parse({"service.url": self._service_url}).connecting)
 
     def write(
         self,
@@ -327,12 +333,14 @@ class TestExactlyOnce:
         topic = new_topic()
         values = [b"a", bytes(6 << 20), b"b", bytes(7 << 20), b"c"]
         batch = pa.record_batch({"value": pa.array(values)})
-        for until in (2, 4, None):
-            sink.write(batch, Numbering("n", 0), 1, until, topic=topic, chunkingEnabled="true")
+        for end in (2, 4, None):
+            sink.write(batch, Numbering("n", 0), 1, end, topic=topic, chunkingEnabled="true")
         found = await received(client, topic, len(values))
         assert [message.data for message in found] == values
 
-    async def test_an_attempt_waits_for_the_name(self, sink: Sink, client: magnetar.Client) -> None:
+    async def test_an_attempt_waits_for_the_name(
+        self, sink: Sink, client: magnetar.Client, broker: RunningBroker
+    ) -> None:
         topic = new_topic()
         batch = pa.record_batch({"value": pa.array(values_of(10))})
         numbering = Numbering("held", 0)
@@ -344,11 +352,14 @@ class TestExactlyOnce:
         assert raised.value.__notes__ == [
             "waited 1 s (producerNameTimeout) for the name held, which another producer has"
         ]
-        writing = asyncio.create_task(asyncio.to_thread(sink.write, batch, numbering, topic=topic))
-        done, _ = await asyncio.wait([writing], timeout=1)
-        assert not done
-        await holder.close()
-        await writing
+        async with FrameProxy(broker.port) as proxy:
+            write = partial(Sink(broker, proxy.service_url).write, batch, numbering, topic=topic)
+            writing = asyncio.create_task(asyncio.to_thread(write))
+            asked = partial(proxy.commands, pb.BaseCommand.PRODUCER)
+            await until(lambda: len(asked()) > 1, "it asks again for the name")
+            assert not writing.done()
+            await holder.close()
+            await writing
         await received(client, topic, 10)
 
     async def test_a_topic_that_keeps_nothing_is_refused(self, sink: Sink) -> None:
