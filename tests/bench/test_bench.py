@@ -308,7 +308,7 @@ MEASURES = {
     "crash": START | {"stored_gb"},
 }
 """What rows measure, by the beginning of their name; those of Spark have a module of their own."""
-MAY_BE_ZERO = {"cpu_us", "client_percent", "came_again", "behind_messages"}
+MAY_BE_ZERO = {"cpu_us", "client_percent", "idle_percent", "came_again", "behind_messages"}
 MAY_BE_NEGATIVE = {"holes_mib", "topic_kib"}
 """Differences between two looks at the memory."""
 MEASURED = (
