@@ -99,8 +99,15 @@ class RunningBroker:
         return self.log[self._log_before :]
 
     def start(self) -> "RunningBroker":
-        """Start and wait until the daemon reports that it is ready."""
-        assert self.try_start(), self.banner + self.log
+        """Start and wait until the daemon reports that it is ready.
+
+        If it cannot start, nothing is left of it that would fail another test.
+        """
+        try:
+            assert self.try_start(), self.banner + self.log
+        except BaseException:
+            self.close()
+            raise
         return self
 
     def try_start(self) -> bool:
