@@ -10,6 +10,7 @@ from weakref import WeakSet
 
 from magnetar.acks import Ack, AckTracker, Position, later
 from magnetar.attachment import Attachment
+from magnetar.clock import Clock, Timer
 from magnetar.connection import Connection
 from magnetar.errors import MagnetarError, OperationTimeout
 from magnetar.log_fields import about
@@ -74,6 +75,7 @@ class Acknowledging:
         resend_s: float,
         tracker: AckTracker,
         end: AckEnd,
+        clock: Clock,
     ) -> None:
         self._attachment = attachment
         self._id = consumer_id
@@ -81,9 +83,9 @@ class Acknowledging:
         self._resend_s = resend_s
         self._tracker = tracker
         self._end = end
-        self._loop = asyncio.get_running_loop()
-        self._timer: asyncio.TimerHandle | None = None
-        self._resend_timer: asyncio.TimerHandle | None = None
+        self._clock = clock
+        self._timer: Timer | None = None
+        self._resend_timer: Timer | None = None
         self._unanswered: dict[asyncio.Future[Any], _Sent] = {}
         self._error: MagnetarError | None = None
         self._in_transactions: WeakSet[TransactionAcks] = WeakSet()
@@ -91,7 +93,7 @@ class Acknowledging:
     def in_transaction(self, txn: "Transaction") -> TransactionAcks:
         """What collects the acknowledgements of a transaction."""
         acks = TransactionAcks(
-            txn, self._id, self._attachment, self._end, self._delay_s, self._tracker
+            txn, self._id, self._attachment, self._end, self._delay_s, self._tracker, self._clock
         )
         self._in_transactions.add(acks)
         return acks
@@ -154,7 +156,7 @@ class Acknowledging:
     async def flush(self, timeout_s: float) -> None:
         """Wait until the broker confirmed every acknowledgement; raises if it refused one."""
         try:
-            async with asyncio.timeout(timeout_s):
+            async with self._clock.timeout(timeout_s):
                 while self._tracker or self._unanswered:
                     await self._attachment.ready()
                     self.send()
@@ -177,7 +179,7 @@ class Acknowledging:
 
     def send_again(self) -> None:
         """Send all that is not confirmed: what follows reaches the broker after it."""
-        self._send_unanswered(self._loop.time())
+        self._send_unanswered()
         self._end.doubted(self._tracker.collected()[0])
         self.send()
 
@@ -204,7 +206,7 @@ class Acknowledging:
         if len(self._tracker) >= MAX_ACKS:
             self.send()
         elif self._timer is None:
-            self._timer = self._loop.call_later(self._delay_s, self.send)
+            self._timer = self._clock.later(self._delay_s, self.send)
 
     def send_on(self, connection: Connection) -> None:
         """Send what has been collected on this connection."""
@@ -221,27 +223,28 @@ class Acknowledging:
         request_id, answer = connection.expect()
         frame = encode_ack(self._id, kind, acks, request_id)
         is_cumulative = kind == pb.CommandAck.Cumulative
-        sent = _Sent(connection, acks, is_cumulative, frame, self._loop.time())
+        sent = _Sent(connection, acks, is_cumulative, frame, self._clock.now_s())
         self._unanswered[answer] = sent
         answer.add_done_callback(partial(self._answered, sent))
         connection.write(frame)
         if self._resend_timer is None:
-            self._resend_timer = self._loop.call_later(self._resend_s, self._overdue)
+            self._resend_timer = self._clock.later(self._resend_s, self._overdue)
 
     def _overdue(self) -> None:
         self._resend_timer = None
-        now_s = self._loop.time()
-        self._send_unanswered(now_s - self._resend_s)
-        if self._unanswered:
-            due_s = min(sent.at_s for sent in self._unanswered.values()) + self._resend_s
-            self._resend_timer = self._loop.call_at(max(due_s, now_s), self._overdue)
+        self._send_unanswered(self._resend_s)
+        # What is done is about to be taken out; on a closed connection that is all.
+        waiting = [sent.at_s for answer, sent in self._unanswered.items() if not answer.done()]
+        if waiting:
+            self._resend_timer = self._clock.at(min(waiting) + self._resend_s, self._overdue)
 
-    def _send_unanswered(self, before_s: float) -> None:
-        """Send again what was sent at this time or before, as it was: any answer counts."""
+    def _send_unanswered(self, for_s: float = 0.0) -> None:
+        """Send again what has had no answer for so long, as it was: any answer counts."""
+        now_s = self._clock.now_s()
         for answer, sent in self._unanswered.items():
-            if sent.at_s > before_s or answer.done() or not sent.connection.is_open:
+            if sent.at_s + for_s > now_s or answer.done() or not sent.connection.is_open:
                 continue
-            sent.at_s = self._loop.time()
+            sent.at_s = now_s
             if not sent.is_cumulative:
                 self._end.doubted(sent.acks)
             sent.connection.write(sent.frame)

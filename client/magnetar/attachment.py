@@ -113,7 +113,7 @@ class Attachment:
     async def _again(self, former: Connection, new_owner: str) -> None:
         if new_owner and await self._follow(former, new_owner):
             return
-        await asyncio.sleep(self._settings.backoff_first_ms / 1000)
+        await self._settings.clock.sleep(self._settings.backoff_first_ms / 1000)
         await Retry(self._settings).for_ever(self._attach, _may_come_back)
 
     async def _guarded(self, registering: Coroutine[Any, Any, None]) -> None:

@@ -97,7 +97,7 @@ class Client(Closing):
         chosen = ProducerOptions(
             name=name, batching=batching or UNBATCHED, schema=schema, **options
         )
-        encrypting = await opened_for(topic, chosen)
+        encrypting = await opened_for(topic, chosen, self._settings.clock)
 
         def make(partition_topic: str, index: int) -> PartitionProducer:
             return PartitionProducer(
@@ -138,7 +138,9 @@ class Client(Closing):
         told = ProducerInterceptors(topic, chosen.interceptors)
         self._interceptors.add(told)
         routing = Routing(chosen.routing, chosen.hashing)
-        producer = Producer(topic, parts, routing, chosen.schema, encrypting, told)
+        producer = Producer(
+            topic, parts, routing, chosen.schema, encrypting, told, self._settings.clock
+        )
         if TopicName.parse(names[0]).partition >= 0 and TopicName.parse(topic).partition < 0:
             await self._add_later(producer, make)
         return producer
@@ -154,7 +156,7 @@ class Client(Closing):
 
     async def _discovery(self, look: Callable[[], Awaitable[None]]) -> TopicDiscovery:
         """Looks from now on, until the client is closed at the latest."""
-        discovery = TopicDiscovery(look, self._settings.discovery_s)
+        discovery = TopicDiscovery(look, self._settings.discovery_s, self._settings.clock)
         await discovery.open()
         self._parts.add(discovery)
         return discovery
@@ -255,7 +257,7 @@ class Client(Closing):
             await consumer.remove(known - matching - moved)
 
         discovery = await self._discovery(look)
-        watch = TopicWatch(self._pool, pattern, discovery.wake)
+        watch = TopicWatch(self._pool, pattern, discovery.wake, self._settings.clock)
         consumer.keeps_up(discovery, watch)
         self._parts.add(watch)
         await Retry(self._settings).in_time(watch.open, f"watching {pattern}")
@@ -291,7 +293,7 @@ class Client(Closing):
         return consumer
 
     def _inbox(self, chosen: Subscription) -> Inbox[Message[Any]]:
-        inbox: Inbox[Message[Any]] = Inbox(self._memory)
+        inbox: Inbox[Message[Any]] = Inbox(self._memory, self._settings.clock)
         schemas = self._writer_schemas(chosen)
         if schemas is not None and schemas.are_needed:
             inbox.prepare = schemas.prepare
@@ -353,7 +355,7 @@ class Client(Closing):
             return await self.producer(target, **(first | dict(options[kind])))
 
         schemas = self._writer_schemas(chosen)
-        return DeadLetters(chosen.dead_letter, names, open_producer, schemas)
+        return DeadLetters(chosen.dead_letter, names, open_producer, schemas, self._settings.clock)
 
     async def exists(self, topic: str) -> bool:
         """Whether there is a topic of this full name, partitioned or not; it is not created."""
@@ -463,7 +465,7 @@ class Client(Closing):
             schema=schema,
             key_reader=key_reader,
         )
-        view = TableView(reader)
+        view = TableView(reader, self._settings.clock)
         self._parts.add(view)
         try:
             if is_compacted:
@@ -491,7 +493,7 @@ class Client(Closing):
         """
         chosen = reading_of(start, inclusive, queue_size, FAIL, read_compacted)
         chosen = replace(chosen, key_reader=key_reader, create_topic=create_topic)
-        inbox: Inbox[Entry] = Inbox(self._memory)
+        inbox: Inbox[Entry] = Inbox(self._memory, self._settings.clock)
         parts = await self._consumers(topic, chosen, inbox, lambda entry: [entry])
         if len(parts) > 1:
             await gather_all(part.close() for part in parts)
@@ -512,7 +514,7 @@ class Client(Closing):
     ) -> EntryConsumer:
         """A consumer of undecoded entries; the arguments are those of `subscribe`."""
         chosen = subscription_of(subscription, type, initial_position, options)
-        inbox: Inbox[Entry] = Inbox(self._memory)
+        inbox: Inbox[Entry] = Inbox(self._memory, self._settings.clock)
         parts = await self._consumers(topic, chosen, inbox, lambda entry: [entry])
         return EntryConsumer(parts, inbox)
 

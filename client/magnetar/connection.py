@@ -7,6 +7,7 @@ from importlib.metadata import version
 from operator import attrgetter
 from typing import Any, ClassVar, Protocol, Self, cast
 
+from magnetar.clock import Timer
 from magnetar.errors import (
     ConnectionLost,
     MagnetarError,
@@ -93,7 +94,7 @@ class Connection(asyncio.Protocol):
         self._watchers: dict[int, WatcherEnd] = {}
         self._heard = True
         self._probing = False
-        self._keepalive: asyncio.TimerHandle | None = None
+        self._keepalive: Timer | None = None
         self._error: MagnetarError | None = None
         self._ended = asyncio.Event()
 
@@ -105,7 +106,7 @@ class Connection(asyncio.Protocol):
         loop = asyncio.get_running_loop()
         connection = None
         try:
-            async with asyncio.timeout(settings.connect_timeout_s):
+            async with settings.clock.timeout(settings.connect_timeout_s):
                 credentials = await security.credentials()
                 _, connection = await loop.create_connection(
                     lambda: cls(address, settings, security),
@@ -187,7 +188,7 @@ class Connection(asyncio.Protocol):
         command.request_id, answer = self.expect()
         self.write(encode(command))
         try:
-            async with asyncio.timeout(self._settings.operation_timeout_s):
+            async with self._settings.clock.timeout(self._settings.operation_timeout_s):
                 return await answer
         except TimeoutError:
             raise OperationTimeout(
@@ -254,7 +255,7 @@ class Connection(asyncio.Protocol):
         if self._transport is None:
             return
         try:
-            async with asyncio.timeout(limit_s):
+            async with self._settings.clock.timeout(limit_s):
                 await self._ended.wait()
         except TimeoutError:
             self._transport.abort()
@@ -297,7 +298,7 @@ class Connection(asyncio.Protocol):
     # -- keepalive
 
     def _schedule_keepalive(self) -> None:
-        self._keepalive = self._loop.call_later(self._settings.keepalive_s, self._probe)
+        self._keepalive = self._settings.clock.later(self._settings.keepalive_s, self._probe)
 
     def _probe(self) -> None:
         if not self._heard and self._probing:
@@ -415,7 +416,7 @@ class Connection(asyncio.Protocol):
     async def _renew(self) -> None:
         """Answer the broker's question for new credentials; what cannot be had ends it all."""
         try:
-            async with asyncio.timeout(self._settings.connect_timeout_s):
+            async with self._settings.clock.timeout(self._settings.connect_timeout_s):
                 credentials = await self._security.credentials(renewed=True)
         except (MagnetarError, TimeoutError) as error:
             lost = ConnectionLost(f"{self.address} asked for new credentials: {error}")

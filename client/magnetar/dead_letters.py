@@ -1,10 +1,10 @@
 """The retry and dead letter topics of a subscription."""
 
 import logging
-import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any
 
+from magnetar.clock import Clock
 from magnetar.errors import MagnetarError
 from magnetar.log_fields import about
 from magnetar.messages import Message, Outgoing
@@ -47,7 +47,8 @@ class DeadLetters:
         policy: DeadLetterPolicy | None,
         names: Mapping[str, str],
         open_producer: Callable[[str, str], Awaitable[Producer]],
-        schemas: WriterSchemas[Any] | None = None,
+        schemas: WriterSchemas[Any] | None,
+        clock: Clock,
     ) -> None:
         self._policy = policy or DeadLetterPolicy()
         self.names = names
@@ -55,6 +56,7 @@ class DeadLetters:
         self._gives_up = policy is not None
         self._open_producer = open_producer
         self._schemas = schemas
+        self._clock = clock
         self._open: dict[str, Producer] = {}
 
     async def move(self, messages: Sequence[Message]) -> None:
@@ -99,7 +101,7 @@ class DeadLetters:
                     ordering_key=message.ordering_key or None,
                     properties=properties,
                     event_time_ms=message.event_time_ms,
-                    deliver_at_ms=time.time_ns() // 1_000_000 + delay_ms if delay_ms else 0,
+                    deliver_at_ms=self._clock.now_ms() + delay_ms if delay_ms else 0,
                 )
             )
         except MagnetarError as error:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from itertools import islice, takewhile
 from typing import Generic, Protocol, TypeVar
 
+from magnetar.clock import EVENT_LOOP, Clock
 from magnetar.errors import MagnetarError, OperationTimeout
 from magnetar.memory import MemoryLimit
 from magnetar.messages import Message
@@ -46,7 +47,8 @@ class Failure:
 class Inbox(Generic[T]):
     """A queue that several partitions fill; permits bound it, not the queue itself."""
 
-    def __init__(self, memory: MemoryLimit | None = None) -> None:
+    def __init__(self, memory: MemoryLimit | None = None, clock: Clock = EVENT_LOOP) -> None:
+        self.clock = clock
         self.memory = memory or MemoryLimit()
         self._counts = self.memory.limit > 0
         """Whether the sizes of its items are counted there."""
@@ -171,7 +173,7 @@ class Inbox(Generic[T]):
     ) -> None:
         """Wait until what can be taken is prepared; it stays in the queue so long."""
         try:
-            async with asyncio.timeout(timeout_s):
+            async with self.clock.timeout(timeout_s):
                 while True:
                     if not self._items:  # what was there is delivered again
                         await self._wait(None)
@@ -205,7 +207,7 @@ class Inbox(Generic[T]):
     async def _wait(self, timeout_s: float | None, max_items: int = 0) -> None:
         self._wanted = max_items
         try:
-            async with asyncio.timeout(timeout_s):
+            async with self.clock.timeout(timeout_s):
                 while not self._items:
                     if self._error is not None:
                         raise self._error

@@ -1,15 +1,16 @@
 """Receives from one partition: permits, where to resume, redelivery, and seeking."""
 
-import asyncio
 import logging
 from collections.abc import Callable, Iterable
 from dataclasses import replace
+from functools import partial
 from typing import Any, Generic, TypeVar
 
 from magnetar.acking import Acknowledging
 from magnetar.acks import AckTracker
 from magnetar.attachment import Attachment
 from magnetar.chunk_joining import ChunkJoiner
+from magnetar.clock import Timer
 from magnetar.connection import Connection
 from magnetar.encryption.receiving import Decrypting
 from magnetar.errors import (
@@ -71,7 +72,7 @@ class PartitionConsumer(Generic[T]):
         self._unpack = unpack
         schema = subscription.schema
         self._reader = None if schema is None or schema.needs_writer else schema
-        self._loop = asyncio.get_running_loop()
+        self.clock = settings.clock
         self._attachment = Attachment(pool, settings, topic, self._register, self._failed)
         self.on_gone: Callable[[], None] | None = None
         """Called when the topic was deleted; None: that is an error for the application."""
@@ -94,13 +95,13 @@ class PartitionConsumer(Generic[T]):
             if joins
             else None
         )
-        self._chunk_timer: asyncio.TimerHandle | None = None
+        self._chunk_timer: Timer | None = None
         self._tracker = AckTracker(subscription.batch_index_acks)
         self.redelivering = Redelivering(self)
         self._decrypting: Decrypting | None = None
         if joins or subscription.key_reader is not None:  # else what stays undecoded may stay so
             on_failure, left_out = subscription.on_undecryptable, self.redelivering.left_unacked
-            self._decrypting = Decrypting(subscription.key_reader, on_failure, left_out)
+            self._decrypting = Decrypting(subscription.key_reader, on_failure, left_out, self.clock)
         self.acking = Acknowledging(
             self._attachment,
             consumer_id,
@@ -108,6 +109,7 @@ class PartitionConsumer(Generic[T]):
             subscription.ack_resend_s,
             self._tracker,
             self.redelivering,
+            self.clock,
         )
         policy = subscription.dead_letter
         self._may_give_up = policy is not None
@@ -449,7 +451,7 @@ class PartitionConsumer(Generic[T]):
             if self._resuming.is_seen(chunk):
                 return []
             self._resuming.see(chunk.position)
-        outcome = joiner.add(chunk, self._loop.time())
+        outcome = joiner.add(chunk, self.clock.now_s())
         self._chunks_given_up(outcome.given_up)
         acks = self.subscription.ack_oldest_chunked
         self._chunks_given_up(outcome.displaced, DISCARD if acks else None)
@@ -467,11 +469,11 @@ class PartitionConsumer(Generic[T]):
     def _schedule_expiry(self, joiner: ChunkJoiner) -> None:
         due_s = joiner.next_expiry_s()
         if due_s is not None:
-            self._chunk_timer = self._loop.call_at(due_s, self._expire_chunks, joiner)
+            self._chunk_timer = self.clock.at(due_s, partial(self._expire_chunks, joiner))
 
     def _expire_chunks(self, joiner: ChunkJoiner) -> None:
         self._chunk_timer = None
-        self._chunks_given_up(joiner.expired(self._loop.time()))
+        self._chunks_given_up(joiner.expired(self.clock.now_s()))
         self._schedule_expiry(joiner)
 
     def _chunks_given_up(
@@ -565,7 +567,7 @@ class PartitionConsumer(Generic[T]):
 
     def _subscribe_command(self) -> pb.CommandSubscribe:
         command = self.subscription.to_pb(self.topic, self._id)
-        self._resuming.describe(command)
+        self._resuming.describe(command, self.clock.now_ms())
         epoch = self.redelivering.raise_epoch()
         if epoch is not None:
             command.consumer_epoch = epoch

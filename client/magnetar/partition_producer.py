@@ -1,7 +1,6 @@
 """Sends messages to one partition: batches, sequence ids, receipts and resending."""
 
 import asyncio
-import time
 from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -18,6 +17,7 @@ from magnetar.batching import (
     size_of,
     version_of,
 )
+from magnetar.clock import Timer
 from magnetar.connection import DEFAULT_MAX_MESSAGE_SIZE, Connection
 from magnetar.encryption.sending import Encrypting
 from magnetar.errors import (
@@ -89,6 +89,7 @@ class PartitionProducer:
         self._limits = options.batching
         self._by_key = options.key_batching
         self._loop = asyncio.get_running_loop()
+        self._clock = settings.clock
         self._attachment = Attachment(pool, settings, topic, self._register, self._end)
         self._sender: Sender | None = None
         self._epoch = 0
@@ -103,7 +104,7 @@ class PartitionProducer:
         self._keyed: dict[object, Batch] = {}
         """With key_batching, the batches that are being filled, by their keys."""
         self._keyed_messages = self._keyed_bytes = 0
-        self._batch_timer: asyncio.Handle | None = None
+        self._batch_timer: Timer | None = None
         self._waiting: deque[Batch] = deque()
         """What is to be sent once the producer, or its partition in a transaction, is registered.
 
@@ -113,7 +114,7 @@ class PartitionProducer:
         self._pending_bytes = 0
         self._room = asyncio.Event()
         self._room.set()
-        self._expiry: asyncio.TimerHandle | None = None
+        self._expiry: Timer | None = None
         self.error: MagnetarError | None = None
         """Why it sends nothing any more."""
         self._failed: deque[Batch] = deque(maxlen=MAX_FAILURES_KEPT)
@@ -341,7 +342,7 @@ class PartitionProducer:
         if not pending.is_last:
             return
         batch = pending.batch
-        took_s = self._loop.time() - pending.deadline_s + self._options.send_timeout_s
+        took_s = self._clock.now_s() - pending.deadline_s + self._options.send_timeout_s
         self._counts.stored(len(batch.messages), batch.size, took_s)
         self._release(batch)
         self.last_sequence_id = pending.highest_sequence_id
@@ -439,7 +440,7 @@ class PartitionProducer:
         # With nothing in flight waiting gains nothing: send at the end of this turn.
         if self._pending:
             delay_s = self._limits.max_delay_ms / 1000
-            self._batch_timer = self._loop.call_later(delay_s, self.send_batch_now)
+            self._batch_timer = self._clock.later(delay_s, self.send_batch_now)
         else:
             self._batch_timer = self._loop.call_soon(self.send_batch_now)
 
@@ -484,7 +485,7 @@ class PartitionProducer:
     def _send_by(
         self, sender: Sender, batch: Batch, registered_on: Connection | None = None
     ) -> None:
-        now_ms = time.time_ns() // 1_000_000
+        now_ms = self._clock.now_ms()
         ids = batch.ids(self._next_sequence_id) if batch.has_ids else ()
         first = ids[0] if ids else self._next_sequence_id
         highest = ids[-1] if ids else first + len(batch.messages) - 1
@@ -494,7 +495,7 @@ class PartitionProducer:
             self._reject(batch, error)
             return
         self._next_sequence_id = highest + 1
-        deadline_s = self._loop.time() + self._options.send_timeout_s
+        deadline_s = self._clock.now_s() + self._options.send_timeout_s
         connection = registered_on or self._attachment.connection
         left = len(frames)
         is_written = connection is not None
@@ -505,7 +506,7 @@ class PartitionProducer:
             if connection is not None:
                 connection.write(frame)
         if self._expiry is None:
-            self._expiry = self._loop.call_at(deadline_s, self._expire)
+            self._expiry = self._clock.at(deadline_s, self._expire)
 
     def _frames(
         self, sender: Sender, batch: Batch, first: int, now_ms: int, ids: Sequence[int]
@@ -568,7 +569,7 @@ class PartitionProducer:
 
     def _expire(self) -> None:
         self._expiry = None
-        now_s = self._loop.time()
+        now_s = self._clock.now_s()
         while self._pending and self._pending[0].deadline_s <= now_s:
             self._give_up_first(
                 OperationTimeout(
@@ -577,7 +578,7 @@ class PartitionProducer:
                 )
             )
         if self._pending:
-            self._expiry = self._loop.call_at(self._pending[0].deadline_s, self._expire)
+            self._expiry = self._clock.at(self._pending[0].deadline_s, self._expire)
 
     def _end(self, error: MagnetarError) -> None:
         """Fail every pending message, and refuse all later ones, with this error."""

@@ -1,10 +1,10 @@
 """The application's producer: routes messages to the partitions of a topic."""
 
-import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Generic
 
+from magnetar.clock import EVENT_LOOP, Clock
 from magnetar.closing import Closing
 from magnetar.concurrency import gather_all
 from magnetar.encryption.sending import Encrypting
@@ -38,8 +38,10 @@ class Producer(Closing, Generic[V]):
         schema: Schema[V] | None = None,
         encrypting: Encrypting | None = None,
         interceptors: ProducerInterceptors | None = None,
+        clock: Clock = EVENT_LOOP,
     ) -> None:
         self.topic = topic
+        self.clock = clock
         self._schema = schema
         self._versions: dict[SchemaInfo, bytes] = {}
         """Of the schemas of single messages."""
@@ -94,7 +96,7 @@ class Producer(Closing, Generic[V]):
         With `txn` it is received once the transaction is committed.  If this is cancelled while it
         waits for the receipt, the message is sent, and of the transaction, nonetheless.
         """
-        message = _message(value, key, properties, event_time_ms, deliver_after_s, more)
+        message = self._message(value, key, properties, event_time_ms, deliver_after_s, more)
         return await (await self._add(await self._ready(message), txn))
 
     async def send_message(self, message: Outgoing[V], txn: Transaction | None = None) -> MessageId:
@@ -117,7 +119,7 @@ class Producer(Closing, Generic[V]):
         The arguments are those of `send`; a schema of its own must be known by `register`.
         """
         message = self._encoded(
-            _message(value, key, properties, event_time_ms, deliver_after_s, more)
+            self._message(value, key, properties, event_time_ms, deliver_after_s, more)
         )
         return self._add_nowait(message, txn)
 
@@ -249,19 +251,19 @@ class Producer(Closing, Generic[V]):
         """Send to these, which follow those it has, as well."""
         self._partitions.extend(partitions)
 
-
-def _message(
-    value: V,
-    key: str | bytes | None,
-    properties: Mapping[str, str] | None,
-    event_time_ms: int,
-    deliver_after_s: float,
-    more: dict[str, Any],
-) -> V | Outgoing[V]:
-    if key is None and not (properties or event_time_ms or deliver_after_s or more):
-        return value
-    if deliver_after_s > 0:
-        more["deliver_at_ms"] = time.time_ns() // 1_000_000 + round(deliver_after_s * 1000)
-    return Outgoing(
-        value, key=key, properties=properties or {}, event_time_ms=event_time_ms, **more
-    )
+    def _message(
+        self,
+        value: V,
+        key: str | bytes | None,
+        properties: Mapping[str, str] | None,
+        event_time_ms: int,
+        deliver_after_s: float,
+        more: dict[str, Any],
+    ) -> V | Outgoing[V]:
+        if key is None and not (properties or event_time_ms or deliver_after_s or more):
+            return value
+        if deliver_after_s > 0:
+            more["deliver_at_ms"] = self.clock.now_ms() + round(deliver_after_s * 1000)
+        return Outgoing(
+            value, key=key, properties=properties or {}, event_time_ms=event_time_ms, **more
+        )

@@ -8,6 +8,7 @@ from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Protocol
 
 from magnetar.acks import Ack
+from magnetar.clock import Timer
 from magnetar.errors import MagnetarError
 from magnetar.held import Held
 from magnetar.interceptors import ConsumerInterceptors
@@ -55,10 +56,10 @@ class Redelivering:
         self.epoch: int | None = None
         """Raised by each registration and each redelivery of all; None until the first."""
         self._interceptors = ConsumerInterceptors(options.interceptors)
-        self._loop = asyncio.get_running_loop()
+        self._clock = consumer.clock
         self._nacked = DueEntries(NACK_TICK_S)
         self._untouched = DueEntries(self._options.ack_timeout_tick_s)
-        self._timer: asyncio.TimerHandle | None = None
+        self._timer: Timer | None = None
         self._timer_s = 0.0
         self.dead_letters: DeadLetterSink | None = None
         self._last: dict[Position, list[Message]] = {}
@@ -103,7 +104,7 @@ class Redelivering:
     def left_unacked(self, entry: Entry) -> None:
         """The application never gets this one: if there is an ack timeout, it begins."""
         if self._options.ack_timeout_s is not None:
-            self._untouched.add(entry.position, self._loop.time() + self._timeout_s(entry))
+            self._untouched.add(entry.position, self._clock.now_s() + self._timeout_s(entry))
             self._schedule()
 
     def taken(self, items: Sequence[Any]) -> None:
@@ -112,7 +113,7 @@ class Redelivering:
             self.held.add(items)
         if self._options.ack_timeout_s is None:
             return
-        now_s = self._loop.time()
+        now_s = self._clock.now_s()
         for entry, _ in groupby(items, _entry_of):
             for position in entry.chunks or (entry.position,):
                 self._untouched.add(position, now_s + self._timeout_s(entry))
@@ -130,7 +131,7 @@ class Redelivering:
         if self.held:
             messages = list(messages)
             self.held.release(messages)
-        now_s = self._loop.time()
+        now_s = self._clock.now_s()
         backoff = self._options.nack_backoff
         for entry, _ in groupby(messages, _entry_of):
             delay_s = self._options.nack_delay_s
@@ -146,7 +147,7 @@ class Redelivering:
         if self.held is not None:
             self.held.release_entry(position)
         self._untouched.discard(position)
-        self._nacked.add(position, self._loop.time() + self._options.nack_delay_s)
+        self._nacked.add(position, self._clock.now_s() + self._options.nack_delay_s)
         self._schedule()
 
     def acked(self, acks: list[Ack], is_cumulative: bool) -> None:
@@ -247,11 +248,11 @@ class Redelivering:
                 return
             self._timer.cancel()
         self._timer_s = min(due)
-        self._timer = self._loop.call_at(self._timer_s, self._now_due)
+        self._timer = self._clock.at(self._timer_s, self._now_due)
 
     def _now_due(self) -> None:
         self._timer = None
-        now_s = max(self._loop.time(), self._timer_s)
+        now_s = max(self._clock.now_s(), self._timer_s)
         nacked, untouched = self._nacked.take(now_s), self._untouched.take(now_s)
         self._consumer.counts.nacked_entries += len(nacked)
         self._consumer.counts.timed_out_entries += len(untouched)
@@ -282,7 +283,7 @@ class Redelivering:
             self._consumer.ask_again(rest[first : first + MAX_IDS])
 
     def _give_up(self, messages: list[Message]) -> None:
-        task = self._loop.create_task(self._move(messages))
+        task = asyncio.create_task(self._move(messages))
         self._moves.add(task)
         task.add_done_callback(self._moves.discard)
 

@@ -1,6 +1,5 @@
 """Where a consumer without a durable subscription resumes, and what it has seen. Pure."""
 
-import time
 from typing import NamedTuple
 
 from magnetar.messages import LAST_BATCH_INDEX, Entry
@@ -55,14 +54,14 @@ class Resuming:
         self._seen = (last.ledger, last.entry, WHOLE_ENTRY)
         self.at = EARLIEST if last.entry < 0 else last
 
-    def describe(self, command: pb.CommandSubscribe) -> None:
+    def describe(self, command: pb.CommandSubscribe, now_ms: int) -> None:
         """Say where to begin."""
         if self.at is None:
             return
         command.start_message_id.CopyFrom(MessageId(*self.at[:2]).to_pb())
         if self._from_ms is not None:
             # Whole seconds back from now: what was published before the time is left out here.
-            back_ms = time.time_ns() // 1_000_000 - self._from_ms
+            back_ms = now_ms - self._from_ms
             command.start_message_rollback_duration_sec = max(back_ms, 0) // 1000 + 1
 
     def is_seen(self, entry: Entry) -> bool:

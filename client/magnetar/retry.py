@@ -1,6 +1,5 @@
 """Retries operations that failed for a temporary reason, until they time out."""
 
-import asyncio
 from collections.abc import Awaitable, Callable
 from typing import TypeVar
 
@@ -32,13 +31,13 @@ class Retry:
                 self.last_error = error
                 if not may_retry(error):
                     raise
-            await asyncio.sleep(backoff.pause_s())
+            await self._settings.clock.sleep(backoff.pause_s())
 
     async def in_time(self, attempt: Callable[[], Awaitable[T]], what: str) -> T:
         """`for_ever` within the operation timeout; OperationTimeout names the last failure."""
         limit_s = self._settings.operation_timeout_s
         try:
-            async with asyncio.timeout(limit_s):
+            async with self._settings.clock.timeout(limit_s):
                 return await self.for_ever(attempt)
         except OperationTimeout:
             raise

@@ -2,6 +2,8 @@
 
 from dataclasses import dataclass
 
+from magnetar.clock import EVENT_LOOP, Clock
+
 TLS_SCHEME = "pulsar+ssl"
 PORTS = {"pulsar": 6650, TLS_SCHEME: 6651}
 """The default port of each scheme."""
@@ -26,6 +28,8 @@ class Settings:
     backoff_max_ms: int = 10_000
     listener_name: str = ""
     """Of the broker's `advertisedListeners` the one whose addresses lookups answer."""
+    clock: Clock = EVENT_LOOP
+    """What the timeouts, timers and pauses of the client are measured with."""
 
     def __post_init__(self) -> None:
         if self.memory_limit < 0:

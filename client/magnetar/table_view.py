@@ -5,6 +5,7 @@ import logging
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Generic
 
+from magnetar.clock import Clock
 from magnetar.closing import Closing
 from magnetar.errors import Closed, MagnetarError, Undecodable
 from magnetar.log_fields import about
@@ -26,9 +27,10 @@ class TableView(Closing, Mapping[str | bytes, V], Generic[V]):
     be decoded is logged, and leaves the former value.
     """
 
-    def __init__(self, reader: Reader[V]) -> None:
+    def __init__(self, reader: Reader[V], clock: Clock) -> None:
         self.topic = reader.topic
         self._reader = reader
+        self._clock = clock
         self._values: dict[str | bytes, V] = {}
         self._listeners: list[Listener[V]] = []
         self._error: MagnetarError | None = None
@@ -64,7 +66,7 @@ class TableView(Closing, Mapping[str | bytes, V], Generic[V]):
         while await self._reader.has_message_available():
             if self._error is not None:
                 raise self._error
-            await asyncio.sleep(LOOK_S)
+            await self._clock.sleep(LOOK_S)
 
     def forked(self, error: Closed) -> None:
         """The task is the parent's; what is there stays readable."""

@@ -4,6 +4,7 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable
 
+from magnetar.clock import Clock
 from magnetar.errors import Closed, MagnetarError
 
 logger = logging.getLogger(__name__)
@@ -19,9 +20,12 @@ class TopicDiscovery:
     A look that fails with an error of the client is logged and repeated a second later.
     """
 
-    def __init__(self, look: Callable[[], Awaitable[None]], interval_s: float) -> None:
+    def __init__(
+        self, look: Callable[[], Awaitable[None]], interval_s: float, clock: Clock
+    ) -> None:
         self._look = look
         self._interval_s = interval_s
+        self._clock = clock
         self._woken = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
 
@@ -48,7 +52,7 @@ class TopicDiscovery:
         pause_s = self._interval_s
         while True:
             try:
-                async with asyncio.timeout(pause_s):
+                async with self._clock.timeout(pause_s):
                     await self._woken.wait()
             except TimeoutError:
                 pass  # it is time for a look, whatever changed
@@ -59,4 +63,4 @@ class TopicDiscovery:
             except MagnetarError as error:
                 logger.warning("topics and partitions could not be listed or opened: %s", error)
                 pause_s = RETRY_S
-            await asyncio.sleep(MIN_PAUSE_S)
+            await self._clock.sleep(MIN_PAUSE_S)

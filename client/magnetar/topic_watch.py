@@ -5,6 +5,7 @@ import itertools
 import logging
 from collections.abc import Callable
 
+from magnetar.clock import Clock
 from magnetar.connection import Connection
 from magnetar.errors import BrokerError, Closed, MagnetarError
 from magnetar.log_fields import about
@@ -25,13 +26,14 @@ class TopicWatch:
 
     _ids = itertools.count(1)
 
-    def __init__(self, pool: Pool, pattern: str, changed: Callable[[], None]) -> None:
+    def __init__(self, pool: Pool, pattern: str, changed: Callable[[], None], clock: Clock) -> None:
         domain, namespace, expression = pattern_of(pattern)
         self._pool = pool
         self._namespace = namespace
         self._pattern = f"{namespace}/{expression}"
         self._is_possible = domain == "persistent"
         self._changed = changed
+        self._clock = clock
         self._id = next(self._ids)
         self._connection: Connection | None = None
         self._beginning: asyncio.Task[None] | None = None
@@ -72,7 +74,7 @@ class TopicWatch:
 
     async def _begin_anew(self) -> None:
         while self._connection is None and self._is_possible and not self._is_closed:
-            await asyncio.sleep(RETRY_S)
+            await self._clock.sleep(RETRY_S)
             try:
                 await self.open()
             except MagnetarError as error:

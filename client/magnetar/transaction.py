@@ -51,6 +51,7 @@ class Transaction(Closing):
         self.timeout_s = timeout_s
         """The coordinator aborts it when it is open so long."""
         self.operation_timeout_s = settings.operation_timeout_s
+        self._clock = settings.clock
         self._coordinators = coordinators
         self._id: tuple[int, int] | None = None
         self._state = "not begun"
@@ -252,7 +253,8 @@ class Transaction(Closing):
     async def in_time(self, work: Awaitable[T], what: str) -> T:
         """The result, or OperationTimeout."""
         try:
-            return await asyncio.wait_for(work, self.operation_timeout_s)
+            async with self._clock.timeout(self.operation_timeout_s):
+                return await work
         except TimeoutError:
             raise OperationTimeout(
                 f"{what} in {self} did not succeed within {self.operation_timeout_s:g} s"

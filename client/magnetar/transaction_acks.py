@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from magnetar.acks import Ack, AckTracker, Position, later
 from magnetar.attachment import Attachment
+from magnetar.clock import Clock, Timer
 from magnetar.connection import Connection
 from magnetar.errors import ConnectionLost, OperationTimeout, TransactionConflict
 from magnetar.messages import Message
@@ -42,6 +43,7 @@ class TransactionAcks:
         end: "AckEnd",
         delay_s: float,
         tracker: AckTracker,
+        clock: Clock,
     ) -> None:
         self._txn = txn
         self._id = consumer_id
@@ -49,8 +51,8 @@ class TransactionAcks:
         self._end = end
         self._delay_s = delay_s
         self._tracker = tracker
-        self._loop = asyncio.get_running_loop()
-        self._timer: asyncio.TimerHandle | None = None
+        self._clock = clock
+        self._timer: Timer | None = None
         self._acked: dict[Position, int] = {}
         """All that was acknowledged, as bits."""
         self._unsent: dict[Position, int] = {}
@@ -147,7 +149,7 @@ class TransactionAcks:
         if len(self._unsent) >= MAX_ACKS:
             self.send()
         elif self._timer is None:
-            self._timer = self._loop.call_later(self._delay_s, self.send)
+            self._timer = self._clock.later(self._delay_s, self.send)
 
     # -- for the transaction
 
@@ -222,14 +224,15 @@ class TransactionAcks:
         self._answers.add(answer)
         connection.write(encode(command))
         try:
-            await asyncio.wait([answer], timeout=self._txn.operation_timeout_s)
-        finally:
-            self._answers.discard(answer)
-        if not answer.done():
+            async with self._clock.timeout(self._txn.operation_timeout_s):
+                await asyncio.wait([answer])
+        except TimeoutError:
             raise OperationTimeout(
                 f"{self._attachment.topic}: acknowledgements of {self._txn} were not answered "
                 f"within {self._txn.operation_timeout_s:g} s"
-            )
+            ) from None
+        finally:
+            self._answers.discard(answer)
         if answer.cancelled() or _is_lost(answer, connection):
             return False
         answer.result()

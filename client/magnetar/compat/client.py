@@ -374,7 +374,8 @@ class Client:
                 listener(receiver, receiver._message(message))
 
             thread = self._listeners.next()
-            receiver._listening = self._facade.do(Listening, thread, receive, tell)
+            clock = receiver._facade.wrapped.inbox.clock
+            receiver._listening = self._facade.do(Listening, thread, receive, tell, clock)
         return receiver
 
     @translated

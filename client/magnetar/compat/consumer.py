@@ -1,7 +1,5 @@
 """The consumer of the official client."""
 
-import asyncio
-
 import magnetar
 from magnetar.background import Facade
 from magnetar.compat.checks import check_or_none
@@ -186,7 +184,7 @@ class Consumer(Receiving):
 
     async def _next_ones(self) -> list[magnetar.Message]:
         policy = self._policy
-        now_s = asyncio.get_running_loop().time
+        now_s = self._facade.wrapped.inbox.clock.now_s
         end_s = now_s() + policy.timeout_ms / 1000 if policy.timeout_ms > 0 else None
         found: list[magnetar.Message] = []
         size = 0

@@ -8,6 +8,7 @@ import threading
 from collections.abc import Awaitable, Callable
 from concurrent.futures import ThreadPoolExecutor
 
+from magnetar.clock import Clock
 from magnetar.errors import Closed, MagnetarError
 from magnetar.messages import Message
 
@@ -54,10 +55,12 @@ class Listening:
         thread: ThreadPoolExecutor,
         receive: Callable[[], Awaitable[Message]],
         tell: Callable[[Message], None],
+        clock: Clock,
     ) -> None:
         self._thread = thread
         self._receive = receive
         self._tell = tell
+        self._clock = clock
         self._resumed = asyncio.Event()
         self._resumed.set()
         self._task = asyncio.create_task(self._run())
@@ -85,7 +88,7 @@ class Listening:
                     logger.warning("a message listener gets nothing any more: %s", error)
                     return
                 logger.warning("a message listener waits for what comes: %s", error)
-                await asyncio.sleep(AGAIN_S)
+                await self._clock.sleep(AGAIN_S)
                 continue
             await self._resumed.wait()
             try:

@@ -2,7 +2,6 @@
 
 import asyncio
 import threading
-import time
 from collections import deque
 from collections.abc import Callable
 from concurrent.futures import Future
@@ -279,7 +278,8 @@ class Producer:
         if disable_replication:
             raise unsupported("disable_replication", "leave it out: nothing is replicated")
         if deliver_after:
-            deliver_at = time.time_ns() // 1_000_000 + round(deliver_after.total_seconds() * 1000)
+            delay_ms = round(deliver_after.total_seconds() * 1000)
+            deliver_at = self._facade.wrapped.clock.now_ms() + delay_ms
         return magnetar.Outgoing(
             data,
             key=partition_key or None,

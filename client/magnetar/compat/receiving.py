@@ -3,6 +3,7 @@
 from typing import TYPE_CHECKING, Any
 
 import magnetar
+from magnetar.background import Facade
 from magnetar.compat.exceptions import InvalidConfiguration
 from magnetar.compat.listening import Listening
 from magnetar.compat.messages import Message, MessageId
@@ -16,6 +17,7 @@ class Receiving:
     """Wraps messages, and has at most one listener."""
 
     _client: "Client"
+    _facade: Facade[Any]
     _schema: Schema
     _listening: Listening | None = None
 

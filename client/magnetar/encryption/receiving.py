@@ -1,10 +1,10 @@
 """The decryption of what a consumer receives."""
 
-import time
 from collections import OrderedDict
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+from magnetar.clock import EVENT_LOOP, Clock
 from magnetar.encryption.data_keys import decrypt_data_key
 from magnetar.encryption.keys import KeyReader
 from magnetar.errors import DecryptionFailed
@@ -34,10 +34,12 @@ class Decrypting:
         reader: KeyReader | None,
         on_failure: str = FAIL,
         left_out: Callable[[Entry], None] | None = None,
+        clock: Clock = EVENT_LOOP,
     ) -> None:
         self._reader = reader
         self._on_failure = on_failure
         self._left_out = left_out
+        self._clock = clock
         # By the encrypted data key: the time at which it was decrypted, and its cipher.
         self._known: OrderedDict[bytes, tuple[float, AESGCM]] = OrderedDict()
 
@@ -77,7 +79,7 @@ class Decrypting:
     def _cipher(self, reader: KeyReader, key: pb.EncryptionKeys) -> "AESGCM":
         from cryptography.hazmat.primitives.ciphers.aead import AESGCM  # noqa: PLC0415
 
-        now_s = time.monotonic()
+        now_s = self._clock.now_s()
         known = self._known.get(key.value)
         if known is not None and now_s - known[0] < REMEMBERED_S:
             return known[1]

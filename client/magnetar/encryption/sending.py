@@ -6,6 +6,7 @@ import os
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Protocol
 
+from magnetar.clock import EVENT_LOOP, Clock
 from magnetar.encryption.data_keys import DATA_KEY_BYTES, encrypt_data_key
 from magnetar.encryption.keys import KeyReader
 from magnetar.errors import Closed, EncryptionFailed
@@ -40,12 +41,14 @@ class Encrypting:
         names: Sequence[str],
         on_failure: str = FAIL,
         renewal_s: float = RENEWAL_S,
+        clock: Clock = EVENT_LOOP,
     ) -> None:
         self._topic = topic
         self._reader = reader
         self._names = tuple(dict.fromkeys(names))
         self._on_failure = on_failure
         self._renewal_s = renewal_s
+        self._clock = clock
         self._cipher: AESGCM | None = None
         self._keys: Sequence[pb.EncryptionKeys] = ()
         self._renewing: asyncio.Task[None] | None = None
@@ -67,7 +70,7 @@ class Encrypting:
 
     async def _renew_on(self, is_made: bool) -> None:
         while True:
-            await asyncio.sleep(self._renewal_s if is_made else RETRY_S)
+            await self._clock.sleep(self._renewal_s if is_made else RETRY_S)
             is_made = await self._renew()
 
     async def _renew(self) -> bool:
@@ -131,12 +134,16 @@ class Options(Protocol):
     def on_encryption_failure(self) -> str: ...
 
 
-async def opened_for(topic: str, options: Options) -> Encrypting | None:
+async def opened_for(topic: str, options: Options, clock: Clock) -> Encrypting | None:
     """With its first data key, and None for a producer that does not encrypt."""
     if options.key_reader is None:
         return None
     encrypting = Encrypting(
-        topic, options.key_reader, options.encryption_keys, options.on_encryption_failure
+        topic,
+        options.key_reader,
+        options.encryption_keys,
+        options.on_encryption_failure,
+        clock=clock,
     )
     await encrypting.open()
     return encrypting
