@@ -6,6 +6,7 @@ import pulsar
 import pytest
 
 import magnetar
+from fakes.client_clock import ManualClock
 from frame_proxy import FrameProxy
 from official import connect
 from running_broker import RunningBroker
@@ -17,6 +18,12 @@ def official(broker: RunningBroker) -> Iterator[pulsar.Client]:
     client = connect(broker.service_url)
     yield client
     client.close()
+
+
+@pytest.fixture
+def clock() -> ManualClock:
+    """A clock for a client; it stands still until the test moves it."""
+    return ManualClock()
 
 
 @pytest.fixture

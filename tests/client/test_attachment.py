@@ -4,6 +4,7 @@ from typing import cast
 
 import pytest
 
+from fakes.client_clock import ManualClock
 from magnetar.attachment import Attachment
 from magnetar.connection import Connection
 from magnetar.errors import MagnetarError, NotReady, TopicTerminated
@@ -46,8 +47,9 @@ class Scene:
         self.registered: list[str] = []
         self.asked: list[tuple[str, Address | None]] = []
         self.failure: MagnetarError | None = None
+        self.clock = ManualClock()
         self.attachment = Attachment(
-            cast(Pool, self), Settings(backoff_first_ms=1), TOPIC, self._register, self._failed
+            cast(Pool, self), Settings(clock=self.clock), TOPIC, self._register, self._failed
         )
 
     async def service(self) -> Broker:
@@ -73,7 +75,7 @@ class Scene:
         self.asked.clear()
         former = await self.attachment.ready()
         self.attachment.detached(former, new_owner)
-        return await self.attachment.ready()
+        return await self.clock.drive(self.attachment.ready(), 0.1)
 
 
 async def test_the_new_owner_is_connected_to_without_a_lookup() -> None:
@@ -105,7 +107,7 @@ async def test_a_refusal_that_is_final_is_final() -> None:
     former = await scene.attachment.ready()
     scene.attachment.detached(former, NEW)
     with pytest.raises(TopicTerminated):
-        await scene.attachment.ready()
+        await scene.clock.drive(scene.attachment.ready(), 0.1)
     assert scene.failure is ended
 
 

@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator
 import pytest
 
 import magnetar
+from fakes.client_clock import ManualClock
 from fakes.waiting import until
 from frame_proxy import FrameProxy
 from running_broker import RunningBroker
@@ -46,11 +47,15 @@ def new_topic() -> str:
 
 
 async def test_an_address_that_does_not_answer_is_left(
-    broker: RunningBroker, silent: Silent
+    broker: RunningBroker, silent: Silent, clock: ManualClock
 ) -> None:
     url = f"pulsar://127.0.0.1:{silent.port},127.0.0.1:{broker.port}"
-    async with magnetar.connect(url, connect_timeout_s=1) as client:
-        for _ in range(3):
+    async with magnetar.connect(url, clock=clock) as client:
+        opening = asyncio.create_task(client.producer(new_topic()))
+        await until(lambda: silent.accepted, "the first address is tried")
+        clock.advance(10)
+        await (await opening).send(b"x")
+        for _ in range(2):
             await (await client.producer(new_topic())).send(b"x")
     assert silent.accepted == 1
 

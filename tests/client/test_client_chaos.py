@@ -3,27 +3,20 @@
 import asyncio
 import uuid
 from collections import Counter
-from typing import Any
 
 import pytest
 
 import magnetar
 from admin_http import Admin
-from client.chaos import TROUBLES, ChaosProxy
+from client.chaos import QUICK, TROUBLES, ChaosProxy
 from effort import seeds
+from fakes.client_clock import FOR_EVER_S, ManualClock
 from running_broker import RunningBroker
 
 TIMEOUT_S = 120.0
 MESSAGES = 300
 MOST = 10
 """Troubles of a run."""
-QUICK: dict[str, Any] = {
-    "backoff_first_ms": 1,
-    "backoff_max_ms": 20,
-    "keepalive_s": 0.1,
-    "connect_timeout_s": 1.0,
-}
-"""Silence is noticed after twice `keepalive_s`, and in a handshake after `connect_timeout_s`."""
 
 
 def new_topic(broker: RunningBroker, deduplicates: bool = False) -> str:
@@ -47,16 +40,20 @@ async def stored(broker: RunningBroker, topic: str) -> list[int]:
 
 @pytest.mark.parametrize("seed", seeds(40))
 async def test_with_deduplication_nothing_is_lost_or_doubled(
-    broker: RunningBroker, seed: int
+    broker: RunningBroker, clock: ManualClock, seed: int
 ) -> None:
     topic = new_topic(broker, deduplicates=True)
     before = asyncio.all_tasks()
     async with ChaosProxy(broker.port, seed, MOST) as proxy, asyncio.timeout(TIMEOUT_S):
-        async with magnetar.connect(proxy.service_url, **QUICK) as client:
+        async with (
+            proxy.leaping(clock),
+            magnetar.connect(proxy.service_url, clock=clock, **QUICK) as client,
+        ):
             batching = magnetar.BatchLimits(max_messages=5) if seed % 2 else None
             producer = await client.producer(
-                topic, name="sender", batching=batching, max_pending_messages=20
-            )
+                topic, name="sender", batching=batching, max_pending_messages=20,
+                send_timeout_s=FOR_EVER_S,
+            )  # fmt: skip
             for number in range(MESSAGES):
                 if number % 7:
                     await producer.send_message(magnetar.Outgoing(b"%d" % number))
@@ -69,7 +66,7 @@ async def test_with_deduplication_nothing_is_lost_or_doubled(
 
 @pytest.mark.parametrize("seed", seeds(40))
 async def test_consumers_get_everything_and_what_was_acknowledged_stays_so(
-    broker: RunningBroker, seed: int
+    broker: RunningBroker, clock: ManualClock, seed: int
 ) -> None:
     kind = ("exclusive", "shared")[seed % 2]
     topic = new_topic(broker)
@@ -80,7 +77,10 @@ async def test_consumers_get_everything_and_what_was_acknowledged_stays_so(
         await producer.send_batch([b"%d" % number for number in range(MESSAGES)])
     received: Counter[int] = Counter()
     async with ChaosProxy(broker.port, seed, MOST) as proxy, asyncio.timeout(TIMEOUT_S):
-        async with magnetar.connect(proxy.service_url, **QUICK) as client:
+        async with (
+            proxy.leaping(clock),
+            magnetar.connect(proxy.service_url, clock=clock, **QUICK) as client,
+        ):
             consumer = await client.subscribe(topic, "s", type=kind, queue_size=10, ack_delay_ms=1)
             first: list[int] = []
             while len(received) < MESSAGES:
@@ -101,11 +101,14 @@ async def test_consumers_get_everything_and_what_was_acknowledged_stays_so(
         assert int((await again.receive(TIMEOUT_S)).value) == -1
 
 
-async def test_every_trouble_is_among_them(broker: RunningBroker) -> None:
+async def test_every_trouble_is_among_them(broker: RunningBroker, clock: ManualClock) -> None:
     topic = new_topic(broker)
     async with ChaosProxy(broker.port, 1, 16) as proxy, asyncio.timeout(TIMEOUT_S):
-        async with magnetar.connect(proxy.service_url, **QUICK) as client:
-            producer = await client.producer(topic, batching=None)
+        async with (
+            proxy.leaping(clock),
+            magnetar.connect(proxy.service_url, clock=clock, **QUICK) as client,
+        ):
+            producer = await client.producer(topic, batching=None, send_timeout_s=FOR_EVER_S)
             while proxy.left:
                 await producer.send(b"1")
         assert proxy.done == set(TROUBLES)

@@ -13,6 +13,8 @@ import magnetar
 from admin_http import Admin
 from client.key_pairs import key_pair, key_reader
 from client.receiving import take, values
+from fakes.client_clock import ManualClock
+from fakes.waiting import until
 from running_broker import RunningBroker
 
 TIMEOUT_S = 60.0
@@ -178,7 +180,7 @@ async def test_what_no_key_decrypts_ends_no_consumer(
 
 
 async def test_a_message_whose_key_comes_later_is_delivered_after_the_ack_timeout(
-    broker: RunningBroker,
+    broker: RunningBroker, clock: ManualClock
 ) -> None:
     topic = new_topic()
     asked = []
@@ -189,13 +191,16 @@ async def test_a_message_whose_key_comes_later_is_delivered_after_the_ack_timeou
             raise LookupError("not there yet")
         return key_pair("k")[1]
 
-    async with magnetar.connect(broker.service_url) as client:
+    async with magnetar.connect(broker.service_url, clock=clock) as client:
         consumer = await client.subscribe(
             topic, "s", type="shared", key_reader=magnetar.KeyReader(private=find),
-            on_unreadable="skip", ack_timeout_s=0.05, ack_timeout_tick_s=0.01,
+            on_unreadable="skip", ack_timeout_s=1, ack_timeout_tick_s=0.05,
         )  # fmt: skip
         producer = await client.producer(topic, encryption_keys=["k"], key_reader=key_reader("k"))
         await producer.send(b"secret")
+        for tries in (1, 2):
+            await until(lambda: len(asked) == tries, "it was tried to decrypt it")  # noqa: B023
+            clock.advance(1.05)
         message = await consumer.receive(TIMEOUT_S)
         assert (message.value, message.redelivery_count) == (b"secret", 2)
 

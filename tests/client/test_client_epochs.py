@@ -9,6 +9,7 @@ import pytest
 import magnetar
 from admin_http import Admin
 from client.receiving import TIMEOUT_S, take, values
+from fakes.client_clock import ManualClock
 from fakes.waiting import until
 from frame_proxy import FrameProxy, Kind
 from running_broker import RunningBroker
@@ -212,13 +213,17 @@ async def test_what_is_asked_for_comes_again_after_a_reconnect(proxy: FrameProxy
         assert values(await take(consumer, 3)) == [b"0", b"1", b"2"]
 
 
-async def test_the_ack_timeout_goes_on_over_a_reconnect(proxy: FrameProxy) -> None:
+async def test_the_ack_timeout_goes_on_over_a_reconnect(
+    proxy: FrameProxy, clock: ManualClock
+) -> None:
     topic = new_topic()
-    async with through(proxy) as client:
+    async with magnetar.connect(proxy.service_url, backoff_first_ms=10, clock=clock) as client:
         consumer = await client.subscribe(topic, "s", ack_timeout_s=1, ack_timeout_tick_s=0.05)
         await (await client.producer(topic)).send(b"forgotten")
         await take(consumer, 1)
-        await reconnected(proxy)
+        clock.advance(0.5)
+        await clock.drive(reconnected(proxy), 0.1)
+        clock.advance(0.55)
         assert values(await take(consumer, 1)) == [b"forgotten"]
 
 

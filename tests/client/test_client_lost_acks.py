@@ -8,8 +8,9 @@ from collections.abc import AsyncIterator
 import pytest
 
 import magnetar
-from client.receiving import TIMEOUT_S, take, values
+from client.receiving import take, values
 from effort import seeds
+from fakes.client_clock import PATIENT, ManualClock
 from fakes.waiting import until
 from frame_proxy import FrameProxy, Kind
 from running_broker import RunningBroker
@@ -42,10 +43,10 @@ async def left(broker: RunningBroker, topic: str, kind: str) -> list[bytes]:
 @pytest.mark.parametrize("lost", LOSSES)
 @pytest.mark.parametrize("kind", KINDS)
 async def test_a_lost_acknowledgement_is_sent_again(
-    proxy: FrameProxy, broker: RunningBroker, kind: str, lost: str
+    proxy: FrameProxy, broker: RunningBroker, clock: ManualClock, kind: str, lost: str
 ) -> None:
     topic = new_topic()
-    async with magnetar.connect(proxy.service_url) as client:
+    async with magnetar.connect(proxy.service_url, clock=clock, **PATIENT) as client:
         consumer = await client.subscribe(topic, "s", type=kind, ack_delay_ms=0, ack_resend_s=0.1)
         producer = await client.producer(topic, batching=None)
         await producer.send_batch([b"0", b"1"])
@@ -53,7 +54,7 @@ async def test_a_lost_acknowledgement_is_sent_again(
         first = await take(consumer, 5)
         proxy.lose(LOSSES[lost], 3)
         consumer.ack([first[1], first[3]])
-        await consumer.flush()
+        await clock.drive(consumer.flush(), 0.1)
         assert proxy.lost[LOSSES[lost]] == 3
         await consumer.close()
         assert await left(broker, topic, kind) == [b"0", b"2", b"4"]
@@ -62,10 +63,10 @@ async def test_a_lost_acknowledgement_is_sent_again(
 @pytest.mark.parametrize("lost", LOSSES)
 @pytest.mark.parametrize("kind", ["exclusive", "failover"])
 async def test_a_lost_cumulative_acknowledgement_is_sent_again(
-    proxy: FrameProxy, broker: RunningBroker, kind: str, lost: str
+    proxy: FrameProxy, broker: RunningBroker, clock: ManualClock, kind: str, lost: str
 ) -> None:
     topic = new_topic()
-    async with magnetar.connect(proxy.service_url) as client:
+    async with magnetar.connect(proxy.service_url, clock=clock, **PATIENT) as client:
         consumer = await client.subscribe(topic, "s", type=kind, ack_resend_s=0.1)
         producer = await client.producer(topic)
         await producer.send_batch([b"0", b"1", b"2"])
@@ -73,33 +74,36 @@ async def test_a_lost_cumulative_acknowledgement_is_sent_again(
         first = await take(consumer, 6)
         proxy.lose(LOSSES[lost], 2)
         consumer.ack_up_to(first[4])
-        await consumer.flush()
+        await clock.drive(consumer.flush(), 0.1)
         assert proxy.lost[LOSSES[lost]] == 2
         await consumer.close()
         assert await left(broker, topic, kind) == [b"5"]
 
 
-async def test_it_counts_as_acknowledged_once_the_broker_has_answered(proxy: FrameProxy) -> None:
+async def test_it_counts_as_acknowledged_once_the_broker_has_answered(
+    proxy: FrameProxy, clock: ManualClock
+) -> None:
     topic = new_topic()
-    async with magnetar.connect(proxy.service_url) as client:
+    async with magnetar.connect(proxy.service_url, clock=clock, **PATIENT) as client:
         consumer = await client.subscribe(topic, "s", ack_resend_s=0.05)
         await (await client.producer(topic)).send(b"x")
         messages = await take(consumer, 1)
         proxy.lose(Kind.ACK, 1_000_000)
         consumer.ack(messages)
         flushing = asyncio.create_task(consumer.flush())
-        await until(lambda: proxy.lost[Kind.ACK] > 3, "it is sent again and again")
-        assert not flushing.done()
-        proxy.loses = lambda command: False
-        await flushing
+        async with clock.running(0.05):
+            await until(lambda: proxy.lost[Kind.ACK] > 3, "it is sent again and again")
+            assert not flushing.done()
+            proxy.loses = lambda command: False
+            await flushing
 
 
 @pytest.mark.parametrize("kind", KINDS)
 async def test_the_ack_timeout_sends_the_acknowledgement_again_and_not_the_message(
-    proxy: FrameProxy, broker: RunningBroker, kind: str
+    proxy: FrameProxy, broker: RunningBroker, clock: ManualClock, kind: str
 ) -> None:
     topic = new_topic()
-    async with magnetar.connect(proxy.service_url) as client:
+    async with magnetar.connect(proxy.service_url, clock=clock) as client:
         consumer = await client.subscribe(
             topic, "s", type=kind, ack_delay_ms=0, ack_resend_s=3600,
             ack_timeout_s=1, ack_timeout_tick_s=0.05,
@@ -110,6 +114,7 @@ async def test_the_ack_timeout_sends_the_acknowledgement_again_and_not_the_messa
         # The second is lost on its way before the request for the third as well.
         proxy.lose(Kind.ACK, 2)
         consumer.ack(first[:2])
+        clock.advance(1.05)
         again = await take(consumer, 1)
         assert values(again) == [b"2"], "what was acknowledged is not processed twice"
         asked = proxy.commands(Kind.REDELIVER_UNACKNOWLEDGED_MESSAGES)
@@ -128,14 +133,17 @@ async def test_the_ack_timeout_sends_the_acknowledgement_again_and_not_the_messa
 @pytest.mark.parametrize("seed", seeds(6))
 @pytest.mark.parametrize("kind", KINDS)
 async def test_no_hole_stays_whatever_is_lost(
-    proxy: FrameProxy, broker: RunningBroker, kind: str, seed: int
+    proxy: FrameProxy, broker: RunningBroker, clock: ManualClock, kind: str, seed: int
 ) -> None:
     """The first and a third of all acknowledgements and answers are lost, connections are cut, and
     messages are refused, forgotten and asked for again: all is acknowledged in the end."""
     topic = new_topic()
     chance = random.Random(seed)
     ends = {Kind.ACK, Kind.ACK_RESPONSE}
-    async with magnetar.connect(proxy.service_url, backoff_first_ms=10) as client:
+    async with (
+        magnetar.connect(proxy.service_url, backoff_first_ms=10, clock=clock, **PATIENT) as client,
+        clock.running(1.05),
+    ):
         consumer = await client.subscribe(
             topic, "s", type=kind, ack_delay_ms=1, ack_resend_s=0.05, nack_delay_s=0.02,
             ack_timeout_s=1, ack_timeout_tick_s=0.05, queue_size=50,
@@ -157,7 +165,7 @@ async def test_no_hole_stays_whatever_is_lost(
         acked: set[bytes] = set()
         twice: set[bytes] = set()
         while len(acked) < len(sent):
-            for message in await consumer.receive_batch(10, TIMEOUT_S):
+            for message in await consumer.receive_batch(10):
                 fate = chance.random()
                 if message.value in acked:
                     twice.add(message.value)

@@ -8,6 +8,7 @@ import pytest
 
 import magnetar
 from admin_http import Admin
+from fakes.client_clock import ManualClock
 from running_broker import RunningBroker
 
 TIMEOUT_S = 60.0
@@ -126,19 +127,21 @@ async def test_an_idle_reader_misses_nothing_after_a_kill(make_broker: MakeBroke
         assert await entries.last_message_id() == sent
 
 
-async def test_a_broker_that_stays_away_ends_the_wait(make_broker: MakeBroker) -> None:
+async def test_a_broker_that_stays_away_ends_the_wait(
+    make_broker: MakeBroker, clock: ManualClock
+) -> None:
     broker = make_broker()
     topic = new_topic()
-    client = magnetar.connect(broker.service_url, backoff_first_ms=20, operation_timeout_s=2)
+    client = magnetar.connect(broker.service_url, operation_timeout_s=2, clock=clock)
     producer = await client.producer(topic, send_timeout_s=2)
     consumer = await client.subscribe(topic, "s")
     await producer.send(b"x")
     message = await consumer.receive(TIMEOUT_S)
     await asyncio.to_thread(broker.kill)
     with pytest.raises(magnetar.OperationTimeout, match="whether the message was stored"):
-        await producer.send(b"y")
+        await clock.drive(producer.send(b"y"), 2)
     consumer.ack(message)
     with pytest.raises(magnetar.OperationTimeout, match="may be delivered again"):
-        await consumer.flush()
+        await clock.drive(consumer.flush(), 2)
     with pytest.raises(magnetar.OperationTimeout):
-        await client.close()
+        await clock.drive(client.close(), 2)

@@ -76,7 +76,7 @@ async def test_certificates_of_clients(
     await publishes(magnetar.connect(broker.tls_url, auth=auth, tls=Tls(authority.trust)))
     # The broker may end the connection without an alert; then the client tries again.
     async with magnetar.connect(
-        broker.tls_url, tls=Tls(authority.trust), operation_timeout_s=1
+        broker.tls_url, tls=Tls(authority.trust), operation_timeout_s=5
     ) as client:
         with pytest.raises((TlsFailed, magnetar.OperationTimeout), match="certificate"):
             await client.producer(TOPICS[0])
@@ -94,7 +94,7 @@ async def test_brokers_that_are_not_trusted(make_broker: MakeBroker, tmp_path: P
             with pytest.raises(TlsFailed, match=why):
                 await client.producer(TOPICS[0])
     plain = broker.service_url.replace("pulsar://", "pulsar+ssl://")
-    async with magnetar.connect(plain, tls=Tls(authority.trust), operation_timeout_s=1) as client:
+    async with magnetar.connect(plain, tls=Tls(authority.trust), operation_timeout_s=5) as client:
         with pytest.raises((TlsFailed, magnetar.OperationTimeout)):
             await client.producer(TOPICS[0])
 

@@ -9,10 +9,12 @@ from random import Random
 import pytest
 
 import magnetar
-from client.chaos import ChaosProxy
-from client.test_client_chaos import QUICK, TIMEOUT_S
+from client.chaos import QUICK, ChaosProxy
+from client.test_client_chaos import TIMEOUT_S
 from client.transacting import Unwanted
 from effort import seeds
+from fakes.client_clock import FOR_EVER_S, ManualClock
+from magnetar.clock import EVENT_LOOP, Clock
 from running_broker import RunningBroker
 
 MESSAGES = 100
@@ -45,14 +47,21 @@ class Pipeline:
             producer = await client.producer(self._source, batching=limits)
             await producer.send_batch([b"%d" % number for number in range(MESSAGES)])
 
-    async def run(self, service_url: str, between: Callable[[], None] = lambda: None) -> None:
+    async def run(
+        self,
+        service_url: str,
+        between: Callable[[], None] = lambda: None,
+        clock: Clock = EVENT_LOOP,
+    ) -> None:
         """Move until all are there; `between` is called after each transaction."""
-        async with magnetar.connect(service_url, **QUICK) as client:
+        async with magnetar.connect(service_url, clock=clock, **QUICK) as client:
             consumer = await client.subscribe(
                 self._source, "s", type=self._kind, queue_size=10, ack_delay_ms=1
             )
             limits = magnetar.BatchLimits(max_messages=2)
-            producer = await client.producer(self._target, name="mover", batching=limits)
+            producer = await client.producer(
+                self._target, name="mover", batching=limits, send_timeout_s=FOR_EVER_S
+            )
             while not await self._move(client, consumer, producer):
                 between()
 
@@ -100,13 +109,16 @@ class Pipeline:
 
 
 @pytest.mark.parametrize("seed", seeds(20))
-async def test_every_message_is_moved_once(broker: RunningBroker, seed: int) -> None:
+async def test_every_message_is_moved_once(
+    broker: RunningBroker, clock: ManualClock, seed: int
+) -> None:
     kind = ("exclusive", "shared", "failover", "key_shared")[seed % 4]
     pipeline = Pipeline(broker, Random(seed), kind)
     await pipeline.fill()
     before = asyncio.all_tasks()
     async with ChaosProxy(broker.port, seed, MOST) as proxy, asyncio.timeout(TIMEOUT_S):
-        await pipeline.run(proxy.service_url)
+        async with proxy.leaping(clock):
+            await pipeline.run(proxy.service_url, clock=clock)
         assert asyncio.all_tasks() - before <= proxy.tasks()
     assert await pipeline.moved() == Counter(range(MESSAGES))
     assert await pipeline.left() == []

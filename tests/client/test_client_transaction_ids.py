@@ -8,6 +8,7 @@ import magnetar
 import magnetar.sync
 from client.receiving import TIMEOUT_S, take, values
 from client.transacting import ALL_TYPES, SINGLE, Unwanted, filled, left, new_topic, subscribed
+from fakes.client_clock import ManualClock
 from running_broker import RunningBroker
 
 
@@ -143,16 +144,18 @@ async def test_messages_in_parts(client: magnetar.Client, kind: str, in_transact
     await entries.close()
 
 
-async def test_messages_in_parts_come_again(client: magnetar.Client) -> None:
+async def test_messages_in_parts_come_again(broker: RunningBroker, clock: ManualClock) -> None:
     topic = new_topic()
-    consumer = await client.subscribe(topic, "s", type="shared", nack_delay_s=0.01)
-    producer = await client.producer(topic, batching=None, chunking=True)
-    large = bytes(6 * 1024 * 1024)
-    await producer.send(large)
-    for count in range(2):
-        [message] = await take(consumer, 1)
-        assert (message.value, message.redelivery_count) == (large, count)
-        consumer.nack_id(message.id)
+    async with magnetar.connect(broker.service_url, clock=clock) as client:
+        consumer = await client.subscribe(topic, "s", type="shared", nack_delay_s=0.01)
+        producer = await client.producer(topic, batching=None, chunking=True)
+        large = bytes(6 * 1024 * 1024)
+        await producer.send(large)
+        for count in range(2):
+            [message] = await take(consumer, 1)
+            assert (message.value, message.redelivery_count) == (large, count)
+            consumer.nack_id(message.id)
+            clock.advance(0.02)
 
 
 async def test_without_asyncio(broker: RunningBroker) -> None:

@@ -7,8 +7,9 @@ import pytest
 
 import magnetar
 import magnetar.sync
-from client.receiving import TIMEOUT_S, take, values
+from client.receiving import take, values
 from client.transacting import Unwanted, filled, new_topic, subscribed
+from fakes.client_clock import ManualClock
 from fakes.waiting import until
 from frame_proxy import FrameProxy, Kind
 from magnetar.batching import SameMessages
@@ -100,7 +101,7 @@ async def test_cancelling_the_block_aborts(client: magnetar.Client) -> None:
         async with client.transaction() as txn:
             await producer.send(b"never", txn=txn)
             open_ones.append(txn)
-            await asyncio.sleep(TIMEOUT_S)
+            await asyncio.Event().wait()
 
     working = asyncio.create_task(block())
     await until(lambda: open_ones, "the block sleeps")
@@ -197,13 +198,20 @@ async def test_transactions_take_turns_among_the_coordinators(client: magnetar.C
 
 
 async def test_the_error_of_the_block_counts(
-    proxy: FrameProxy, caplog: pytest.LogCaptureFixture
+    proxy: FrameProxy, clock: ManualClock, caplog: pytest.LogCaptureFixture
 ) -> None:
-    async with magnetar.connect(proxy.service_url, operation_timeout_s=3) as client:
-        with caplog.at_level(logging.WARNING, "magnetar"), pytest.raises(Unwanted):
+    async with magnetar.connect(proxy.service_url, clock=clock) as client:
+
+        async def block() -> None:
             async with client.transaction():
                 proxy.loses = lambda command: command.type == Kind.END_TXN
                 raise Unwanted
+
+        working = asyncio.create_task(block())
+        await until(lambda: proxy.lost[Kind.END_TXN], "the end is lost")
+        clock.advance(30)
+        with caplog.at_level(logging.WARNING, "magnetar"), pytest.raises(Unwanted):
+            await working
         assert "will time out" in caplog.text
 
 

@@ -17,7 +17,7 @@ from magnetar_proto.entries import encode_entry
 from raw_client import RawClient, send_frame_of
 from running_broker import RunningBroker
 
-TIMEOUT_S = 30.0
+TIMEOUT_S = 60.0
 UNKNOWN_COMPRESSION = 77
 QUEUE_SIZE = 10
 ROUNDS = 150

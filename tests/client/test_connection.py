@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from fakes.client_clock import ManualClock
 from fakes.client_entries import stored
 from fakes.client_wire import Wire
 from magnetar.auth import Authentication, Bearer, Token
@@ -57,9 +58,9 @@ class End:
 
 
 @asynccontextmanager
-async def connected(**settings: float) -> AsyncIterator[tuple[Connection, Wire]]:
+async def connected(**settings: Any) -> AsyncIterator[tuple[Connection, Wire]]:
     """A connection before its handshake, closed at the end."""
-    connection = Connection(Address("broker", 1), Settings(**settings))  # type: ignore[arg-type]
+    connection = Connection(Address("broker", 1), Settings(**settings))
     wire = Wire(connection)
     connection.connection_made(wire)
     try:
@@ -121,12 +122,18 @@ async def test_an_error_about_the_connection_ends_it() -> None:
         assert wire.is_closed
 
 
-async def test_no_answer_is_a_timeout_that_names_the_request() -> None:
-    async with connected(operation_timeout_s=0.01) as (connection, _):
+async def test_no_answer_is_a_timeout_that_names_the_request(clock: ManualClock) -> None:
+    async with connected(operation_timeout_s=2, clock=clock) as (connection, _):
+        asked = asyncio.create_task(connection.request(pb.CommandSeek(consumer_id=1)))
+        await asyncio.sleep(0)
+        clock.advance(1.9)
+        await asyncio.sleep(0)
+        assert not asked.done()
+        clock.advance(0.1)
         with pytest.raises(
-            OperationTimeout, match=r"broker:1 did not answer CommandSeek within 0\.01 s"
+            OperationTimeout, match=r"broker:1 did not answer CommandSeek within 2 s"
         ):
-            await connection.request(pb.CommandSeek(consumer_id=1))
+            await asked
         await asyncio.sleep(0)
         assert not connection._answers, "the request is forgotten"
 
@@ -137,19 +144,25 @@ async def test_ping_is_answered() -> None:
         assert [command.type for command in wire.take()] == [pb.BaseCommand.PONG]
 
 
-async def test_a_silent_peer_is_probed_and_then_left() -> None:
-    async with connected(keepalive_s=1000) as (connection, wire):
+async def test_a_silent_peer_is_probed_and_then_left(clock: ManualClock) -> None:
+    async with connected(keepalive_s=30, clock=clock) as (connection, wire):
         end = End()
         connection.add_consumer(1, end)
-        connection._probe()
+        shaking_hands = asyncio.create_task(connection._shake_hands("", None))
+        await asyncio.sleep(0)
+        connection.data_received(encode(pb.CommandConnected(server_version="x")))
+        await shaking_hands
+        wire.take()
+        clock.advance(30)
         assert wire.take() == [], "a frame came since the last probe"
-        connection._probe()
+        clock.advance(30)
         assert [command.type for command in wire.take()] == [pb.BaseCommand.PING]
         connection.data_received(encode(pb.CommandPong()))
-        connection._probe()
-        connection._probe()
+        clock.advance(60)
         assert [command.type for command in wire.take()] == [pb.BaseCommand.PING]
-        connection._probe()
+        clock.advance(29.9)
+        assert connection.is_open
+        clock.advance(0.1)
         assert wire.is_closed
         assert not connection.is_open
         assert end.reported == [("detached", ConnectionLost, "")]

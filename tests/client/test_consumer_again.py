@@ -8,6 +8,7 @@ import pytest
 
 import magnetar
 from client.receiving import TIMEOUT_S, next_millisecond, take, values
+from fakes.client_clock import ManualClock
 from magnetar import DeadLetterPolicy, RedeliveryBackoff
 from running_broker import RunningBroker
 
@@ -19,16 +20,22 @@ def new_topic() -> str:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-async def test_nacked_messages_come_again(broker: RunningBroker, kind: str) -> None:
+async def test_nacked_messages_come_again(
+    broker: RunningBroker, clock: ManualClock, kind: str
+) -> None:
     topic = new_topic()
-    async with magnetar.connect(broker.service_url) as client:
-        consumer = await client.subscribe(topic, "s", type=kind, nack_delay_s=0.01)
+    async with magnetar.connect(broker.service_url, clock=clock) as client:
+        consumer = await client.subscribe(topic, "s", type=kind, nack_delay_s=60)
         producer = await client.producer(topic, batching=None)
         await producer.send_batch([b"0", b"1", b"2"])
         first = await take(consumer, 3)
         consumer.ack([first[0], first[2]])
         await consumer.flush()
         consumer.nack(first[1])
+        clock.advance(59.9)
+        assert consumer.statistics.nacked_entries == 0
+        clock.advance(0.11)
+        assert consumer.statistics.nacked_entries == 1
         [again] = await take(consumer, 1)
         assert again.value == b"1"
         assert again.redelivery_count == (1 if "shared" in kind else 0)
@@ -37,9 +44,11 @@ async def test_nacked_messages_come_again(broker: RunningBroker, kind: str) -> N
 
 
 @pytest.mark.parametrize("kind", ["exclusive", "shared"])
-async def test_the_rest_of_a_nacked_batch_comes_again(broker: RunningBroker, kind: str) -> None:
+async def test_the_rest_of_a_nacked_batch_comes_again(
+    broker: RunningBroker, clock: ManualClock, kind: str
+) -> None:
     topic = new_topic()
-    async with magnetar.connect(broker.service_url) as client:
+    async with magnetar.connect(broker.service_url, clock=clock) as client:
         consumer = await client.subscribe(
             topic, "s", type=kind, nack_backoff=RedeliveryBackoff(0.01, 1)
         )
@@ -48,15 +57,16 @@ async def test_the_rest_of_a_nacked_batch_comes_again(broker: RunningBroker, kin
         first = await take(consumer, 6)
         consumer.ack(first[::2])
         consumer.nack(first[1])
+        clock.advance(0.02)
         assert values(await take(consumer, 3)) == [b"1", b"3", b"5"]
 
 
 @pytest.mark.parametrize("kind", KINDS)
 async def test_what_is_not_acknowledged_in_time_comes_again(
-    broker: RunningBroker, kind: str
+    broker: RunningBroker, clock: ManualClock, kind: str
 ) -> None:
     topic = new_topic()
-    async with magnetar.connect(broker.service_url) as client:
+    async with magnetar.connect(broker.service_url, clock=clock) as client:
         consumer = await client.subscribe(
             topic, "s", type=kind, ack_timeout_s=1, ack_timeout_tick_s=0.05, ack_delay_ms=60_000
         )
@@ -65,6 +75,9 @@ async def test_what_is_not_acknowledged_in_time_comes_again(
         first = await take(consumer, 4)
         # Not flushed: the acknowledgements overtake the request to deliver again.
         consumer.ack([first[0], first[3]])
+        clock.advance(0.9)
+        assert consumer.statistics.timed_out_entries == 0
+        clock.advance(0.15)
         assert values(await take(consumer, 2)) == [b"1", b"2"]
 
 
@@ -127,10 +140,10 @@ async def test_without_batch_index_acks_a_batch_comes_again_whole(broker: Runnin
 
 @pytest.mark.parametrize("kind", ["shared", "key_shared"])
 async def test_what_comes_too_often_goes_to_the_dead_letter_topic(
-    broker: RunningBroker, official: pulsar.Client, kind: str
+    broker: RunningBroker, official: pulsar.Client, clock: ManualClock, kind: str
 ) -> None:
     topic = new_topic()
-    async with magnetar.connect(broker.service_url) as client:
+    async with magnetar.connect(broker.service_url, clock=clock) as client:
         policy = DeadLetterPolicy(max_redeliveries=2, initial_subscription="kept")
         consumer = await client.subscribe(
             topic, "s", type=kind, nack_delay_s=0.01, dead_letter=policy
@@ -141,6 +154,7 @@ async def test_what_comes_too_often_goes_to_the_dead_letter_topic(
             [message] = await take(consumer, 1)
             assert message.redelivery_count == count
             consumer.nack(message)
+            clock.advance(0.02)
 
         def dead_letter() -> pulsar.Message:
             dead = official.subscribe(
@@ -162,10 +176,12 @@ async def test_what_comes_too_often_goes_to_the_dead_letter_topic(
         assert values(await take(again, 1)) == [b"end"]
 
 
-async def test_a_consumer_that_dies_counts_as_well(broker: RunningBroker) -> None:
+async def test_a_consumer_that_dies_counts_as_well(
+    broker: RunningBroker, clock: ManualClock
+) -> None:
     """Beyond the limit, as after consumers without a policy, nothing is delivered any more."""
     topic = new_topic()
-    async with magnetar.connect(broker.service_url) as client:
+    async with magnetar.connect(broker.service_url, clock=clock) as client:
         careless = await client.subscribe(topic, "s", type="shared", nack_delay_s=0.01)
         # Keeps the subscription's counts while the others change.
         producer = await client.producer(topic)
@@ -173,6 +189,7 @@ async def test_a_consumer_that_dies_counts_as_well(broker: RunningBroker) -> Non
         for _ in range(4):
             [message] = await take(careless, 1)
             careless.nack(message)
+            clock.advance(0.02)
         await take(careless, 1)
         policy = DeadLetterPolicy(max_redeliveries=2)
         dead = await client.subscribe(f"{topic}-s-DLQ", "d", initial_position="earliest")

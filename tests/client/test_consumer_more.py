@@ -9,6 +9,7 @@ import magnetar
 from admin_http import Admin
 from client.receiving import TIMEOUT_S, take, values
 from compacting import compact
+from fakes.client_clock import PATIENT, ManualClock
 from fakes.waiting import until
 from magnetar import KeyShared
 from magnetar_proto.hashes import range_slot
@@ -119,14 +120,21 @@ async def test_a_missing_topic_is_not_created_if_that_is_not_wanted(broker: Runn
 
 
 @pytest.mark.parametrize("watched", [True, False])
-async def test_topics_of_a_pattern_come_and_go(broker: RunningBroker, watched: bool) -> None:
+async def test_topics_of_a_pattern_come_and_go(
+    broker: RunningBroker, clock: ManualClock, watched: bool
+) -> None:
     namespace = f"public/pattern-{uuid.uuid4().hex[:8]}"
     # A pattern that is too long for the broker is polled.
     pattern = f"{namespace}/" + ("more-.*" if watched else "(more-.*" + "|x" * 30 + ")")
     admin = Admin(broker)
     first, second = new_topic(namespace), new_topic(namespace)
-    discovery_s = 3600.0 if watched else 0.05
-    async with magnetar.connect(broker.service_url, discovery_s=discovery_s) as client:
+    # Where the broker tells of topics, the pause of a look after another is all that passes.
+    pauses_s = 0.05 if watched else 10.0
+    settings = {"discovery_s": 10.0, "clock": clock, **PATIENT}
+    async with (
+        magnetar.connect(broker.service_url, **settings) as client,
+        clock.running(pauses_s),
+    ):
         await (await client.producer(first)).send(b"too early")
         consumer = await client.subscribe_matching(pattern, "s")
         assert consumer.topics == [first]

@@ -8,10 +8,11 @@ import pytest
 
 import magnetar
 from client.key_pairs import key_pair, key_reader
+from fakes.client_clock import ManualClock
 from fakes.waiting import until
 from magnetar.encryption.data_keys import decrypt_data_key, encrypt_data_key
 from magnetar.encryption.receiving import MAX_TRIED, Decrypting
-from magnetar.encryption.sending import Encrypting
+from magnetar.encryption.sending import RENEWAL_S, Encrypting
 from magnetar.messages import Entry
 from magnetar.producer_options import ProducerOptions
 from magnetar.subscription import Subscription
@@ -57,7 +58,7 @@ async def encrypted(
     return metadata, encrypting.encrypt(metadata, payload)
 
 
-def test_a_data_key_that_the_java_client_encrypted_for_a_curve() -> None:
+async def test_a_data_key_that_the_java_client_encrypted_for_a_curve() -> None:
     found = []
 
     def find(name: str, metadata: Mapping[str, str]) -> str:
@@ -166,8 +167,8 @@ def test_keys_come_from_files_texts_and_functions(tmp_path: Path) -> None:
         by_name.public_key("a")
 
 
-async def test_the_data_key_is_renewed_and_never_its_nonce_used_twice() -> None:
-    encrypting = Encrypting("t", key_reader("a"), ["a"], renewal_s=0)
+async def test_the_data_key_is_renewed_and_never_its_nonce_used_twice(clock: ManualClock) -> None:
+    encrypting = Encrypting("t", key_reader("a"), ["a"], clock=clock)
 
     def described() -> pb.MessageMetadata:
         metadata = new_metadata()
@@ -178,18 +179,23 @@ async def test_the_data_key_is_renewed_and_never_its_nonce_used_twice() -> None:
     first, second = described(), described()
     assert first.encryption_keys == second.encryption_keys
     assert first.encryption_param != second.encryption_param
+    await asyncio.sleep(0)
+    clock.advance(RENEWAL_S - 1)
+    assert clock.pauses_s() == [1], "it is not renewed before"
+    clock.advance(1)
     await until(lambda: described().encryption_keys != first.encryption_keys, "a new data key")
     await encrypting.close()
 
 
 async def test_a_renewal_that_fails_leaves_the_last_data_key(
-    caplog: pytest.LogCaptureFixture,
+    clock: ManualClock, caplog: pytest.LogCaptureFixture
 ) -> None:
     public = [key_pair("a")[0]]
-    encrypting = Encrypting(
-        "t", magnetar.KeyReader(lambda name, metadata: public.pop()), ["a"], renewal_s=0
-    )
+    reader = magnetar.KeyReader(lambda name, metadata: public.pop())
+    encrypting = Encrypting("t", reader, ["a"], clock=clock)
     await encrypting.open()
+    await asyncio.sleep(0)
+    clock.advance(RENEWAL_S)
     await until(lambda: "the last one stays" in caplog.text, "the failure is logged")
     metadata = new_metadata()
     encrypting.describe(metadata)

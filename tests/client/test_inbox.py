@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from effort import examples
+from fakes.client_clock import ManualClock
 from magnetar.errors import Closed, OperationTimeout, Unreadable
 from magnetar.inbox import Failure, Inbox
 from magnetar_proto.ids import EARLIEST
@@ -50,10 +51,16 @@ async def test_waiting_ends_with_the_first_item() -> None:
     assert sorted(taken) == ["a", "b"]
 
 
-async def test_an_empty_inbox_times_out() -> None:
-    inbox: Inbox[Thing] = Inbox()
-    with pytest.raises(OperationTimeout, match=r"within 0\.01 s"):
-        await inbox.take(1, 0.01)
+async def test_an_empty_inbox_times_out(clock: ManualClock) -> None:
+    inbox: Inbox[Thing] = Inbox(clock=clock)
+    taking = asyncio.create_task(inbox.take(1, 2))
+    await asyncio.sleep(0)
+    clock.advance(1.9)
+    await asyncio.sleep(0)
+    assert not taking.done()
+    clock.advance(0.1)
+    with pytest.raises(OperationTimeout, match=r"within 2 s"):
+        await taking
 
 
 async def test_a_failure_comes_after_what_was_received() -> None:

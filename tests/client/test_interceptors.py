@@ -9,6 +9,7 @@ import pytest
 
 import magnetar
 from client.receiving import TIMEOUT_S, take, values
+from fakes.client_clock import ManualClock
 from fakes.waiting import until
 from running_broker import RunningBroker
 
@@ -144,10 +145,10 @@ async def test_what_is_not_sent_at_all_is_told(broker: RunningBroker) -> None:
         assert [type(error) for _, _, error in lost.receipts] == [LookupError] * 2
 
 
-async def test_consumers(broker: RunningBroker) -> None:
+async def test_consumers(broker: RunningBroker, clock: ManualClock) -> None:
     topic = new_topic()
     seen = Received()
-    async with magnetar.connect(broker.service_url) as client:
+    async with magnetar.connect(broker.service_url, clock=clock) as client:
         consumer = await client.subscribe(
             topic, "s", type="shared", interceptors=[seen], nack_delay_s=0,
             ack_timeout_s=1, ack_timeout_tick_s=0.05,
@@ -159,10 +160,13 @@ async def test_consumers(broker: RunningBroker) -> None:
         consumer.nack(a)
         consumer.ack(b)
         assert seen.told == [("ack", [b.id])]
+        await consumer.flush()
+        clock.advance(0.01)
         a = await consumer.receive(TIMEOUT_S)
         assert seen.told[1:] == [("nack", [a.id])]
-        a = await consumer.receive(TIMEOUT_S)  # the ack timeout
-        assert ("timeout", [a.id]) in seen.told
+        clock.advance(1.05)
+        a = await consumer.receive(TIMEOUT_S)
+        assert seen.told[2:] == [("timeout", [a.id])]
         consumer.ack_id(a.id)
         assert seen.told[-1] == ("ack", [a.id])
         assert {a.id, b.id} == set(ids)
@@ -178,22 +182,24 @@ async def test_consumers(broker: RunningBroker) -> None:
 
 
 async def test_an_error_in_one_is_logged_and_ends_nothing(
-    broker: RunningBroker, caplog: pytest.LogCaptureFixture
+    broker: RunningBroker, clock: ManualClock, caplog: pytest.LogCaptureFixture
 ) -> None:
     topic = new_topic()
     broken, sent, received = Broken(), Sent(b"+"), Received()
     caplog.set_level(logging.ERROR)
-    async with magnetar.connect(broker.service_url) as client:
+    async with magnetar.connect(broker.service_url, clock=clock) as client:
         consumer = await client.subscribe(
             topic, "s", type="shared", interceptors=[broken, received], nack_delay_s=0,
-            ack_timeout_s=0.05, ack_timeout_tick_s=0.01,
+            ack_timeout_s=1, ack_timeout_tick_s=0.05,
         )  # fmt: skip
         producer = await client.producer(topic, interceptors=[broken, sent])
         await producer.send(b"a")
         message = await consumer.receive(TIMEOUT_S)
         assert message.value == b"a+!"
         consumer.nack(message)
+        clock.advance(0.01)
         await consumer.receive(TIMEOUT_S)
+        clock.advance(1.05)
         message = await consumer.receive(TIMEOUT_S)
         consumer.ack(message)
         await until(lambda: sent.receipts, "the receipt is told")

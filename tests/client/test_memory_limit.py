@@ -7,6 +7,7 @@ import pytest
 
 import magnetar
 from client.receiving import TIMEOUT_S, take
+from fakes.client_clock import ManualClock
 from fakes.waiting import until
 from magnetar.memory import MemoryLimit
 from magnetar.receive_queue import QueueSize
@@ -157,9 +158,11 @@ async def test_who_sends_what_it_receives_never_waits_for_itself(broker: Running
         assert len(await take(copies, 50)) == 50
 
 
-async def test_a_queue_that_scales_reaches_its_limit(broker: RunningBroker) -> None:
+async def test_a_queue_that_scales_reaches_its_limit(
+    broker: RunningBroker, clock: ManualClock
+) -> None:
     topic = new_topic()
-    async with magnetar.connect(broker.service_url) as client:
+    async with magnetar.connect(broker.service_url, clock=clock) as client:
         producer = await client.producer(topic, batching=None)
         consumer = await client.subscribe(topic, "s", queue_size=64, auto_scale_queue=True)
         [partition] = consumer._partitions
@@ -170,4 +173,6 @@ async def test_a_queue_that_scales_reaches_its_limit(broker: RunningBroker) -> N
             await until(lambda: permits.queued == permits.size.now, "the queue is full")
             consumer.ack(await take(consumer, size))
             with pytest.raises(magnetar.OperationTimeout):
-                await consumer.receive(0.01)  # the application waits behind a full queue
+                await clock.drive(
+                    consumer.receive(1), 1
+                )  # the application waits behind a full queue

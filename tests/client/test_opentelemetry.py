@@ -15,6 +15,7 @@ from opentelemetry.trace import SpanKind, StatusCode
 import magnetar
 import magnetar.sync
 from client.receiving import TIMEOUT_S, take
+from fakes.client_clock import ManualClock
 from magnetar.opentelemetry import TracingConsumer, TracingProducer, observe
 from running_broker import RunningBroker
 
@@ -90,9 +91,11 @@ async def test_a_message_that_is_not_stored_is_a_failure(broker: RunningBroker) 
     )  # fmt: skip
 
 
-async def test_what_is_given_back_is_a_failure_and_received_again(broker: RunningBroker) -> None:
+async def test_what_is_given_back_is_a_failure_and_received_again(
+    broker: RunningBroker, clock: ManualClock
+) -> None:
     traces, topic = Traces(), new_topic()
-    async with magnetar.connect(broker.service_url) as client:
+    async with magnetar.connect(broker.service_url, clock=clock) as client:
         consumer = await client.subscribe(
             topic, "sub", type="shared", nack_delay_s=0.01,
             interceptors=[TracingConsumer(traces.provider)],
@@ -101,6 +104,7 @@ async def test_what_is_given_back_is_a_failure_and_received_again(broker: Runnin
         messages = await take(consumer, 3)
         consumer.ack(messages[:2])
         consumer.nack(messages[2])
+        clock.advance(0.02)
         again = await consumer.receive(TIMEOUT_S)
         assert again.data == b"2"
         await consumer.close()

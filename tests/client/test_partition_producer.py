@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from fakes.client_clock import ManualClock
 from fakes.client_wire import Wire
 from magnetar.batching import UNBATCHED, BatchLimits
 from magnetar.connection import Connection
@@ -33,7 +34,8 @@ class Scene:
     """A registered producer, its connection, and the broker's side of the wire."""
 
     def __init__(self, **options: Any) -> None:
-        self.settings = Settings(backoff_first_ms=10_000)
+        self.clock = ManualClock()
+        self.settings = Settings(clock=self.clock)
         self.producer = PartitionProducer(
             Pool("pulsar://broker", self.settings),
             self.settings,
@@ -208,16 +210,24 @@ async def test_room_is_counted_in_messages_and_bytes() -> None:
 
 
 async def test_no_receipt_in_time() -> None:
-    async with play(send_timeout_s=0.01) as scene:
+    async with play(send_timeout_s=2) as scene:
         receipt = scene.producer.add(b"x")
-        with pytest.raises(OperationTimeout, match=r"within 0\.01 s; whether .* is unknown"):
+        await asyncio.sleep(0)
+        scene.clock.advance(1)
+        later = scene.producer.add(b"y")
+        await asyncio.sleep(0)
+        scene.clock.advance(1)
+        with pytest.raises(OperationTimeout, match=r"within 2 s; whether .* is unknown"):
             await receipt
+        assert not later.done()
+        scene.clock.advance(1)
+        assert later.done()
         scene.receipt(0, entry=9)
         assert scene.connection.is_open, "a late receipt is no offence"
 
 
 async def test_messages_wait_for_company_only_while_others_are_on_the_way() -> None:
-    async with play(batching=BatchLimits(max_delay_ms=60_000)) as scene:
+    async with play(batching=BatchLimits(max_delay_ms=10)) as scene:
         scene.producer.add(b"first")
         scene.producer.add(b"same turn")
         assert scene.sent() == []
@@ -228,6 +238,14 @@ async def test_messages_wait_for_company_only_while_others_are_on_the_way() -> N
         assert scene.sent() == []
         scene.receipt(0, entry=0)
         assert scene.sent() == [2], "nothing is on the way any more"
+        scene.producer.add(b"waits in vain")
+        await asyncio.sleep(0)
+        scene.clock.advance(0.009)
+        await asyncio.sleep(0)
+        assert scene.sent() == []
+        scene.clock.advance(0.001)
+        await asyncio.sleep(0)
+        assert scene.sent() == [3], "but not longer than that"
 
 
 async def test_a_registration_that_fails_is_taken_back() -> None:

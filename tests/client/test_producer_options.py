@@ -10,6 +10,7 @@ import pytest
 import magnetar
 from admin_http import Admin
 from client.receiving import TIMEOUT_S, take
+from fakes.client_clock import ManualClock
 from fakes.waiting import until
 from magnetar.routing import partition_of
 from running_broker import RunningBroker
@@ -33,12 +34,12 @@ def pattern(size: int) -> bytes:
 
 @pytest.mark.parametrize("compression", ["none", "zstd"])
 async def test_large_messages_travel_in_chunks(
-    broker: RunningBroker, official: pulsar.Client, compression: str
+    broker: RunningBroker, official: pulsar.Client, clock: ManualClock, compression: str
 ) -> None:
     topic = new_topic()
     theirs = official.subscribe(topic, "theirs")
     large = uuid.uuid4().bytes * (12 * MIB // 16)
-    async with magnetar.connect(broker.service_url) as client:
+    async with magnetar.connect(broker.service_url, clock=clock) as client:
         consumer = await client.subscribe(topic, "ours", type="shared", nack_delay_s=0.01)
         producer = await client.producer(
             topic, chunking=True, max_chunk_bytes=2 * MIB if compression == "none" else 300,
@@ -52,6 +53,7 @@ async def test_large_messages_travel_in_chunks(
         assert [message.id for message in messages] == ids
         assert (len(messages[1].entry.chunks) > 5) == (compression == "none")
         consumer.nack(messages[1])
+        clock.advance(0.02)
         [again] = await take(consumer, 1)
         assert again.value == large
         consumer.ack([messages[0], again, messages[2]])
@@ -198,15 +200,16 @@ async def test_lazy_producers_open_what_they_use(broker: RunningBroker) -> None:
         await producer.flush()
 
 
-async def test_new_partitions_are_used(broker: RunningBroker) -> None:
+async def test_new_partitions_are_used(broker: RunningBroker, clock: ManualClock) -> None:
     topic = new_topic()
     partition(broker, topic, 1)
-    async with magnetar.connect(broker.service_url, discovery_s=0.05) as client:
+    async with magnetar.connect(broker.service_url, clock=clock) as client:
         consumer = await client.subscribe(topic, "s", initial_position="latest")
         producer = await client.producer(topic, routing=lambda _, count: count - 1)
         reader = await client.reader(topic)
         assert len(producer.partitions) == 1
         await asyncio.to_thread(grow, broker, topic, 3)
+        clock.advance(60)
         await until(lambda: len(producer.partitions) == 3, "the producer has the new partitions")
         await producer.send(b"x")
         message = await consumer.receive(TIMEOUT_S)

@@ -9,6 +9,7 @@ import pytest
 import magnetar
 from client.admin.test_admin_requests import NAMES, POLICY_VALUES
 from client.receiving import TIMEOUT_S, take
+from fakes.client_clock import ManualClock
 from magnetar.admin.api import AsyncAdmin, Refused, connect, connect_async
 from magnetar.admin.requests import (
     brokers,
@@ -281,7 +282,16 @@ async def test_transactions(admin: AsyncAdmin, client: magnetar.Client, topic: s
         await txn.commit()
 
 
-async def test_dead_letters(admin: AsyncAdmin, client: magnetar.Client, topic: str) -> None:
+async def test_dead_letters(
+    admin: AsyncAdmin, broker: RunningBroker, clock: ManualClock, topic: str
+) -> None:
+    async with magnetar.connect(broker.service_url, clock=clock) as client:
+        await become_dead_letters_and_come_back(admin, client, clock, topic)
+
+
+async def become_dead_letters_and_come_back(
+    admin: AsyncAdmin, client: magnetar.Client, clock: ManualClock, topic: str
+) -> None:
     policy = magnetar.DeadLetterPolicy(max_redeliveries=1, initial_subscription="kept")
     consumer = await client.subscribe(
         topic, "s", type="shared", dead_letter=policy, nack_delay_s=0.01
@@ -291,6 +301,7 @@ async def test_dead_letters(admin: AsyncAdmin, client: magnetar.Client, topic: s
     while kept is None:
         [message] = await take(consumer, 1)
         consumer.nack(message)
+        clock.advance(0.02)
         if message.redelivery_count == 1:
             kept = await client.subscribe(f"{topic}-s-DLQ", "kept", initial_position="earliest")
     assert (await kept.receive(TIMEOUT_S)).value == b"poison"

@@ -5,10 +5,10 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
+from fakes.client_clock import ManualClock
 from fakes.client_entries import entry_of
 from fakes.waiting import until
-from magnetar.compat import listening
-from magnetar.compat.listening import Listening
+from magnetar.compat.listening import AGAIN_S, Listening
 from magnetar.errors import InvalidName, MagnetarError, OperationTimeout
 from magnetar.messages import Message
 from magnetar_proto import PulsarApi_pb2 as pb
@@ -22,9 +22,8 @@ from magnetar_proto import PulsarApi_pb2 as pb
     ],
 )
 async def test_a_failure_that_may_pass_does_not_end_a_listener(
-    failure: MagnetarError, goes_on: bool, monkeypatch: pytest.MonkeyPatch
+    failure: MagnetarError, goes_on: bool, clock: ManualClock
 ) -> None:
-    monkeypatch.setattr(listening, "AGAIN_S", 0)
     coming: asyncio.Queue[Message | MagnetarError] = asyncio.Queue()
     told: list[Message] = []
 
@@ -38,8 +37,11 @@ async def test_a_failure_that_may_pass_does_not_end_a_listener(
     for one in (first, failure, second):
         coming.put_nowait(one)
     with ThreadPoolExecutor(1) as thread:
-        listener = Listening(thread, receive, told.append)
+        listener = Listening(thread, receive, told.append, clock)
         if goes_on:
+            await until(clock.pauses_s, "it pauses")
+            assert told == [first]
+            clock.advance(AGAIN_S)
             await until(lambda: len(told) == 2, "both were told")
         else:
             await listener._task
