@@ -20,6 +20,8 @@ TIMED = {"call_later", "call_at", "sleep", "timeout", "timeout_at", "wait_for"}
 def timed(source: str) -> Iterator[str]:
     """What in a module has a time of its own."""
     for node in ast.walk(ast.parse(source)):
+        if not isinstance(node, ast.stmt | ast.expr):
+            continue
         names: set[str] = set()
         if isinstance(node, ast.Import):
             names = {one.name for one in node.names} & {"time"}
