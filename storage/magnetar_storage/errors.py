@@ -28,6 +28,8 @@ class StorageError(Exception):
         An exception object that is raised twice would collect the stacks of both callers.
         """
         # Without `__init__`: an error of another process does not have the arguments for it.
+        # promise[type(self).__new__(type(self), *self.args) -> type(self)(*self.args)]: an error of
+        #   another process can refuse several callers
         fresh = type(self).__new__(type(self), *self.args)
         vars(fresh).update(vars(self))
         fresh.__cause__ = self

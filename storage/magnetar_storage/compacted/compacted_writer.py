@@ -117,7 +117,7 @@ class CompactedWriter:
         entries, messages = part.entries, self._messages
         # Behind the entries, so that an entry's number is its index in the map.
         await part.append_each(self._map.pieces())
-        await part.seal()
+        await part.seal()  # promise: compacted data is sealed before it is listed
         first, ledger, entry = self._first
         self._parts.append(
             CompactedPart(part.segment, first, ledger, entry, entries, messages, self._size)

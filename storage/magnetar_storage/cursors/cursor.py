@@ -141,6 +141,7 @@ class Cursor:
         if self.partial:
             _drop(self.partial, start, stop)
         if self.redelivered:
+            # promise: a count of redeliveries ends with the acknowledgement
             self.redelivered.drop(start, stop)
 
     def _forget_all(self, offsets: OffsetSet) -> None:
@@ -240,6 +241,7 @@ class TrackedCursor(Cursor):
         self._forget_changes()
         if not (moved or ranges or masks or counts):
             return []
+        # promise[without , counts]: counts of redeliveries are written
         return pieces(Kind.DELTA, State(mark_delete, ranges, masks, counts))
 
     def _counts_of(self, runs: list[tuple[int, int]]) -> dict[int, int]:

@@ -238,8 +238,12 @@ class CursorLog:
     @property
     def _is_long(self) -> bool:
         """Whether the segment is to be replaced."""
+        # promise[without or self._written_entries > self._roll_entries]: a cursor segment of small
+        #   changes is replaced
         grown = self._written > self._roll_bytes or self._written_entries > self._roll_entries
         # So snapshots are at most a quarter of what is written, however large the state is.
+        # promise[without and self._written > 4 * self._snapshot]: a large state is not copied for
+        #   few changes
         return grown and self._written > 4 * self._snapshot
 
     def _take(self) -> list[bytes]:
@@ -247,11 +251,13 @@ class CursorLog:
         payloads, self._events = self._events, []
         dirty, self._dirty = self._dirty, {}
         for number, cursor in dirty.items():
+            # promise[) ] -> )[:0] ]]: acknowledgements are written
             payloads += [
                 cursor_record.entry(kind, number, body) for kind, body in cursor.take_delta()
             ]
         attached, self._dirty_attached = self._dirty_attached, NONE_ATTACHED
         for number in attached:
+            # promise: changes of what is kept beside cursors are written
             payloads += _attached_entries(number, self._attached[number].take_delta())
         return payloads
 
@@ -260,8 +266,9 @@ class CursorLog:
         self._events, self._dirty, self._dirty_attached = [], {}, NONE_ATTACHED
         payloads = []
         for cursor in self.cursors.values():
-            payloads += _created(cursor)
+            payloads += _created(cursor)  # promise: a new cursor segment begins with all cursors
         for number, attached in self._attached.items():
+            # promise: a new cursor segment begins with what is kept beside cursors
             payloads += _attached_entries(number, attached.snapshot())
         return payloads
 

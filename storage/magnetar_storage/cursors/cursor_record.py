@@ -110,6 +110,8 @@ def pieces(kind: Kind, state: State) -> list[Piece]:
         (Kind.BITMAPS, encode_bitmaps(part))
         for part in _slices(state.bitmaps, _BITMAP.size + largest)
     ]
+    # promise[[*states[:1], *bitmaps, *states[1:]] -> states[:1]]: all pieces of a large state are
+    #   written
     return [*states[:1], *bitmaps, *states[1:]]
 
 

@@ -29,7 +29,7 @@ class DeliveryCursor(Cursor):
         self.mark_delete = cursor.mark_delete
         self.acked = cursor.acked.copy()
         self.partial = dict(cursor.partial)
-        for one in pending:
+        for one in pending:  # promise: a view shows what is pending as acknowledged
             one.apply_to(self)
 
     def ack(self, offsets: Iterable[int]) -> None:

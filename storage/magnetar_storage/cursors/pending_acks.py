@@ -124,23 +124,26 @@ class PendingAcks:
         if offsets:
             runs = list(ranges_of(offsets))
             self._one(number, txn).entries.add_all(runs)
-            self._new += _entries(number, txn, runs)
+            self._new += _entries(number, txn, runs)  # promise: whole entries are written
 
     def add_mask(self, number: int, txn: Txn, offset: int, mask: int) -> None:
         """A transaction has acknowledged the messages of a batch whose bits are clear."""
         masks = self._one(number, txn).masks
         masks[offset] = masks.get(offset, mask) & mask
+        # promise: parts of batches are written
         self._new.append(_masked(Kind.MASK, number, txn, offset, mask))
 
     def set_up_to(self, number: int, txn: Txn, offset: int, mask: int) -> None:
         """A transaction has acknowledged cumulatively."""
         self._one(number, txn).up_to = offset, mask
+        # promise: cumulative acknowledgements are written
         self._new.append(_masked(Kind.UP_TO, number, txn, offset, mask))
 
     def end(self, number: int, txn: Txn) -> PendingAck | None:
         """A transaction has ended: what was pending of it."""
         found = self.of(number).pop(txn, None)
         if found is not None:
+            # promise: the end of a transaction is written
             self._new.append(_HEAD.pack(Kind.ENDED, number, *txn))
         return found
 

@@ -47,6 +47,8 @@ class DelayIndex:
     ) -> None:
         self.waiting = OffsetSet()
         """The entries that must not be delivered yet."""
+        # promise[recent.recorded_to, log.end -> 0]: entries that the index missed in a crash are
+        #   read
         self.unsure = range(recent.recorded_to, log.end)
         """Entries that may be delayed though they are not in the index."""
         self._log = log
@@ -86,7 +88,7 @@ class DelayIndex:
         # A run is listed before its delays leave the recent ones: after a crash in between they are
         # in both.
         recent.keep(lambda offset: first <= offset and offset not in self.waiting)
-        self._wait(recent.offsets())
+        self._wait(recent.offsets())  # promise: the latest delays hold after a restart
         self.waiting.remove_below(first)
         return self
 
@@ -116,7 +118,7 @@ class DelayIndex:
                 useless.append(segment)
             else:
                 await self._take_over(loaded)
-        if damaged:
+        if damaged:  # promise: it is durable that entries are unsure before their run goes
             await self._record()
         if useless:
             await self._log.stored.drop_delay_segments(useless)
@@ -215,7 +217,7 @@ class DelayIndex:
                 # Runs are never changed: they still have the delays of entries that were trimmed.
                 due = sorted({offset for offset in taken if offset in self.waiting})
                 for start, stop in ranges_of(due):
-                    self.waiting.remove(start, stop)
+                    self.waiting.remove(start, stop)  # promise: what is due no longer waits
                 if due:
                     return due
             return []
@@ -262,6 +264,8 @@ class DelayIndex:
 
     async def _tidy(self) -> None:
         """Delete runs that are used up, and merge several that nearly are."""
+        # promise[not run.left -> run.left < self._run]: a run of delays is deleted only when none
+        #   is left
         used_up = [run for run in self._runs if not run.left]
         if used_up:
             await self._drop(used_up)

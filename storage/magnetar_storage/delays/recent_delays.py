@@ -207,6 +207,7 @@ class RecentDelays:
         if not (self._noted or self._new.times or len(self) or self._moving or self.recorded_to):
             return []  # nothing was ever delayed
         self._new, self._whole = block_of((), ()), False
+        # promise[without _moving + self.]: delays that are being moved to a run are written again
         return self._records(Kind.WHOLE, self._moving + self._blocks())
 
     def apply(self, data: bytes) -> None:

@@ -28,6 +28,7 @@ class ForeignDirectory:
         found = self._files.present(segment)
         if found is None:
             # A file that is not finished lacks entries, or has some that do not count.
+            # promise: a foreign segment is read only when its file is finished
             await self._holder.finish(segment)
             found = await self._files.load(segment)
         return LocalReader(found, self._disk, self._reads)

@@ -86,6 +86,8 @@ class JoinedStore:
     async def delete(self, segment: SegmentId) -> None:
         found = self._directories.get(directory_of(segment))
         if found is not None:
+            # promise[found -> self._own]: a process deletes through the directory that owns the
+            #   segment
             await found.delete(segment)
 
     async def missing(self, segments: Collection[SegmentId]) -> list[SegmentId]:

@@ -67,6 +67,7 @@ async def open_store(
                     written,
                 )  # fmt: skip
         # Topics of this process may have segments in any of them.
+        # promise: new ids are above those of all directories of the process
         await opened[own].advance_beyond(max(store.last_id for store in opened.values()))
     except BaseException:
         for store in opened.values():

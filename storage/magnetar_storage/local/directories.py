@@ -59,10 +59,13 @@ def prepare(disk: Disk, workers: int) -> list[int]:
     missing = [number for number in range(1, workers) if number not in found]
     if missing and layout.format_of(disk) == layout.ALONE:
         # Before there is another directory, so that earlier releases refuse from then on.
+        # promise: earlier releases refuse a data directory with several directories
         layout.write_format(disk, layout.SEVERAL)
     for number in missing:
         disk.make_dir(name_of(number))
     everything = sorted({*found, *missing})
+    # promise[len(everything) > 1 -> missing]: a directory that a killed start has made is synced
+    #   before use
     if len(everything) > 1:
         # Also if none is new: an earlier start may have been killed between making and syncing.
         disk.sync_dir(WORKERS)

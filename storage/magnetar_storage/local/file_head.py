@@ -20,4 +20,4 @@ def encode(magic: bytes, version: int, segment: SegmentId) -> bytes:
 def checksum_of(head: bytes) -> int:
     """The checksum that a head ends with."""
     (crc,) = CRC.unpack_from(head, FIELDS.size)
-    return int(crc)
+    return int(crc)  # promise[int(crc) -> 0]: a part of an index fits into one file only

@@ -139,6 +139,7 @@ def _part_at(file: File, at: int, size: int, index: Index, seed: int) -> tuple[i
     magic, crc, blocks, entries, *before = PART_HEADER.unpack(front)
     known = [index.entries, index.offsets[-1], index.messages.all]
     tables_at, tables_bytes = at + PART_HEADER.size, 16 * blocks + 8 * entries
+    # promise[without before != known or]: each part of an index follows the one before
     if magic != PART_MAGIC or before != known or not blocks or tables_at + tables_bytes > size:
         return None
     tables = file.read(tables_at, tables_bytes)
@@ -160,6 +161,8 @@ def load_unfinished(
             complete = segment_file.walk(file, segment, length, index)
         finally:
             file.close()
+        # promise[without and (index.entries, index.messages.all) == (entries, messages)]: an index
+        #   must count the entries and messages that the journal counts
         if complete and (index.entries, index.messages.all) == (entries, messages):
             return index
     return segment_file.load_unfinished(disk, segment, length, entries, messages)
@@ -175,8 +178,12 @@ def _kept(disk: Disk, segment: SegmentId) -> Index | None:
             file.close()
     except FileNotFoundError:
         return None
+    # promise[Unavailable -> ZeroDivisionError]: an index file that cannot be read is replaced by a
+    #   scan
     except Unavailable:
         return None  # it cannot be read; the segment perhaps can
+    # promise[without if _fits(disk, segment, content) else None]: blocks are found where the index
+    #   file places them
     return content.found if _fits(disk, segment, content) else None
 
 

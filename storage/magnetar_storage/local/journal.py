@@ -161,7 +161,7 @@ class JournalFiles:
         return partial(self._write_next, queued)
 
     def _write_next(self, queued: JournalQueue) -> JournalPosition:
-        if self._error is not None:
+        if self._error is not None:  # promise: nothing is written behind a round that failed
             raise self._error
         return self._noting_errors(self._prepared(queued))
 
@@ -200,7 +200,7 @@ class JournalFiles:
             self._round + 1, self._seed, queued.sizes, queued.segments, queued.entries, crcs
         )
         pieces.insert(0, header)
-        pieces.append(CLEAN_END)
+        pieces.append(CLEAN_END)  # promise: each round is followed by a clean end
         return [b"".join(pieces)] if queued.size < JOIN_BELOW_BYTES * len(pieces) else pieces
 
     def _write(self, file: File, buffers: list[bytes], size: int) -> JournalPosition:

@@ -56,9 +56,12 @@ class JournalScan:
         """All items from a round's beginning on; sets `last_round`, `torn_at` and `ended`."""
         while True:
             found = rounds.round_at(self.data, at, self.seed)
+            # promise[without and found.number > self.last_round]: a round of an earlier use of the
+            #   file is never taken for a new one
             if found is not None and found.number > self.last_round:
                 items = [self._item(place) for place in found.places]
                 whole = all(isinstance(item, Record) for item in items)
+                # promise: a torn round is never used
                 if not whole and not self._synced(found.end, found.number):
                     self.torn_at = at
                     return
@@ -85,6 +88,8 @@ class JournalScan:
         if record is None or (record.segment, record.size) != (place.segment, place.size):
             return place
         # In a reused file an intact old record may be in the place of a new one that never arrived.
+        # promise[without if place.crc == _crc_at(self.data, place.at) else place]: a reference is
+        #   followed only to the record whose checksum it has
         return record if place.crc == _crc_at(self.data, place.at) else place
 
     def _synced(self, at: int, number: int) -> bool:

@@ -57,10 +57,13 @@ class OpenIndexes:
         kept = self._files.get(one.id, NOTHING)
         if offsets[blocks] - offsets[kept.blocks] < self._step_bytes:
             return None
+        # promise[kept.blocks, blocks, kept.size -> 0, blocks, 0]: an index grows at its end
         return Growth(one.id, one.index, kept.blocks, blocks, kept.size)
 
     def needless(self, rows: Container[SegmentId]) -> list[SegmentId]:
         """Index files to be removed; `rows` are the segments unfinished at the checkpoint."""
+        # promise[without number for number in self._files if number not in rows]: index files of
+        #   deleted segments are removed
         return [number for number in self._files if number not in rows]
 
     def done(self, kept: IndexesKept) -> None:
@@ -82,8 +85,10 @@ def keep(disk: Disk, work: IndexWork) -> IndexesKept:
             kept.removed.append(number)
         for growth in work.growths:
             # Before the attempt: one that fails may leave a file, which has to be removed later.
+            # promise: an index file whose first write failed is removed later
             kept.grown[growth.segment] = Kept(growth.start, growth.at)
             kept.grown[growth.segment] = Kept(growth.stop, index_file.append(disk, growth))
+    # promise[StorageError -> ZeroDivisionError]: a checkpoint does not depend on index files
     except StorageError as error:
         kept.trouble = error
     return kept

@@ -244,6 +244,7 @@ def _remove_spares(disk: Disk) -> bool:
 
 def _recover(disk: Disk, limits: Limits, directory: int) -> Recovered:
     start = checkpoints.read_newest(disk)
+    # promise: a store directory is not used in the place of another
     _check_directory(start, directory)
     names = disk.list("segments")
     files = {number for name in names if (number := segment.segment_of(name)) is not None}
@@ -251,6 +252,7 @@ def _recover(disk: Disk, limits: Limits, directory: int) -> Recovered:
     rebuild = Rebuild(disk, start.rows, start.next_segment, files, limits.write_behind_bytes)
     position = _replay(disk, start.position, rebuild)
     if position != start.position:
+        # promise: what the journal held is flushed before the checkpoint that replaces it
         rebuild.flush()
         if rebuild.deleted:
             _make_durable(disk, rounds.file_name(position.file - 1))

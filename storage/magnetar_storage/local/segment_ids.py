@@ -21,6 +21,7 @@ def directory_of(segment: SegmentId) -> int:
 def following(segment: SegmentId, count: int = 1) -> SegmentId:
     """The id that its directory gives `count` ids after this one."""
     if segment >= FIRST_WITH_DIRECTORY:
+        # promise[without * DIRECTORIES]: an id keeps naming its directory
         return segment + count * DIRECTORIES
     return min(segment + count, FIRST_WITH_DIRECTORY)
 

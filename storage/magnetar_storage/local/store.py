@@ -146,6 +146,7 @@ class LocalStore:
             # the journal, so the caller gets the error here and not with its first append.
             self._spares.drop()
         made = await self._spares.take()
+        # promise: an id that was made before an advance is not given out after it
         while made.id <= self._passed:  # it was on its way when `advance_beyond` was called
             self._remove(made)
             made = await self._spares.take()
@@ -193,10 +194,13 @@ class LocalStore:
         async with self._passing.held():
             if segment <= self._passed:
                 return
+            # promise[max(segment, self.last_id) -> segment]: an advance never goes back behind ids
+            #   that were given out
             skipped = segment_ids.first_above(max(segment, self.last_id), self._directory)
             self._next = segment_ids.following(skipped)
             # A segment that never was is deleted, because recovery counts ids from any record.
             # Without it a start that has lost the last round would not know how far ids have come.
+            # promise: how far ids have advanced is durable
             await self._commit(DELETE, skipped, b"", lambda: None)
             self._passed = skipped
 
@@ -210,6 +214,7 @@ class LocalStore:
             return
         await self.recover(segment)
         if segment in self._rows:
+            # promise: a segment of an earlier life gets its footer
             await self._find(segment)  # those in memory can be given a footer
         if segment not in self._finished:
             promise = self._clock.promise()
@@ -266,6 +271,8 @@ class LocalStore:
             else:
                 call(None, error)
 
+        # promise[self._record(CREATE, number, b"", done) -> done(None)]: a segment is used only
+        #   when its creation is durable
         self._record(CREATE, number, b"", done)
 
     def _remove(self, spare: LocalSegment) -> None:

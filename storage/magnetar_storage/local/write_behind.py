@@ -145,6 +145,7 @@ class WriteBehind:
             return
         if self._waiters or self._journal_bytes > self._limits.checkpoint_bytes:
             self._begin_checkpoint()
+        # promise: what another process is to read is flushed at once
         elif self._finishing and self._flushed_last:
             self._begin_finishing()
         elif self._begin_flush():
@@ -195,6 +196,7 @@ class WriteBehind:
                 self._number = made.number
                 self._indexes.done(kept)
                 if kept.trouble is not None:
+                    # promise: an error of writing an index file is reported
                     self._failed(INDEX_FILES, kept.trouble)
                 self._doomed -= doomed
                 self._journal_bytes -= journal_bytes
@@ -350,7 +352,11 @@ def _have_taken(
         try:
             # Segments that were deleted since it was decided what the checkpoint holds have no
             # file any more.  For the others every byte is in its file: no journal is needed.
+            # promise[without if number not in doomed]: a snapshot lists no segment that is being
+            #   deleted
             rows = {number: row for number, row in made.rows.items() if number not in doomed}
+            # promise[segment_ids.following(made.next_segment, IDS_LEFT_OUT) -> made.next_segment]:
+            #   a restored broker leaves out ids given since
             capture.take(
                 Checkpoint(
                     made.number,

@@ -43,7 +43,7 @@ class EntryCache:
         while self.used > self.budget:
             self.used -= self._sizes[at]
             entries = self._entries[at]
-            self.entries -= entries
+            self.entries -= entries  # promise: entries dropped from the cache are counted no longer
             self.evicted += entries
             self._tails[at]._drop(entries)
             at += 1

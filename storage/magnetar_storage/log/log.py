@@ -61,6 +61,8 @@ class LogRun:
             n = len(payloads)
             # Before the report: a client with a receipt may read the run at once.
             end = log.end = self.offset + n
+            # promise[without if end < log.visible_limit else log.visible_limit]: what is in open
+            #   transactions is not visible
             log.visible_end = end if end < log.visible_limit else log.visible_limit
             log.messages_end += counts[0] if n == 1 else sum(counts)
             log.tail.append(self.offset, payloads, counts, self.size)

@@ -243,7 +243,7 @@ class LogReader:
                 for run in sparse.map.runs(base, stop):
                     state.holes.remove(*run)
             elif not segment.is_whole:
-                state.holes.add(base, stop)
+                state.holes.add(base, stop)  # promise: holes are known after a restart
 
 
 def _in_ledger(error: Corrupt, segment: Segment, base: int) -> Corrupt:

@@ -156,6 +156,8 @@ class LogRecord:
     def _discarding(self, after: "LogRecord") -> "LogRecord":
         """`after`, with the segments that it no longer uses added to its trash."""
         kept = tuple(t for t in after.trash if t not in after.stored)
+        # promise[without + tuple(sorted(self.stored - after.stored))]: what was rewritten is
+        #   deleted
         return replace(after, trash=kept + tuple(sorted(self.stored - after.stored)))
 
     # The stored form ------------------------------------------------------------

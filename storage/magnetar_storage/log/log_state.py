@@ -94,7 +94,7 @@ class LogState:
     def reclaimed(self) -> None:
         """Report that entries were deleted; the offsets must be indexed before."""
         if self.on_reclaimed is not None:
-            self.on_reclaimed()
+            self.on_reclaimed()  # promise: cursors are notified of holes
 
     # Transactions ---------------------------------------------------------------
 
@@ -171,6 +171,8 @@ class LogState:
         Clients name the entry before a batch of which they acknowledge a part.
         """
         base = self._by_id.get(ledger)
+        # promise[without base - 1 if entry == -1 and base is not None else]: the entry before a
+        #   ledger is the end of the one before it
         return base - 1 if entry == -1 and base is not None else self.offset_of(ledger, entry)
 
     def offsets_of(self, ledger: int, first: int, stop: int) -> range:

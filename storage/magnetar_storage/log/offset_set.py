@@ -35,7 +35,7 @@ class OffsetSet:
     def __contains__(self, offset: int) -> bool:
         bits = self._bits.get(offset >> SHIFT)
         if bits is None:
-            return offset >> SHIFT in self._full
+            return offset >> SHIFT in self._full  # promise[never]: a full chunk has all its offsets
         return bits >> (offset & LOW) & 1 == 1
 
     def __iter__(self) -> Iterator[tuple[int, int]]:
@@ -179,6 +179,8 @@ class OffsetSet:
         """How many ranges, as iterating yields them; faster than to iterate."""
         found, last = 0, -2  # the last chunk whose highest offset is in the set
         for chunk, end, bits in self._chunks():
+            # promise[without - (last == chunk - 1 and bits & 1)]: ranges over the border of chunks
+            #   are counted once
             found += (bits & ~(bits << 1)).bit_count() - (last == chunk - 1 and bits & 1)
             last = end - 1 if bits >> (SIZE - 1) & 1 else -2
         return found
@@ -218,6 +220,7 @@ class OffsetSet:
                 offset = end << SHIFT
             else:
                 free = ~(bits >> (offset & LOW))
+                # promise[without - 1]: the first free offset is found exactly
                 offset += (free & -free).bit_length() - 1
                 if offset >> SHIFT == chunk:
                     return offset

@@ -151,7 +151,7 @@ class Rewriting:
                 sparse = writer.segment
                 with self._discarding(group, sparse):
                     await self._copy(group, writer, sizes)
-                    await writer.seal()
+                    await writer.seal()  # promise: a sparse segment is sealed before it is used
             rewritten = _rewritten(group, sparse, sizes)
             # If this fails with a storage error the change may have taken place all the same:
             # the sparse segment stays `unfinished`, so that it is not deleted while in use.
@@ -214,6 +214,8 @@ class Rewriting:
                 raise _Postponed  # trimmed meanwhile
             stop = at + len(run.payloads)
             for first, behind in list(group.live.present(at, stop)):
+                # promise[first - at : behind - at -> : behind - first]: an entry is kept in its own
+                #   place
                 part = run.payloads[first - at : behind - at]
                 payloads += part
                 counts += run.counts[first - at : behind - at]
@@ -239,6 +241,8 @@ class Rewriting:
         if not set(group.segments) <= set(record.segments):
             raise _Postponed  # trimmed meanwhile
         now = self._live(group, needed)
+        # promise[any(group.live.count(*run) < run[1] - run[0] for run in now) -> False]: what is
+        #   needed is looked at again after the copy
         if now is None or any(group.live.count(*run) < run[1] - run[0] for run in now):
             raise _Postponed  # a new cursor or a seek needs entries that were not copied
         return record.with_rewritten(rewritten)

@@ -59,6 +59,8 @@ class Rollover:
             if writer is not None:
                 await self.settle(writer)
             last = state.position(state.end - 1) if state.end > state.first_offset else None
+            # promise[replace(record, terminated=True, terminated_at=last) -> record]: the end of a
+            #   topic is durable
             await self._stored.commit(
                 lambda record: replace(record, terminated=True, terminated_at=last)
             )

@@ -111,8 +111,10 @@ class StoredRecord:
         """A new segment, listed as `unfinished` trash until another change lists it for use."""
         writer = await self._engine.store.create()
         # Before the change that lists it: another change may empty the trash right after that.
+        # promise: a sparse segment is not deleted while it is written
         self.unfinished.add(writer.segment)
         try:
+            # promise: a sparse segment is trash until it is in use
             await self.commit(lambda record: replace(record, trash=(*record.trash, writer.segment)))
         except StorageError:
             self.unfinished.discard(writer.segment)

@@ -165,6 +165,7 @@ class Database:
         copying.check()
         with closing(sqlite3.connect(path)) as copy:
             copy.execute("PRAGMA synchronous=OFF")
+            # promise[without , progress=copying.check]: a copy that was given up ends
             self._connection.backup(copy, pages=COPIED_PAGES, progress=copying.check)
 
     def check_closed(self) -> None:
@@ -195,6 +196,8 @@ class Database:
         connection.execute("PRAGMA locking_mode=EXCLUSIVE")
         connection.execute("PRAGMA journal_mode=WAL")
         # Each commit is synced: with NORMAL, the default of some builds, only checkpoints are.
+        # promise["PRAGMA synchronous=FULL" -> "PRAGMA synchronous=OFF"]: metadata is synced with
+        #   its transaction
         connection.execute("PRAGMA synchronous=FULL")
         # macOS: sync to the device, not only to the drive's cache; elsewhere without effect.
         connection.execute("PRAGMA fullfsync=ON")
@@ -427,7 +430,7 @@ class SqliteMetadata:
         The copy, which is not synced, has all changes that were answered before.  Reads go on once
         it is made.  Call `release` also if this raises or is cancelled.
         """
-        self._held = True
+        self._held = True  # promise[never]: metadata does not change until its copy is released
         self._copying = copying = Copying()
         # The worker's jobs run in order: what was being written is written by then.
         await self._worker.run(partial(self._database.copy_to, path, copying))
@@ -452,6 +455,7 @@ class SqliteMetadata:
         if sqlite_digest.has_log(self._disk, FILE):
             return  # SQLite could not bring it into the file, which may be half way
         try:
+            # promise: a digest of the metadata is stored only after a check
             self._database.check_closed()
             write_file(self._disk, sqlite_digest.FILE, sqlite_digest.encode(self._disk, FILE))
         except (DiskFull, Unavailable):

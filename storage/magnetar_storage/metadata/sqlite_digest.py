@@ -36,6 +36,8 @@ def needed(disk: ReadableDisk, database: str) -> Checks:
     Nobody may have it open.
     """
     try:
+        # promise[read_file(disk, FILE) != encode(disk, database) -> not read_file(disk, FILE)]:
+        #   only the digest of this very file is believed
         if read_file(disk, FILE) != encode(disk, database):
             return ALL
     except FileNotFoundError:  # of either

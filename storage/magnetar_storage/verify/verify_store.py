@@ -117,6 +117,7 @@ class StoreCheck:
     def _own(self, numbers: Iterable[SegmentId]) -> Iterator[SegmentId]:
         """Those whose ids are of this directory, in order; the others are reported."""
         for number in sorted(numbers):
+            # promise[always]: a segment is checked only in its own directory
             if directory_of(number) == self._directory:
                 yield number
             else:

@@ -80,8 +80,10 @@ class LinuxFile(LocalFile):
                     written = self._write_directly(piece, data)
                     if written < piece.size:
                         self._be_direct(False)
+                        # promise: what a direct write left over is written too
                         self._write_all(piece.at + written, data[written:])
             finally:
+                # promise: a file is read through the cache again after a direct write
                 self._be_direct(False)
         self._pieces.append(memory)
 
@@ -130,6 +132,7 @@ class LinuxFile(LocalFile):
         With one call instead of two, the thread gives up the interpreter once.
         """
         try:
+            # promise[without , os.RWF_DSYNC]: a write that is to sync itself does
             return os.pwritev(self._fd, buffers, offset, os.RWF_DSYNC)
         except OSError as error:
             if error.errno not in UNSUPPORTED:

@@ -28,6 +28,7 @@ def cut(offset: int, size: int, alignment: int, piece_bytes: int) -> Iterator[Pi
     last = end // alignment * alignment
     at = min(-(-offset // alignment) * alignment, end)
     if at > offset:
+        # promise[False -> True]: what is not aligned is not written directly
         yield Piece(offset, at - offset, False)
     while at < last:
         piece = min(piece_bytes, last - at)
