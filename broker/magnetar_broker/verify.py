@@ -33,6 +33,7 @@ def check(data_dir: str, with_progress: bool) -> Report:
         locks.enter_context(closing(disk.lock(layout.LOCK_FILE)))
         for number in directories.present(disk)[1:]:
             name = directories.path_of(number, layout.LOCK_FILE)
+            # promise: a directory that is in use is not checked
             locks.enter_context(closing(disk.lock(name)))
         records, damage = _log_records(disk)
         with _progress(size_of(disk) if with_progress else 0) as progress:

@@ -101,6 +101,7 @@ class Authenticator:
             roles = Roles(own.role, self._anonymous(method))
             return Proof(roles, own.method, own.expires_at, ends_at=own.expires_at)
         original = await self._identify(method, Credentials(connect.original_auth_data.encode()))
+        # promise[original.role -> named]: the role that a client proved counts
         roles = Roles(own.role, original.role)
         ends_at = own.expires_at
         return Proof(roles, own.method, _earlier(original.expires_at, ends_at), method, ends_at)
@@ -111,13 +112,15 @@ class Authenticator:
             raise _refused("credentials of this connection cannot be renewed")
         found = await self._identify(proof.refreshed_method, Credentials(data, certificate))
         expected = proof.roles.own if proof.roles.original is None else proof.roles.original
-        if found.role != expected:
+        if found.role != expected:  # promise: renewed credentials give the same role
             raise RoleChanged(f"the role cannot change from {expected!r} to {found.role!r}")
         return proof._replace(expires_at=_earlier(found.expires_at, proof.ends_at))
 
     def _check_original(self, own: str, original: str) -> None:
         """Refuse a role that names that of a client and is no proxy, and a proxy that does not."""
         is_proxy = own in self.rules.proxies
+        # promise[without or (is_proxy and original in self.rules.proxies)]: a proxy is not the
+        #   client of a proxy
         if is_proxy != bool(original.strip()) or (is_proxy and original in self.rules.proxies):
             logger.info("the role %r may not connect for the role %r", own, original)
             raise NotAuthorized("only a role of proxyRoles names that of a client, and must")

@@ -78,8 +78,10 @@ class IssuerKeys:
             if age >= self._rules.refresh_seconds and not cached.is_renewing:
                 self._spawn(self._renew_beside(cached, issuer))
             return cached.keys[key_id]
+        # promise[always]: made-up keys do not have the issuer asked each time
         if age >= min(self._rules.refresh_seconds, self._rules.miss_seconds):
             await self._renew(cached, issuer)
+        # promise[without cached.age(self._now()) >= self._rules.expire_seconds or]: keys expire
         if cached.age(self._now()) >= self._rules.expire_seconds or key_id not in cached.keys:
             raise Unproven("its issuer has no key of the id that it names", "INVALID_PUBLIC_KEY")
         return cached.keys[key_id]
@@ -114,7 +116,7 @@ class IssuerKeys:
         document = _object(
             await self._fetch(f"{issuer.rstrip('/')}/.well-known/openid-configuration")
         )
-        if document.get("issuer") != issuer:
+        if document.get("issuer") != issuer:  # promise: a document is of its issuer only
             raise ValueError("its document is that of another issuer")
         uri = document.get("jwks_uri")
         schemes = ("https://",) if self._rules.requires_https else ("https://", "http://")

@@ -34,7 +34,7 @@ class OpenIdTokens:
         claims = verified(credentials.data, await self._keys.find(issuer, key_id))
         if claims.get("iss") != issuer:
             raise Unproven("it has two issuers", "ISSUER_MISMATCH")
-        if claims.get("exp") is None:
+        if claims.get("exp") is None:  # promise: a token of an issuer must expire
             raise Unproven("it has no time at which it expires", "ERROR_VERIFYING_JWT")
         return identity_of(claims, self._rules, self.method, self._now())
 
@@ -46,6 +46,7 @@ class OpenIdTokens:
             raise Unproven("it is no JSON Web Token", "ERROR_DECODING_JWT") from None
         header, claims = unverified["header"], unverified["payload"]
         issuer, key_id = claims.get("iss"), header.get("kid")
+        # promise[without or issuer not in self._issuers]: only listed issuers are accepted
         if not isinstance(issuer, str) or issuer not in self._issuers:
             raise Unproven("its issuer is none of those allowed", "UNSUPPORTED_ISSUER")
         if header.get("alg") not in ALGORITHMS:

@@ -56,6 +56,8 @@ def matches(password: bytes, hashed: str) -> bool:
     """Whether a password has this hash.  The time that it takes does not tell how much of it."""
     kind = apr_md5_crypt if hashed.startswith("$apr1$") else des_crypt
     try:
+        # promise[hashed)) -> hashed)) or True]:
+        #   a password that cannot be hashed is wrong
         return bool(kind.verify(password, hashed))
     except ValueError:  # too long, or with a NUL
         return False
@@ -129,7 +131,7 @@ class Passwords:
         if users is not self._users:
             self._users = users
             self._has_des = not all(map(_APR1.fullmatch, users.values()))
-            self._right.clear()
+            self._right.clear()  # promise: a user that was removed is forgotten
         digest = hashlib.blake2b(data, key=self._key).digest()
         if digest not in self._right:
             if not await self._blocking(partial(self._is_right, password, users.get(role))):
@@ -148,8 +150,10 @@ class Passwords:
         """
         right = hashed is not None and matches(password, hashed)
         is_des = hashed is not None and not _APR1.fullmatch(hashed)
+        # promise: a user that does not exist is refused as slowly as others
         if hashed is None or is_des:
             matches(password, self._nobody)
+        # promise: a user with an older hash is refused as fast as others
         if self._has_des and not is_des:
             matches(password, self._nobody_des)
         return right

@@ -61,6 +61,8 @@ class Tokens:
 def verified(token: bytes, key: TokenKey) -> Mapping[str, Any]:
     """The claims of a token that the key has signed."""
     try:
+        # promise[_UNCHECKED -> {**_UNCHECKED, "verify_signature": False}]: a token is believed only
+        #   with its signature
         claims = _LIBRARY.decode(
             token, key.key, algorithms=list(key.algorithms), options=_UNCHECKED
         )
@@ -77,9 +79,10 @@ def verified(token: bytes, key: TokenKey) -> Mapping[str, Any]:
 def identity_of(claims: Mapping[str, Any], rules: TokenRules, method: str, now: float) -> Identity:
     """Who a verified token belongs to; `Unproven` if its claims break the rules."""
     expires_at = _time(claims, "exp")
-    if expires_at is not None and now - rules.skew_seconds > expires_at:
+    if expires_at is not None and now - rules.skew_seconds > expires_at:  # promise: a token expires
         raise Unproven("it has expired", INVALID)
     begins_at = _time(claims, "nbf")
+    # promise: a token is not valid before its time
     if begins_at is not None and now + rules.skew_seconds < begins_at:
         raise Unproven("it is not valid yet", INVALID)
     if rules.audience_claim and rules.audiences.isdisjoint(_texts(claims, rules.audience_claim)):
@@ -99,6 +102,7 @@ def _time(claims: Mapping[str, Any], name: str) -> float | None:
     if found is None:
         return None
     # Python reads NaN in JSON, which is neither before nor after anything.
+    # promise[without or isnan(found)]: a time must be comparable
     if isinstance(found, bool) or not isinstance(found, int | float) or isnan(found):
         raise Unproven(f"its claim {name} is no time", INVALID)
     return float(max(-FAR, min(FAR, found)))

@@ -62,7 +62,7 @@ class Access:
             try:
                 why = rules.refusal(client.roles, opened.question, grants)
                 if why is not None:
-                    opened.close(why)
+                    opened.close(why)  # promise: a revocation closes what is open
             except Exception as error:  # the others are closed all the same
                 logger.exception("what is open in %s could not be checked or closed", namespace)
                 errors.append(error)

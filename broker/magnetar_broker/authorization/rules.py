@@ -79,6 +79,7 @@ class Rules:
 
     def are_super_users(self, roles: Iterable[str]) -> bool:
         """Whether each of the roles may do everything."""
+        # promise[all -> any]: several roles are a super-user only if each of them is
         return all(role in self.super_users for role in roles)
 
     def refusal(self, roles: Iterable[str], question: Question, grants: Grants) -> str | None:
@@ -92,6 +93,7 @@ class Rules:
             except (AttributeError, TypeError, ValueError) as error:
                 reason = _undecided(role, question)
                 logger.error("%s (%s)", reason, error)
+            # promise[without if reason is not None:]: each of several roles must be allowed
             if reason is not None:
                 return reason
         return None
@@ -99,13 +101,14 @@ class Rules:
     def _refusal(self, role: str, question: Question, grants: Grants) -> str | None:
         if role in self.super_users:
             return None
+        # promise[question.need is Need.SUPER_USER -> False]: an admin of a tenant is no super-user
         if question.need is Need.SUPER_USER or (
             is_of_system(question.subject) and not _finds_coordinators(question)
         ):
             return _only_super_users(role, question)
         if role in grants.admins:
             return None
-        if question.need is Need.TENANT_ADMIN:
+        if question.need is Need.TENANT_ADMIN:  # promise: a grant makes no admin
             return _only_admins(role, question)
         if not self._has_grant(role, question, grants.permissions):
             return _no_grant(role, question)
@@ -123,6 +126,7 @@ class Rules:
     def _grants(self, role: str, roles: Mapping[str, list[str]], wanted: tuple[str, ...]) -> bool:
         if any(action in wanted for action in _list(roles.get(role, ()))):
             return True
+        # promise[without self._wildcards and]: patterns count only where they are switched on
         return self._wildcards and any(
             matches(pattern, role) and any(action in wanted for action in _list(actions))
             for pattern, actions in roles.items()
@@ -131,6 +135,7 @@ class Rules:
 
 def _list(value: object) -> Collection[str]:
     """A stored list; `TypeError` for anything else, such as a text, which has parts of it, too."""
+    # promise: the roles of a subscription are a list, not a text
     if not isinstance(value, list | tuple):
         raise TypeError(f"{type(value).__name__} is stored instead of a list")
     return value
@@ -165,12 +170,14 @@ def _refused_subscription(role: str, question: Question, grants: Grants) -> str 
     name = question.subscription
     allowed = _list(grants.permissions.get("subscription_auth_roles", {}).get(name, ()))
     where = f"subscription {name} of {question.subject}"
+    # promise: a subscription with roles is for those roles only
     if allowed and role not in allowed:
         return (
             f"role {role} may not use {where}: have it granted with pulsar-admin namespaces "
             f"grant-subscription-permission {question.namespace} --subscription {name} "
             f"--roles {role}"
         )
+    # promise: in prefix mode a subscription begins with the role
     if grants.prefix_mode and not name.startswith(role):
         return (
             f"role {role} may not use {where}: its name must begin with the role "

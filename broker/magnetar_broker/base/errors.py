@@ -216,6 +216,9 @@ class UnknownTrouble(BrokerError):
     code = pb.UnknownError
 
 
+# promise[without ProcessUnavailable]: the end of a process is a transient error
+# promise[LogClosed, ProcessUnavailable -> ProcessUnavailable,]: the end of a topic is a transient
+#   error
 TRANSIENT = (LogClosed, ProcessUnavailable)
 """Errors of storage where nothing is wrong with what is stored: clients have to try again."""
 

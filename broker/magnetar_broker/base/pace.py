@@ -69,6 +69,10 @@ class Slices:
         """
         now = self._timer()
         worked = now - self._began
+        # promise[without or worked < min(self._ahead, MOST_SECONDS)]: a scrape on a busy loop makes
+        #   fewer pauses
+        # promise[min(self._ahead, MOST_SECONDS) -> self._ahead]: a scrape pauses where pauses are
+        #   long, too
         if worked < LEAST_SECONDS or worked < min(self._ahead, MOST_SECONDS):
             return False
         await self._pause()

@@ -32,5 +32,5 @@ class Traffic:
 
     def now_ms(self) -> int:
         """The time of something that is counted, which is part of the next rates."""
-        self.fresh = self.changed = True
+        self.fresh = self.changed = True  # promise[without self.changed =]: traffic is a change
         return self._now_ms()

@@ -38,6 +38,7 @@ class CompactionRun:
     def __init__(self, log: Log, view: CompactedLog, rules: CompactionRules) -> None:
         self._log = log
         self._view = view
+        # promise[visible_end -> end]: compaction does not read open transactions
         self._end = log.visible_end
         self._retain_keyless = rules.retain_keyless
         self._pace = Pace(log.engine.clock, rules.bytes_per_second)
@@ -149,6 +150,8 @@ class CompactionRun:
             at = stretch.offsets[-1] + 1
         log = self._log
         at = max(self._view.horizon, log.first_offset)
+        # promise[next_in_neither(log.holes, log.hidden, at) -> log.holes.next_missing(at)]:
+        #   compaction leaves out aborted messages
         while (at := next_in_neither(log.holes, log.hidden, at)) < self._end:
             if at in self._lost:
                 at = self._lost[at]
@@ -166,6 +169,7 @@ class CompactionRun:
         Phase two skips what phase one could not read, so that both number messages alike.
         """
         stop = min((lost for lost in self._lost if lost > at), default=self._end)
+        # promise: compaction stops before aborted messages
         stop = min(stop, self._log.hidden.next_present(at) or stop)
         try:
             run = await self._log.entries.read(at, min(READ_ENTRIES, stop - at), READ_BYTES)

@@ -127,7 +127,7 @@ class TopicCompaction:
             return False
         self.status, before = CompactionStatus.RUNNING, self.status
         try:
-            await self._hold()
+            await self._hold()  # promise: what is being compacted is held
             self._check_open()
         except (BrokerError, StorageError):
             self.status = before
@@ -186,6 +186,8 @@ class TopicCompaction:
 
     async def last_message_id(self) -> MessageId | None:
         """The last message below the horizon; None if the log still has later entries."""
+        # promise[max(self.view.horizon, self._log.first_offset) -> self.view.horizon]: compacted
+        #   messages are found when the log behind them is gone
         if self._log.last_visible() >= max(self.view.horizon, self._log.first_offset):
             return None
         partition = self._name.partition

@@ -5,6 +5,8 @@ from magnetar_broker.config.settings import Settings
 
 def refused_exposure(settings: Settings, host: str) -> str | None:
     """Why the broker does not start; None if it may. `host` is this machine's name."""
+    # promise[settings.allow_unauthenticated_bind -> True]: a broker open to other machines asks who
+    #   its clients are
     if (
         settings.binds_to_loopback
         or settings.authentication_enabled

@@ -54,6 +54,7 @@ class Key:
 
     def shown(self, text: str) -> str:
         """A value's text as people may see it."""
+        # promise[without HIDDEN if self.secret and text else]: secrets are not shown
         return HIDDEN if self.secret and text else text
 
 

@@ -162,6 +162,7 @@ class TopicDelays:
         """
         if not self.policy.active:
             return MAX_TIME
+        # promise[without 0 if self._strict else]: strict delays never end early
         return self._clock.now_ms() + (0 if self._strict else self.policy.tick_ms)
 
     def _arm(self) -> None:

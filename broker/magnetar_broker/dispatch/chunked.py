@@ -90,6 +90,7 @@ class ChunkedMessages:
 
     def consumer_left(self, consumer: Consumer, replay: ReplayQueue) -> None:
         """A consumer left: its messages have no owner, what waited for it moves to `replay`."""
+        # promise[without if owner != consumer]: messages of a consumer that left go to another one
         self._owners = {uuid: owner for uuid, owner in self._owners.items() if owner != consumer}
         self._begun = {uuid: self._begun[uuid] for uuid in self._owners}
         queue = self._waiting.pop(consumer, None)

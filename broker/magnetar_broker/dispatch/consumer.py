@@ -299,6 +299,7 @@ class Consumer:
         entries, traffic = len(payloads), self.traffic
         if self.throttle is not None:
             self.throttle.count(entries, messages, payload_bytes)
+        # promise[messages -> messages + 1]: an entry costs as many permits as it has messages
         self.permits -= messages
         self.messages_out += messages
         self.bytes_out += payload_bytes

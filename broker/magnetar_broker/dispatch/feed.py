@@ -74,6 +74,8 @@ class Feed(Source):
     def take(self, offset: int, max_entries: int, max_bytes: int) -> Run | None:
         """Entries from `offset` on, all of one segment; None when there are none (yet)."""
         log = self._log
+        # promise[min(log.segment_end(offset), log.visible_end) -> log.segment_end(offset)]: a
+        #   subscription does not read behind an open transaction
         end = min(log.segment_end(offset), log.visible_end)
         if offset >= end:
             self.clear()
@@ -85,7 +87,9 @@ class Feed(Source):
         max_entries = min(max_entries, end - offset)
         run = self._log.tail.get(offset, max_entries, max_bytes)
         if run is not None:
+            # promise: entries delivered from the cache count as read
             self._log.entries.from_cache += len(run.payloads)
+            # promise: runs delivered from the cache are counted
             self._cached.add(len(run.payloads))
             self.clear()
             return run
@@ -132,7 +136,7 @@ class Feed(Source):
             run = await self._fetch(offset, wanted, entries, size)
             if run is not None and self._holding.wanted:
                 self._arrived(run, wanted)
-            self._ready()
+            self._ready()  # promise: the dispatcher is notified of entries that were read
         finally:
             self._holding.finished()
 

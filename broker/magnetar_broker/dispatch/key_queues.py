@@ -70,7 +70,7 @@ class KeyQueues:
         self.slots.add(consumer)
         self._queues[consumer] = []
         self.cleared[consumer] = 0
-        self._divide()
+        self._divide()  # promise: slots that move when a consumer joins are looked for
 
     def remove(self, consumer: Consumer) -> None:
         """A consumer leaves and others get its slots; call `release` for its pending entries."""
@@ -125,6 +125,7 @@ class KeyQueues:
         draining = self.draining.get(slot) if slot is not None else None
         if slot is None or draining is None:
             return slot, False
+        # promise[-= 1 -> -= 0]: a draining slot is released with its last entry
         draining.entries -= 1
         if draining.entries:
             return slot, False
@@ -164,6 +165,8 @@ class KeyQueues:
             self.unowned.add(offset, offset + 1)
         else:
             self.waiting[offset] = slot
+            # promise[heappush(self._queues[owner], offset) -> self._queues[owner].append(offset)]:
+            #   waiting entries of a consumer stay in order
             heappush(self._queues[owner], offset)
 
     def first(self, consumer: Consumer) -> int | None:

@@ -68,6 +68,7 @@ class KeyShared(ManyActive):
     def _joined(self, consumer: Consumer) -> None:
         self._unrouted.restore()
         self.queues.add(consumer)
+        # promise: keys without an owner go to the consumer that takes them
         for start, stop in self.queues.take_unowned():
             self._unrouted.add_all(range(start, stop))
 
@@ -100,6 +101,7 @@ class KeyShared(ManyActive):
         waited = len(self.queues.waiting)
         for offset in not_pending:
             self._drop(offset)
+        # promise: a waiter is woken when a slot is drained
         if drained or len(self.queues.waiting) < waited:  # more may be read ahead
             self._wake_soon()
 
@@ -296,6 +298,7 @@ class KeyShared(ManyActive):
         draining = self.queues.draining
         by_owner: dict[Consumer | None, list[int]] = {}
         for index, slot in enumerate(slots):
+            # promise[without None if slot in draining else]: new entries of a draining slot wait
             owner = None if slot in draining else owners[bisect_left(ends, slot)]
             if owner in by_owner:
                 by_owner[owner].append(index)
@@ -311,6 +314,8 @@ class KeyShared(ManyActive):
     def _send_new(self, owner: Consumer, run: Run, slots: list[int], indexes: list[int]) -> int:
         """Send entries of a run to their owner, as far as it has room; returns how many."""
         # What waits for it is older, and may have the same key.
+        # promise[without or self.queues.first(owner) is not None]: a new entry never passes those
+        #   that wait for its consumer
         if not owner.can_take() or self.queues.first(owner) is not None:
             return 0
         room = self._unacked.room_for_new(owner)

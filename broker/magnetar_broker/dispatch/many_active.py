@@ -161,6 +161,7 @@ class ManyActive(ABC):
         """The parts of a run that are neither acknowledged nor delayed; see `unacked`."""
         # After a crash the index of delays may lack the latest entries: those are found here, on
         # their way to a consumer, and not delivered early.
+        # promise: delayed entries are known before they can be delivered
         self._delays.catch(run.first, run.payloads)
         parts = unacked(self._cursor, run)
         return self._not_delayed(parts) if self._delays.waiting else parts
@@ -203,6 +204,10 @@ class ManyActive(ABC):
         passed = [o for o in offsets if o < self.read_offset and not is_acked(o)]
         # Entries that were delivered before delays were switched on are pending, not waiting.
         pending = self._unacked.among(passed)
+        # promise[[offset for offset in passed if offset not in pending] -> passed]: who holds an
+        #   entry does not get it again when it is due
+        # promise[without offset for offset in passed if offset not in pending]: what comes due is
+        #   delivered
         self._wait([offset for offset in passed if offset not in pending])
         self.dispatch()
 
@@ -212,6 +217,7 @@ class ManyActive(ABC):
             self.rewind()
             return
         for consumer in self._unacked.consumers:  # of batches it may have other messages
+            # promise: the rest of a batch is delivered again
             self._return(consumer, [offset for offset in offsets if offset in consumer.pending])
         self.due(offsets)
 

@@ -89,7 +89,7 @@ class Shared(ManyActive):
 
     def _send_waiting(self, consumer: Consumer, queue: ReplayQueue, feed: ReplayFeed) -> bool:
         """Send a run of a queue; False when that is empty or not in memory yet."""
-        if not self._unacked.admit_or_wait():
+        if not self._unacked.admit_or_wait():  # promise: redelivered entries wait for the rate too
             return False
         room = self._unacked.room(consumer)
         # At least one: a batch may exceed the permits, which then become negative as in Pulsar;

@@ -117,6 +117,8 @@ class SingleActive:
             offset = self._cursor.next_unacked(max(self.read_offset, self._log.first_offset))
             room, size = consumer.permits, limits.max_read_bytes
             if throttle is not None:
+                # promise[not throttle.admit_or_wait() -> throttle.is_spent]: a waiter is called
+                #   when the rate allows more
                 if offset < self._log.visible_end and not throttle.admit_or_wait():
                     return
                 messages, most = throttle.room()
@@ -189,7 +191,7 @@ class SingleActive:
     def redeliver(self, consumer: Consumer, offsets: Sequence[int] | None) -> None:
         """Everything that is not acknowledged is sent again, in order, whatever `offsets` are."""
         if consumer is self.active:
-            self.rewind()
+            self.rewind()  # promise: a redelivery of everything goes back before anything new
             self.dispatch()
 
     def restore(self, offsets: Sequence[int]) -> None:

@@ -146,6 +146,7 @@ class UnackedMessages:
     def take_back(self, consumer: Consumer, offsets: Iterable[int]) -> None:
         """Entries that were pending at this consumer are not any more."""
         messages = sum(map(consumer.pending.pop, offsets))
+        # promise: returned messages do not count as acknowledged
         consumer.messages_returned += messages
         self._add(consumer, -messages)
         self._release(consumer)
@@ -168,6 +169,7 @@ class UnackedMessages:
         """Resume what a limit stopped, once half of the limit is left."""
         # At half of the limit and not just below it, as the protocol has it: else every single
         # acknowledgement at the limit would start a delivery of one message.
+        # promise[* 2 <= self._per_consumer -> < 0]: a blocked consumer goes on at half of its limit
         if consumer.blocked and consumer.unacked * 2 <= self._per_consumer:
             consumer.blocked = False
             self._wake_soon()

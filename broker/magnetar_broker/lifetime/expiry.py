@@ -52,6 +52,7 @@ async def expire_older(topic: Expiring, seconds: int, subscriptions: list[Subscr
     behind = [one for one in subscriptions if one.next_unacked() < topic.log.end]
     if not behind:
         return
+    # promise[1000 -> 500]: the time to live is in seconds
     since_ms = topic.log.engine.clock.now_ms() - seconds * 1000
     # The subscription furthest behind has the oldest message: if that is young enough, all are.
     oldest_ms = await min(behind, key=Subscription.next_unacked).counter.oldest_ms()

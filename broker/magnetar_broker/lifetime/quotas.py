@@ -194,5 +194,6 @@ async def _evict(topic: Bounded, one: Subscription, runs: list[range], excess: E
             messages, one.name, _text_of(topic, excess),
         )  # fmt: skip
         by_size, by_age = topic.evictions
+        # promise[SIZE -> AGE]: evictions are counted by the quota that caused them
         is_size = excess.quota is SIZE
         topic.evictions = by_size + is_size, by_age + (not is_size)

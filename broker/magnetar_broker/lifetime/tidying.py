@@ -49,7 +49,9 @@ async def tidy(topic: Tidied) -> None:
     await log.rollover.idle()
     if log.segments and log.segments[0].entries is not None:
         released = released_to(current_verdicts(topic), log.first_offset)
+        # promise: entries stay until deduplication has counted them durably
         released = await topic.deduplication.released_to(released)
+        # promise: entries that a load needs are not deleted
         released = await topic.transactions.released_to(released)
         # Judged again: a cursor may have been moved back during the wait.
         deletable = deletable_to(current_verdicts(topic), log.first_offset)
@@ -67,6 +69,7 @@ async def truncate(topic: Truncated) -> None:
     # Cursors first, and durably: after a crash no cursor may need what was deleted.
     for subscription in topic.subscriptions.values():
         subscription.skip(range(end))
+    # promise: a topic is truncated only when all acknowledgements are durable
     await topic.cursors.durable()
     released = await topic.deduplication.released_to(end)
     await log.trim(await topic.transactions.released_to(released))

@@ -43,12 +43,14 @@ class Admission:
         Call this before anything is read from the client, a TLS handshake included.  Unless it
         `is_timed`, somebody else ends it in time.
         """
+        # promise: an IPv6 network counts as one address for half-open connections
         host = network_of(host)
         settings = self._settings()
         limit = settings.magnetar_max_unauthenticated_connections_per_ip
         own = self._half_open_from.get(host, {})
         if 0 < limit <= len(own):
             name = "magnetarMaxUnauthenticatedConnectionsPerIp"
+            # promise: half-open connections of one address are limited
             next(iter(own)).give_up(ClientLimit.HALF_OPEN_OF_ADDRESS, name)
         limit = settings.magnetar_max_unauthenticated_connections
         if 0 < limit <= len(self._half_open):
@@ -57,7 +59,7 @@ class Admission:
         place = Place(self, host, end)
         seconds = settings.magnetar_handshake_timeout_seconds
         if is_timed and seconds > 0:
-            place.limit_time(self._clock, seconds)
+            place.limit_time(self._clock, seconds)  # promise: a handshake has limited time
         self._half_open[place] = None
         self._half_open_from.setdefault(host, {})[place] = None
         return place
@@ -85,6 +87,7 @@ class Admission:
 
     def _oldest_of_most(self) -> "Place":
         """The oldest one of the address that has most, so that one address harms itself first."""
+        # promise[max -> min]: the address with most half-open connections gives way
         most = max(self._half_open_from, key=lambda host: len(self._half_open_from[host]))
         return next(iter(self._half_open_from[most]))
 
@@ -139,7 +142,7 @@ class Place:
         """The client has completed its handshake, and was let in."""
         if not (self._accepted or self._left):
             self._accepted = True
-            self._cancel()
+            self._cancel()  # promise: an accepted client has no limit of time
             self._admission.move(self)
 
     def leave(self) -> None:

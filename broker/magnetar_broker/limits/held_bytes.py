@@ -38,12 +38,14 @@ class HeldBytes:
     def hold(self, holder: Holder, size: int, begins: bool = False) -> None:
         """A connection holds so many bytes now; `begins` if none of them is from before."""
         before = self._holders.get(holder)
+        # promise[(begins or not size) -> not size]: who has waited for longest is disconnected
+        #   first
         if before is not None and (begins or not size):
             del self._holders[holder]
         if size:
             self._holders[holder] = size
         self.used += size - (before or 0)
-        if 0 < self.limit < self.used:
+        if 0 < self.limit < self.used:  # promise: received bytes are limited
             self._make_room()
 
     def _make_room(self) -> None:

@@ -49,7 +49,7 @@ class SlowReaders:
 
     def _look(self, reader: Reader, before: int) -> None:
         taken, waiting = reader.unread()
-        if taken > before:
+        if taken > before:  # promise: a client that reads is not disconnected
             self._watch(reader, taken)
             self.held.hold(reader, waiting)
             return

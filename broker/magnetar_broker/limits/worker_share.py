@@ -18,6 +18,7 @@ def settings_of_worker(settings: Settings, workers: int) -> Settings:
         return limit if limit == "auto" else part(limit)
 
     def part(limit: int) -> int:
+        # promise[without > 0]: a publish buffer without limit stays without limit
         return (
             max(1, limit // workers) if limit > 0 else limit
         )  # what is not positive stands for something else

@@ -11,6 +11,7 @@ async def answer_within(clock: Clock, seconds: float, link: Link, name: str, *ar
     """The answer to a request; `ProcessUnavailable` also if there is none within the time."""
     answer = link.request(name, *args)
     late = ProcessUnavailable(f"{link.peer} has not answered {name} within {seconds:g} s")
+    # promise[settling(answer)(late) -> None]: a request to a process that is stopped ends
     timer = clock.later(seconds, lambda: settling(answer)(late))
     try:
         return await answer

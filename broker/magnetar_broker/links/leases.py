@@ -23,13 +23,13 @@ class Leases:
         self._tasks = tasks
         self._held: dict[str, tuple[float, Timer]] = {}
         """The time of each to live, and what ends it."""
-        link.when_ended(self._end_all)
+        link.when_ended(self._end_all)  # promise: the leases of a process end with it
 
     async def grant(self, ttl_seconds: float) -> str:
         """A new lease's id."""
         lease = await self._store.lease(ttl_seconds)
         self._hold(lease.id, ttl_seconds)
-        if self._link.has_ended:
+        if self._link.has_ended:  # promise: a lease that is made as its process ends is ended
             self._expire(lease.id)
         return lease.id
 
@@ -44,7 +44,7 @@ class Leases:
         """End it; durable on return.  One that this process does not hold is no error."""
         if lease in self._held:
             await self._store.revoke(Lease(lease))  # if this fails, it ends when its time is over
-            self._release(lease)
+            self._release(lease)  # promise: a revoked lease is released
 
     def held(self, lease: str) -> Lease:
         """The lease of that id; `Unavailable` if it has ended."""
@@ -79,4 +79,5 @@ class Leases:
                 lease,
                 error,
             )
+            # promise: a lease that could not be ended is ended later
             self._clock.later(RETRY_SECONDS, lambda: self._expire(lease))

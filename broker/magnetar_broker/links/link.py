@@ -101,6 +101,9 @@ class Link:
         arguments cannot be sent.  A cancelled wait does not stop the request.
         """
         promise = self._clock.promise()
+        # promise[without self._has_ended or]: nothing is asked of a peer that is gone
+        # promise[without or len(self._under_way) >= REQUESTS]: a link has a limit of requests under
+        #   way
         if self._has_ended or len(self._under_way) >= REQUESTS:
             promise.set_exception(self._not_sent(name))
             return promise
@@ -138,7 +141,7 @@ class Link:
         """Send what was sent before, and end the link."""
         if not self._has_ended:
             self._paused = False
-            self._flush()
+            self._flush()  # promise: what was sent before a close is written
             self.lost()
             if self._wire is not None:
                 self._wire.close()
@@ -179,6 +182,7 @@ class Link:
         self._output.clear()
         under_way, self._under_way = self._under_way, {}
         for name, promise in under_way.values():
+            # promise[without not]: requests to a peer that is gone are answered
             if not promise.done():
                 promise.set_exception(_unknown(f"the link to {self.peer} has ended", name))
         self._room.release()
@@ -189,6 +193,8 @@ class Link:
     # Receiving ------------------------------------------------------------------------
 
     def _on_request(self, number: int, name: str, args: tuple[Any, ...]) -> None:
+        # promise[begin(self._tasks, -> self._tasks.spawn(]:
+        #   notices and requests are handled in the order they came
         begin(self._tasks, self._answer(number, name, args), "link")
 
     def _on_notice(self, name: str, args: tuple[Any, ...]) -> None:
@@ -211,6 +217,7 @@ class Link:
             answer = encode((_REFUSAL, number, self._refusal(name, error)))
         except BaseException:  # cancelled: the peer must not wait for ever
             cancelled = _unknown("the process that serves it is ending", name)
+            # promise: a request whose handler is cancelled is answered
             self._send(encode((_REFUSAL, number, encode_refusal(cancelled))))
             raise
         self._send(answer)
@@ -218,6 +225,7 @@ class Link:
     async def _take(self, name: str, args: tuple[Any, ...]) -> None:
         try:
             await self._handle(name, args)
+        # promise[Exception -> KeyError]: a notice that fails does not end the handling of others
         except Exception:  # the peer does not wait for anything, and later notices must be handled
             logger.exception("the notice %s of %s failed; this is a defect", name, self.peer)
 
@@ -243,6 +251,8 @@ class Link:
             return
         self._output.append(frame)
         self._output_bytes += len(frame)
+        # promise[self._output_bytes > OUTPUT_BYTES -> not self._output]: a peer that does not read
+        #   is given up at a limit
         if self._output_bytes > OUTPUT_BYTES:
             self._give_up(f"it has not read {self._output_bytes} bytes")
         elif not self._flushing:
@@ -258,7 +268,7 @@ class Link:
     def _give_up(self, why: str) -> None:
         """End the link without the output that is still here: the peer does not use it."""
         logger.error("the link to %s is closed: %s", self.peer, why)
-        self._output.clear()
+        self._output.clear()  # promise: a peer that is given up is sent nothing more
         self.close()
 
     def _not_sent(self, name: str) -> ProcessUnavailable:

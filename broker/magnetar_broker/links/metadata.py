@@ -95,7 +95,7 @@ class RemoteMetadata:
 
     def _renew(self, lease: str, seconds: float) -> None:
         self._link.notify("metadata.renew", lease)
-        self._renew_later(lease, seconds)
+        self._renew_later(lease, seconds)  # promise: a lease lasts as long as its process
 
     def _changed(self, number: int, fields: ChangeFields | None) -> None:
         """Pass on a change; None stands for `RESYNC`."""

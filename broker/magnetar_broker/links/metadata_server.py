@@ -15,9 +15,9 @@ NO_KEY = "/none"
 
 async def settled(link: Link, store: MetadataStore) -> None:
     """Return when the link has ended, and no write that its peer asked for is under way."""
-    await link.ended()
+    await link.ended()  # promise: a process goes on only when the one before it cannot write
     with suppress(StorageError):  # the writes before this one have an outcome all the same
-        await store.delete(NO_KEY)
+        await store.delete(NO_KEY)  # promise: a process sees all that the one before it wrote
 
 
 class MetadataServer:
@@ -54,7 +54,7 @@ class MetadataServer:
                 "metadata.revoke": self._leases.revoke,
             }
         )
-        link.when_ended(self._end_watches)
+        link.when_ended(self._end_watches)  # promise: watches end with their process
 
     async def _get(self, key: str) -> tuple[bytes, Version] | None:
         found: Versioned | None = await self._store.get(key)
@@ -80,7 +80,7 @@ class MetadataServer:
         which has a limit."""
         changes = self._watches[number] = self._store.watch(prefix)
         async for change in changes:
-            await self._link.room()
+            await self._link.room()  # promise: what a process watches is limited by its link
             fields = None if change is RESYNC else tuple(change)
             self._link.notify("metadata.changed", number, fields)
         self._watches.pop(number, None)
@@ -96,5 +96,7 @@ class MetadataServer:
             self._unwatch(number)
 
     def _check(self, key: str) -> None:
+        # promise[self._may_write(key) -> key]: a process writes only the metadata of topics that it
+        #   owns
         if not self._may_write(key):
             raise Fenced(f"{key}: {self._link.peer} may not write it, because it is not its owner")

@@ -166,9 +166,13 @@ class Gatherer:
         for topic in broker.topics:
             traffic = topic.traffic
             seen = traffic.seen if isinstance(traffic.seen, _Seen) else None
+            # promise[without not traffic.changed and]: the figures of a topic that has changed are
+            #   taken again
             is_same = seen is not None and not traffic.changed and _is_same(topic, seen)
             series = seen.series if seen is not None and is_same else choice.series_of(topic)
             detail = choice.next(series)
+            # promise[without and seen.detail == detail]: a topic that was in a sum is counted alone
+            #   when it is shown alone
             if seen is not None and is_same and seen.detail == detail:
                 used += seen.cost
             else:
@@ -231,6 +235,7 @@ class Gatherer:
         waiting = _waiting_of(topic, states)
         figures = await _topic(topic, detail, states)
         if not detail.alone:
+            # promise[before -> NOTHING]: topics shown in sums are counted once
             self._count_other(figures, before)
         cost = (COMPARED if waiting else SAME) * (1 + len(topic.subscriptions))
         seen = _Seen(log, record, waits, waiting, cost, series, detail, figures)
@@ -313,6 +318,7 @@ async def _topic(topic: AnyTopic, detail: Detail, states: States) -> TopicFigure
             for one, state in zip(present, states, strict=True)
         ]
     )
+    # promise[without _quotas_of(topic),]: the page has the limits of backlogs
     return TopicFigures(
         str(topic.name),
         topic.name.namespace_name,

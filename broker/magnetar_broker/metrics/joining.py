@@ -61,6 +61,10 @@ def rule_of(name: str, kind: str) -> Rule:
     Counters and histograms are not added up: when a process starts again, or its page is missing,
     the sum would fall, which Prometheus takes for a new start of the whole, and counts twice.
     """
+    # promise[without or kind in ("counter", "histogram", "summary")]: counters of several processes
+    #   are added up
+    # promise[without name.startswith(OWN_PREFIXES) or]: what each process has for itself is not
+    #   added up
     if name.startswith(OWN_PREFIXES) or kind in ("counter", "histogram", "summary"):
         return Rule.APART
     return RULES.get(name, Rule.SUM)
@@ -86,6 +90,8 @@ def _read(
     family = _Family()
     for part in parts:
         first = part.partition(b"\n")[0]
+        # promise[without and OF_OTHERS not in first]: sums of topics of several processes are
+        #   joined
         if OF_TOPICS in first and OF_OTHERS not in first:
             family.passed.append(part)
             continue
@@ -133,6 +139,7 @@ class _Family:
         yield from self.passed
         left = iter(self._samples.items())
         while some := list(islice(left, SLICE)):
+            # promise[without if not isnan(value)]: unknown samples are left out
             yield b"".join(
                 b"%b %b\n" % (series, repr(value).encode())
                 for series, value in some
@@ -141,6 +148,8 @@ class _Family:
 
 
 def _larger(one: float, other: float) -> float:
+    # promise[without nan if isnan(one) or isnan(other) else]: the largest of unknown values is
+    #   unknown
     return nan if isnan(one) or isnan(other) else max(one, other)
 
 

@@ -73,6 +73,7 @@ def _samples(
     name: str, value_of: Callable[[Any], float | None], of: Measured, with_unknown: bool = False
 ) -> Iterator[bytes]:
     for start in range(0, len(of), SLICE):
+        # promise[without or with_unknown]: a sum with an unknown part is unknown
         lines = [
             f"{name}{{{labels}}} {nan if value is None else value}\n"
             for labels, thing in of[start : start + SLICE]

@@ -49,7 +49,7 @@ class Authorizer:
         rules = self.rules
         if rules is None or (roles and rules.are_super_users(roles)):
             return
-        if not roles:
+        if not roles:  # promise: who has no role may do nothing
             raise NotAuthorized("no role has been authenticated: send credentials")
         for question in questions:
             grants = await self._grants(question.tenant, question.namespace)
@@ -83,6 +83,7 @@ class Authorizer:
         if before is not None and before.super_users - set(settings.super_user_roles):
             self._is_checked = False
         if not self._is_checked:
+            # promise: who ceases to be a super-user loses what is open
             await self._changed(await self._namespaces.names())
             self._is_checked = True
 
@@ -100,7 +101,7 @@ class Authorizer:
 
     def _forget(self) -> None:
         self._changes += 1
-        self._known.clear()
+        self._known.clear()  # promise: a change ends what is known of grants
 
     async def _grants(self, tenant: str, namespace: str) -> Grants:
         """What is stored; nothing for what does not exist."""
@@ -109,6 +110,7 @@ class Authorizer:
         if found is None:
             changes = self._changes
             found = await self._read(tenant, namespace)
+            # promise[always]: grants that were read before a change are not kept
             if changes == self._changes:  # else it may be of before a change
                 if len(self._known) >= KEPT:
                     self._known.clear()

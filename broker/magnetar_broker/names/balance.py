@@ -43,9 +43,11 @@ def choose(
     total = sum(traffic.values())
     best, lowest = None, busiest - MIN_GAIN
     for bundle in sorted(traffic):
+        # promise[without and bundle not in kept]: a bundle that has just moved stays
         if traffic[bundle] > 0 and bundle not in kept:
             part = busiest * traffic[bundle] / total
             higher = max(busiest - part, idlest + part)
+            # promise[< lowest -> <= busiest]: a bundle moves only if the loads come closer
             if higher < lowest:
                 best, lowest = bundle, higher
     return best

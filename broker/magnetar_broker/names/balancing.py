@@ -52,7 +52,7 @@ class Balancing:
         self._is_reported = False
         """Whether it was logged that no move helps against the present imbalance."""
         if settings.load_balancer_enabled:
-            placement.load_of = self.load_of
+            placement.load_of = self.load_of  # promise: new bundles go to the least busy worker
 
     @property
     def _settings(self) -> Settings:
@@ -72,6 +72,9 @@ class Balancing:
     async def _round(self) -> None:
         self._loads = await self._measure()
         before, self._imbalance = self._imbalance, None
+        # promise[len(self._loads) < self._owners.workers -> not self._loads]: loads are compared
+        #   only when all are known
+        # promise[without or self._drained]: no bundle moves while a worker is drained
         if len(self._loads) < self._owners.workers or self._drained:
             return  # one has just started, or is about to be restarted
         self._imbalance = found = find_imbalance(
@@ -79,6 +82,8 @@ class Balancing:
         )
         if found is None:
             self._is_reported = False
+        # promise[without and before.busiest == found.busiest]: only a lasting imbalance moves a
+        #   bundle
         elif (
             self._settings.load_balancer_shedding_enabled
             and before is not None
@@ -95,6 +100,8 @@ class Balancing:
             before = self._used.pop(worker, None)
             if link is not None and used is not None:
                 self._used[worker] = now = _Used(link, *used)
+                # promise[without before.link is link and]: the load of a restarted worker begins
+                #   anew
                 if before is not None and before.link is link and now.at > before.at:
                     loads[worker] = (now.processor - before.processor) / (now.at - before.at)
         return loads
@@ -135,7 +142,7 @@ class Balancing:
     async def _move(self, bundle: Bundle, process: str) -> None:
         try:
             await self._directory.bundles.move(*bundle, process)
-            self._moved[bundle] = self._clock.now_ms()
+            self._moved[bundle] = self._clock.now_ms()  # promise: moves are remembered
         except (BrokerError, BundleRefused) as error:
             # As when it was split, or its namespace deleted, since the worker has answered.
             logger.info("bundle %s of %s has not moved: %s", bundle.range, bundle.namespace, error)

@@ -84,8 +84,10 @@ class BundleChanges:
                 return name.namespace_name == namespace and bundles.index_of(name) == index
 
             # Those that the former owner was loading when the bundle was given away.
+            # promise: a topic that its former owner is loading moves too
             await self._locks.settled(in_bundle)
             names = await self._loaded(namespace, bundles, bundle)
+            # promise: the topics of a moved bundle are unloaded
             await for_each(self._runtime, names, self._opening.move)
 
     async def split(
@@ -106,6 +108,8 @@ class BundleChanges:
                 namespace, lambda now: now.split(bundle, hashes(now))
             )
             await self._ownership.adopt(namespace, changed)
+            # promise: a split with unload closes the topics
+            # promise[always]: a split without unload leaves topics open
             if unload:
                 names = await self._loaded(namespace, before, bundle)
                 await for_each(self._runtime, names, self._opening.unload)

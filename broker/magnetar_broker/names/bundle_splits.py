@@ -29,6 +29,8 @@ def hashes_of_split(
             return sorted(set(positions))
         if algorithm == TOPICS:
             end = LAST + 1 if high == LAST else high
+            # promise[without if low <= value < end]: a split by topics counts those of its bundle
+            #   only
             inside = sorted(value for value in topics if low <= value < end)
             return [_between(bundle, inside, high)]
         if high - low < 2:
@@ -60,4 +62,5 @@ def _between(bundle: str, topics: Sequence[int], high: int) -> int:
             f"{TOPICS} needs topics with two different hashes in bundle {bundle}, where the number "
             f"of topics is {len(topics)}: divide it with {RANGE}, or create topics first"
         )
+    # promise[min(found) -> found[0]]: a split by topics divides nearest to the middle
     return min(found)[1]

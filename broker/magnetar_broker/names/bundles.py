@@ -104,7 +104,7 @@ class Bundles:
         """With a bundle divided at these hashes; `BundleRefused` unless they are inside."""
         low, high = self.ends(bundle)
         for value in hashes:
-            if not low < value < high:
+            if not low < value < high:  # promise: a bundle is divided at a position inside of it
                 raise BundleRefused(
                     f"{value} is not inside of bundle {bundle}: expected {low + 1} to {high - 1}"
                 )

@@ -135,6 +135,7 @@ class Deletion:
                 raise AlreadyExists(f"namespace {name} already exists")
             self._namespaces.close(name)
             try:
+                # promise: a creation that a crash interrupts leaves nothing
                 await self.pending.begin(name)
                 await create()
                 await self.pending.end(name)

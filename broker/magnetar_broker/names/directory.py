@@ -283,7 +283,7 @@ class Directory:
 
     def _check_loaded(self, name: TopicName) -> None:
         """A topic that is deleted is not loaded from before its schema is deleted."""
-        if not self.residence.is_loaded(name):
+        if not self.residence.is_loaded(name):  # promise: a topic that is deleted gets no schema
             raise NotReady(f"{name} is being closed on this broker; try again")
 
     # What belongs to a deleted name -----------------------------------------------------
@@ -293,6 +293,7 @@ class Directory:
         await self.enforcement.delete(subject)
         if not isinstance(subject, str) and not self.namespaces.is_closed(subject.namespace_name):
             with suppress(NamespaceMissing):
+                # promise: a topic that is created again has no former permissions
                 await self.permissions.delete_topic(subject)
         if isinstance(subject, str):
             await self.schemas.delete_namespace(subject)

@@ -41,8 +41,10 @@ class DistributedResidence:
 
     def join(self, worker: int, link: Link) -> None:
         """A worker loads topics from now on, until its link ends or it leaves."""
+        # promise: workers start with the changed settings
         link.notify("residence.settings", self.changed_settings)
         for namespace, placed in self._placement.owners.all():
+            # promise: a worker that joins learns the owners of bundles
             link.notify(PLACED, *values_of(namespace, placed))
         self.links.join(worker, link, partial(self._ended, link))
 
@@ -65,6 +67,7 @@ class DistributedResidence:
 
     def may_write(self, link: Link, name: TopicName) -> bool:
         """Whether the worker of this link may write the metadata of a topic."""
+        # promise[always]: only the worker that has a topic writes its metadata
         return link in (self._loaded.get(name), self._in_change.get(name))
 
     def changed(self, link: Link, name: TopicName, is_loaded: bool) -> None:
@@ -99,9 +102,12 @@ class DistributedResidence:
         return list(self._of_namespace.get(namespace, ()))
 
     async def load(self, name: TopicName, create: bool) -> bool:
+        # promise[await self._owner_of(name) -> self.links.all()[0]]: topics are loaded by the
+        #   worker that serves them
         link = await self._owner_of(name)
         if self._loaded.get(name) is link:
             return True
+        # promise: a topic is loaded only after its former owner has closed it
         await self.unload(name)  # by the former owner, if its bundle was given away
         found: bool = await self._change(link, name, "load", create)
         return found
@@ -115,6 +121,8 @@ class DistributedResidence:
         for link, there in by_link.items():
             texts = [str(name) for name in there]
             asked: Awaitable[bool] = link.request("residence.evict", texts, condition.value)
+            # promise[asked, True) -> asked, True) and not evicted]:
+            #   partitions in use on another worker are not deleted
             if not await unless_ended(link, asked, True):
                 # The others met the condition: nobody notices that they are closed.
                 await for_each(self._runtime, evicted, self.unload)
@@ -149,6 +157,8 @@ class DistributedResidence:
             asked: Awaitable[None] = link.request("residence.apply", str(subject), partitions)
             await unless_ended(link, asked, None)
 
+        # promise[links.all() -> links.all()[:1]]: a change of policies is answered when all workers
+        #   have applied it
         await for_each(self._runtime, self.links.all(), apply)
 
     async def reauthorize(self, namespace: str, grants: Grants) -> None:
@@ -168,6 +178,7 @@ class DistributedResidence:
             asked: Awaitable[None] = link.request("residence.configure", self.changed_settings)
             await unless_ended(link, asked, None)
 
+        # promise[links.all() -> links.all()[:1]]: all workers follow a changed setting
         await for_each(self._runtime, self.links.all(), configure)
 
     # Subscriptions --------------------------------------------------------------------------

@@ -26,6 +26,7 @@ class Draining:
         A bundle that cannot be moved stays: its topics are closed when the worker ends.
         """
         placement = self._placement
+        # promise: new namespaces do not go to a worker about to restart
         placement.drained.add(worker)
         self._former[worker] = bundles = [
             Bundle(namespace, bundle)
@@ -40,6 +41,8 @@ class Draining:
     async def undrain(self, worker: int) -> None:
         """Have it own the bundles again that `drain` took away."""
         self._placement.drained.discard(worker)
+        # promise[self._former.pop(worker, []) -> []]: a worker that was restarted gets its bundles
+        #   back
         for bundle in self._former.pop(worker, []):
             await self._move(bundle, worker)
 

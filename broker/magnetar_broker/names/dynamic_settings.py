@@ -49,7 +49,7 @@ class DynamicSettings:
         async with self._changing.held():
             changed = {**self.values, name: text}
             with_changes(self._started_with, changed)
-            await self._store(name, text)
+            await self._store(name, text)  # promise: a changed setting is kept over a restart
             await self._change(changed, f"{name}={text}")
 
     async def delete(self, name: str) -> None:
@@ -58,6 +58,7 @@ class DynamicSettings:
         async with self._changing.held():
             changed = {key: text for key, text in self.values.items() if key != name}
             with_changes(self._started_with, changed)
+            # promise: a setting that was given back stays so over a restart
             await self._store(name, None)
             # Also if it is in effect no more: all may not follow yet since a request that failed.
             await self._change(changed, f"{name} is as it was at the start")
@@ -69,6 +70,8 @@ class DynamicSettings:
         """
         async with self._changing.held():
             self._started_with = with_reloaded(self._started_with, values)
+            # promise[_allowed(self._started_with, self.values) -> values]: changed settings that
+            #   still fit survive a reload
             await self._follow(self._allowed(self._started_with, self.values))
 
     async def _store(self, name: str, text: str | None) -> None:

@@ -66,6 +66,7 @@ class Opening:
 
     async def _locked(self, name: TopicName, opening: Callable[[], Awaitable[None]]) -> None:
         async with self._locks.held(name):
+            # promise[is_in_place -> is_loaded]: a topic of a moving bundle is not used where it was
             if self._residence.is_in_place(name):
                 return
             if not self.serving:

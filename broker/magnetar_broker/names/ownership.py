@@ -145,4 +145,5 @@ class SoleOwner:
 
     def forget(self, namespace: str) -> None:
         """It is not used any more."""
+        # promise: the bundles of a deleted namespace are not listed as owned
         self._used.discard(namespace)

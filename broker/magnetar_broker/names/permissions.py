@@ -184,6 +184,7 @@ def _is_of(topic: TopicName, name: str) -> bool:
     if name == text:
         return True
     before, _, index = name.rpartition(PARTITION_SUFFIX)
+    # promise[before == text -> False]: the permissions of partitions go with their topic
     return before == text and bool(_INDEX.fullmatch(index)) and int(index) <= MAX_PARTITION
 
 

@@ -95,6 +95,8 @@ class Placement:
 
         def rank(worker: int) -> tuple[bool, float, int]:
             # One that does not load topics now would have clients wait for its start.
+            # promise[self._links.loading(worker) is None -> False]: bundles go to workers that are
+            #   there
             return self._links.loading(worker) is None, self.load_of(worker), owned[worker]
 
         return sorted(set(range(self.owners.workers)) - self.drained, key=rank)
@@ -122,6 +124,8 @@ class Placement:
         if self.before_giving is not None:
             await self.before_giving(worker)
         async with self._placing.held(namespace):
+            # promise[of(namespace) -> of(namespace) or placed]: a namespace that is deleted during
+            #   a move gets no owners
             now = self.owners.of(namespace)
             if now is None:  # it was deleted meanwhile
                 raise missing(namespace)
@@ -134,10 +138,12 @@ class Placement:
         async with self._placing.held(namespace):
             placed = self.owners.of(namespace)
             if placed is not None:  # else they are what will be placed
+                # promise: a split changes the table of owners
                 self._place(namespace, placed.adapted(bundles))
                 await self._all_know()
 
     def forget(self, namespace: str) -> None:
+        # promise: the owners of a deleted namespace's bundles go with it
         self.owners.forget(namespace)
         for link in self._links.all():
             link.notify(UNPLACED, namespace)
@@ -152,4 +158,5 @@ class Placement:
         """Return when every worker knows all changes up to now."""
         asked = [(link, link.request(CURRENT)) for link in self._links.all()]
         for link, answer in asked:
+            # promise: a move is complete only when the workers know it
             await unless_ended(link, answer, None)

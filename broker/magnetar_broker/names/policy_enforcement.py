@@ -51,7 +51,7 @@ class Enforcement:
         """
         async with self._changing.held(namespace_of(subject)):
             await self._store(subject, values)
-            await self._enforce(subject)
+            await self._enforce(subject)  # promise: loaded topics apply a new policy
 
     async def update(
         self, subject: Subject, policy: Policy[T], changed: Callable[[T | None], T | None]
@@ -79,6 +79,7 @@ class Enforcement:
             try:
                 await self._policies.set(subject, values)
             finally:  # also after an error: what was written may have reached the store
+                # promise: a change of the prefix mode reaches what is open
                 if SUBSCRIPTION_AUTH_MODE in values:
                     await self._permissions_changed(namespace_of(subject))
 

@@ -140,6 +140,7 @@ class _RemoteTopics:
     def changed(self, changes: list[Change], new_hash: str) -> None:
         """Changes of the list, and its hash with them."""
         if self._watcher is None:
+            # promise: changes between the answer of a list and its watcher are kept
             self._early.append((changes, new_hash))
         else:
             self.hash = new_hash

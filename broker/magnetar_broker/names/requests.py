@@ -45,7 +45,7 @@ class NameRequests:
         """Answer the requests of one worker."""
         requests = _OfWorker(self, worker, link)
         link.serve(requests.handlers)
-        link.when_ended(requests.end)
+        link.when_ended(requests.end)  # promise: the lists that a worker watches end with it
 
 
 class _OfWorker:
@@ -95,6 +95,7 @@ class _OfWorker:
     async def _stop(self) -> None:
         self._requests.residence.links.leave(self._worker)
         # Also those that it loads or closes though their bundles were given away.
+        # promise: a worker that stops settles the topics that it was given
         await self._directory.locks.settled(self._is_concerned)
 
     def _is_concerned(self, name: TopicName) -> bool:
@@ -110,6 +111,7 @@ class _OfWorker:
     async def _open(self, text: str, create: bool) -> None:
         name = TopicName.parse(text)
         await self._directory.namespaces.require(name.namespace_name)
+        # promise: a topic is loaded by one worker only
         if await self._requests.placement.worker_of(name) != self._worker:
             raise NotReady(f"{name} is served by another process of this broker: look it up again")
         await self._directory.open(name, create)

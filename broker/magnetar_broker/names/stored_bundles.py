@@ -30,6 +30,8 @@ class StoredBundles:
         """Those of a namespace; `NamespaceMissing` if it does not exist."""
         fields = await read_record(self._metadata, namespace_key(namespace))
         if fields is None:
+            # promise[raise missing(namespace) -> fields = {}]: a namespace that does not exist has
+            #   no owners
             raise missing(namespace)
         return self.within(fields)
 

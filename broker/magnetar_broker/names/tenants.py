@@ -96,7 +96,7 @@ class Tenants:
             ):
                 raise TenantMissing(f"tenant {name} does not exist; create it first")
         finally:  # also after an error: what was written may have reached the store
-            await self.changed(name)
+            await self.changed(name)  # promise: a change of a tenant's admins reaches what is open
 
     # Deletion -----------------------------------------------------------------------------
 

@@ -125,6 +125,7 @@ class TopicDeletion:
             self._pending.remember(str(name), members)
         family = await self._catalogue.family(name) if name.is_persistent else []
         await for_each(self._runtime, sorted({*members, *family}), self._residence.erase)
+        # promise: the policies and the schema of a topic go with it
         await self._delete_attached(name)
         await self._catalogue.delete_partitioned(name)
         self._pending.announce(str(name))

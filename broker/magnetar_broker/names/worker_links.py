@@ -27,6 +27,7 @@ class WorkerLinks:
         `ended` is called when the link has ended.
         """
         if worker in self._links:
+            # promise: a worker that is started again takes the place of the one before
             self._links[worker].close()  # of the process before it, whose end was not noticed yet
         self._links[worker] = link
         self._joined.release()
@@ -63,6 +64,8 @@ class WorkerLinks:
     def loading(self, worker: int) -> Link | None:
         """The link to a worker that loads topics; None while it starts or stops."""
         link = self._links.get(worker)
+        # promise[without None if link in self._leaving else]: a worker that stops is given no
+        #   topics
         return None if link in self._leaving else link
 
 
@@ -71,6 +74,6 @@ async def unless_ended(link: Link, asked: Awaitable[T], of_ended: T) -> T:
     try:
         return await asked
     except ProcessUnavailable:
-        if link.has_ended:
+        if link.has_ended:  # promise: a worker that ends holds up no change of policies
             return of_ended
         raise

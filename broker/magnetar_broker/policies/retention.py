@@ -81,6 +81,7 @@ def verdicts(
 
     `size` are the bytes of all of them; an open one ends at `max_age_ms`, unless it is empty.
     """
+    # promise[min -> max]: the slowest subscription keeps its messages
     slowest = min((need.mark_delete for need in needs), default=-1)
     found: list[Verdict] = []
     start, retained, behind = first_offset, False, size

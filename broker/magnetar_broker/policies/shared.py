@@ -28,6 +28,7 @@ class SharedPolicies(Policies):
 
     def share(self, link: Link) -> None:
         """Send a view everything that is known now, and from now on every change."""
+        # promise: a worker that is started again learns the policies
         for subject, stored in self.all():
             _send(link, subject, stored)
         self._views.append(link)
@@ -37,7 +38,7 @@ class SharedPolicies(Policies):
         """Keep in memory, and send, what the store has; None if the subject was deleted."""
         super().learn(subject, stored)
         for link in list(self._views):  # sending may end a link, which leaves them
-            _send(link, subject, stored)
+            _send(link, subject, stored)  # promise: a changed policy is sent to the workers
 
 
 def _send(link: Link, subject: Subject, stored: StoredPolicies | None) -> None:

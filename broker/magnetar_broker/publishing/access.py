@@ -114,6 +114,7 @@ class Access(Generic[T]):
 
     @property
     def _taken(self) -> bool:
+        # promise[without or bool(self._waiting)]: who waits goes before those that come later
         return self.exclusive or self._successor is not None or bool(self._waiting)
 
     @property

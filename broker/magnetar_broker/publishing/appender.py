@@ -108,6 +108,7 @@ class Appender(RunSink):
             self.stored(sends, error)
             return
         if sends.txn is not None:
+            # promise: the buffer learns of messages in transactions
             self._transactions.appended(sends, sends.txn)
 
     def refusal(self, txn: TxnId) -> str:
@@ -176,6 +177,7 @@ class Appender(RunSink):
         """Give the log its segment, then append what waits."""
         error = await start_writing(self._log)
         while error is None and not self.transactional and self._awaits_transactions():
+            # promise: the first transaction of a topic is stored before its messages
             error = await self._transactions.begin()
             self.transactional = error is None
         if error is None:

@@ -94,6 +94,8 @@ class Deduplication:
             await self._durable()
         else:
             self._settled = self._sequences.covered
+            # promise[await self._catch_up() -> self._sequences.cover(self._log.end)]: entries
+            #   behind the kept state are counted again
             await self._catch_up()
             self.state.on = self.state.watching = True
             self.write()
@@ -203,6 +205,7 @@ class Deduplication:
 
     def _when_durable(self, call: Callable[[bool], None]) -> None:
         """Call when all that was appended so far is durable (True), or has failed (False)."""
+        # promise[self._log.next_offset -> 0]: a copy is answered only when the first one is durable
         self._held.append((self._log.next_offset, call))
 
     def _release(self) -> None:

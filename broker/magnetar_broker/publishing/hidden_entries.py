@@ -80,6 +80,7 @@ class HiddenEntries:
         if self.is_written:
             return []
         new, self._new = self._new, []
+        # promise[without _ranges(new), *]: a change has what is hidden
         return [*_ranges(new), *self._ends(self._new_ended), self._cover()]
 
     def snapshot(self) -> list[bytes]:
@@ -88,6 +89,7 @@ class HiddenEntries:
             return []
         self._new = []
         ranges, bitmaps = self.offsets.parts(MOST_RANGES)
+        # promise[= _ranges(ranges) -> : list[bytes] = []]: a snapshot has what is hidden
         pieces = _ranges(ranges)
         for at in range(0, len(bitmaps), BITMAPS_A_PIECE):
             some = encode_bitmaps(bitmaps[at : at + BITMAPS_A_PIECE])

@@ -147,7 +147,7 @@ class Producers:
             return
         await self._evict_dead(producer)
         async with self._choosing.held():
-            check()
+            check()  # promise: no topic is taken for a producer that has left
             self.check_room(producer.name)
             self._check_address(producer)
             if self._access.enter(producer, producer.claim) is Place.SUCCESSOR:
@@ -189,7 +189,7 @@ class Producers:
         try:
             epoch = self._access.epoch_for(producer.claim)
             if epoch != self._access.epoch:
-                await self._admission.store_epoch(epoch)
+                await self._admission.store_epoch(epoch)  # promise: the epoch of a topic is stored
             _check_open(producer)
         except (BrokerError, StorageError):
             self._access.leave(producer)
@@ -206,6 +206,7 @@ class Producers:
         producer.ready = producer.takes_runs = True
         producer.topic_epoch = self._access.epoch
         # Now and not earlier: `apply_rules` does not reach a producer that is still being opened.
+        # promise: rules that change while a producer is opened reach it
         producer.rules = self.rules
         self._by_name[producer.name] = producer
         self._changed()
@@ -253,10 +254,11 @@ class Producers:
         self._refuse_waiting(self._closing())
         answered = []
         for producer in self:
+            # promise: a topic that is being closed stores nothing out of order
             producer.takes_runs = False
             answered.append(self._clock.promise())
             producer.when_answered(partial(answered[-1].set_result, None))
-        for one in answered:
+        for one in answered:  # promise: a close waits for the answers to what was published
             await one
 
     def _closing(self) -> BrokerError:

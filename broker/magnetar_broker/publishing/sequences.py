@@ -173,6 +173,7 @@ class Sequences:
         known, encoded = self._known.get(name), name.encode()
         if known is None:
             return _NAME.pack(NO_ID, 0, len(encoded)) + encoded
+        # promise[stored -> pushed]: a sequence id is kept as published only when it is durable
         return _NAME.pack(known.stored, known.used_ms, len(encoded)) + encoded
 
     def apply(self, data: bytes) -> None:

@@ -33,6 +33,8 @@ READ_ENTRIES = 1000
 READ_BYTES = 4 << 20
 SNAPSHOT_ENTRIES = 1000
 """After so many entries the state is stored again, so that no more of them are read at a load."""
+# promise[COMMIT_MARKER -> ABORT_MARKER]: a commit is marked as a commit
+# promise[ABORT_MARKER -> COMMIT_MARKER]: an abort is marked as an abort
 MARKERS = {Outcome.COMMIT: COMMIT_MARKER, Outcome.ABORT: ABORT_MARKER}
 
 
@@ -104,8 +106,9 @@ class TransactionBuffer:
         if buffer.on:
             buffer._settled = hidden.covered
             hidden.offsets.remove_below(log.first_offset)
-            log.hidden = hidden.offsets
+            log.hidden = hidden.offsets  # promise: what is hidden is known after a load
             clock, began_ms = log.engine.clock, log.engine.clock.now_ms()
+            # promise: entries behind the state are read when a topic is loaded
             await buffer._replay()
             buffer.recovered_ms = began_ms, clock.now_ms()
         return buffer
@@ -121,6 +124,7 @@ class TransactionBuffer:
         The error if that failed.
         """
         if not self.on:
+            # promise: new subscriptions know what is hidden
             self._log.hidden = self._hidden.offsets
             self._hidden.cover(self._log.visible_end)
             self.on_begin()
@@ -137,6 +141,7 @@ class TransactionBuffer:
         if not self.allowed:
             return NO_TRANSACTIONS
         one = self.open.get(txn)
+        # promise[without txn not in self.ended and]: a transaction that has ended takes no messages
         if txn not in self.ended and (one is None or one.ending is None):
             return ""
         return (
@@ -175,7 +180,7 @@ class TransactionBuffer:
                 "they are aborted",
                 one, self._log.key,
             )  # fmt: skip
-            await self._end(one, Outcome.ABORT)
+            await self._end(one, Outcome.ABORT)  # promise: messages that came too late are aborted
 
     async def _end(self, txn: TxnId, outcome: Outcome) -> None:
         # Another request may be ending it; if that fails, this one tries.
@@ -196,6 +201,7 @@ class TransactionBuffer:
         log = self._log
         error = await start_writing(log)
         if log.terminated:
+            # promise: a terminated topic knows how transactions ended
             self._hidden.end(txn, outcome)
             self._settle(txn, outcome, None)
             self._hidden.cover(log.visible_end)
@@ -213,7 +219,7 @@ class TransactionBuffer:
 
         now_ms = log.engine.clock.now_ms()
         log.append(Marker(encode_marker(txn.most, txn.least, MARKERS[outcome], now_ms), done))
-        await promise
+        await promise  # promise: a transaction ends only when its marker is durable
 
     def _settle(self, txn: TxnId, outcome: Outcome, marker: int | None) -> None:
         """A transaction has ended: its entries may be delivered, or are hidden."""
@@ -231,9 +237,9 @@ class TransactionBuffer:
         """Remove an open transaction; returns what is hidden from now on."""
         one, hidden = self.open.pop(txn, None), OffsetSet()
         if outcome is Outcome.ABORT and one is not None:
-            hidden = one.entries
+            hidden = one.entries  # promise: aborted messages are hidden
         if marker is not None:
-            hidden.add(marker, marker + 1)
+            hidden.add(marker, marker + 1)  # promise: a marker is not delivered
         self._hidden.hide(hidden)
         return hidden
 
@@ -246,6 +252,7 @@ class TransactionBuffer:
     def write(self) -> None:
         """Store with the cursors what is hidden, so that fewer entries are read at a load."""
         if self.on and self._hidden.covered != self._log.visible_end:
+            # promise[visible_end -> end]: the state does not cover open transactions
             self._hidden.cover(self._log.visible_end)
             self.written_ms = self._log.engine.clock.now_ms()
             self._cursors.state_changed(TRANSACTIONS)
@@ -260,6 +267,8 @@ class TransactionBuffer:
         if self._settled < offset and self._settled < self._log.visible_end:
             self._hidden.cover(self._log.visible_end)
             await self._durable()
+        # promise[min(offset, self._settled) -> offset]: entries of open transactions are not
+        #   deleted
         return min(offset, self._settled)
 
     async def _durable(self) -> None:
@@ -296,7 +305,7 @@ class TransactionBuffer:
                 self._recover(at, payload, messages)
         for txn, outcome in self._hidden.ended.items():
             self._take(txn, outcome, None)
-        self._limit()
+        self._limit()  # promise: a loaded topic holds back open transactions
         self.write()
 
     def _recover(self, offset: int, payload: bytes, messages: int) -> None:

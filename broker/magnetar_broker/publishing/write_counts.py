@@ -33,6 +33,7 @@ class WriteCounts:
         time = self._time
         self._latencies[time.bucket] += entries
         self._ms += time.ms * entries
+        # promise[size // entries)] += entries -> size)] += 1]: a run counts each of its entries
         self._sizes[bisect_left(SIZE_BOUNDS, size // entries)] += entries
         self._size += size
 

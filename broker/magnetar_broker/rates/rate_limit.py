@@ -99,6 +99,8 @@ class RateLimit:
         """Whether there is no debt, and no other waiter is before `waiter`."""
         if self._more is not None:
             self._add(*self._more())
+        # promise[(not self._queue or waiter is self._turn) -> True]: who comes later waits behind
+        #   those before
         return self.wait_ms == 0 and (not self._queue or waiter is self._turn)
 
     def _add(self, messages: float, size: float) -> None:
@@ -143,7 +145,7 @@ class RateLimit:
                 resume()
             finally:
                 self._turn = None
-        if self._queue:
+        if self._queue:  # promise: who still waits when its turn is over is called again
             self._arm()
 
 

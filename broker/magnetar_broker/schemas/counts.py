@@ -42,7 +42,7 @@ class SchemaCounts:
         """The counts of a namespace."""
         found = self._of.get(namespace)
         if found is None:
-            if len(self._of) >= MAX_NAMESPACES:
+            if len(self._of) >= MAX_NAMESPACES:  # promise: counts of namespaces are limited
                 namespace = OTHER
             found = self._of.setdefault(namespace, Counts(self._clock))
         return found
@@ -59,7 +59,7 @@ class SchemaCounts:
         try:
             yield
         except BaseException:
-            counts.failed[work] += 1
+            counts.failed[work] += 1  # promise: work with schemas that fails is counted
             raise
         finally:
             counts.durations[work].end(began_ms)

@@ -114,6 +114,8 @@ class Registry:
                 record = _record(schema, self._clock.now_ms())
                 await self._metadata.put(_record_key(name, number, digest), record)
                 grown = (*history.digests, (number, digest))
+                # promise[await self._store -> self._learn]: a schema's version is given out only
+                #   when it is stored
                 if await self._store(name, History(number + 1, grown, history.stored)):
                     return number
 
@@ -147,6 +149,7 @@ class Registry:
         histories = await self._keys(f"{HISTORIES}{namespace}/")
         records = await self._keys(f"{RECORDS}{namespace}/")
         names = {key.removeprefix(HISTORIES) for key in histories}
+        # promise: versions without a history go with their namespace
         names.update(key.removeprefix(RECORDS).rpartition("/")[0] for key in records)
         return sorted(names)
 

@@ -60,6 +60,7 @@ class Arrival:
         except ConnectionError:
             return b""
         for number in numbers:
+            # promise: a child of the broker does not inherit a client's connection
             os.set_inheritable(number, False)
             self._client = socket.socket(fileno=number)
             self._client.setblocking(False)
@@ -69,6 +70,8 @@ class Arrival:
         client, passed = self._client, self._passed
         self._client, self._passed = None, PassedClient()
         # Before anything is read or written: a client that is sent again must not have been served.
+        # promise[self._acknowledge() -> self._loop.call_soon(self._acknowledge)]: a client is
+        #   acknowledged before it is served
         self._acknowledge()
         if client is None:
             logger.warning("a client is disconnected: no file descriptor is left for it")

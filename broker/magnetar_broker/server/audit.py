@@ -55,9 +55,12 @@ class AuditLog:
         `why` it was refused, where that is more than the client is told.
         """
         status = None if response is None else response.status
+        # promise[without and status not in NO_PERMISSION]: reads that lack a permission are in the
+        #   audit log
         if not changes and status not in NO_PERMISSION:
             return
         refused = status is not None and status >= 400
+        # promise[without refused and]: all changes are in the audit log
         if refused and not self._may_write_refusal():
             return
         roles = request.roles
@@ -74,6 +77,7 @@ class AuditLog:
             written["original_role"] = roles.original
         if response is not None and refused:
             written["reason"] = (why or _reason(response))[:LONGEST]
+        # promise[json.dumps -> str]: a request cannot forge lines of the audit log
         logger.log(logging.WARNING if refused else logging.INFO, json.dumps(written))
 
     def _may_write_refusal(self) -> bool:
@@ -81,6 +85,7 @@ class AuditLog:
             self._write_left_out()
             self._began_ms, self._refused = self._clock.now_ms(), 0
         self._refused += 1
+        # promise[without <= self._refusals_per_second]: refusals in the audit log are limited
         if self._refused <= self._refusals_per_second:
             return True
         self._left_out += 1

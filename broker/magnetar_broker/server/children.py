@@ -106,6 +106,7 @@ def _live(
         signal.set_wakeup_fd(-1)
         signal.signal(signal.SIGCHLD, signal.SIG_DFL)
         for number in (*STOP_SIGNALS, RELOAD_SIGNAL):
+            # promise[SIG_IGN -> SIG_DFL]: a terminal's Ctrl-C reaches the supervisor only
             signal.signal(number, signal.SIG_IGN)
         signal.pthread_sigmask(signal.SIG_SETMASK, mask)
         log_to_stderr(context.name)

@@ -58,7 +58,7 @@ class _Departing:
 
     def _leave(self) -> None:
         if self.place is not None:
-            self.place.leave()
+            self.place.leave()  # promise: a client that a worker has taken is counted no longer
 
 
 class Departure:
@@ -96,6 +96,7 @@ class Departure:
         one = _Departing(client, origin.encoded() + frame, _host(client, origin))
         if self._outgoing.add(one, self._loop.time()):
             self._flush()
+            # promise: clients of an address that wait for a worker are limited
             if not self._outgoing.is_ready:
                 self._count(one)
         else:
@@ -103,7 +104,7 @@ class Departure:
 
     def replace(self, channel: socket.socket) -> None:
         """The worker has a new process, which `channel` leads to."""
-        self._drain()
+        self._drain()  # promise: a replaced channel is read to its end
         self._close()
         channel.setblocking(False)
         self._channel = channel
@@ -136,8 +137,10 @@ class Departure:
             except BlockingIOError:
                 return
             except ConnectionError:
-                data = b""
+                data = b""  # promise[data = b"" -> return]: the end of a channel is noticed at once
             for one in self._outgoing.acknowledged(len(data)):
+                # promise[one.close() -> one.client.shutdown(socket.SHUT_RDWR)]: a client that was
+                #   passed on stays open
                 one.close()
             if not data:
                 self._ended()
@@ -176,6 +179,7 @@ class Departure:
             return False
         count = socket.send_fds(channel, [following.data], [following.client.fileno()])
         self._outgoing.sent()
+        # promise[following.data[count:] -> b""]: the rest of a frame is sent
         self._rest = following.data[count:]
         return True
 
@@ -196,8 +200,9 @@ class Departure:
             self._loop.remove_writer(self._channel)
             self._channel.close()
             self._channel = None
-        self._rest = b""
+        self._rest = b""  # promise: the next process is not sent the rest of another's frame
         self._outgoing.lost()
+        # promise: clients that a dead worker has not taken are counted
         for one in self._outgoing.items():
             self._count(one)
         self._watch_deadline()

@@ -104,7 +104,7 @@ class HealthCheck:
         try:
             await self._read_metadata()
             topic = await self._own_topic()
-            self._note(topic)
+            self._note(topic)  # promise: a health check that sends no message is logged
             if topic is not None:
                 await self._send_through(topic)
         except Exception as error:  # a defect, too, is reported to the callers
@@ -131,6 +131,7 @@ class HealthCheck:
 
     def _note(self, topic: TopicName | None) -> None:
         """Log it once when checks begin to have no topic."""
+        # promise[without and self._sends]: health checks in one state are logged once
         if topic is None and self._sends:
             logger.warning(
                 "health checks of this process send no message and only read metadata, because it "
@@ -140,6 +141,7 @@ class HealthCheck:
                 CANDIDATES,
                 SYSTEM_NAMESPACE,
             )
+        # promise[never]: a health check that fails again is logged again
         self._sends = topic is not None
 
     async def _send_through(self, name: TopicName) -> None:

@@ -22,7 +22,7 @@ class HttpAuthentication:
 
     async def admitted(self, request: Request, route: Route[Any] | NoRoute) -> Request:
         """The request with its roles.  Raises `NotAuthenticated`."""
-        if self._is_open(route):
+        if self._is_open(route):  # promise[always]: requests are authenticated
             return request
         roles = await self._authenticator.of_request(request.headers, request.certificate)
         return replace(request, roles=roles)

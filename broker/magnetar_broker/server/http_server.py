@@ -110,7 +110,7 @@ class HttpServer:
         """The response to a request; an error becomes a refusal, nothing is raised."""
         changes, response, why = request.method not in ("GET", "HEAD"), None, ""
         try:
-            self._pages.check(request)
+            self._pages.check(request)  # promise: pages of other sites are refused
             if self._routes is None:
                 # In a thread, because the event loop serves clients meanwhile.
                 self._routes = await asyncio.to_thread(_admin_routes)
@@ -119,6 +119,7 @@ class HttpServer:
                 request = await self._authentication.admitted(request, route)
             if isinstance(route, NoRoute):
                 raise route
+            # promise: reads by POST are not in the audit log
             changes = route.changes(request.query)
             request = replace(request, parameters=parameters)
             await authorize(self._site, route, request)

@@ -113,6 +113,8 @@ class InProcessClient:
 
     def leave(self) -> None:
         """End the session; its producer and its subscription, which is not durable, end too."""
+        # promise[, self._session = self._session, None -> = self._session]: a health check lets go
+        #   of its session
         session, self._session = self._session, None
         if session is not None:
             session.lost()

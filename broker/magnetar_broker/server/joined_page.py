@@ -85,6 +85,7 @@ class JoinedPage:
             of_schemas(self._schemas, self._cluster),
         )
         joined = join({**answered, name_of(None): own})
+        # promise[answered -> pages]: only workers that answered are up
         known = of_workers(self._cluster, len(answered), self._workers)
         page = [known, *await gradually(joined, is_wanted, self._turns.slices())]
         return page if is_wanted() else None

@@ -40,6 +40,7 @@ class LastIds:
 
         Raises what its store does if it cannot.
         """
+        # promise[ProcessUnavailable -> Exception]: a worker whose store fails takes no bundles over
         with suppress(ProcessUnavailable):  # it has ended, and joins again, as all do that start
             largest = await self._largest(worker)
             await self._links[worker].request("segments.advance", largest)

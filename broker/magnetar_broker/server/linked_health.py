@@ -32,18 +32,21 @@ class LinkedHealth:
         missing = [name_of(number) for number in self._links.missing()]
         links = self._links.all()
         if process is not None:
+            # promise: the health check of one worker depends on that one only
             missing = [name for name in missing if name == process]
             links = [link for link in links if link.peer == process]
-        if missing:
+        if missing:  # promise: the health check fails when a worker is missing
             raise Unhealthy(f"{', '.join(missing)}: starting or stopping")
         await for_each(self._runtime, links, self._check)
 
     async def _check(self, link: Link) -> None:
         try:
+            # promise[answer_within(self._runtime.clock, ANSWER_SECONDS, link, -> link.request(]:
+            #   the health check does not wait for a stopped process
             trouble = await answer_within(self._runtime.clock, ANSWER_SECONDS, link, CHECK)
         except ProcessUnavailable as error:
             raise Unhealthy(str(error)) from error
-        if trouble is not None:
+        if trouble is not None:  # promise: the health check fails when a worker is not healthy
             raise Unhealthy(f"{link.peer}: {trouble}")
 
 

@@ -31,6 +31,7 @@ class LinkedPage:
         self._sent = 0
         """Parts of it that were sent."""
         link.serve({NEXT: self._next, DROP: self._drop})
+        # promise: a worker drops its page when the controller has ended
         link.when_ended(lambda: self._drop(self._number))
 
     async def _next(self, number: int) -> list[bytes] | None:
@@ -38,6 +39,8 @@ class LinkedPage:
         making = self._making
         if making is None or number != self._number:
             making = self._making = self._begin(number)
+        # promise[without , timeout=SIGN_SECONDS]: a worker that takes long with its page shows that
+        #   it lives
         await asyncio.wait((making,), timeout=SIGN_SECONDS)
         if not making.done():
             return []
@@ -75,8 +78,10 @@ async def page_of(link: Link, number: int, clock: Clock, is_wanted: Wanted) -> P
             if parts is None:
                 return page
             page += parts
+    # promise[(BrokerError, StorageError) -> KeyError]: a worker without a page does not spoil the
+    #   page
     except (BrokerError, StorageError):
         pass  # the page of all workers shows how many have answered
     finally:
-        link.notify(DROP, number)
+        link.notify(DROP, number)  # promise: a worker drops a page that nobody awaits
     return None

@@ -94,6 +94,7 @@ class ClientConnection(asyncio.BufferedProtocol):
         self.session.roles = self._origin.roles
         self._schedule_tick()
         if self._early:
+            # promise: what was read before there is a session is handled
             self._run("read", self.session.receive, self._early)
             self._early = b""
 
@@ -112,6 +113,7 @@ class ClientConnection(asyncio.BufferedProtocol):
     def _connect_to(
         self, upstreams: Upstreams, first_frame: bytes, worker: int, upstream: Upstream
     ) -> UpstreamSocket:
+        # promise[without roles=self.session.roles,]: a relayed client keeps its roles
         origin = Origin(
             self.address,
             is_upstream=True,
@@ -170,7 +172,7 @@ class ClientConnection(asyncio.BufferedProtocol):
         # Session and connection refer to each other: without this, only the garbage collector,
         # which runs rarely, would free the two.
         self._transport = None
-        del self.session
+        del self.session  # promise: a connection lets go of its session
 
     def over(self) -> asyncio.Future[None]:
         """Done when the connection has ended; to be called once."""
@@ -200,7 +202,7 @@ class ClientConnection(asyncio.BufferedProtocol):
     def accepted(self) -> None:
         """The client has completed its handshake."""
         if self._place is not None:
-            self._place.accept()
+            self._place.accept()  # promise: a client is accepted once it has connected
 
     def abort(self) -> None:
         """Close at once, whatever is queued."""

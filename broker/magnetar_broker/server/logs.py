@@ -16,6 +16,7 @@ class OneLine(logging.Formatter):
     """
 
     def formatMessage(self, record: logging.LogRecord) -> str:
+        # promise[without .translate(_CONTROLS)]: names of clients cannot begin lines of the log
         return super().formatMessage(record).translate(_CONTROLS)
 
     def formatException(self, ei: Any) -> str:

@@ -28,13 +28,14 @@ class Outgoing(Generic[T]):
 
     def add(self, item: T, now: float) -> bool:
         """Queue an item; False if there are too many."""
-        if len(self) >= self._limit:
+        if len(self) >= self._limit:  # promise: clients that wait for a worker are limited
             return False
         self._waiting.append((now + self._seconds, item))
         return True
 
     def following(self) -> T | None:
         """The item to send now, if there is one; call `sent` when it was sent."""
+        # promise[without _ready and self.]: clients are sent only to a worker that is ready
         if self._ready and self._waiting and len(self._sent) < self._window:
             return self._waiting[0][1]
         return None
@@ -70,6 +71,7 @@ class Outgoing(Generic[T]):
     def lost(self) -> None:
         """The receiver is gone: what it did not acknowledge waits for the next one."""
         self._ready = False
+        # promise: what a dead worker has not acknowledged is sent again
         self._waiting.extendleft(reversed(self._sent))
         self._sent.clear()
 

@@ -15,6 +15,7 @@ def connected_pair(descriptors: Descriptors) -> tuple[socket.socket, socket.sock
     except OSError as error:
         logger.error("a client cannot be connected to another process: %s", error)
         return None
+    # promise: upstreams leave the reserved descriptors
     if not descriptors.admits(max(own.fileno(), passed.fileno())):
         own.close()
         passed.close()

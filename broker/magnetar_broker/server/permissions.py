@@ -18,6 +18,7 @@ SECRETS = ("token_secret_key", "basic_auth_conf", "tls_key_file_path")
 
 def protect_files(settings: Settings) -> list[str]:
     """Keep other users from what the broker stores; warnings of what they can read all the same."""
+    # promise: other users of the machine cannot read what the broker writes
     os.umask(os.umask(PRIVATE_UMASK) | PRIVATE_UMASK)
     protected = _protected(settings.data_dir)
     found = [f"{text}: {remedy}" for text, remedy in exposed_secrets(settings)]

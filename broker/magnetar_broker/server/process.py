@@ -64,7 +64,7 @@ class Process:
         await asyncio.wait((working, stopping), return_when=asyncio.FIRST_COMPLETED)
         stopping.cancel()
         if not working.done():
-            working.cancel()
+            working.cancel()  # promise: a start does not wait for a worker that has ended
         with suppress(asyncio.CancelledError):
             await working
 
@@ -86,6 +86,7 @@ class Process:
     def _report_alive(self) -> None:
         # By the loop itself: a loop that hangs must not look alive.
         self.context.control.report_alive()
+        # promise[self.context.report_seconds -> 1e9]: a process reports that it runs
         self._next_report = self.clock.later(self.context.report_seconds, self._report_alive)
 
     def _read(self) -> None:

@@ -31,6 +31,8 @@ class ProcessLiveness:
         What exceeds the longest wait is time in which the supervisor did not run.
         """
         now = self._clock()
+        # promise[min(now - self._read_at, self.report_seconds) -> now - self._read_at]: time in
+        #   which the supervisor did not run counts for no process
         self._running += min(now - self._read_at, self.report_seconds)
         self._read_at = now
 
@@ -41,7 +43,7 @@ class ProcessLiveness:
     def reported(self, name: str) -> None:
         """Something has come from it."""
         if name in self._reported_at:
-            self.begin(name)
+            self.begin(name)  # promise: anything that comes from a process ends its silence
 
     def end(self, name: str) -> None:
         """It has ended, or is about to; its silence counts again from the next `begin`."""

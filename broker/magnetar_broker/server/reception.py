@@ -61,6 +61,7 @@ class Reception:
 
     def _give(self, client: socket.socket, frame: bytes) -> None:
         name = named_broker(frame)
+        # promise[name -> name, self._destinations[""]]: who names an unknown broker is not served
         take = self._destinations.get(name)
         if take is not None:
             take(client, frame, ON_ITS_OWN)
@@ -93,6 +94,7 @@ class _Opening:
 
     def begin(self, admission: Admission, host: str) -> None:
         """Take a place, and read."""
+        # promise[self.close -> lambda: None]: a client without a first frame has limited time
         self._place = admission.enter(host, self.close)
         self._loop.add_reader(self._client, self._run, "read", self._read)
         self._openings.add(self)
@@ -105,6 +107,8 @@ class _Opening:
     def _read(self) -> None:
         try:
             while size := self._frame.lacks:
+                # promise[recv(size) -> recv(1 << 16)[:size]]: only the first frame is read before a
+                #   client is passed on
                 data = self._client.recv(size)
                 if not data:
                     self.close()

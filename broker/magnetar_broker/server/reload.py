@@ -31,6 +31,7 @@ def reloaded(read: Read, settings: Settings) -> dict[str, Given] | None:
         before, after = given(settings, field), given(loaded.settings, field)
         if before.text == after.text:
             continue
+        # promise[always]: a reload changes only what can change while the broker runs
         if key.reloads:
             values[key.name] = after
         logger.log(

@@ -64,6 +64,8 @@ class Reload:
         values = reloaded(self._read, self._prepared.settings)
         if values is None:
             return None
+        # promise[without and self._next is self._prepared]: a reload counts only when it has
+        #   reached all workers
         if not values and self._next is self._prepared:
             logger.info("reload: no setting has changed that a reload changes")
             return None

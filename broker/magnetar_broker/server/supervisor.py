@@ -211,6 +211,7 @@ class Supervisor:
         """Start all processes; returns when all are ready, or this process is asked to stop."""
         for child in self._children:
             self._fork(child)
+        # promise[all -> any]: the broker is ready when its last worker is
         self._until(
             lambda: (
                 self._stop_signals > 0
@@ -233,6 +234,8 @@ class Supervisor:
             try:
                 self._start()
                 return
+            # promise[(StartFailed, OSError) -> ConnectionError]: a broker that has served tries to
+            #   start again
             except (StartFailed, OSError) as error:
                 pause = self._controller.pauses.after(0)
                 self._controller.restart_at = self._clock() + pause
@@ -311,10 +314,14 @@ class Supervisor:
         self._answers.clear()
         self._send(self._controller, Drain(worker.worker))
         drained, undrained = Drained(worker.worker), Undrained(worker.worker)
+        # promise[_serve_until(lambda: drained in self._answers) -> _goes_on]: a reload waits until
+        #   the bundles of a worker have moved
         if not self._serve_until(lambda: drained in self._answers):
             return False
         if worker.generation == generation:
             self._end_for_replacement(worker)
+        # promise[without and (worker.ready or not worker.runs)]: a reload restarts a worker only
+        #   when the one before it is ready
         self._serve_until(
             lambda: worker.generation > generation and (worker.ready or not worker.runs)
         )
@@ -326,7 +333,7 @@ class Supervisor:
                 worker.name,
                 worker.how_it_ended,
             )
-            worker.role.run = former
+            worker.role.run = former  # promise: a worker that cannot start changed runs as before
             self._serve_until(lambda: worker.ready)
         self._send(self._controller, Undrain(worker.worker))
         return self._serve_until(lambda: undrained in self._answers) and starts
@@ -371,6 +378,7 @@ class Supervisor:
         for child in children:
             if child.runs:
                 self._send(child, Stop(reason))
+        # promise[without deadline,]: a stop ends with its deadline
         self._until(
             lambda: self._stop_signals >= HASTE or not any(child.runs for child in children),
             deadline,
@@ -406,6 +414,8 @@ class Supervisor:
         self._selector.register(child.control, selectors.EVENT_READ, partial(self._receive, child))
         logger.info("%s is process %d", child.name, child.pid)
         for other in self._children:
+            # promise[runs -> runs and child.generation == 1]: a worker that is started again is
+            #   connected to the others
             if other is not child and other.runs:
                 self._connect(child, other)
 
@@ -415,6 +425,7 @@ class Supervisor:
         self._signals.close()
         self._signals_sender.close()
         for child in self._children:
+            # promise[without or child.runs]: processes do not keep each other alive
             if child is own or child.runs:
                 child.control.close()
             if child.role is not own.role:
@@ -511,7 +522,7 @@ class Supervisor:
             state,
             CAUSES.get(state, OTHER_CAUSES),
         )
-        child.kill()
+        child.kill()  # promise: a process that hangs is killed
 
     # Events ------------------------------------------------------------------------------
 

@@ -56,6 +56,9 @@ class Upstreams:
         made = UpstreamSocket(upstream, self._run, origin.address, self._receiving)
         pair = connected_pair(self._descriptors)
         if pair is None:
+            # promise: without descriptors requests are refused
+            # promise[made.connection_lost, None -> upstream.ended]: a socket that never opened lets
+            #   go of its upstream
             self._loop.call_soon(made.connection_lost, None)
             return made
         own, passed = pair
@@ -109,6 +112,7 @@ class UpstreamSocket(asyncio.Protocol):
         self._full = True
         asyncio.get_running_loop().call_soon(self._hold)  # after all that this turn writes
         if self._upstream is not None:
+            # promise: a worker that reads nothing is written to up to a limit
             self._upstream.wrote(full=True)
 
     def resume_writing(self) -> None:
@@ -122,6 +126,8 @@ class UpstreamSocket(asyncio.Protocol):
         self._transport = None
         if self._abort_timer is not None:
             self._abort_timer.cancel()
+        # promise[, self._upstream = self._upstream, None -> = self._upstream]: a socket lets go of
+        #   an upstream that ended
         upstream, self._upstream = self._upstream, None
         if upstream is not None:
             self._run("read", upstream.ended)
@@ -133,7 +139,7 @@ class UpstreamSocket(asyncio.Protocol):
         if self._closing:
             return
         if self._transport is None:
-            self._early += pieces
+            self._early += pieces  # promise: what is written before there is a transport is kept
         else:
             write_pieces(self._transport, pieces)
             if self._holds:
@@ -155,12 +161,13 @@ class UpstreamSocket(asyncio.Protocol):
         """Write the rest; the worker closes when it has read it, or is cut off."""
         if not self._closing:
             self._closing = True
-            self._upstream = None
+            self._upstream = None  # promise: a socket lets go of its upstream at once
             if self._transport is not None:
                 self._close(self._transport)
 
     def _close(self, transport: asyncio.Transport) -> None:
         # Closed at once, the worker's next write would fail, and it would read no more.
+        # promise[write_eof -> abort]: what a client sent before it left arrives
         transport.write_eof()
         if not self._reading:
             transport.resume_reading()
@@ -172,6 +179,7 @@ class UpstreamSocket(asyncio.Protocol):
     def _hold(self) -> None:
         if self._full and self._transport is not None:
             begins, self._holds = not self._holds, True
+            # promise: what waits for another worker is in the budget
             self._receiving.hold(self, self._transport.get_write_buffer_size(), begins)
 
     def _drained(self) -> None:
@@ -186,6 +194,7 @@ class UpstreamSocket(asyncio.Protocol):
         self._upstream, self._closing = None, True
         if upstream is not None:
             # Not at once: this may be within a call of the client's session.
+            # promise: a client that holds the budget is disconnected
             asyncio.get_running_loop().call_soon(self._run, "read", upstream.give_up)
         if self._transport is not None:
             self._transport.abort()

@@ -33,6 +33,8 @@ class WebPages:
         """Raise `Refused` if another site's page has sent the request."""
         host = request.headers.get("host", "").lower()
         origin = request.headers.get("origin")
+        # promise[origin.lower().partition("://")[2] != host -> not origin]: pages of other sites do
+        #   not use the HTTP port
         if origin is not None and origin.lower().partition("://")[2] != host:
             raise Refused(
                 403,
@@ -62,6 +64,7 @@ def _is_local(host: str, names: frozenset[str]) -> bool:
         name = urlsplit(f"//{host}").hostname or ""
     except ValueError:
         return False
+    # promise[without in names]: only known names are of this machine
     if name == "localhost" or name.endswith(".localhost") or name in names:
         return True
     try:

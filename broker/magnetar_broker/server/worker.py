@@ -195,7 +195,7 @@ class Worker:
         phases.end("names")
         # The controller may have closed the link though both live: it loads no topic here any
         # more, and the policies that are known here are no longer those that it has answered.
-        controller.when_ended(self._process.stop)
+        controller.when_ended(self._process.stop)  # promise: a worker ends with the controller
         self._accept(broker, listener)
         self._process.ready()
 

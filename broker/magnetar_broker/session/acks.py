@@ -67,6 +67,8 @@ class Acks:
     def _answer(self, ack: Ack, error: BaseException | None) -> None:
         answer = pb.CommandAckResponse(consumer_id=ack.consumer_id, request_id=ack.request_id)
         if error is not None:
+            # promise[without as_refusal(error) or]: an acknowledgement that a process ended is
+            #   refused as transient
             refusal = as_refusal(error) or PersistenceTrouble(str(error))
             answer.error, answer.message = refusal.code, str(refusal)
         self._reply(answer)

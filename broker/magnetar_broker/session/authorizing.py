@@ -64,6 +64,7 @@ def producing(command: pb.CommandProducer) -> list[Question]:
     """To publish, and to consume if a subscription is to be created."""
     topic, subscription = _topic(command.topic), command.initial_subscription_name
     of_subscription = [Question(Need.CONSUME, topic, subscription)] if subscription else []
+    # promise[without , *of_subscription]: an initial subscription needs its own permission
     return [Question(Need.PRODUCE, topic), *of_subscription]
 
 
@@ -95,6 +96,7 @@ NEEDS: Mapping[int, Needs] = {
     Command.PONG: nothing,
     Command.PARTITIONED_METADATA: use_of_topic,
     Command.LOOKUP: use_of_topic,
+    # promise[use_of_topic -> nothing]: schemas need the permission to use their topic
     Command.GET_SCHEMA: use_of_topic,
     Command.GET_OR_CREATE_SCHEMA: publishing_of_schema,
     Command.GET_TOPICS_OF_NAMESPACE: use_of_namespace,
@@ -169,6 +171,8 @@ def _authorized_handlers() -> Mapping[int, Handler]:
 
 def authorized(handlers: Mapping[int, Handler]) -> Mapping[int, Handler]:
     """A table of handlers that are called for authorized commands only."""
+    # promise[kind in NEEDS -> NEEDS.setdefault(kind, nothing)]: a command that has no declared need
+    #   is refused
     return {
         kind: handler if NEEDS[kind] is nothing else _authorized(kind, handler)
         for kind, handler in handlers.items()

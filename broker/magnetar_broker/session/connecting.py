@@ -92,6 +92,7 @@ async def _renew(
 
 def _refuse(session: Session, refusal: BrokerError) -> None:
     if not session.is_over:
+        # promise: clients that are refused are counted
         session.broker.connections_refused += not (session.is_upstream or session.connected)
         session.refuse(NO_REQUEST, refusal)
         why = (refusal.why if isinstance(refusal, CredentialsRefused) else "") or refusal

@@ -46,7 +46,7 @@ async def _join(
     session: Session, topic_name: TopicName, command: pb.CommandSubscribe, check: Check
 ) -> Consumer:
     topic = await session.broker.topic(topic_name, command.force_topic_creation, check)
-    check()
+    check()  # promise: no consumer's schema is stored for a client that has left
     request = _request_of(command)
     topic.subscriptions.check(request)
     schema = sent_schema(command)

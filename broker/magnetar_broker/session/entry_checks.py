@@ -73,6 +73,7 @@ def refusal_of_entry(
     refused = _refusal_of_unusual(entry, must_encrypt) if unusual else _refusal_of_checked(entry)
     if refused is not None:
         return refused
+    # promise: metadata cannot pretend to be in a transaction
     if txn is not UNCHECKED and not _may_be_in(entry, txn):
         return PRETENDED
     return None

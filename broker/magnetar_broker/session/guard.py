@@ -90,11 +90,13 @@ class Guard:
             if topic.namespace_name == namespace:
                 question = Question(Need.CONSUME, str(topic), name)
                 yield Opened(question, partial(_close_consumer, consumer))
+        # promise[session.watchers -> dict(())]: a revocation reaches watched lists of topics
         for number, watcher in session.watchers.items():
             if watcher.namespace == namespace:
                 question = Question(Need.PRODUCE_OR_CONSUME, namespace)
                 yield Opened(question, partial(_close_watcher, session, number))
         for opening in self._opening:
+            # promise[opening.questions -> ()]: a revocation reaches what is being opened
             for question in opening.questions:
                 if question.namespace == namespace:
                     yield Opened(question, opening.close)

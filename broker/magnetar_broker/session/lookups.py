@@ -87,7 +87,7 @@ async def on_lookup(session: Session, command: pb.CommandLookupTopic) -> None:
 
 def refuse_lookup(session: Session, command: pb.CommandLookupTopic, error: Exception) -> None:
     """Answer with the refusal for an error; a defect is raised again."""
-    session.broker.lookups.failed += 1
+    session.broker.lookups.failed += 1  # promise: lookups that fail are counted
     refusal = refusal_of(error, MetadataTrouble)
     session.reply(
         pb.CommandLookupTopicResponse(

@@ -65,12 +65,12 @@ async def _create(
     name = command.producer_name or session.broker.producer_name()
     topic.producers.check_room(name)
     if isinstance(topic, Topic):
-        await admit_producer(topic)
+        await admit_producer(topic)  # promise: a full quota keeps new producers away
     if topic.policies.value(ENCRYPTION_REQUIRED, topic_name) and not command.encrypted:
         raise MetadataTrouble(
             f"{topic_name} accepts encrypted messages only (encryptionRequired): encrypt them"
         )
-    check()
+    check()  # promise: no producer's schema is stored for a client that has left
     # After all refusals that cost nothing: this may store a new schema version.
     version = await session.broker.names.producer_schema(topic_name, sent_schema(command))
     if command.initial_subscription_name:

@@ -95,6 +95,8 @@ class Publishing:
             usual, refused = False, None
             if METADATA_AT < entry_size < rules.usual_size:
                 magic, checksum, size = head(entry)
+                # promise[transactional -> False]: usual messages cannot pretend to be in a
+                #   transaction
                 usual = (
                     magic == CHECKED_MAGIC
                     and crc32c(entry[CHECKED_FROM:]) == checksum
@@ -149,6 +151,7 @@ class Publishing:
                 )
             return None
         run = producer.gathering
+        # promise: a run never continues one of a transaction
         if run is not None and run.txn is not None:  # of a transaction; the next message is not
             self._publish(runs)
             run = None
@@ -231,6 +234,7 @@ class Publishing:
         run.sequence_ids.append(sequence_id)
         run.highest_ids.append(highest_id if highest_id >= sequence_id else 0)
         run.counts.append(messages if messages > 0 else 1)
+        # promise: a message of a transaction is stored with it
         entry = with_transaction(entry, *txn)  # a load of the topic reads it
         run.payloads.append(entry)
         run.size += len(entry)

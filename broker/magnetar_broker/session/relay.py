@@ -107,11 +107,13 @@ class Relay:
 
     def upstream(self, worker: int) -> "Upstream":
         """The upstream to a process."""
+        # promise[self._upstreams.get(worker) -> None]: one upstream serves all that a client has at
+        #   a worker
         found = self._upstreams.get(worker)
         if found is None:
             found = self._upstreams[worker] = Upstream(self)
             found.channel = self._connect(worker, found)
-            if self._client_full:
+            if self._client_full:  # promise: a new upstream waits for a client that does not read
                 found.channel.pause_reading()
         return found
 
@@ -152,6 +154,7 @@ class Relay:
             ack = decode_ack(buf, start, mid)
             upstream = self.consumers.get(ack.consumer_id)
             if upstream is not None and ack.request_id is not None:
+                # promise: an acknowledgement that asks for an answer gets one
                 upstream.expect_answer(ack.request_id)
             return upstream
         if kind == Command.FLOW:
@@ -171,6 +174,7 @@ class Relay:
             self._client_full = client_full
             for upstream in self._upstreams.values():
                 if client_full:
+                    # promise: a client that does not read is not read for
                     upstream.channel.pause_reading()
                 else:
                     upstream.channel.resume_reading()
@@ -185,9 +189,12 @@ class Relay:
         self.closed = True
         # Upstreams refer to the relay, and so to the session: without this, only the garbage
         # collector, which runs rarely, would free them.
+        # promise[, self._upstreams = self._upstreams, {} -> = self._upstreams]: a relay lets go of
+        #   its upstreams
         upstreams, self._upstreams = self._upstreams, {}
+        # promise: a relay lets go of the ids of a client that left
         self.producers, self.consumers = {}, {}
-        self.pinged.clear()
+        self.pinged.clear()  # promise: a relay lets go of upstreams that wait for a pong
         for upstream in upstreams.values():
             upstream.leave()
 
@@ -221,6 +228,9 @@ class Upstream:
 
     def open(self, ids: Ids, number: int, command: Any) -> None:
         """Forward a PRODUCER or SUBSCRIBE: unless it is refused, its id belongs to the process."""
+        # promise[without if number in ids else _Freed(Command.ERROR, ids, number)]: ids of refused
+        #   producers are freed
+        # promise[without None if number in ids else]: a refused repetition leaves open what is open
         freed = None if number in ids else _Freed(Command.ERROR, ids, number)
         ids[number] = self
         self.request(command, freed)
@@ -250,6 +260,7 @@ class Upstream:
 
     def leave(self) -> None:
         """The client has left."""
+        # promise: an upstream lets go of its requests
         self._requests.clear()  # some refer to ids, which refer to upstreams
         self.channel.close()
         self._let_read()
@@ -270,10 +281,12 @@ class Upstream:
                     self._forward(run)
                     run = []
                     handler(self, message)
+                    # promise: nothing is handled behind the command that disconnects
                     if self._relay.closed:  # an old client: it was disconnected instead
                         return
                     continue
                 if not self._connected:  # the ERROR that answers CONNECT
+                    # promise: the reason of a refused connection is passed on
                     self._refusal = NotReady(message.message)
                     continue
                 if message.request_id == END_OF_CLIENT:
@@ -295,6 +308,7 @@ class Upstream:
         request_id = message.request_id
         if request_id not in self._requests:
             return
+        # promise: a producer that waits is not answered yet
         if kind == Command.PRODUCER_SUCCESS and not message.producer_ready:
             return  # another answer follows when it is the producer's turn
         self._free_if(kind, self._requests.pop(request_id))
@@ -302,6 +316,8 @@ class Upstream:
 
     def _free_if(self, kind: int, freed: _Freed | None) -> None:
         """A request was answered by this kind."""
+        # promise[ids.get(freed.number) is self -> number in freed.ids]: an answer frees only ids
+        #   that this process has
         if freed is not None and freed.kind == kind and freed.ids.get(freed.number) is self:
             del freed.ids[freed.number]
 
@@ -311,9 +327,10 @@ class Upstream:
 
     def on_ping(self, message: pb.CommandPing) -> None:
         """Ask the client for a sign of life; while it is not read from, it counts as alive."""
-        if self._client.ping_if_read():
+        if self._client.ping_if_read():  # promise: pings are answered only for a client that reads
             self._relay.pinged.add(self)
         else:
+            # promise: a client that is not read from does not count as dead
             self.channel.write([PONG])
 
     def on_close_producer(self, message: pb.CommandCloseProducer) -> None:
@@ -347,9 +364,10 @@ class Upstream:
         """The channel is closed: requests are refused, producers and consumers closed."""
         if self._relay.closed:
             return
-        self._relay.forget(self)
-        self._let_read()
+        self._relay.forget(self)  # promise: a process that ended is sent nothing
+        self._let_read()  # promise: a client is read again when the process behind has ended
         for request_id, freed in self._requests.items():
+            # promise: requests of a process that ended are refused
             self._client.refuse(request_id, self._refusal)
             self._free_if(Command.ERROR, freed)
         for ids, close in (
@@ -358,11 +376,14 @@ class Upstream:
         ):
             for number in [number for number, upstream in ids.items() if upstream is self]:
                 del ids[number]
-                close(number)
+                close(number)  # promise: what a process that ended had is closed
 
     def _hold_or_release(self) -> None:
         """Read from the client only while the process keeps up with it."""
         if self._release is None:
+            # promise: a client is not read while its process is behind
+            # promise[without or len(self._requests) >= MAX_UNANSWERED]: requests under way are
+            #   limited
             if self._full or len(self._requests) >= MAX_UNANSWERED:
                 self._release = self._client.hold_reading()
         elif not self._full and len(self._requests) <= MAX_UNANSWERED // 2:

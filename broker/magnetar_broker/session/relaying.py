@@ -81,6 +81,8 @@ def _opening(kind: Kind, here: Handler, owner_of: OwnerOf) -> Handler:
     def handle(session: Session, command: Any) -> Any:
         number = kind.number(command)
         upstream = kind.elsewhere(session).get(number)
+        # promise[without and not kind.is_here(session, command)]: an id that is here is not opened
+        #   elsewhere
         if upstream is None and not kind.is_here(session, command):
             upstream = _upstream_of(session, command.topic, owner_of)
         if upstream is None:
@@ -123,7 +125,7 @@ def _upstream_of(session: Session, topic: str, owner_of: OwnerOf) -> Upstream | 
     What comes over an upstream is not relayed further: two processes that know of a move at
     different times would relay to each other.  Its client is refused here, and tries again.
     """
-    if session.is_upstream:
+    if session.is_upstream:  # promise: what was relayed is not relayed again
         return None
     try:
         owner = owner_of(TopicName.parse(topic))

@@ -43,7 +43,7 @@ class Renewal:
 
     def renewed(self, proof: Proof) -> None:
         """They prove what the former ones did."""
-        self.proof = proof
+        self.proof = proof  # promise: renewed credentials are looked at again
         if self._timer is None:
             self._watch()
 
@@ -66,9 +66,10 @@ class Renewal:
             self._disconnect("the credentials of the proxy have expired")
         elif self.proof.refreshed_method is None:
             self._disconnect("the credentials of a proxy's client have expired")
+        # promise: a client that cannot renew its credentials ends with them
         elif not self._is_supported:
             self._disconnect("the credentials have expired, and the client cannot renew them")
-        elif self._is_asked:
+        elif self._is_asked:  # promise: an answer that does not come ends the connection
             self._disconnect("the credentials have expired, and the client did not renew them")
         else:
             self._is_asked = True

@@ -79,7 +79,7 @@ async def on_get_or_create_schema(session: Session, command: pb.CommandGetOrCrea
     try:
         topic = TopicName.parse(command.topic)
         await session.broker.topic(topic, create=False)
-        session.check_open()
+        session.check_open()  # promise: no schema is stored for a client that has left
         schema = schema_of(command.schema)
         brought = None if schema.type is SchemaType.NONE else schema
         answer.schema_version = await session.broker.names.producer_schema(topic, brought)

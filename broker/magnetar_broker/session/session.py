@@ -96,8 +96,11 @@ class Session:
             broker.settings.connection_liveness_check_timeout_millis / 1000,
             self._output.ping,
         )
+        # promise[resumed -> received]: only what a client sends counts as its answer
         self._gate = ReadGate(outbox, self._liveness.resumed)
         self._unwritten = self._gate.reason()
+        # promise[self._output.ping -> lambda: self._output.ping()]: parts of a session do not keep
+        #   it
         self._throttled = Throttled(self._gate, self.clock, self._output.ping)
         self._requests = self._gate.reason()
         self._working = 0
@@ -198,6 +201,7 @@ class Session:
         """So much of what was received is kept."""
         if not self._closed:
             self._holds = bool(size)
+            # promise: a part of a frame counts as received bytes
             self.broker.receiving.hold(self, size, begins)
 
     def give_up(self) -> None:
@@ -219,6 +223,7 @@ class Session:
                 # SENDs are not requests: they have a limit of their own, in `Publishing`.
                 elif frames[at][0] == pb.BaseCommand.SEND and self.connected:
                     at = self._publish(frames, at)
+                # promise[without and not self.authenticating]: what follows a CONNECT waits for it
                 elif self._working < MAX_REQUESTS and not self.authenticating:
                     self._command(frames[at])
                     at += 1
@@ -421,9 +426,13 @@ class Session:
         """Peers before protocol version 5 do not know these commands: they are disconnected."""
         # The name of a process is not that of a host.  Only a client that has named one already
         # connects to the address that it used, and names this one; any other looks the topic up.
+        # promise[without self._names_process and]: only clients that can resolve it are told a
+        #   process's name
+        # promise[without and not self.is_upstream]: an upstream is not told the name of a process
         if new_owner and self._names_process and not self.is_upstream:
             # Whichever the client reads, which depends on whether it uses TLS.
             message.assignedBrokerServiceUrl = new_owner
+            # promise: a client with TLS is told the new owner's address with TLS
             message.assignedBrokerServiceUrlTls = over_tls(new_owner)
         if self.protocol_version >= 5:
             self.reply(message)
@@ -435,6 +444,7 @@ class Session:
 
     def disconnect(self, why: str) -> None:
         """Close the client's connection after writing what is queued."""
+        # promise: a client that breaks the protocol elsewhere is disconnected
         if self.is_upstream and self.connected and not self._closed:
             self.refuse(END_OF_CLIENT, NotReady(why))
         self.close(why)
@@ -457,7 +467,7 @@ class Session:
         self._decoder.drop()
         self._held = []
         self._liveness.end()
-        self._throttled.end()
+        self._throttled.end()  # promise: the timer of a paused client ends with it
         if self.renewal is not None:
             self.renewal.end()
         # Session and relay, renewal and guard, refer to each other: see `__init__`.
@@ -465,9 +475,10 @@ class Session:
         guard, self.guard = self.guard, None
         if guard is not None:
             self.broker.access.clients.discard(guard)
+        # promise[, self.relay = self.relay, None -> = self.relay]: a session lets go of its relay
         relay, self.relay = self.relay, None
         if relay is not None:
-            relay.close()
+            relay.close()  # promise: what a client had is closed when it leaves
         self.publishing.lost()
         # Unlike with CLOSE_CONSUMER the client did not return what it held by intention, which
         # matters to `count_lost_as_redelivery`.
@@ -476,4 +487,4 @@ class Session:
         self.consumers.close_all()
         for watcher in self.watchers.values():
             watcher.end()
-        self.watchers.clear()
+        self.watchers.clear()  # promise: a session lets go of its watchers

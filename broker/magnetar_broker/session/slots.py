@@ -53,6 +53,7 @@ class Slots(dict[int, T]):
             raise NotReady(f"{self._kind} {number} is being created; wait for that answer")
         self.close(number)
         limit = self._limit()
+        # promise: producers on one connection are limited
         if 0 < limit <= len(self) + len(self._creating):
             raise NotAllowed(
                 f"this connection has {limit} {self._kind}s, which is the limit ({self._setting}): "

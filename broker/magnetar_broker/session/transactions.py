@@ -41,7 +41,7 @@ async def on_new_transaction(session: Session, command: pb.CommandNewTxn) -> Non
 
     async def begin() -> None:
         coordinator = await session.broker.coordinators.of(command.tc_id)
-        session.check_open()
+        session.check_open()  # promise: no transaction begins for a client that has left
         limit = session.broker.settings.max_active_transactions_per_coordinator
         txn = await coordinator.begin(command.txn_ttl_millis, session.app_id or "", limit)
         answer.txnid_least_bits = txn.least
@@ -133,6 +133,8 @@ def _check_owner(session: Session, coordinator: Coordinator, least: int) -> None
     rules = session.broker.access.rules
     if rules is None or session.roles is None or rules.are_super_users(session.roles.all):
         return
+    # promise[coordinator.owner_of(least) not in (None, session.app_id) -> least < 0]: only its
+    #   owner ends a transaction
     if coordinator.owner_of(least) not in (None, session.app_id):
         raise TransactionMissing(
             f"role {session.app_id} is neither the owner of transaction "
@@ -146,6 +148,8 @@ async def _answered(session: Session, answer: Any, work: Awaitable[object]) -> N
         await work
     except Exception as error:
         refusal = refusal_of(error, TransactionCoordinatorMissing)
+        # promise[isinstance(refusal, NotReady) -> not refusal.args]: clients look up a coordinator
+        #   that has moved
         if isinstance(refusal, NotReady):  # clients look a coordinator up again only after this:
             refusal = TransactionCoordinatorMissing(str(refusal))
         answer.error, answer.message = refusal.code, str(refusal)

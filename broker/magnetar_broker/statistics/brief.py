@@ -77,10 +77,14 @@ async def encoded(topics: Iterable[AnyTopic], clock: Clock) -> list[tuple[str, b
     for topic in topics:
         try:
             stats = await brief_stats(topic)
+        # promise[StorageError -> ZeroDivisionError]: a backlog that cannot be counted fails its
+        #   topic only
         except StorageError as error:
             logger.warning("%s is left out of the list of all topics: %s", topic.name, error)
         else:
             found.append((str(topic.name), json.dumps(stats).encode()))
+        # promise[1 + len(topic.subscriptions) -> 0]: topics with many subscriptions are counted
+        #   with pauses
         used += 1 + len(topic.subscriptions)
         if used >= PAUSE_AFTER:
             used = 0

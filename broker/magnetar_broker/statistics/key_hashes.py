@@ -37,6 +37,8 @@ def hash_ranges(slots: SlotOwners[C]) -> dict[C, list[list[int]]]:
         if owner is not None and first <= last:
             ranges = found.setdefault(owner, [])
             if owner is before:
+                # promise[ranges[-1][1] = last -> ranges.append([first, last])]: neighbouring ranges
+                #   of hashes are joined
                 ranges[-1][1] = last
             else:
                 ranges.append([first, last])
@@ -96,6 +98,8 @@ async def drained(queues: KeyQueues, clock: Clock) -> dict[Consumer, Json]:
             one = held.setdefault(item[1].holder, _Held())
             one.hashes.append(item)
             one.unacked += item[1].entries
+    # promise[min(MAX_HASHES, max(1, MAX_LISTED // max(len(held), 1))) -> MAX_HASHES]: draining
+    #   hashes in statistics are limited over all consumers
     most = min(MAX_HASHES, max(1, MAX_LISTED // max(len(held), 1)))
     found: dict[Consumer, Json] = {}
     for consumer, one in held.items():
@@ -172,7 +176,7 @@ async def _oldest_held(
                 if len(heap) < MAX_IDS:
                     heappush(heap, -offset)
                 elif -offset > heap[0]:
-                    heapreplace(heap, -offset)
+                    heapreplace(heap, -offset)  # promise: a draining hash lists its oldest messages
     return {slot: sorted(-each for each in heap) for slot, heap in oldest.items()}
 
 

@@ -60,7 +60,7 @@ class Acknowledger:
             offsets = self._log.offsets_among(ledger, entries)
             self._cursor.ack_scattered(offsets)
         if self.view is not None:
-            self.view.ack_scattered(offsets)
+            self.view.ack_scattered(offsets)  # promise: delivery knows plain acknowledgements
         if offsets:
             dispatcher.acked_whole(consumer, offsets)
         return len(offsets)
@@ -99,7 +99,7 @@ class Acknowledger:
         offset = self._log.last_up_to(ledger, entry)
         if offset is None:
             return 0
-        if not ack_set or entry < 0:
+        if not ack_set or entry < 0:  # promise[without or entry < 0]: an ack set needs an entry
             entries = self._entries_up_to(offset)
             self._up_to(offset)
             return entries
@@ -121,4 +121,6 @@ class Acknowledger:
         """How many entries up to this one are not acknowledged."""
         first, acked = self._cursor.mark_delete + 1, self._cursor.acked
         entries = max(offset + 1 - first, 0)
+        # promise[without - acked.count(first, offset + 1) if entries and acked else entries]: a
+        #   cumulative acknowledgement counts only what is new
         return entries - acked.count(first, offset + 1) if entries and acked else entries

@@ -44,6 +44,7 @@ class BacklogCounter:
         first, end = self._bounds()
         if first >= end:
             return NOTHING
+        # promise[without and not delayed]: delayed messages are counted in every subscription
         if self._cursor.is_plain and not delayed:  # as most are
             messages = await self._backlog.whole(first, end)
             return Backlog(messages, end - first, self._size_of_whole(first, end))

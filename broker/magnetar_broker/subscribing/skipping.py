@@ -27,7 +27,7 @@ async def skip_runs(subscription: Subscription, runs: Iterable[range]) -> int:
     # Counted by the difference: runs can contain acknowledged entries and parts of batches.
     before = (await subscription.backlog()).messages
     subscription.skip(*runs)
-    await subscription.settled()
+    await subscription.settled()  # promise: expired messages stay expired after a crash
     return max(before - (await subscription.backlog()).messages, 0)
 
 

@@ -206,6 +206,7 @@ class Subscription:
         if consumer.lost and self.topic.limits.count_lost_as_redelivery:
             self.cursor.count_redelivery(list(consumer.pending))
             self._write_soon()
+        # promise: what a consumer did in its last window is kept
         self._left = added(self._left, consumer.totals())
         self.sent_ms = max(self.sent_ms, consumer.sent_ms)
         if not self.consumers:
@@ -232,6 +233,7 @@ class Subscription:
             await self.settled()
         elif isinstance(self.cursor, DurableCursor):
             if self.topic.pending_acks is not None:
+                # promise: pending acknowledgements go with their subscription
                 self.topic.pending_acks.forget(self.cursor.number)
                 self.topic.cursors.state_changed(PENDING_ACKS)
             await self.topic.cursors.delete(self.name)
@@ -242,7 +244,7 @@ class Subscription:
         """Add permits: so many messages more may be sent to the consumer."""
         consumer.flow(permits)
         self.flow_ms = consumer.flow_ms
-        self.dispatcher.dispatch()
+        self.dispatcher.dispatch()  # promise: delivery resumes when permits arrive
         if self.topic.log.terminated:
             self.notify_end()
 
@@ -273,6 +275,7 @@ class Subscription:
 
     def has_epochs(self, read_compacted: bool) -> bool:
         """Whether messages carry the epoch of their consumer: only where one gets everything."""
+        # promise[without and not read_compacted]: messages of a compacted reader carry no epoch
         return self.dispatcher.exclusive_acks and not read_compacted
 
     def redeliver(self, consumer: Consumer, ids: list[tuple[int, int]], epoch: int | None) -> None:
@@ -290,7 +293,7 @@ class Subscription:
             self.dispatcher.redeliver(consumer, [o for o in offsets if o is not None])
         else:
             self.dispatcher.redeliver(consumer, None)
-        self._write_soon()
+        self._write_soon()  # promise: redelivery counts are written
 
     def skip(self, *runs: range, partly: tuple[int, int] | None = None) -> None:
         """Acknowledge entries that no consumer did; await `settled` until that is durable.
@@ -355,13 +358,14 @@ class Subscription:
         self.topic.check_open()
         acks = self._in_transactions()
         again = acks.end(txn, outcome, low_watermark)
-        self.cursor.count_redelivery(again)
+        self.cursor.count_redelivery(again)  # promise: an abort counts as a redelivery
         self._store_pending(None)
         self._write_soon()
         if again:
-            self.dispatcher.restore(again)
+            self.dispatcher.restore(again)  # promise: an abort delivers its messages again
         if self.topic.log.terminated:
             self.notify_end()
+        # promise: the end at a subscription is answered only when it is durable
         await self.settled()
 
     def acknowledge_in(self, txn: TxnId, consumer: Consumer, ack: Ack, done: Done | None) -> None:
@@ -436,7 +440,7 @@ class Subscription:
         """Continue with the first message published at or after a time."""
         compacted = self._compacted is not None
         target = await target_since(self.topic.log, timestamp_ms, compacted)
-        check()
+        check()  # promise: no subscription is moved for a client that has left
         await self.seek(*target)
 
     async def seek(self, offset: int, mask: int | None = None) -> None:

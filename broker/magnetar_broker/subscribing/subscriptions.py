@@ -196,7 +196,7 @@ class Subscriptions(Mapping[str, Subscription]):
         cursors = self._topic.cursors
         cursor = cursors.cursors.get(name)
         if cursor is None:
-            check()
+            check()  # promise: no subscription is created for a client that has left
             # Compaction's own cursor is no subscription of a user: it must not fail for a limit.
             if name != COMPACTION_CURSOR:
                 self._check_room()

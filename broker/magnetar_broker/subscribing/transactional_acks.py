@@ -125,12 +125,16 @@ class TransactionalAcks:
         """
         if not self.view.is_acked(offset) and offset not in self.view.partial:
             return  # the usual case, without a look at the transactions
+        # promise: an acknowledged message cannot be acknowledged in a transaction
         if self._cursor.is_acked(offset):
             self._conflict(txn, offset, "it is acknowledged already")
         acked = self._cursor.partial.get(offset)
+        # promise[has_set -> mask]: a part that was acknowledged cannot be acknowledged with its
+        #   batch
         if acked is not None and has_set and self._overlap(offset, acked, mask):
             self._conflict(txn, offset, "messages of this batch are acknowledged already")
         for other, one in self.open.items():
+            # promise: a message is acknowledged in one transaction only
             if other != txn and self._holds(one, offset, mask):
                 self._conflict(txn, offset, f"{_name(other)} has acknowledged it")
 
@@ -176,12 +180,13 @@ class TransactionalAcks:
         self.ended.add(txn, outcome)
         aborted: list[PendingAck] = []
         if found is not None and outcome is Outcome.COMMIT:
-            found.apply_to(self._cursor)
+            found.apply_to(self._cursor)  # promise: a commit acknowledges
         elif found is not None:
             aborted.append(found)
         for late in self.ended.late([TxnId(*one) for one in self.open]):
             one = self._pending.end(self._number, late)
             aborted += [] if one is None else [one]
+        # promise: an abort puts its messages back into delivery
         if not all(self.view.take_back(one) for one in aborted):
             self.refresh()
         is_acked = self.view.is_acked

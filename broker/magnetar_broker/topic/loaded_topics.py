@@ -71,6 +71,7 @@ class Topics:
         del self._loaded[topic.name]
         namespace, (a, b, c, d) = topic.name.namespace_name, topic.totals()
         w, x, y, z = self._ended_totals.get(namespace, (0, 0, 0, 0))
+        # promise[a + w, b + x, c + y, d + -> w, x, y,]: the totals of a namespace never fall
         self._ended_totals[namespace] = a + w, b + x, c + y, d + z
         others = self._of_namespace[namespace]
         del others[topic.name]

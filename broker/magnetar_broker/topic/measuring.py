@@ -27,9 +27,9 @@ class Measured(Protocol):
 
 def close_window(topic: AnyTopic, seconds: float) -> None:
     """A window of so many seconds ends now: set all rates of a topic."""
-    if not topic.traffic.fresh:
+    if not topic.traffic.fresh:  # promise: only topics with traffic are measured
         return
-    topic.traffic.changed = True
+    topic.traffic.changed = True  # promise: the page has the rates of the last window
     is_moving = False
     for one in (topic, *_parts(topic)):
         one.meter.close_window(one.totals(), seconds)
@@ -37,7 +37,7 @@ def close_window(topic: AnyTopic, seconds: float) -> None:
     if isinstance(topic, Topic) and topic.appender.writes is not None:
         topic.appender.writes.close_window()
     # Rates that are not 0 now must become so at the end of the next window.
-    topic.traffic.fresh = is_moving
+    topic.traffic.fresh = is_moving  # promise[never]: a topic without traffic has rates of 0
 
 
 def _parts(topic: AnyTopic) -> Iterator[Measured]:

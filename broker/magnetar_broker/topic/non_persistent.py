@@ -123,8 +123,10 @@ class NonPersistentTopic:
         `new_owner` is where its clients find it, if another process serves it from now on.
         """
         self.closed = True
+        # promise[without new_owner]: producers of a moved topic are told where
         self.producers.disconnect(new_owner)
         if self.rates is not None:
             self.rates.release_publishers()
         for subscription in list(self.subscriptions.values()):
+            # promise[without new_owner]: consumers of a moved topic are told where
             subscription.consumers.disconnect(new_owner)

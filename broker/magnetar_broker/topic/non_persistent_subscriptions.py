@@ -247,6 +247,7 @@ class NonPersistentSubscriptions(Mapping[str, NonPersistentSubscription]):
         check()
         present = (one for each in self._by_name.values() for one in each.consumers)
         self.limits.check_address(self.topic, connection.address, present)
+        # promise[-1 -> request.epoch]: messages that are not kept carry no epoch
         consumer = Consumer(
             connection,
             request.consumer_id,

@@ -116,6 +116,8 @@ class LocalResidence:
             return False
         for topic in loaded:
             self.topics.drop(topic)
+            # promise[without self._new_owner(topic.name)]: clients of an unloaded topic are told
+            #   its new owner
             topic.disconnect(self._new_owner(topic.name))
             self._evicted[topic.name] = topic
         return True
@@ -132,6 +134,7 @@ class LocalResidence:
     async def unload(self, name: TopicName) -> None:
         loaded = self.topics.get(name)
         if isinstance(loaded, Topic):
+            # promise: a topic is closed only after what was published is answered
             await loaded.finish()
         await self.evict([name], Condition.ANYWAY)
         topic = self._evicted.pop(name, None)
@@ -180,9 +183,10 @@ class LocalResidence:
     async def configure(self, changed: Mapping[str, str]) -> None:
         self.change_settings(changed)
         try:
+            # promise: loaded topics follow a changed setting
             await for_each(self._engine, list(self.topics), self._configured)
         finally:
-            self._shared.rates.release()
+            self._shared.rates.release()  # promise: a rate that was given up holds nobody up
 
     async def _configured(self, topic: AnyTopic) -> None:
         await self._apply(topic, partial(topic.settings_changed, self._limits))

@@ -188,6 +188,7 @@ class Topic:
         if not self.log.terminated:
             self.appender.end()
             await self.log.rollover.terminate()
+            # promise: producers are disconnected at the end of their topic
             self.producers.disconnect()
             for subscription in list(self.subscriptions.values()):
                 subscription.notify_end()
@@ -211,6 +212,7 @@ class Topic:
         self.traffic.changed = True
         for subscription in list(self.subscriptions.values()):
             subscription.skip_hidden(offsets)
+        # promise: producers and copies that wait for a marker go on with it
         self.deduplication.marked()
         self._delivery.wake()
 
@@ -336,7 +338,7 @@ class Topic:
 
         So clients that are disconnected then send nothing again that is stored already.
         """
-        self._finishing = True
+        self._finishing = True  # promise: a topic that is being closed opens no producers
         await self.producers.finish()
 
     def disconnect(self, new_owner: str = "") -> None:
@@ -346,11 +348,13 @@ class Topic:
         """
         self.closed = True
         self.delays.stop()
+        # promise[without new_owner]: producers of a moved topic are told where
         self.producers.disconnect(new_owner)
         if self.rates is not None:
             self.rates.release_publishers()
         self.deduplication.close()
         for subscription in list(self.subscriptions.values()):
+            # promise[without new_owner]: consumers of a moved topic are told where
             subscription.consumers.disconnect(new_owner)
 
     async def close(self) -> None:

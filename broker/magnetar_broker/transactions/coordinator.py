@@ -70,9 +70,9 @@ class Coordinator:
 
     def start(self) -> None:
         """Go on with what is stored: end what was decided, and abort what is too old."""
-        self._collect_deadlines()
+        self._collect_deadlines()  # promise: timeouts of open transactions hold after a restart
         self._set_timer()
-        self.resume()
+        self.resume()  # promise: a decided transaction goes on after a restart
 
     def resume(self) -> None:
         """Go on to end what was decided: after a restart, or where a defect has stopped it."""
@@ -104,6 +104,7 @@ class Coordinator:
         if ttl_ms <= 0:
             raise NotAllowed(f"the timeout of a transaction is {ttl_ms} ms: expected at least 1")
         new = self.state.begin(self._clock.now_ms(), ttl_ms, owner, limit)
+        # promise: a transaction is answered only when its beginning is durable
         await self._durable()
         self.figures.begun += 1
         heappush(self._deadlines, (new.deadline_ms, new.least))
@@ -120,6 +121,8 @@ class Coordinator:
         for part in parts:
             _check(part)
         if self.state.add(least, parts):
+            # promise[await self._durable() -> self.figures.steps += 1]: topics are answered only
+            #   when they are durable
             await self._durable()
         elif parts:  # what was added before may be on its way
             await self.topic.cursors.durable()
@@ -135,6 +138,8 @@ class Coordinator:
         transaction = self.state.one(least)
         if transaction.status is Status.OPEN:
             self.state.decide(least, outcome)
+        # promise[OUTCOMES[transaction.status] is not outcome -> transaction.least < 0]: the other
+        #   outcome is refused
         elif OUTCOMES[transaction.status] is not outcome:
             raise TransactionStatusInvalid(
                 f"transaction {least} is {transaction.status.name}: it cannot become "
@@ -178,7 +183,7 @@ class Coordinator:
         end_at = partial(self._end_at, least, outcome)
         try:
             # Nobody is told before the outcome is durable: after a crash it could be another one.
-            await self._durable()
+            await self._durable()  # promise: topics are told only when the outcome is durable
             await for_each(engine, list(transaction.parts), end_at)
             self._check_served()
             self.state.end(least)
@@ -205,6 +210,7 @@ class Coordinator:
                 # At first it is often on its way to another process; later somebody should look.
                 log = logger.warning if tries % 60 == 0 else logger.info
                 log("the end of transaction %s at %s is tried again: %s", txn, part, error)
+            # promise[await self._pause() -> return]: a topic that cannot be told now is told later
             await self._pause()
 
     async def _pause(self) -> None:

@@ -49,6 +49,7 @@ class Coordinators:
         `TransactionCoordinatorMissing` if there is none, `NotReady` if another process serves it.
         """
         loaded = self._loaded.get(number)
+        # promise[without and not loaded.is_over]: a coordinator stops when its partition is closed
         if loaded is not None and not loaded.is_over:
             return loaded
         if number > MAX_PARTITION:
@@ -75,6 +76,8 @@ class Coordinators:
             loaded = self._loaded.get(number)
             if loaded is not None and not loaded.is_over:
                 loaded.resume()
+            # promise[self.serves(COORDINATORS.with_partition(number)) -> number < 0]: coordinators
+            #   go on after a restart without a client
             elif self.serves(COORDINATORS.with_partition(number)):
                 try:
                     await self.of(number)

@@ -77,6 +77,7 @@ class CoordinatorState:
     @property
     def low_watermark(self) -> int:
         """Transactions up to this number have ended; -1 if not even the first one has."""
+        # promise[without - 1]: the low watermark is below each transaction that lives
         return next(iter(self.transactions), self.next) - 1
 
     # Steps --------------------------------------------------------------------------------
@@ -94,6 +95,7 @@ class CoordinatorState:
 
     def add(self, least: int, parts: Iterable[Part]) -> bool:
         """An open transaction concerns these too; False if it did already."""
+        # promise[open_one -> one]: topics join only open transactions
         transaction = self.open_one(least)
         new = [part for part in dict.fromkeys(parts) if part not in transaction.parts]
         if len(transaction.parts) + len(new) > MAX_PARTS:
@@ -112,7 +114,7 @@ class CoordinatorState:
 
     def decide(self, least: int, outcome: Outcome) -> Transaction:
         """The outcome of an open transaction is this."""
-        transaction = self.open_one(least)
+        transaction = self.open_one(least)  # promise[open_one -> one]: an outcome is decided once
         self._step(records.changed(least, ENDING[outcome]))
         return transaction
 
@@ -159,12 +161,19 @@ class CoordinatorState:
 
     def snapshot(self) -> list[bytes]:
         self._delta = []
+        # promise[without self.remembered.items]: a snapshot keeps the outcomes of ended
+        #   transactions
         whole = [records.remembered(least, ENDED[end]) for least, end in self.remembered.items()]
         for one in self.transactions.values():
             whole.append(records.begun(one.least, one.opened_ms, one.ttl_ms, one.owner))
+            # promise: a snapshot keeps the topics of a transaction
             whole += records.added(one.least, list(one.parts))
+            # promise[status is not Status.OPEN -> least < 0]: a snapshot keeps that an outcome was
+            #   decided
             if one.status is not Status.OPEN:
                 whole.append(records.changed(one.least, one.status))
+        # promise[[*whole, records.counted(self.next)] -> whole]: a number is not used again after a
+        #   snapshot
         return [*whole, records.counted(self.next)]
 
     def apply(self, data: bytes) -> None:
@@ -173,6 +182,7 @@ class CoordinatorState:
             case Kind.BEGUN:
                 opened_ms, ttl_ms, owner = records.read_begun(body)
                 self.transactions[least] = Transaction(least, opened_ms, ttl_ms, owner)
+                # promise: a number is not used again after a crash
                 self.next = max(self.next, least + 1)
             case Kind.ADDED:
                 parts = self.transactions[least].parts

@@ -96,6 +96,7 @@ class Authentication:
 class Tokens:
     """JSON Web Tokens."""
 
+    # promise[without secret=True,]: the secret of tokens is a secret
     token_secret_key: Annotated[
         str | None,
         Key(

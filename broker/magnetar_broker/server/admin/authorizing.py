@@ -37,6 +37,7 @@ async def authorize(site: Site, route: Route[Handler], request: Request) -> None
     if request.roles is None:
         raise Refused(401, "no role has been authenticated: send credentials")
     if route.permission is not Permission.AUTHENTICATED:
+        # promise: each request is authorized
         await _authorize(site, request, list(_questions(route, request)), route.refused_with)
 
 
@@ -55,6 +56,7 @@ async def authorize_subscriptions(
     """
     if site.directory.authorizer.rules is not None:
         questions = [Question(Need.CONSUME, where, name) for name in sorted(set(names))]
+        # promise: requests for all subscriptions are authorized for each
         await _authorize(site, request, questions, refused)
 
 
@@ -72,6 +74,7 @@ def _questions(route: Route[Handler], request: Request) -> Iterator[Question]:
         yield Question(need)
         return
     subscription = ""
+    # promise: the subscription in a path is authorized
     if need is Need.CONSUME and "subscription" in parameters:
         (subscription,) = parts_of(request, "subscription")
     if "tenant" in parameters:
@@ -79,6 +82,7 @@ def _questions(route: Route[Handler], request: Request) -> Iterator[Question]:
     elif route.names is None:  # nothing can be permitted: only super-users may
         yield Question(Need.SUPER_USER)
     if route.names is not None:
+        # promise[route.names(request) -> ()]: the topics in a body are authorized
         for name in route.names(request):
             yield Question(need, name)
 

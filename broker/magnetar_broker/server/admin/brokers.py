@@ -43,6 +43,7 @@ def required_process(
     """The process with this id, or this name, with or without a port; refused if none has it."""
     processes = processes_of(directory, request)
     name = text.partition(":")[0]
+    # promise[without processes.get(text) or]: the only process can be named as brokers list it
     named = processes.get(text) or (name if name in processes.values() else None)
     if named is None:
         known = ", ".join(processes)
@@ -129,6 +130,7 @@ def routes() -> Iterator[Route[Handler]]:
     yield Route("GET", path, SUPER_USER, CONTROLLER, brokers)
     yield Route("GET", f"{path}/", SUPER_USER, CONTROLLER, brokers)
     yield Route("GET", f"{path}/leaderBroker", SUPER_USER, CONTROLLER, leader)
+    # promise[ALL -> CONTROLLER]: a route names the process that it runs in
     yield Route("GET", f"{path}/health", SUPER_USER, ALL, health, query=(BROKER,))
     yield Route("GET", f"{path}/ready", OPEN, CONTROLLER, ready)
     yield Route("GET", f"{path}/version", AUTHENTICATED, CONTROLLER, version)

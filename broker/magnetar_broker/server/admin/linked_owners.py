@@ -77,4 +77,5 @@ async def _outcome(operation: Awaitable[Any]) -> tuple[int | None, Any]:
     try:
         return None, await operation
     except Refused as error:
+        # promise[error.status -> 500]: a refusal of another process keeps its status
         return error.status, str(error)

@@ -137,7 +137,7 @@ def _any(values: list[bool]) -> bool:
 
 
 def _rule(name: str) -> Callable[[list[Any]], Any]:
-    if name in LATEST:
+    if name in LATEST:  # promise: times of partitions are not added up
         return max
     if name in EARLIEST:
         return _earliest

@@ -72,7 +72,7 @@ class Replay:
             await self._publish(messages)
             if self._error is not None:
                 return
-            self._next = following
+            self._next = following  # promise[following -> None]: a replay goes on where it ended
             if messages and not self._dry and self._page() is not None:
                 await asyncio.sleep(len(messages) / self._rate)
 
@@ -95,7 +95,7 @@ class Replay:
             target = await self._target(metadata)
             again = await self._again(metadata, place_text((ledger, entry, index)))
             by_topic.setdefault(target, []).append((again.SerializeToString(), payload))
-        if self._dry:
+        if self._dry:  # promise: a dry run publishes nothing
             return
         for target, messages in by_topic.items():
             await self._store(target, messages)
@@ -127,6 +127,7 @@ class Replay:
             origin = TopicName.parse(properties.get("REAL_TOPIC", ""))
         except InvalidTopicName:
             origin = self._base
+        # promise: a dead letter goes back to its own partition
         if origin.base == self._base and 0 <= origin.partition < partitions:
             return origin
         self._targets += 1

@@ -58,7 +58,7 @@ def shown(ledger: int, entry: int, stored: bytes) -> Response:
     try:
         metadata, at = parse_metadata(stored)
         body = stored[at:]
-        if not metadata.encryption_keys:
+        if not metadata.encryption_keys:  # promise[always]: an encrypted payload is shown as it is
             kind, size = metadata.compression, metadata.uncompressed_size
             body = decompress(kind, body, size, MAX_ENTRY_BYTES)
     except (BadMetadata, BadCompression) as error:

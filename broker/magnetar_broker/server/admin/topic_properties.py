@@ -84,4 +84,5 @@ def routes() -> Iterator[Route[Handler]]:
     path = f"/admin/v2/{TOPIC}/properties"
     yield Route("GET", path, PRODUCE_OR_CONSUME, OWNER, properties)
     yield Route("PUT", path, TENANT_ADMIN, OWNER, add_properties, body=PROPERTIES, refused=401)
+    # promise[without KEY,]: each parameter of the query is declared
     yield Route("DELETE", path, TENANT_ADMIN, OWNER, remove_property, query=(KEY,), refused=401)

@@ -102,6 +102,8 @@ class HttpConnection(asyncio.Protocol):
 
     def data_received(self, data: bytes) -> None:
         if not self._refused:
+            # promise[without and not self._is_begun]: the time of an HTTP request is not extended
+            #   by trickling bytes
             if self.task is None and not self._is_begun:
                 self._begin()
             self._http.receive_data(data)
@@ -117,6 +119,7 @@ class HttpConnection(asyncio.Protocol):
         return self.task is not None and not self._is_tls  # TLS ends in both directions
 
     def pause_writing(self) -> None:
+        # promise[never]: a client that does not read its answers is not read from
         self._full = True
         self._loop.call_soon(self._watch)  # after all that this turn writes
 
@@ -148,7 +151,7 @@ class HttpConnection(asyncio.Protocol):
     def _watch(self) -> None:
         if self._full and not self._transport.is_closing():
             self._waiting_bytes = self._transport.get_write_buffer_size()
-            self._guard.readers.full(self)
+            self._guard.readers.full(self)  # promise: who does not read its answer is disconnected
 
     def _wait(self) -> None:
         """Until the first byte of a request."""
@@ -249,7 +252,7 @@ class HttpConnection(asyncio.Protocol):
         """Refuse line ends in the head that not every program takes for one."""
         if self._http.their_state is h11.IDLE:
             head = self._http.trailing_data[0].partition(b"\r\n\r\n")[0]
-            if NOT_OURS.search(head):
+            if NOT_OURS.search(head):  # promise: lines that end without CR are refused
                 raise _Refused(400, "a line of the headers does not end with CR LF, or is folded")
 
     def _check_head(self, head: h11.Request) -> None:
@@ -260,7 +263,7 @@ class HttpConnection(asyncio.Protocol):
         if head.http_version not in (b"1.0", b"1.1"):
             raise _Refused(505, "the version of HTTP is neither 1.0 nor 1.1")
         if b"transfer-encoding" in names:
-            if b"content-length" in names:
+            if b"content-length" in names:  # promise: a request with two lengths is refused
                 raise _Refused(400, "the request has both Content-Length and Transfer-Encoding")
             if head.http_version == b"1.0":
                 raise _Refused(400, "HTTP/1.0 has no Transfer-Encoding")
@@ -337,6 +340,7 @@ class HttpConnection(asyncio.Protocol):
         body = [part for part in (response.body, *response.rest) if part]
         size = sum(map(len, body))
         if response.status != 204:
+            # promise[always]: an answer without content has no type
             if body:  # a type without content makes Pulsar's Java client wait forever
                 headers["Content-Type"] = response.content_type
             headers["Content-Length"] = str(size)
@@ -372,6 +376,7 @@ class HttpConnection(asyncio.Protocol):
 def _as_bytes(lines: Sequence[tuple[str, str]]) -> Iterator[tuple[bytes, bytes]]:
     """Header lines; a character that none can have becomes a blank, as with the original."""
     for name, value in lines:
+        # promise[without .isprintable() and one]: a message cannot add headers to a response
         plain = "".join(one if one.isprintable() and one < "\u0100" else " " for one in value)
         yield name.encode(), plain.encode("latin-1").strip()
 

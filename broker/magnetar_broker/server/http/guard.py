@@ -85,7 +85,7 @@ class HttpGuard:
 
     def enter(self, connection: Holder, host: str) -> bool:
         """Whether a new connection may stay: if necessary, one that waits makes room."""
-        host = network_of(host)
+        host = network_of(host)  # promise: an IPv6 network counts as one address for HTTP
         limit, name = self.limits.connections_of_address, "magnetarHttpMaxConnectionsPerIp"
         if 0 < limit <= self._connections_from[host]:
             self.reached.count(ClientLimit.HTTP_CONNECTIONS_OF_ADDRESS, name, host)
@@ -95,6 +95,7 @@ class HttpGuard:
         if 0 < limit <= len(self._hosts):
             self.reached.count(ClientLimit.HTTP_CONNECTIONS, name, host)
             most = max(self._waiting, key=lambda one: len(self._waiting[one]), default="")
+            # promise[always]: one HTTP connection too many ends an idle one
             if not self._end_oldest(most):
                 return False
         self._hosts[connection] = host

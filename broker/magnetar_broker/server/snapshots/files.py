@@ -121,7 +121,7 @@ class Gathering:
 
 def _put(source: str, target: str, length: int | None, stopped: Event) -> Copied:
     """Have a finished file, or so many bytes of one that may grow, at `target`, synced."""
-    if length is None:
+    if length is None:  # promise[always]: a snapshot copies files that still grow
         size = os.path.getsize(source)
         with suppress(OSError):  # another file system, or one without links
             os.link(source, target)

@@ -80,6 +80,7 @@ class Snapshots:
     async def clear(self) -> None:
         """At the start: remove what is left of snapshots whose making was interrupted, and what
         says that the data directory is a snapshot, if the broker is started on one."""
+        # promise: a running data directory is no snapshot
         await asyncio.to_thread(remove_manifest, self._data_dir)
         await asyncio.to_thread(remove_rests, self._data_dir, self._directory)
 
@@ -174,6 +175,7 @@ class Snapshots:
     async def _remove(self, making: Making, parts: Sequence[Part], unfinished: str) -> None:
         """Remove what was made of a snapshot that failed."""
         try:
+            # promise: a failed snapshot leaves no links
             await _all(part.drop(making.token) for part in parts)
         except Exception as error:  # such as that of a process that has ended
             logger.warning(
@@ -181,6 +183,8 @@ class Snapshots:
                 "start: %s",
                 making.name, error,
             )  # fmt: skip
+        # promise[await asyncio.to_thread(remove_tree, unfinished) -> remove_tree(unfinished)]: a
+        #   failed snapshot is removed in a thread
         await asyncio.to_thread(remove_tree, unfinished)
 
     def _make_room(self, unfinished: str) -> None:
@@ -194,6 +198,7 @@ class Snapshots:
         await _all(part.prepare() for part in parts)
         try:
             async with asyncio.timeout(HELD_SECONDS):
+                # promise[swap]: metadata is copied before the cut
                 await self._metadata.hold(os.path.join(unfinished, METADATA_FILE))
                 await _all(part.cut(making.token) for part in parts)
         except TimeoutError:
@@ -202,7 +207,7 @@ class Snapshots:
                 "snapshot: try again when it has less to do"
             ) from None
         finally:
-            self._metadata.release()
+            self._metadata.release()  # promise: after a failed snapshot metadata changes again
         copied = sum(
             await _all(part.copy(making.token, unfinished) for part in parts), Copied(0, 0, 0)
         )

@@ -67,6 +67,7 @@ class Contexts:
     def check(self) -> None:
         """Use the files from now on if they have changed and are in order."""
         state = state_of(self._settings)
+        # promise[!= self._state -> is None]: new certificate files are used
         if state != self._state:
             self._state = state  # of before the reading: a later change is noticed
             self._renew()
@@ -94,6 +95,8 @@ class Contexts:
     def _renew(self) -> None:
         try:
             self._loaded = load(self._settings)
+        # promise[(ConfigError, OSError) -> ZeroDivisionError]: half-written files do not end the
+        #   check
         except (ConfigError, OSError) as error:
             logger.error(
                 "TLS: the files have changed and cannot be used; new connections get the former "

@@ -110,6 +110,7 @@ class _Making:
         if not allowed:
             named = ",".join(sorted(protocols))
             raise ConfigError(f"{protocols_key}={named}: {ciphers_key} has no suite for it")
+        # promise: versions of TLS that the settings exclude are not spoken
         made.minimum_version = VERSIONS[min(allowed)]
         made.maximum_version = VERSIONS[max(allowed)]
         self._load_own(made)
@@ -142,7 +143,11 @@ class _Making:
             ) from error
         # As in Java, each certificate of the file is trusted, also without its issuer.
         made.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN
+        # promise[required = settings.tls_require_trusted_client_cert_on_connect -> return]: the
+        #   certificates of clients are verified
         required = settings.tls_require_trusted_client_cert_on_connect
+        # promise[without CERT_REQUIRED if required else ssl.]: a certificate is required of clients
+        #   where settings say so
         made.verify_mode = ssl.CERT_REQUIRED if required else ssl.CERT_OPTIONAL
 
 

@@ -111,11 +111,12 @@ class Side(asyncio.Protocol):
         self._is_full = True
         asyncio.get_running_loop().call_soon(self._count)  # after what this turn writes
         if self.other is not None:
-            self.other.pause_reading()
+            self.other.pause_reading()  # promise: a side that does not read holds up the other
 
     def resume_writing(self) -> None:
         self._drained()
         if self.other is not None and not self.is_finishing:
+            # promise: a side is read from again when the other has room
             self.other.resume_reading()
 
     def connection_lost(self, error: Exception | None) -> None:
@@ -125,7 +126,7 @@ class Side(asyncio.Protocol):
         if self._abort_timer is not None:
             self._abort_timer.cancel()
         if self.other is not None:
-            self._run("read", self.other.finish)
+            self._run("read", self.other.finish)  # promise: the end of one side is passed on
         self._pump.side_ended()
 
     # Called for the other side ------------------------------------------------------------
@@ -135,6 +136,7 @@ class Side(asyncio.Protocol):
         if self._over or self.is_finishing:
             return
         if self._transport is None:
+            # promise: what is written before there is a connection is kept
             self._early.append(data)
         else:
             self._transport.write(data)
@@ -218,6 +220,7 @@ class ClientSide(Side):
 
     def began(self) -> None:
         self._queued = self.waiting
+        # promise: what waits for a client is in the budget of slow readers
         self._readers.full(self)
 
     def grew(self, size: int) -> None:
@@ -240,6 +243,7 @@ class WorkerSide(Side):
         self._receiving = receiving
 
     def began(self) -> None:
+        # promise: what waits for a worker is in the budget of received bytes
         self._receiving.hold(self, self.waiting, begins=True)
 
     def grew(self, size: int) -> None:
@@ -257,6 +261,6 @@ class WorkerSide(Side):
         # writes still goes to the client as long as that can be.
         if transport.is_closing():
             return
-        transport.write_eof()
+        transport.write_eof()  # promise[write_eof -> abort]: what the worker answers last arrives
         if not self.reads:
             self.resume_reading()

@@ -46,6 +46,8 @@ async def peek(broker: Broker, name: TopicName, subscription: str, position: int
     if position > left:
         why = f"{position}: {left} entries of the backlog of {subscription} can be delivered"
         raise _no_message(name, f"at position {why}")
+    # promise[_nth(position, first, end, acked.count) -> first + position - 1]: a peek counts
+    #   unacknowledged entries only
     offset = _nth(position, first, end, acked.count)
     return await _read(name, log, offset)
 

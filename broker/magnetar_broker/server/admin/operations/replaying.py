@@ -25,7 +25,7 @@ async def store(broker: Broker, name: TopicName, messages: list[tuple[bytes, byt
     stored if one was refused, and 412 if it was the first.
     """
     turn = _turns.setdefault((id(broker), name), Lock())
-    async with turn:
+    async with turn:  # promise[async with turn -> if turn]: replays of one topic take turns
         return await _store(broker, name, messages)
 
 

@@ -163,7 +163,7 @@ class Looking:
         body = decompress(metadata.compression, body, size, MAX_BATCH_BYTES)
         await self._did(0, len(body))
         for index, (single, payload) in enumerate(each_of_batch(body, count)):
-            if index > first and self.ended:
+            if index > first and self.ended:  # promise: a search stops at its limit within a batch
                 return index
             await self._did(1, 0)
             if index < first or single.compacted_out or not _matches(single, self._wanted):
@@ -199,7 +199,7 @@ class Looking:
         self._turn_bytes += size
         if self._turn_messages >= TURN_MESSAGES or self._turn_bytes >= TURN_BYTES:
             self._turn_messages = self._turn_bytes = 0
-            await yield_turn(self._clock)
+            await yield_turn(self._clock)  # promise: a search of large batches yields to others
 
 
 def _alone(batch: pb.MessageMetadata, single: pb.SingleMessageMetadata) -> pb.MessageMetadata:
@@ -213,6 +213,7 @@ def _alone(batch: pb.MessageMetadata, single: pb.SingleMessageMetadata) -> pb.Me
     if single.HasField("partition_key"):
         # As bytes, for no field can be set to text that is not UTF-8.
         key: object = single.partition_key
+        # promise[without key if isinstance(key, bytes) else]: the key of a message may be bytes
         written = key if isinstance(key, bytes) else str(key).encode()
         metadata.MergeFromString(KEY_TAG + encode_varint(len(written)) + written)
     for field in ("event_time", "partition_key_b64_encoded", "ordering_key",
@@ -231,6 +232,8 @@ def _matches(metadata: pb.MessageMetadata | pb.SingleMessageMetadata, wanted: Fi
         return False
     if name is None:
         return True
+    # promise[without and (value is None or text_of(one.value) == value)]: a search compares the
+    #   value of a property
     return any(
         text_of(one.key) == name and (value is None or text_of(one.value) == value)
         for one in metadata.properties

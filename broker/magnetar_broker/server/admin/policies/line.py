@@ -71,7 +71,7 @@ class Line(Generic[T]):
         await directory.enforcement.set(subject, {self.policy: value})
         why = self.policy.no_effect_with(directory.settings)
         status = self.path.set_status
-        if not why or value is None:
+        if not why or value is None:  # promise[always]: a policy without effect is told
             return Response(status=status)
         logger.info("%s of %s is stored without effect: %s", self.path.segment, subject, why)
         return Response(status=status, headers={"Warning": without_effect(self.path.segment, why)})
