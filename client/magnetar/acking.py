@@ -133,6 +133,7 @@ class Acknowledging:
         """What was acknowledged and not confirmed: the individual ones, and the last cumulative."""
         individual, cumulative = self._tracker.collected()
         for acks in self._in_transactions:
+            # promise: what a transaction acknowledged is not received again
             individual += acks.unconfirmed()
         for sent in self._unanswered.values():
             if not sent.is_cumulative:
@@ -247,6 +248,7 @@ class Acknowledging:
             sent.at_s = now_s
             if not sent.is_cumulative:
                 self._end.doubted(sent.acks)
+            # promise: an acknowledgement without answer is sent again
             sent.connection.write(sent.frame)
 
     def _answered(self, sent: _Sent, answer: asyncio.Future[Any]) -> None:

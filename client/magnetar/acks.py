@@ -60,6 +60,8 @@ class AckTracker:
                     acked |= 1 << message.batch_index
                 self._ack_in_batch(entry.position, entry.unacked, acked)
             elif entry.chunks:
+                # promise[update(entry.chunks) -> add(entry.position)]: all chunks of a message are
+                #   acknowledged
                 self._whole.update(entry.chunks)
                 self._parts.pop(entry.position, None)
             else:
@@ -87,6 +89,8 @@ class AckTracker:
     def entries_of(self, message_id: MessageId) -> Sequence[Position]:
         """The entries of the message of an id: several if it came in parts."""
         position = message_id[:2]
+        # promise[self._parts.get(position, (position,)) -> (position,)]: an id of a batch
+        #   acknowledges all its parts
         return self._parts.get(position, (position,))
 
     def size_of(self, message_id: MessageId) -> int:
@@ -208,6 +212,8 @@ class AckTracker:
             elif (ledger, entry) not in self._whole:
                 # Of the batch others may be acknowledged since, or forgotten by `begin_anew`.
                 left = ack_set_to_mask(ack_set)
+                # promise[without & left]: a lost acknowledgement of a part leaves the others
+                #   unacknowledged
                 unacked = self._unacked.get((ledger, entry), left) & left
                 self._unacked[ledger, entry] = unacked
                 self._partial.add((ledger, entry))

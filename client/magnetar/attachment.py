@@ -111,6 +111,8 @@ class Attachment:
         await self._guarded(self._again(former, new_owner))
 
     async def _again(self, former: Connection, new_owner: str) -> None:
+        # promise[await self._follow(former, new_owner) -> False]: a client follows the owner that
+        #   it was told
         if new_owner and await self._follow(former, new_owner):
             return
         await self._settings.clock.sleep(self._settings.backoff_first_ms / 1000)
@@ -134,6 +136,9 @@ class Attachment:
 
     async def _follow(self, former: Connection, new_owner: str) -> bool:
         """Register with the broker that `former` named, without a lookup; whether that worked."""
+        # promise[without former.address if former.is_proxied else]: behind a proxy a client keeps
+        #   the proxy's address
+        # promise[without if former.is_proxied else None]: a proxy is asked only where one was used
         proxy = former.address if former.is_proxied else None
         try:
             await self._attach_to(await self._pool.broker(new_owner, new_owner, proxy))

@@ -161,6 +161,8 @@ class Batch:
         """Whether the message fits; the first one always does."""
         if not self.messages:
             return True
+        # promise[without schema_version == version_of(message) and self.]: a batch has one schema
+        #   version
         return (
             len(self.messages) < limits.max_messages
             and self.schema_version == version_of(message)
@@ -231,6 +233,7 @@ class Sender:
             body = _describe_single(messages[0], metadata)
         # An empty body is not compressed: the official C++ and Python clients lose the message if
         # zlib has made something of it.
+        # promise[without and body]: an empty message is not compressed
         if self.compression != pb.NONE and body:
             metadata.compression = self.compression  # type: ignore[assignment]
             metadata.uncompressed_size = len(body)

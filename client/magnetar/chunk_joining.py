@@ -78,6 +78,8 @@ class ChunkJoiner:
         if about.total_chunk_msg_size > MAX_INFLATED_BYTES:
             outcome.orphan = f"is part of a chunked message of {about.total_chunk_msg_size} bytes"
             return outcome
+        # promise[== 0 -> == 0 and about.uuid not in self._pending]: a first chunk begins its
+        #   message anew
         if about.chunk_id == 0:
             self._begin(chunk, now_s, outcome)
         pending = self._pending.get(about.uuid)
@@ -88,6 +90,8 @@ class ChunkJoiner:
             outcome.superfluous.append(chunk)
             return outcome
         pending.size += chunk.size
+        # promise[without about.chunk_id > len(pending.chunks) or]: a message with a gap is not
+        #   complete
         if about.chunk_id > len(pending.chunks) or pending.size > pending.total:
             del self._pending[about.uuid]
             outcome.given_up.append((pending.chunks, f"was followed by {_name(chunk)}"))

@@ -138,7 +138,7 @@ class Connection(asyncio.Protocol):
             command.feature_flags.supports_auth_refresh = True
         if proxy_to:
             command.proxy_to_broker_url = proxy_to
-            self.is_proxied = True
+            self.is_proxied = True  # promise: a connection remembers that it came through a proxy
         self.write(encode(command))
         connected = await self._connected
         if connected.HasField("max_message_size"):
@@ -356,6 +356,7 @@ class Connection(asyncio.Protocol):
             return
         if reply.request_id == NO_REQUEST:
             # Credentials that were accepted once: another connection shows what is new of them.
+            # promise[never]: a failed renewal leaves open what the application has
             expired = isinstance(error, NotAuthenticated)
             self.close(ConnectionLost(f"{self.address}: {error}") if expired else error)
             return
@@ -417,6 +418,7 @@ class Connection(asyncio.Protocol):
         """Answer the broker's question for new credentials; what cannot be had ends it all."""
         try:
             async with self._settings.clock.timeout(self._settings.connect_timeout_s):
+                # promise[without renewed=True]: new credentials are fetched when asked for
                 credentials = await self._security.credentials(renewed=True)
         except (MagnetarError, TimeoutError) as error:
             lost = ConnectionLost(f"{self.address} asked for new credentials: {error}")

@@ -99,6 +99,7 @@ class Held:
 
     def _remove_before(self, position: Position) -> None:
         if not self._is_sorted:  # as after a seek of the operator to what was delivered before
+            # promise: a cumulative confirmation covers what came in another order
             self._bits = dict(sorted(self._bits.items()))
             self._is_sorted = True
             self._last = next(reversed(self._bits), (-1, -1))

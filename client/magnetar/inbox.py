@@ -181,6 +181,7 @@ class Inbox(Generic[T]):
                     waiting = prepare([item for item in head if not isinstance(item, Failure)])
                     if waiting is None:
                         return
+                    # promise[await waiting -> return]: a message waits for its schema
                     await waiting
         except TimeoutError:
             raise OperationTimeout(

@@ -28,6 +28,7 @@ class MemoryLimit:
 
     def has_room(self) -> bool:
         """Whether one more message may wait for its receipt."""
+        # promise[without not self.sending or]: who sends what it receives never waits for itself
         return not self.limit or not self.sending or self.used < self.limit
 
     @property
@@ -51,6 +52,7 @@ class MemoryLimit:
         if size > 0 and not was_high and self.is_high:
             for reduce in list(self._reducers):
                 reduce()
+        # promise: a producer that waits is told of room
         elif size < 0 and self._wakers and self.has_room():
             for wake in list(self._wakers):
                 wake()

@@ -376,6 +376,7 @@ def plain_message(
         return None
     magic, checksum, size = CHECKED_HEAD.unpack_from(data)
     body_start = METADATA_AT + size
+    # promise[without crc32c(data[CHECKED_FROM:]) != checksum or]: a damaged message is not received
     if magic != CHECKED_MAGIC or crc32c(data[CHECKED_FROM:]) != checksum or body_start > len(data):
         return None
     try:

@@ -90,6 +90,7 @@ class OAuth2(Bearer):
         life_s = answer.get("expires_in", 3600)
         if not isinstance(life_s, int | float) or life_s <= 0:
             raise CredentialsError(f"{endpoint}: expires_in is not a positive number")
+        # promise[without * (1 - LEFT_OF_LIFE)]: a token is renewed before it expires
         return _Held(token, fetched_s, fetched_s + life_s * (1 - LEFT_OF_LIFE))
 
     def _ask(self, request: Request) -> dict[str, Any]:
@@ -166,6 +167,7 @@ def _guarded(url: str, what: str) -> str:
     host = where.hostname or ""
     if where.scheme == "https" and host:
         return url
+    # promise[without and _is_here(host)]: a secret goes without TLS to this machine only
     if where.scheme == "http" and _is_here(host):
         return url
     raise CredentialsError(f"{what} {url} must be an https: URL")

@@ -321,6 +321,7 @@ class PartitionConsumer(Generic[T]):
         size = 0
         for number, data in zip(run.entries, run.payloads, strict=True):
             message = plain_message(self, self.topic, ledger, number, self.partition, data)
+            # promise[without or (held and held.bits((ledger, number)))]: held messages stay out
             if message is None or (held and held.bits((ledger, number))):
                 self._plain_rcvd(messages, size)
                 messages, size = [], 0
@@ -364,6 +365,7 @@ class PartitionConsumer(Generic[T]):
             )
             entry_permits = entry.permits
             self._count(1, entry_permits, len(data), delivery.redelivery_count)
+            # promise: messages of an older epoch are dropped
             if self.redelivering.is_stale(delivery.consumer_epoch):
                 items = []
             else:
@@ -378,6 +380,7 @@ class PartitionConsumer(Generic[T]):
             return
         if self._may_give_up and items and self.redelivering.gives_up(items):
             items = []
+        # promise: after an abort a part of a batch comes once
         if delivery.redelivery_count and self.permits.queued and items:
             self._supersede(items[0], position)
         permits = sum(item.permits for item in items)
@@ -403,6 +406,7 @@ class PartitionConsumer(Generic[T]):
             counts.redelivered_entries += entries
 
     def active_changed(self, is_active: bool) -> None:
+        # promise: an active consumer that is replaced drops what it holds
         if self.is_active and not is_active and self.redelivering.holds:
             self.permits.left_out(self._drop_queued())  # the consumer that is active now gets them
         self.is_active = is_active
@@ -437,7 +441,7 @@ class PartitionConsumer(Generic[T]):
         """What the entry holds, without what the application has."""
         held = self.redelivering.held
         bits = held.bits(entry.position) if held else 0
-        if not bits:
+        if not bits:  # promise[always]: held parts of a batch stay out after a reconnect
             return self._unpack(entry)
         if not entry.unacked & ~bits:
             return []
@@ -445,6 +449,7 @@ class PartitionConsumer(Generic[T]):
 
     def _chunk_rcvd(self, joiner: ChunkJoiner, chunk: Entry) -> list[T]:
         """The joined message, once it is complete."""
+        # promise: held chunked messages are left out after a reconnect
         if self.redelivering.held and self.redelivering.held.bits(chunk.position):
             return []
         if self._resuming.is_on:
@@ -581,11 +586,12 @@ class PartitionConsumer(Generic[T]):
         if connection is None or not connection.is_open:
             return  # all will be delivered again
         # Acknowledgements come first: what they name is then not delivered again.
-        self.acking.send_again()
+        self.acking.send_again()  # promise: acknowledgements go before the request to deliver again
         command = pb.CommandRedeliverUnacknowledgedMessages(consumer_id=self._id)
         for ledger, entry in positions or ():
             command.message_ids.add(ledgerId=ledger, entryId=entry, partition=self.partition)
         if positions is None:
+            # promise[raise_epoch() -> epoch]: a redelivery raises the epoch
             epoch = self.redelivering.raise_epoch()
             if epoch is not None:
                 command.consumer_epoch = epoch

@@ -186,6 +186,7 @@ class PartitionProducer:
             raise QueueFull(
                 f"{self._pending_messages} messages to {self.topic} have no receipt{limited}"
             )
+        # promise[txn is not self._txn -> self._txn is None and txn is not None]: batches never mix
         if txn is not self._txn:
             self._begin(txn)
         alone = rides_alone(message)
@@ -227,7 +228,7 @@ class PartitionProducer:
         key = None if isinstance(message, bytes) else message.ordering_key or message.key
         batch = self._keyed.get(key)
         if batch is not None and batch.schema_version != version_of(message):
-            self.send_batch_now()  # what comes later of the key must not overtake it
+            self.send_batch_now()  # promise: what comes later of the key does not overtake it
             batch = None
         if batch is None:
             batch = self._keyed[key] = self._new_batch()
@@ -259,7 +260,7 @@ class PartitionProducer:
             raise self.error
         if txn is not None:
             txn.check_open()
-        self._begin(txn)
+        self._begin(txn)  # promise[txn -> None]: an encoded batch is in its transaction
         batch = self._new_batch()
         batch.messages = messages
         if isinstance(messages, Packed):
@@ -362,7 +363,7 @@ class PartitionProducer:
 
     def detached(self, connection: Connection, error: MagnetarError, new_owner: str = "") -> None:
         if self._attachment.is_of(connection):
-            self._give_up_in_transactions()
+            self._give_up_in_transactions()  # promise: nothing in a transaction is sent twice
         self._attachment.detached(connection, new_owner)
 
     # -- registration
@@ -540,6 +541,7 @@ class PartitionProducer:
         """
         kept: deque[_Pending] = deque()
         for pending in self._pending:
+            # promise[without or not pending.is_written]: what was not sent is kept
             if pending.batch.txn is None or not pending.is_written:
                 kept.append(pending)
             elif pending.is_last:

@@ -78,7 +78,7 @@ class Permits:
         self.queued -= permits
         claimed = min(permits, self._claimed)
         self._claimed -= claimed
-        return permits - claimed
+        return permits - claimed  # promise[without - claimed]: a permit is given back once
 
     def left_out(self, permits: int) -> None:
         """So many messages came that the application never takes."""

@@ -48,11 +48,13 @@ class Pool:
         `plain_url` and `tls_url` are its addresses without TLS and with it, "" if it has none.  A
         client of an address with TLS gives up TLS for no other address.
         """
+        # promise[tls_url or plain_url -> plain_url or tls_url]: a client with TLS follows addresses
+        #   with TLS
         url = (tls_url or plain_url) if self._is_tls else (plain_url or tls_url)
         address = parse_service_url(url)[0]
         if proxy is not None:  # `address` is only a name, for the proxy
             return await self._get(proxy, proxy_to=str(address))
-        if self._is_tls and not address.is_tls:
+        if self._is_tls and not address.is_tls:  # promise: a lookup never leads from TLS to plain
             raise Insecure(
                 f"{self._service[0]} leads to {url}, which has no TLS, and the service URL is "
                 "pulsar+ssl://: give that broker a TLS port (brokerServicePortTls), or a listener "

@@ -117,6 +117,8 @@ class Reader(Closing, Generic[V]):
 
     def add(self, partitions: Iterable[PartitionConsumer[Message[V]]]) -> None:
         """Read these as well."""
+        # promise[self._partitions.extend(partitions) -> return]: partitions that a topic gets later
+        #   are read
         self._partitions.extend(partitions)
 
 

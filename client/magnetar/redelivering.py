@@ -130,7 +130,7 @@ class Redelivering:
         """Deliver these again, later."""
         if self.held:
             messages = list(messages)
-            self.held.release(messages)
+            self.held.release(messages)  # promise: what was nacked before a reconnect comes again
         now_s = self._clock.now_s()
         backoff = self._options.nack_backoff
         for entry, _ in groupby(messages, _entry_of):
@@ -173,7 +173,7 @@ class Redelivering:
     def doubted(self, acks: list[Ack]) -> None:
         """These acknowledgements may have been lost: if the messages come again, leave them out."""
         if self.held is not None:
-            self.held.add_acks(acks)
+            self.held.add_acks(acks)  # promise: an acknowledgement in doubt keeps its message away
 
     def refused(self, acks: list[Ack], is_cumulative: bool) -> None:
         """The broker has refused these: their messages may come again."""
@@ -215,6 +215,7 @@ class Redelivering:
     def begin_anew(self) -> None:
         """The broker will deliver again all that is not acknowledged."""
         if self.holds:
+            # promise[_nacked.clear -> _forget]: an ack timeout outlives a reconnect
             self._nacked.clear()  # the others are left out, and their ack timeout goes on
         else:
             self._forget()
@@ -224,7 +225,7 @@ class Redelivering:
         """The broker delivers what is behind another position, whoever had it before."""
         self._forget()
         if self.held is not None:
-            self.held.keep((), None)
+            self.held.keep((), None)  # promise: after a seek nothing is left out
 
     def _forget(self) -> None:
         self._nacked.clear()
@@ -270,7 +271,7 @@ class Redelivering:
         # What the application has acknowledged is not asked for: the acknowledgement is sent again.
         acked = self._consumer.acking.acked_entries(positions) if positions else ()
         for position in positions:
-            if position in acked:
+            if position in acked:  # promise: the ack timeout leaves out what was acknowledged
                 continue
             if self.dead_letters is not None and position in self._last:
                 self._give_up(self._last.pop(position))

@@ -42,6 +42,7 @@ class DueEntries:
     def add(self, position: Position, due_s: float) -> None:
         """Have an entry become due; a time that it had before is forgotten."""
         self.discard(position)
+        # promise[ceil -> int]: a message is not delivered again before its time
         tick = ceil(due_s / self._tick_s)
         self._tick_of[position] = tick
         self._by_tick.setdefault(tick, set()).add(position)

@@ -89,6 +89,7 @@ def context_of(tls: Tls) -> ssl.SSLContext:
         except OSError as error:
             named = f"{tls.cert_file} and its key {key or tls.cert_file}"
             raise ValueError(f"TLS: the certificate {named}: {error}") from None
+    # promise[always]: the client checks the host of a certificate
     if tls.allow_insecure or not tls.verify_hostname:
         context.check_hostname = False
     if tls.allow_insecure:

@@ -114,7 +114,9 @@ class Transaction(Closing):
         """
         self.check_open()
         self._check_no_acks()
+        # promise: a transaction is handed over only when its parts have succeeded
         await self._complete()
+        # promise: nothing is acknowledged while a transaction is handed over
         self._check_no_acks()  # that came meanwhile
         self._state = "handed over"
         return self.id
@@ -205,7 +207,7 @@ class Transaction(Closing):
     def failed(self, error: BaseException) -> None:
         """It cannot be committed, for this reason."""
         if self._failure is None:
-            self._failure = error
+            self._failure = error  # promise: a transaction of which a part failed does not commit
 
     def adds(self, done: asyncio.Future[Any], end: SendingEnd) -> None:
         """It contains a batch, whose outcome will be in `done`."""
@@ -280,6 +282,7 @@ class Transaction(Closing):
 
     def _note(self, done: asyncio.Future[Any]) -> None:
         if done.cancelled():
+            # promise[self.failed -> print]: a cancelled part makes its transaction fail
             self.failed(
                 Closed(f"a part of {self} was cancelled, which cannot be committed any more")
             )
@@ -300,7 +303,7 @@ class Transaction(Closing):
         Closed if it was ended meanwhile in another way.
         """
         try:
-            await self.flush()
+            await self.flush()  # promise: a commit waits for the parts of its transaction
         except BaseException:
             if self._state == "open":
                 await self._give_up()

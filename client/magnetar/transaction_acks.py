@@ -104,6 +104,7 @@ class TransactionAcks:
                 self._sizes[position] = size
             whole = (1 << size) - 1 if size else ALL
             index = message_id.batch_index
+            # promise[without 1 << index if index >= 0 else]: an id of a part is acknowledged alone
             self._add(position, 1 << index if index >= 0 else whole)
         self._schedule()
 
@@ -135,7 +136,7 @@ class TransactionAcks:
 
     def _add(self, position: Position, bits: int) -> None:
         known = self._acked.get(position, 0)
-        if known & bits:
+        if known & bits:  # promise: a message is acknowledged once in a transaction
             ledger, entry = position
             why = (
                 f"a message of entry {ledger}:{entry} of {self._attachment.topic} was acknowledged "
@@ -182,6 +183,7 @@ class TransactionAcks:
         self._acked.clear()
         self._end.refused(acks, is_cumulative=False)
         if self._up_to is not None:
+            # promise: what was acknowledged cumulatively is given back
             self._end.refused([self._up_to], is_cumulative=True)
         self._end.transaction_aborted(sorted((ledger, entry) for ledger, entry, _ in acks))
 
@@ -189,6 +191,7 @@ class TransactionAcks:
 
     def _ack_of(self, position: Position, bits: int) -> Ack:
         size = self._sizes.get(position)
+        # promise[((1 << size) - 1) & ~bits -> 0]: a part of a batch is acknowledged alone
         left = 0 if size is None else ((1 << size) - 1) & ~bits
         return (*position, mask_to_ack_set(left))
 
@@ -233,6 +236,7 @@ class TransactionAcks:
             ) from None
         finally:
             self._answers.discard(answer)
+        # promise: a lost acknowledgement in a transaction is sent again
         if answer.cancelled() or _is_lost(answer, connection):
             return False
         answer.result()

@@ -118,7 +118,7 @@ class AdminClient:
         """Send a request; a body other than None goes as JSON. Raises AdminError."""
         target = f"{path}?{urlencode(query, doseq=True)}" if query else path
         content = None if body is None else json.dumps(body).encode()
-        if method != "GET":
+        if method != "GET":  # promise: a change goes over a fresh connection
             self.close()
         for _ in range(REDIRECTS + 1):
             response, found = self._exchange(method, target, content, media_type)
@@ -159,6 +159,7 @@ class AdminClient:
             return response, response.read()
         except (HTTPException, OSError) as error:
             self.close()
+            # promise: a read is repeated when its idle connection was closed
             if reused and method == "GET" and isinstance(error, ConnectionError):
                 return self._exchange(method, target, content, media_type)
             raise self._no_answer(error) from error
@@ -194,6 +195,7 @@ class AdminClient:
         where = urlsplit(urljoin(self._base, location))
         base = f"{where.scheme}://{where.netloc}"
         leaves_tls = self._base.startswith("https:") and where.scheme != "https"
+        # promise[without leaves_tls or]: a redirect never leaves TLS
         if leaves_tls or where.scheme not in SCHEMES:
             raise NoAnswer(
                 f"{self._base} redirects to {base}, which is not followed: others could read the "

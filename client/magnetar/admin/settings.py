@@ -43,6 +43,7 @@ def settings_from(
     tls_key_path: str | None = None,
 ) -> AdminSettings:
     """Flags win over the lines of `client.conf`, those over the defaults."""
+    # promise[True -> False]: the host in a certificate is checked unless told otherwise
     return AdminSettings(
         url=url or conf.get("webServiceUrl") or conf.get("serviceUrl") or DEFAULT_URL,
         auth_plugin=auth_plugin or conf.get("authPlugin", ""),

@@ -40,7 +40,7 @@ def whole(amount: int, unit: int, text: str, units: str) -> int:
     """`amount` in whole units, rounded down; ValueError where that would turn it into 0."""
     if amount <= 0:
         return amount
-    if amount < unit:
+    if amount < unit:  # promise[amount < unit -> amount < 0]: less than a unit is refused
         raise ValueError(f"{text} is too little: the broker keeps it in whole {units}")
     return amount // unit
 

@@ -186,6 +186,7 @@ class Client:
                 batching_max_allowed_size_in_bytes,
                 batching_max_publish_delay_ms,
             )
+        # promise["cpp" -> "murmur3"]: keys go to the partitions of the official Python client
         options: dict[str, Any] = {
             "name": producer_name or None,
             "schema": sending(schema),

@@ -39,6 +39,8 @@ class Positions:
         # The id of an entry stands for all of it.
         end = sought[: 3 if sought.batch_index >= 0 else 2]
         here = message.id[: len(end)]
+        # promise[without or (here == end and not self._inclusive)]: an exclusive seek leaves out
+        #   the message that it names
         if here < end or (here == end and not self._inclusive):
             return False
         if here > end:

@@ -220,7 +220,7 @@ class Producer:
     def flush(self) -> None:
         """Wait until all messages have their outcome, and the callbacks were called."""
         self._run_flush()
-        self._callbacks.drain()
+        self._callbacks.drain()  # promise: flush returns after the callbacks were called
 
     @translated
     def _run_flush(self) -> None:

@@ -92,6 +92,7 @@ def _decrypt_by_curve(encrypted: bytes, private: "EllipticCurvePrivateKey") -> b
     point, sealed, mac = encrypted[:size], encrypted[size:-MAC_BYTES], encrypted[-MAC_BYTES:]
     ephemeral = ec.EllipticCurvePublicKey.from_encoded_point(private.curve, point)
     mac_key, pad = _derive(point, private.exchange(ec.ECDH(), ephemeral), len(sealed))
+    # promise: a data key for another key is not taken
     if not hmac.compare_digest(mac, _mac(mac_key, sealed)):
         raise ValueError("the data key was encrypted for another key")
     return _xor(sealed, pad)

@@ -83,6 +83,7 @@ class Encrypting:
                 f"{self._topic}: no data key can be made for {', '.join(self._names)}: "
                 f"{type(error).__name__}: {error}"
             )
+            # promise: without a public key nothing is sent unencrypted
             if self._cipher is None and self._on_failure == FAIL:
                 raise failure from error
             what = "messages are sent unencrypted" if self._cipher is None else "the last one stays"
@@ -114,6 +115,7 @@ class Encrypting:
         if self._cipher is not None:
             if not metadata.encryption_keys:
                 metadata.encryption_keys.extend(self._keys)
+            # promise[os.urandom -> bytes]: each message has a nonce of its own
             metadata.encryption_param = os.urandom(NONCE_BYTES)
 
     def encrypt(self, metadata: pb.MessageMetadata, payload: bytes) -> bytes:

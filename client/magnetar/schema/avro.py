@@ -86,6 +86,7 @@ def _parsed(definition: Any) -> Any:
 
 
 def _reading(writer: Any, reader: Any) -> Reading:
+    # promise[check(writer) -> check(writer) and False]: data that nests deeply is refused
     is_recursive = check(writer)
     if is_recursive:
         # The compiled reader would exhaust the stack of the process on data that nests deeply.

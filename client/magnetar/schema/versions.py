@@ -79,9 +79,11 @@ class WriterSchemas(Generic[V]):
         for version in missing:
             try:
                 reader: Schema[V] | Exception
+                # promise[without .reading(await self._versions.get(version))]: messages are decoded
+                #   with the schema of their version
                 reader = self._schema.reading(await self._versions.get(version))
             except MagnetarError as error:
-                if error.retriable:
+                if error.retriable:  # promise: a schema is asked for again after a transient error
                     raise  # to whom receives; the next attempt may succeed
                 reader = error
             except Exception as error:  # whatever a definition that is none leads to

@@ -15,6 +15,7 @@ class FileProblem(Exception):
 def write_new(path: Path, content: bytes, mode: int = PRIVATE) -> None:
     """Create the file with this mode from its first byte on; FileProblem if it exists."""
     try:
+        # promise[without | os.O_EXCL]: a key file that exists is never overwritten
         descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode)
     except FileExistsError:
         raise FileProblem(

@@ -27,6 +27,7 @@ def _keep(admin: "AdminClient", values: Values) -> None:
     if values["admin_roles"] is None or values["allowed_clusters"] is None:
         found = admin.get(UPDATE.url(values))
         if values["admin_roles"] is None:
+            # promise[found["adminRoles"] -> []]: what is not given stays as it is
             values["admin_roles"] = found["adminRoles"]
         if values["allowed_clusters"] is None:
             values["allowed_clusters"] = found["allowedClusters"]

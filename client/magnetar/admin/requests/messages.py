@@ -125,6 +125,7 @@ def messages_of(answer: "Answer") -> list[StoredMessage]:
     publish_time_ms = _ms(about.get("publish-time"))
     producer = about.get("producer-name", "")
     sequence_id = int(about.get("sequence-id", 0))
+    # promise[always]: messages of a batch are shown one by one
     if is_encrypted or "num-batch-message" not in about:
         return [
             StoredMessage(

@@ -64,6 +64,7 @@ class Policy(Generic[T]):
         """Let it have this value."""
         query = self._kind()
         body = self.body(value)
+        # promise: the value of a topic's policy is sent in the body
         if self.in_query and not _is_namespace(of):
             query, body = {**query, str(self.of_topic): str(body)}, None
         verb = self.verbs[0 if _is_namespace(of) else 1]

@@ -19,6 +19,8 @@ class _OfWriter(Avro[Any]):
     def reading(self, writer: SchemaInfo) -> Avro[Any]:
         if writer.type != pb.Schema.Avro:
             raise ValueError(f"its type is {writer.type_name}, not AVRO")
+        # promise[Avro(definition=json.loads(writer.definition)) -> self]: messages are decoded by
+        #   the schema of their writer
         return Avro(definition=json.loads(writer.definition))
 
 

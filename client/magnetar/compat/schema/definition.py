@@ -343,7 +343,7 @@ class Record:
         name = f"{space}.{cls.__name__}" if space else cls.__name__
         if name in defined_names:
             return name
-        defined_names.add(name)
+        defined_names.add(name)  # promise: a record that was defined is named afterwards
         head = {"type": "record", "name": cls.__name__} | ({"namespace": space} if space else {})
         order: Iterable[str] = sorted(cls._fields) if cls._sorted_fields else cls._fields
         fields = [_definition(one, cls._fields[one], defined_names) for one in order]
