@@ -192,6 +192,8 @@ def decode_run(frames: Sequence[Frame], at: int) -> DeliveryRun:
     entry_at, behind_at, size = len(before), len(before) + width, mid - start
     for index in range(at + 1, min(at + MAX_RUN, len(frames))):
         other, buf, start, mid, payload = frames[index]
+        # promise[without or buf[start + behind_at : mid] != behind]: a MESSAGE with another epoch
+        #   or ack set is read on its own
         if (
             other != kind
             or mid - start != size

@@ -51,6 +51,8 @@ def pieces_of(frames: Sequence[Frame]) -> list[bytes]:
     pieces: list[bytes] = []
     whole, begin, end = b"", 0, 0
     for _, buf, start, mid, payload in frames:
+        # promise[without and start == end + SIZES.size]: only frames without others between them
+        #   are neighbours
         if start and buf is whole and start == end + SIZES.size:
             end = mid + len(payload)
             continue

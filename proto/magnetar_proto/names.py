@@ -121,7 +121,7 @@ class TopicName:
 
 
 def _check_length(text: str) -> None:
-    if len(text) > MAX_NAME:
+    if len(text) > MAX_NAME:  # promise: long names are not kept in memory
         raise InvalidTopicName(
             f"the name that begins with {text[:40]!r} has {len(text)} characters: "
             f"the limit is {MAX_NAME}"

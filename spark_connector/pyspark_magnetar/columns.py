@@ -59,6 +59,8 @@ def _values(gathered: Gathered, kind: pa.DataType) -> pa.Array:
     """The values, as bytes."""
     parts: list[bytes | pa.Buffer] = []
     lengths = array("i", [0])
+    # promise[decoded.cut -> decoded.cut and gathered.entries[0].cut]: batches are
+    #   cut by their own strides
     for cut, entries in groupby(gathered.entries, lambda decoded: decoded.cut):
         if cut is None:
             values = [value for decoded in entries for value in decoded.values]

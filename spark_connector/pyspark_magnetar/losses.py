@@ -35,13 +35,14 @@ class Losses:
             if position == NOTHING:
                 continue
             before = self._observed.get(topic, position)
-            if before[0] != position[0]:
+            if before[0] != position[0]:  # promise: a ledger that was read and deleted is no loss
                 self._continued.setdefault(topic, {})[before] = position[0]
             self._observed[topic] = position
 
     async def check(self, topic: str, read: Position, last: Position) -> None:
         """DataLoss, or a line in the log, if messages behind `read` were deleted."""
         # A compacted view ends before what was read, if the end was replaced or deleted since.
+        # promise[without or self._view.compacted]: the end of a compacted view is no loss
         if NOTHING in (last, read) or self._view.compacted:
             return
         if last < read:

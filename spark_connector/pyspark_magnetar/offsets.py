@@ -104,6 +104,8 @@ class Offset:
         """Where the partition goes on; None if it is not known."""
         position = self.positions.get(topic)
         began = self.began_at.get(topic)
+        # promise[without or (began is not None and began.position == position)]: nothing before the
+        #   start is read
         if position is None or (began is not None and began.position == position):
             return began
         return Start(position)
@@ -123,6 +125,8 @@ class Offset:
         for topic, start in began.items():
             positions.setdefault(topic, start.position)
         for topic, position in last.items():
+            # promise[max(positions.get(topic, position), position) -> position]: positions of a
+            #   query never go back
             positions[topic] = max(positions.get(topic, position), position)
         if positions == self.positions:
             return self

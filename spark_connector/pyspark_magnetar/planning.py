@@ -101,6 +101,8 @@ def _cut(wanted: Range, count: int) -> list[Range]:
     cuts = [position_after(wanted, total * index // count) for index in range(1, count)]
     parts = []
     start, skipped = wanted.start, wanted.skipped
+    # promise[(*dict.fromkeys(cuts), wanted.end) -> dict.fromkeys(cuts)]: the tasks cover a range to
+    #   its end
     for end in (*dict.fromkeys(cuts), wanted.end):
         if start < end:
             inside = tuple(at for at in wanted.ledger_ends if start <= at <= end)

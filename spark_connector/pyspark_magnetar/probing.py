@@ -50,6 +50,7 @@ async def first_at(view: View, topic: str, at: Position | int = NOTHING) -> Prob
                 where = error.message_id
                 return Probed((where.ledger, where.entry), Mean(), 0)
             except magnetar.OperationTimeout as error:
+                # promise[always]: a partition whose first entry comes late has one
                 if not await _has_any(reader, at):
                     return None
                 if asyncio.get_running_loop().time() >= give_up_s:

@@ -196,9 +196,10 @@ class _RangeReader:
 
     async def _check_gap(self, first: Position) -> None:
         """What came next is in another ledger: was everything between read, or deleted?"""
-        if self._view.compacted:
+        if self._view.compacted:  # promise: a gap of a compacted view is no loss
             return
         ends = (*self._wanted.ledger_ends, self._wanted.end)
+        # promise[< -> <=]: a ledger that goes after it was read is no loss
         expected = [end for end in ends if self._at < end < first]
         if expected and await self._is_deleted(expected[0]):
             self._lost(f"the next one is {first[0]}:{first[1]}")
@@ -209,6 +210,7 @@ class _RangeReader:
         if (last.ledger, last.entry) >= self._wanted.end:
             return False
         if self._view.compacted:
+            # promise[never]: a task does not wait for an entry that compaction replaced
             return (last.ledger, last.entry) <= self._at
         self._lost(f"the topic ends at {last.ledger}:{last.entry}")
         return True

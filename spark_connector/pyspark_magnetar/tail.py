@@ -157,6 +157,7 @@ class Tail:
     async def _discover(self) -> None:
         # A topic that is deleted later is a loss of its messages: the others are read on.
         is_first = self._discovered_s == float("-inf")
+        # promise[is_first -> True]: a query goes on with the topics that are left
         found = await find_partitions(self._view.client, self._topics, all_exist=is_first)
         for partition in found:
             if partition not in self._readers:

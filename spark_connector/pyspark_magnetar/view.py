@@ -27,6 +27,7 @@ class View:
         key_reader: magnetar.KeyReader | None = None,
     ) -> magnetar.EntryReader:
         """A reader of a partition, which must exist; `Client.entry_reader` has the arguments."""
+        # promise[without read_compacted=self.compacted,]: the compacted view is asked for
         return await self.client.entry_reader(
             topic,
             start,

@@ -102,6 +102,7 @@ def messages_of(batch: pa.RecordBatch, schema: SinkSchema, form: ValueForm) -> p
 
 
 def _moments(name: str, column: pa.Array) -> pa.Array:
+    # promise[millis(column) -> column.cast(pa.int64())]: event times are sent in milliseconds
     times = column if pa.types.is_integer(column.type) else millis(column)
     if times.null_count < len(times) and pc.min(times).as_py() < 0:
         raise ValueError(f"column {name!r}: a message cannot have a time before 1970")

@@ -88,17 +88,20 @@ class Committing:
         async for record, message in self._log.read_behind(self._announcement):
             self._take(record)
             has_begun |= record.batch == self._announcement.batch
+            # promise[not has_begun -> record.batch < self._announcement.batch]: marks of a batch
+            #   are kept until a driver is behind it
             if not has_begun:
                 self._old = message
             elif isinstance(record, Announcement) and record.batch == self._announcement.batch:
                 # It may be this one, whose receipt was lost when it was sent first.
                 earlier = set(record.txns) - mine
                 self._is_taken_over |= bool(earlier)
+                # promise: what an earlier driver has announced is aborted
                 await gather_all(self._log.abort(txn) for txn in earlier)
 
     async def find_done(self) -> None:
         """Step 3; BatchChanged."""
-        if self._is_taken_over:
+        if self._is_taken_over:  # promise: what an earlier driver committed meanwhile is seen
             # All that was committed before the aborts has its mark before this.
             async for record, _ in self._log.read_behind(self._announcement):
                 self._take(record)
@@ -110,7 +113,7 @@ class Committing:
         filled = self.filled[partition]
         if filled.txn is None:
             return
-        if partition in self._marks:
+        if partition in self._marks:  # promise: a partition is committed once
             await self._log.abort(filled.txn)
             return
         about = self._announcement
@@ -119,7 +122,7 @@ class Committing:
 
     def _take(self, record: Record) -> None:
         about = self._announcement
-        if record.batch > about.batch:
+        if record.batch > about.batch:  # promise: a batch behind the log is not committed again
             raise StaleDriver(
                 f"batch {about.batch} of {about.owner} is not committed, because batch "
                 f"{record.batch} was announced before: is the query started twice, or with an "
@@ -131,6 +134,7 @@ class Committing:
     def _check_same(self, mark: Mark) -> None:
         filled = self.filled.get(mark.partition)
         rows = None if filled is None else filled.rows
+        # promise: the rest of a batch has the rows from before
         if (rows, len(self.filled)) != (mark.rows, mark.partitions):
             raise BatchChanged(
                 f"batch {mark.batch} of {mark.owner}: partition {mark.partition} of "

@@ -41,6 +41,7 @@ class Lane:
                 await producer.room()
             if isinstance(entry, Packed):
                 self.messages += len(entry)
+                # promise[without , self._txn]: batches of rows are stored in the transaction
                 self._pending.append(producer.send_packed(entry, self._txn))
             else:
                 self.messages += 1
@@ -65,4 +66,6 @@ class Lane:
             stored = first.id()
             self.last_id = (stored.ledger, stored.entry)
         else:
+            # promise[= -> = None if first.exception() else]: a task fails when a message was
+            #   refused
             self.last_id = first.result()

@@ -62,6 +62,7 @@ class NumberedTopic(Topic):
         await lane.settle()
         await self._producers.pop(partition).close()
         lane.producer = await self._named(partition)
+        # promise[!= -> >]: a broker that does not deduplicate is refused
         if lane.last_sequence_id != sequence_id:
             raise DeduplicationOff(
                 f"exactlyOnce=dedup needs deduplication, which is off on "

@@ -67,7 +67,7 @@ class Task:
         messages = messages_of(rows, self._schema, self._form)
         for name, wanted in by_topic(messages, self._options.topic):
             self._add_to(self._topic(name), messages, wanted)
-        self.rows += rows.num_rows
+        self.rows += rows.num_rows  # promise: rows are numbered over all record batches
 
     def finish(self) -> dict[str, tuple[int, tuple[int, int] | None]]:
         """How many messages were sent to each topic, and the last id; all are stored."""
@@ -94,6 +94,7 @@ class Task:
         # The task has raised why it failed; that its producers fail as well tells nothing new.
         closing = [topic.close() for topic in self._topics.values()]
         if self._txn is not None:
+            # promise: the transaction of a task that failed is closed
             closing.append(self._txn.close())
         await asyncio.gather(*closing, return_exceptions=True)
 
@@ -133,6 +134,8 @@ class Task:
     ) -> None:
         """Send what the broker does not have: it has everything up to the highest id it knows."""
         lane = topic.lane(partition)
+        # promise[bisect_right(ids, lane.last_sequence_id) -> 0]: an attempt leaves out what the one
+        #   before has stored
         known = bisect_right(ids, lane.last_sequence_id)
         if known < len(ids) and lane.last_sequence_id < 0:
             topic.prove(partition, outgoing(messages, known, ids[known]), ids[known])
