@@ -120,8 +120,9 @@ torture-disk: setup ## Power losses on a simulated disk: POINTS=100000 SEED=0 JO
 	  --points $(or $(POINTS),100000) --seed $(or $(SEED),0) --jobs $(or $(JOBS),1) \
 	  --directories $(or $(DIRECTORIES),1)
 
-mutants: setup ## Remove each sync, check and ordering in turn, and list those that no test notices (ONLY=text)
-	PYTHONPATH=tests $(BIN)/python -m mutants --only "$(ONLY)"
+mutants: MINUTES = inf
+mutants: setup ## Break each promise of the sources in turn, and list those that no test notices (ONLY=text VERDICTS=file MINUTES=60)
+	PYTHONPATH=tests $(BIN)/python -m mutants --only "$(ONLY)" $(if $(VERDICTS),--verdicts $(VERDICTS)) --minutes $(MINUTES)
 
 model: setup ## Random histories of subscriptions against a model: EXAMPLES=5000 for each type
 	DISPATCH_EXAMPLES=$(or $(EXAMPLES),5000) $(BIN)/pytest --timeout 0 tests/broker/dispatch/test_dispatch_model.py

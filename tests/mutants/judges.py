@@ -1,0 +1,112 @@
+"""Which tests judge a mutation of a source: those that mirror it, and what shows it elsewhere."""
+
+import re
+from pathlib import Path, PurePath
+
+MIRRORS = {
+    "proto": "tests/proto",
+    "storage": "tests/storage",
+    "broker": "tests/broker",
+    "client": "tests/client",
+    "spark_connector": "tests/spark",
+}
+STORAGE = (
+    "storage/local/test_crash_points.py", "storage/local/test_journal.py",
+    "storage/world/test_disk.py", "storage/world/test_uncached_write.py",
+    "storage/local/test_rot.py", "storage/log/test_log_crash.py",
+    "storage/cursors/test_cursor_log.py", "storage/local/test_local_model.py",
+    "storage/log/test_rewriting.py",
+)  # fmt: skip
+"""Tests that notice most mutants of storage."""
+
+TRANSACTIONS = (
+    "broker/session/test_transaction_publishing.py", "broker/session/test_transaction_acks.py",
+    "broker/topic/test_transactions_model.py",
+)  # fmt: skip
+DELIVERY = ("broker/dispatch/test_dispatch_model.py", "broker/dispatch/test_single_active.py")
+
+ELSEWHERE: dict[str, tuple[str, ...]] = {
+    "storage": STORAGE,
+    "storage/compacted": ("broker/compaction",),
+    "storage/cursors": TRANSACTIONS,
+    "storage/delays": ("broker/delays",),
+    "storage/errors.py": ("broker/links/test_refusals.py",),
+    "storage/joined": ("broker/lifetime/test_orphans.py",),
+    "storage/log": (*TRANSACTIONS, *DELIVERY, "broker/subscribing/test_acknowledging.py"),
+    "broker/authorization": (
+        "broker/names/test_authorizer.py", "broker/session/test_authorizing.py",
+    ),
+    "broker/base": (
+        "broker/session/test_transient_errors.py", "broker/metrics/test_figures.py",
+        "broker/server/test_ended_processes.py",
+    ),
+    "broker/config": ("broker/server/test_exposure.py", "broker/server/test_secrets.py"),
+    "broker/delays": ("storage/delays",),
+    "broker/dispatch": (
+        *DELIVERY, "broker/delays", "storage/delays", "broker/rates",
+        "broker/topic/test_measuring.py", "broker/metrics/test_figures.py", *TRANSACTIONS,
+    ),
+    "broker/lifetime": ("broker/publishing/test_deduplication.py", *TRANSACTIONS),
+    "broker/names": (
+        "broker/policies/test_policies.py", "broker/session/test_authorizing.py",
+        "broker/server/test_owned_bundles.py", "broker/server/test_permissions.py",
+        "broker/server/test_dynamic_settings.py", "clients/test_reload.py",
+    ),
+    "broker/policies": (
+        "broker/names/test_distributed.py", "broker/names/test_bundle_changes.py",
+        "broker/names/test_policy_enforcement.py", "broker/server/test_permissions.py",
+    ),
+    "broker/publishing": (
+        *TRANSACTIONS, "broker/metrics/test_writes.py", "broker/session/test_moved_topics.py",
+        "broker/session/test_lost_connections.py",
+    ),
+    "broker/rates": ("broker/dispatch/test_throttle.py",),
+    "broker/schemas": ("broker/metrics/test_metrics.py",),
+    "broker/server": ("broker/authorization/test_matrix.py",),
+    "broker/session": (
+        "broker/limits", "broker/topic/test_transactions_model.py",
+        "broker/server/test_departed_clients.py", "broker/official/test_official_quotas.py",
+    ),
+    "broker/subscribing": (
+        *DELIVERY, *TRANSACTIONS, "broker/topic/test_measuring.py", "broker/delays",
+        "broker/lifetime/test_expiry.py", "broker/session/test_lost_connections.py",
+    ),
+    "broker/topic": (
+        "broker/metrics/test_figures.py", "broker/session/test_moved_topics.py",
+        "broker/publishing/test_deduplication.py", "broker/server/test_dynamic_settings.py",
+    ),
+    "broker/verify.py": ("storage/verify", "broker/test_verify_command.py"),
+}  # fmt: skip
+"""By room of the sources: the tests outside of its mirror that show what it does."""
+
+
+def judges(root: Path, file: str) -> list[Path]:
+    """Return the files of tests that must notice a mutation of `file`, most likely first."""
+    path = PurePath(file)
+    package, inside = path.parts[0], path.parts[2:]
+    mirror = root.joinpath(MIRRORS[package], *inside[:-1])
+    while not mirror.is_dir():
+        mirror = mirror.parent
+    words = _words(PurePath(*inside))
+    same = mirror / f"test_{path.stem}.py"
+    named = "/".join((package, *inside))
+    elsewhere = [
+        test
+        for room, places in ELSEWHERE.items()
+        if named == room or named.startswith(f"{room}/")
+        for place in places
+        for test in _files(root / "tests" / place)
+    ]
+    beside = sorted(_files(mirror), key=lambda test: -len(words & _words(test.relative_to(mirror))))
+    whole = _files(root / MIRRORS["storage"]) if package == "storage" else []
+    ordered = [*([same] if same.is_file() else ()), *elsewhere, *beside, *whole]
+    return list(dict.fromkeys(ordered))
+
+
+def _files(place: Path) -> list[Path]:
+    return [place] if place.is_file() else sorted(place.rglob("test_*.py"))
+
+
+def _words(path: PurePath) -> set[str]:
+    """Return the words of a path, without the `s` of a plural."""
+    return {word.removesuffix("s") for word in re.split(r"[/_.]", str(path))} - {"test", "py"}
