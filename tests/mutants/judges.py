@@ -17,7 +17,7 @@ STORAGE = (
     "storage/cursors/test_cursor_log.py", "storage/local/test_local_model.py",
     "storage/log/test_rewriting.py",
 )  # fmt: skip
-"""Tests that notice most mutants of storage."""
+"""Tests that notice most mutants of what writes files."""
 
 TRANSACTIONS = (
     "broker/session/test_transaction_publishing.py", "broker/session/test_transaction_acks.py",
@@ -26,7 +26,8 @@ TRANSACTIONS = (
 DELIVERY = ("broker/dispatch/test_dispatch_model.py", "broker/dispatch/test_single_active.py")
 
 ELSEWHERE: dict[str, tuple[str, ...]] = {
-    "storage": STORAGE,
+    "storage/local": STORAGE,
+    "storage/world": STORAGE,
     "storage/compacted": ("broker/compaction",),
     "storage/cursors": TRANSACTIONS,
     "storage/delays": ("broker/delays",),
@@ -99,7 +100,8 @@ def judges(root: Path, file: str) -> list[Path]:
     ]
     beside = sorted(_files(mirror), key=lambda test: -len(words & _words(test.relative_to(mirror))))
     whole = _files(root / MIRRORS["storage"]) if package == "storage" else []
-    ordered = [*([same] if same.is_file() else ()), *elsewhere, *beside, *whole]
+    near = [test for test in beside if words & _words(test.relative_to(mirror))]
+    ordered = [*([same] if same.is_file() else ()), *near, *elsewhere, *beside, *whole]
     return list(dict.fromkeys(ordered))
 
 
