@@ -154,6 +154,10 @@ class Acknowledging:
             if position in whole or position < end or (is_whole and position == end)
         }
 
+    def unacked_in(self, position: Position) -> int:
+        """The messages of an entry that are not acknowledged, as bits: -1 if none of it is."""
+        return self._tracker.unacked_in(position)
+
     async def flush(self, timeout_s: float) -> None:
         """Wait until the broker confirmed every acknowledgement; raises if it refused one."""
         try:

@@ -93,6 +93,10 @@ class AckTracker:
         #   acknowledges all its parts
         return self._parts.get(position, (position,))
 
+    def unacked_in(self, position: Position) -> int:
+        """The messages of an entry that are not acknowledged, as bits: -1 if none of it is."""
+        return 0 if position in self._whole else self._unacked.get(position, -1)
+
     def size_of(self, message_id: MessageId) -> int:
         """Messages of the batch of an id; 0 if the id is that of an entry, and no known batch's.
 

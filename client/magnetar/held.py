@@ -39,7 +39,7 @@ class Held:
 
     def add(self, messages: Iterable[Message]) -> None:
         """The application was given these."""
-        for position, bits in _bits_of(messages):
+        for position, bits in bits_of(messages):
             self._add(position, bits)
 
     def add_acks(self, acks: Iterable[Ack]) -> None:
@@ -61,7 +61,7 @@ class Held:
 
     def release(self, messages: Iterable[Message]) -> None:
         """Have these delivered again."""
-        for position, bits in _bits_of(messages):
+        for position, bits in bits_of(messages):
             left = self._bits.get(position, 0) & ~bits
             if left:
                 self._bits[position] = left
@@ -107,7 +107,8 @@ class Held:
             del self._bits[known]
 
 
-def _bits_of(messages: Iterable[Message]) -> Iterator[tuple[Position, int]]:
+def bits_of(messages: Iterable[Message]) -> Iterator[tuple[Position, int]]:
+    """By entry, the messages as bits; each entry of a message in parts has `ALL`."""
     for entry, run in groupby(messages, _entry_of):
         bits = 0
         for message in run:

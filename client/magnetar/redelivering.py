@@ -12,6 +12,7 @@ from magnetar.clock import Timer
 from magnetar.errors import MagnetarError
 from magnetar.held import Held
 from magnetar.interceptors import ConsumerInterceptors
+from magnetar.last_round import LastRound
 from magnetar.log_fields import about
 from magnetar.messages import Entry, Message
 from magnetar.redelivery import DueEntries, Position
@@ -62,8 +63,7 @@ class Redelivering:
         self._timer: Timer | None = None
         self._timer_s = 0.0
         self.dead_letters: DeadLetterSink | None = None
-        self._last: dict[Position, list[Message]] = {}
-        """Messages in the application's hands that will not be delivered again."""
+        self._last = LastRound()
         self._moves: set[asyncio.Task[None]] = set()
         self._aborting = 0
         """How many transactions with acknowledgements of these messages are being aborted."""
@@ -96,9 +96,13 @@ class Redelivering:
         if not isinstance(entry, Entry) or entry.redelivery_count < policy.max_redeliveries:
             return False
         if entry.redelivery_count == policy.max_redeliveries:
-            self._last[entry.position] = list(items)
+            self._last.add(items)
             return False
-        self._give_up(list(items))
+        # Of an entry that comes again because of one message the application still has others.
+        has = {message.batch_index for message in self._last.of(entry.position)}
+        failed = [item for item in items if item.batch_index not in has]
+        if failed:
+            self._give_up(failed)
         return True
 
     def left_unacked(self, entry: Entry) -> None:
@@ -128,9 +132,12 @@ class Redelivering:
 
     def nack(self, messages: Iterable[Message]) -> None:
         """Deliver these again, later."""
-        if self.held:
+        if self.held or self._last:
             messages = list(messages)
+        if self.held:
             self.held.release(messages)  # promise: what was nacked before a reconnect comes again
+        if self._last:
+            self._last.fail(messages)
         now_s = self._clock.now_s()
         backoff = self._options.nack_backoff
         for entry, _ in groupby(messages, _entry_of):
@@ -146,6 +153,7 @@ class Redelivering:
         """Deliver an entry again, after the delay."""
         if self.held is not None:
             self.held.release_entry(position)
+        self._last.fail_entry(position)
         self._untouched.discard(position)
         self._nacked.add(position, self._clock.now_s() + self._options.nack_delay_s)
         self._schedule()
@@ -163,12 +171,13 @@ class Redelivering:
                 end = position if not ack_set else (ledger, entry - 1)
                 self._untouched.discard_up_to(end)
                 self._nacked.discard_up_to(end)
-                for known in [known for known in self._last if known <= end]:
-                    del self._last[known]
-            elif not ack_set or not ack_set_to_mask(ack_set):
+                self._last.acked_up_to(end)
+                continue
+            left = ack_set_to_mask(ack_set) if ack_set else 0
+            self._last.acked(position, left)
+            if not left:
                 self._untouched.discard(position)
                 self._nacked.discard(position)
-                self._last.pop(position, None)
 
     def doubted(self, acks: list[Ack]) -> None:
         """These acknowledgements may have been lost: if the messages come again, leave them out."""
@@ -260,6 +269,8 @@ class Redelivering:
         if self._interceptors:
             self._interceptors.on_nack(self._consumer.topic, self._ids(nacked))
             self._interceptors.on_ack_timeout(self._consumer.topic, self._ids(untouched))
+        for position in untouched:
+            self._last.fail_entry(position)
         self._again(sorted({*nacked, *untouched}))
         self._schedule()
 
@@ -274,7 +285,7 @@ class Redelivering:
             if position in acked:  # promise: the ack timeout leaves out what was acknowledged
                 continue
             if self.dead_letters is not None and position in self._last:
-                self._give_up(self._last.pop(position))
+                self._last_due(position)
             else:
                 rest.append(position)
         if rest and not self._options.is_shared:
@@ -282,6 +293,15 @@ class Redelivering:
             return
         for first in range(0, len(rest), MAX_IDS):
             self._consumer.ask_again(rest[first : first + MAX_IDS])
+
+    def _last_due(self, position: Position) -> None:
+        """Move what has failed of an entry to the dead letter topic; the rest may yet succeed."""
+        failed = self._last.take(position, self._consumer.acking.unacked_in(position))
+        if failed:
+            self._give_up(failed)
+        rest = self._last.of(position)
+        if rest:
+            self.left_unacked(rest[0].entry)
 
     def _give_up(self, messages: list[Message]) -> None:
         task = asyncio.create_task(self._move(messages))

@@ -176,6 +176,60 @@ async def test_what_comes_too_often_goes_to_the_dead_letter_topic(
         assert values(await take(again, 1)) == [b"end"]
 
 
+@pytest.mark.parametrize("batch_index_acks", [True, False])
+@pytest.mark.parametrize("is_flushed", [True, False])
+async def test_of_a_batch_only_what_fails_in_the_last_round_is_a_dead_letter(
+    broker: RunningBroker, batch_index_acks: bool, is_flushed: bool
+) -> None:
+    topic = new_topic()
+    async with magnetar.connect(broker.service_url) as client:
+        consumer = await client.subscribe(
+            topic,
+            "s",
+            type="shared",
+            nack_delay_s=0.01,
+            batch_index_acks=batch_index_acks,
+            dead_letter=DeadLetterPolicy(max_redeliveries=1),
+        )
+        dead = await client.subscribe(f"{topic}-s-DLQ", "d", initial_position="earliest")
+        producer = await client.producer(topic)
+        await producer.send_batch([b"bad", b"good", b"late", b"worse"])
+        consumer.nack(await take(consumer, 4))
+        bad, good, late, worse = await take(consumer, 4)
+        assert late.redelivery_count == 1
+        consumer.ack(good)
+        if is_flushed:
+            await consumer.flush()
+        consumer.nack(bad)
+        assert values(await take(dead, 1)) == [b"bad"]
+        consumer.nack(worse)  # while `late` is still being processed
+        assert values(await take(dead, 1)) == [b"worse"]
+        consumer.ack(late)
+        await consumer.flush()
+        await producer.send_batch([b"all", b"fail"])
+        for _ in range(2):
+            consumer.nack(await take(consumer, 2))
+        assert values(await take(dead, 2)) == [b"all", b"fail"]
+
+
+async def test_what_is_left_of_a_batch_still_has_its_ack_timeout(broker: RunningBroker) -> None:
+    topic = new_topic()
+    async with magnetar.connect(broker.service_url) as client:
+        consumer = await client.subscribe(
+            topic,
+            "s",
+            type="shared",
+            nack_delay_s=0.01,
+            ack_timeout_s=1.0,
+            dead_letter=DeadLetterPolicy(max_redeliveries=1),
+        )
+        dead = await client.subscribe(f"{topic}-s-DLQ", "d", initial_position="earliest")
+        await (await client.producer(topic)).send_batch([b"bad", b"forgotten"])
+        consumer.nack(await take(consumer, 2))
+        consumer.nack((await take(consumer, 2))[:1])
+        assert values(await take(dead, 2)) == [b"bad", b"forgotten"]
+
+
 async def test_a_consumer_that_dies_counts_as_well(
     broker: RunningBroker, clock: ManualClock
 ) -> None:
