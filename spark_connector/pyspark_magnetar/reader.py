@@ -128,7 +128,9 @@ class BatchReader(DataSourceReader):
         return [Split(wanted) for wanted in split(found, self._options.sizes)]
 
     def read(self, partition: InputPartition | None) -> Iterator["RecordBatch"]:
-        if partition is None:  # which stands for an empty list of partitions
+        # In place of an empty list of partitions Spark passes None, or from 4.3 on a partition
+        # whose value is None.
+        if partition is None or (type(partition) is InputPartition and partition.value is None):
             return iter(())
         assert isinstance(partition, Split)  # Spark passes what `partitions` returned
         return read_split(self._options, partition.wanted)

@@ -12,6 +12,7 @@ import pytest
 from pyspark.sql import SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
+from admin_http import Admin
 from running_broker import RunningBroker
 
 TIMEOUT_MS = 60_000
@@ -163,3 +164,48 @@ def test_a_batch_of_all_there_is(
         .save()
     )
     assert received(official, sink, 1000) == sender.sent
+
+
+@pytest.mark.parametrize(
+    ("partitions", "options"),
+    [
+        (0, {}),
+        (2, {}),
+        (0, {"startingOffsets": "latest"}),
+        (0, {"startingTime": "32503680000000"}),
+        (None, {"waitingForNonExistedTopic": "true"}),
+    ],
+)
+def test_a_batch_of_nothing(
+    spark: SparkSession, broker: RunningBroker, partitions: int | None, options: dict[str, str]
+) -> None:
+    topic = new_topic()
+    path = topic.replace("persistent://", "persistent/")
+    if partitions == 0:
+        assert Admin(broker).put(path).status == 204
+    elif partitions:
+        assert Admin(broker).put(f"{path}/partitions", partitions).status == 204
+    frame = spark.read.format("pulsar").options(
+        topic=topic, **{"service.url": broker.service_url}, **options
+    )
+    assert frame.load().collect() == []
+
+
+def test_filters_that_leave_no_task(
+    spark: SparkSession, broker: RunningBroker, official: pulsar.Client
+) -> None:
+    topic = new_topic()
+    Sender(official, topic).send(0, 10)
+    spark.conf.set("spark.sql.python.filterPushdown.enabled", "true")
+    try:
+        frame = (
+            spark.read.format("pulsar")
+            .option("service.url", broker.service_url)
+            .option("topic", topic)
+            .option("filterPushdown", "true")
+            .load()
+        )
+        assert frame.filter("__partition = 7").collect() == []
+        assert len(frame.filter("__partition = -1").collect()) == 10
+    finally:
+        spark.conf.unset("spark.sql.python.filterPushdown.enabled")
