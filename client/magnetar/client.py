@@ -393,8 +393,8 @@ class Client(Closing):
     ) -> Reader[V]:
         """A reader of one topic or several of what follows `start`, with it if `inclusive`.
 
-        `start` is an id, EARLIEST, LATEST, or a time in ms: then what was published since.
-        A real id has a meaning in one partition only: name that partition as the topic.
+        `start` is an id, EARLIEST, LATEST, or a time in ms: then what was published since, and all
+        that is published from now on.  An id is of one partition only: name that as the topic.
         Partitions that a topic gets later are read as well, from their beginning.
         `on_unreadable` is what happens to an entry that cannot be decoded: fail or skip.
         `read_compacted` gives the last value of each key, as far as the topic is compacted.

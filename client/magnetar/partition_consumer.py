@@ -37,7 +37,7 @@ from magnetar.transaction import Transaction
 from magnetar_proto import PulsarApi_pb2 as pb
 from magnetar_proto.commands import encode
 from magnetar_proto.deliveries import Delivery, DeliveryRun
-from magnetar_proto.ids import LATEST, MessageId
+from magnetar_proto.ids import MessageId
 
 logger = logging.getLogger(__name__)
 
@@ -137,14 +137,17 @@ class PartitionConsumer(Generic[T]):
         """The id of the topic's last message; (-1, -1) when there is none."""
 
         async def ask() -> MessageId:
-            return await self._ask_last_id(await self._attachment.ready())
+            return (await self._ask_ends(await self._attachment.ready()))[0]
 
         return await Retry(self._settings).in_time(ask, f"reading the last id of {self.topic}")
 
-    async def _ask_last_id(self, connection: Connection) -> MessageId:
+    async def _ask_ends(self, connection: Connection) -> tuple[MessageId, MessageId | None]:
+        """The topic's last message, and the one up to which all is acknowledged, if known."""
         reply = await connection.request(pb.CommandGetLastMessageId(consumer_id=self._id))
-        found = MessageId.from_pb(reply.last_message_id)
-        return MessageId(found.ledger, found.entry, found.batch_index, self.partition)
+        last, mark = MessageId.from_pb(reply.last_message_id), None
+        if reply.HasField("consumer_mark_delete_position"):
+            mark = MessageId.from_pb(reply.consumer_mark_delete_position)
+        return MessageId(last.ledger, last.entry, last.batch_index, self.partition), mark
 
     def is_behind(self, last: MessageId) -> bool:
         """Whether a consumer without durable subscription has not received this message yet."""
@@ -221,10 +224,11 @@ class PartitionConsumer(Generic[T]):
         """Continue after `pause`."""
         self.permits.resume()
 
-    async def seek(self, target: MessageId | int, inclusive: bool = True) -> None:
+    async def seek(self, target: MessageId | int, inclusive: bool | None = None) -> None:
         """Continue with the message of this id, or with the first published at this time (ms).
 
-        Without `inclusive` a consumer without durable subscription continues behind the message.
+        `inclusive` is for consumers without durable subscription: False continues behind the
+        message, and True with the last one if the target is LATEST.
         """
         await self.flush_acks()
         connection = await self._attachment.ready()
@@ -532,8 +536,9 @@ class PartitionConsumer(Generic[T]):
         was_seeking, self._seeking = self._seeking, False
         try:
             await connection.request(self._subscribe_command())
-            if self._resuming.is_on and self._resuming.at == LATEST:
-                self._resuming.pin_latest(await self._ask_last_id(connection))
+            if self._resuming.is_open and self._resuming.pin(*await self._ask_ends(connection)):
+                await connection.request(pb.CommandCloseConsumer(consumer_id=self._id))
+                await connection.request(self._subscribe_command())
         except BaseException:
             connection.remove_consumer(self._id)
             connection.send_only(pb.CommandCloseConsumer(consumer_id=self._id))

@@ -83,10 +83,11 @@ class Reader(Closing, Generic[V]):
         """Whether all of its partitions are registered with a broker at the moment."""
         return all(partition.is_connected for partition in self._partitions)
 
-    async def seek(self, target: MessageId | int, inclusive: bool = True) -> None:
+    async def seek(self, target: MessageId | int, inclusive: bool | None = None) -> None:
         """Continue with the message of this id, or with the first published at this time (ms).
 
-        Without `inclusive` it continues behind the message.  EARLIEST, LATEST and a time apply to
+        With `inclusive=False` it continues behind the message, and with True at the last one if
+        the target is LATEST, which otherwise is behind it.  EARLIEST, LATEST and a time apply to
         all partitions, another id to its own: ValueError if there is none.
         """
         partitions = list(self._partitions)

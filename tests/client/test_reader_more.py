@@ -1,6 +1,7 @@
 """Readers that seek and know whether there is more; table views."""
 
 import asyncio
+import time
 import uuid
 
 import pytest
@@ -62,6 +63,55 @@ async def test_reading_from_a_time(broker: RunningBroker) -> None:
         assert len(await rest(reader)) == 4
         future = await client.reader(topic, between + 3_600_000)
         assert await rest(future) == []
+
+
+HOUR_MS = 3_600_000
+
+
+@pytest.mark.parametrize("is_moved", [False, True])
+async def test_reading_from_a_time_has_what_is_published_from_now_on(
+    broker: RunningBroker, is_moved: bool
+) -> None:
+    """Also if the clock of its producer is behind: to whom the start is in the future."""
+    topic = new_topic()
+    unload = f"{topic.replace('persistent://', 'persistent/')}/unload"
+    async with magnetar.connect(broker.service_url) as client:
+        producer = await client.producer(topic, batching=None)
+        await producer.send(b"old")
+        reader = await client.reader(topic, time.time_ns() // 1_000_000 + HOUR_MS)
+        for number in range(3):
+            if is_moved:  # it registers again, and has received nothing yet
+                assert Admin(broker).put(unload).status == 204
+            await producer.send(b"%d" % number)
+            assert (await reader.read(TIMEOUT_S)).value == b"%d" % number
+        await reader.seek(time.time_ns() // 1_000_000 + HOUR_MS)
+        if is_moved:
+            assert Admin(broker).put(unload).status == 204
+        await producer.send_batch([b"3", b"4"])
+        assert (await reader.read(TIMEOUT_S)).value == b"3"
+        assert (await reader.read(TIMEOUT_S)).value == b"4"
+
+
+@pytest.mark.parametrize("batched", [True, False])
+async def test_the_last_message_is_a_place_to_begin(broker: RunningBroker, batched: bool) -> None:
+    topic = new_topic()
+    async with magnetar.connect(broker.service_url) as client:
+        reader = await client.reader(topic, magnetar.LATEST, inclusive=True)
+        assert await rest(reader) == []  # of an empty topic
+        producer = await client.producer(
+            topic, batching=magnetar.BatchLimits() if batched else None
+        )
+        await producer.send_batch([b"0", b"1", b"2"])
+        assert await rest(reader) == [b"0", b"1", b"2"]
+        reader = await client.reader(topic, magnetar.LATEST, inclusive=True)
+        assert await rest(reader) == [b"2"]
+        await producer.send(b"3")
+        assert await rest(reader) == [b"3"]
+        await reader.seek(magnetar.EARLIEST)
+        await reader.seek(magnetar.LATEST, inclusive=True)
+        assert await rest(reader) == [b"3"]
+        await reader.seek(magnetar.LATEST)
+        assert await rest(reader) == []
 
 
 async def test_reading_several_topics(broker: RunningBroker) -> None:

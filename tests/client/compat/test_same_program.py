@@ -504,3 +504,13 @@ def test_the_client_closes_what_it_opened(
     other = connect()
     other.subscribe(topic, "s")
     other.shutdown()
+
+
+def test_a_reader_begins_with_the_last_message(api: ModuleType, client: Any, topic: str) -> None:
+    producer = client.create_producer(topic)
+    for number in range(3):
+        producer.send(b"%d" % number)
+    reader = client.create_reader(topic, api.MessageId.latest, start_message_id_inclusive=True)
+    assert reader.has_message_available()
+    assert reader.read_next(60_000).data() == b"2"
+    assert not reader.has_message_available()
