@@ -79,6 +79,19 @@ def default_listener(entries: tuple[AdvertisedListener, ...], internal: str | No
     return internal or entries[0].name
 
 
+def default_urls(entries: tuple[AdvertisedListener, ...], internal: str | None) -> ListenerUrls:
+    """The addresses for lookups without a listener name.
+
+    Each is the default listener's; where that has none of a scheme, the first listener's that has
+    one, so that clients of every kind reach the broker.
+    """
+    listeners = urls_by_name(entries)
+    chosen = listeners[default_listener(entries, internal)]
+    for others in listeners.values():
+        chosen = ListenerUrls(*(mine or other for mine, other in zip(chosen, others, strict=True)))
+    return chosen
+
+
 def problem_of(entries: tuple[AdvertisedListener, ...]) -> str | None:
     """The conflict between entries that are valid alone; None if there is none."""
     seen: set[tuple[str, str]] = set()

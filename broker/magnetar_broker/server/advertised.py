@@ -3,7 +3,7 @@
 import socket
 
 from magnetar_broker.config import Settings
-from magnetar_broker.config.listeners import ListenerUrls, default_listener, urls_by_name
+from magnetar_broker.config.listeners import ListenerUrls, default_urls, urls_by_name
 from magnetar_broker.server.ports import PortNumbers
 
 WILDCARDS = ("0.0.0.0", "::")  # nosec B104: nothing listens on these here
@@ -25,8 +25,7 @@ def advertised(
     entries = settings.advertised_listeners
     if not entries:
         return own_urls(settings, ports), {}
-    listeners = urls_by_name(entries)
-    return listeners[default_listener(entries, settings.internal_listener_name)], listeners
+    return default_urls(entries, settings.internal_listener_name), urls_by_name(entries)
 
 
 def own_urls(settings: Settings, ports: PortNumbers) -> ListenerUrls:

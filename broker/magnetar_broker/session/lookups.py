@@ -53,7 +53,7 @@ async def on_lookup(session: Session, command: pb.CommandLookupTopic) -> None:
             topic = TopicName.parse(command.topic)
             owner = await session.broker.names.locate(topic, command.authoritative)
         urls = owner.urls_of(command.advertised_listener_name)
-        names_listener = urls is not owner.default
+        names_listener = urls != owner.default
         # A client reaches a process by way of the address where it asked for it. So one that names
         # a listener is sent to that listener's address first, to ask there.
         is_elsewhere = bool(owner.process_url) and names_listener and not command.authoritative

@@ -4,6 +4,7 @@ from magnetar_broker.config.listeners import (
     Listeners,
     ListenerUrls,
     default_listener,
+    default_urls,
     urls_by_name,
 )
 from magnetar_broker.config.values import render
@@ -28,6 +29,16 @@ def test_the_first_is_the_default_unless_another_is_named() -> None:
     entries = Listeners().parse(TEXT)
     assert default_listener(entries, None) == "in"
     assert default_listener(entries, "out") == "out"
+
+
+def test_a_scheme_that_the_default_lacks_is_of_the_first_that_has_it() -> None:
+    entries = Listeners().parse(f"{TEXT},far:pulsar+ssl://c:6651,far:https://c:443,in:http://b1:80")
+    assert default_urls(entries, None) == ListenerUrls(
+        "pulsar://b1:6650", "pulsar+ssl://b.example:6651", "http://b1:80", "https://c:443"
+    )
+    assert default_urls(entries, "far") == ListenerUrls(
+        "pulsar://b1:6650", "pulsar+ssl://c:6651", "http://b1:80", "https://c:443"
+    )
 
 
 def test_they_render_back() -> None:

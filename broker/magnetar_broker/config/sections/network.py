@@ -124,7 +124,8 @@ class Network:
             "internalListenerName",
             NAME,
             "The listener for clients that name none; blank is the first of "
-            "`advertisedListeners`. Without `advertisedListeners` clients get "
+            "`advertisedListeners`. Where it has no address of a scheme, such clients get the "
+            "first address of that scheme. Without `advertisedListeners` clients get "
             "`advertisedAddress`.",
         ),
     ] = None
