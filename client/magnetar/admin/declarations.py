@@ -172,7 +172,10 @@ def query_text(value: object) -> str | list[str]:
 
 
 class _Part:
-    """A value in a path: `{topic}` has the domain, `{topic:name}` has not."""
+    """A value in a path: `{topic}` has the domain, `{topic:name}` has not.
+
+    `{subscription:twice}` is encoded twice: Pulsar decodes it twice in paths of topics.
+    """
 
     def __init__(self, value: object) -> None:
         self._value = value
@@ -184,4 +187,5 @@ class _Part:
             return name if form == "name" else f"{value.domain}/{name}"
         if isinstance(value, NamespaceName):
             return str(value)
-        return quote(str(value), safe="")
+        once = quote(str(value), safe="")
+        return quote(once, safe="") if form == "twice" else once

@@ -123,7 +123,7 @@ def _line(command: Command) -> str:
 
 
 def _path(command: Command) -> str:
-    return command.path.replace("{topic:name}", "{topic}")
+    return command.path.replace("{topic:name}", "{topic}").replace(":twice}", "}")
 
 
 def _cell(text: str) -> str:

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from itertools import chain, pairwise
+from urllib.parse import quote, quote_plus
 from uuid import uuid4
 
 import pytest
@@ -175,3 +176,49 @@ def test_a_subscription_begins_at_the_requested_position(
             client.ping()
             assert [id_of(message).entry for message in received] == entries
             assert not client.has_message()
+
+
+@pytest.mark.parametrize("name", ["my/sub", "a b", "é%x", "%2F", "50%", "a&b=c", "plain"])
+def test_names_of_subscriptions_come_encoded_twice(admin: Admin, namespace: str, name: str) -> None:
+    """As Pulsar's own admin client sends them: form encoding within percent-encoding."""
+    topic = f"persistent/{namespace}/topic"
+    twice = quote(quote_plus(name), safe="")
+    path = f"{topic}/subscription/{twice}"
+    assert admin.put(path).status == 204
+    assert admin.get(f"{topic}/subscriptions").json == [name]
+    for method, below, body in (
+        ("PUT", "properties", {"a": "b"}),
+        ("GET", "properties", None),
+        ("POST", "skip/1", None),
+        ("POST", "skip_all", None),
+        ("POST", "resetcursor/0", None),
+        ("POST", "resetcursor", "earliest"),
+        ("POST", "analyzeBacklog", "earliest"),
+        ("GET", "whyNotDelivering", None),
+        ("GET", "deadLetters", None),
+    ):
+        answer = admin.ask(method, f"{path}/{below}", body)
+        assert answer.status < 300, (below, answer)
+    rate = {"dispatchThrottlingRateInMsg": 5, "dispatchThrottlingRateInByte": -1}
+    assert admin.post(f"{topic}/{twice}/dispatchRate", rate).status == 204
+    assert admin.get(f"{topic}/{twice}/dispatchRate").json["dispatchThrottlingRateInMsg"] == 5
+    assert admin.delete(path).status == 204
+    assert admin.get(f"{topic}/subscriptions").json == []
+
+
+@pytest.mark.parametrize("name", ["my/sub", "a b", "é", "50%", "a&b=c", "100%zz"])
+def test_names_of_subscriptions_come_encoded_once(admin: Admin, namespace: str, name: str) -> None:
+    path = f"persistent/{namespace}/topic/subscription/{quote(name, safe='')}"
+    assert admin.put(path).status == 204
+    assert admin.get(f"persistent/{namespace}/topic/subscriptions").json == [name]
+    assert admin.delete(path).status == 204
+
+
+def test_a_subscription_with_properties_alone_begins_at_the_end(
+    admin: Admin, namespace: str
+) -> None:
+    path = f"persistent/{namespace}/topic/subscription/sub"
+    assert admin.put(path, {"properties": {"a": "b"}}).status == 204
+    assert admin.get(f"{path}/properties").json == {"a": "b"}
+    half = admin.put(f"{path}2", {"ledgerId": 1, "properties": {"a": "b"}})
+    assert half.status == 400 and "ledgerId and entryId" in half.reason

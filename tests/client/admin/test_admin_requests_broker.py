@@ -147,6 +147,16 @@ async def test_subscriptions(admin: AsyncAdmin, client: magnetar.Client, topic: 
     assert await admin(subscriptions.names(topic)) == ["keys"]
 
 
+@pytest.mark.parametrize("name", ["my/sub", "a b", "a+b", "é%x", "%2F", "%252F", "50%"])
+async def test_subscriptions_of_any_name(admin: AsyncAdmin, topic: str, name: str) -> None:
+    await admin(subscriptions.create(topic, name, magnetar.EARLIEST))
+    assert await admin(subscriptions.names(topic)) == [name]
+    await admin(subscriptions.set_properties(topic, name, {"a": "b"}))
+    assert await admin(subscriptions.properties(topic, name)) == {"a": "b"}
+    await admin(subscriptions.delete(topic, name))
+    assert await admin(subscriptions.names(topic)) == []
+
+
 async def test_topics(admin: AsyncAdmin, client: magnetar.Client, topic: str) -> None:
     await (await client.producer(topic)).send(b"one")
     await admin(topics.set_properties(topic, {"a": "b", "c": "d"}))

@@ -6,7 +6,7 @@ something done are refused.
 
 from collections.abc import Iterator
 
-from magnetar_broker.server.admin.messages import subscription_name, topics_with_messages
+from magnetar_broker.server.admin.messages import topics_with_messages
 from magnetar_broker.server.admin.operations.loading import require_subscription
 from magnetar_broker.server.admin.site import (
     NAMESPACE,
@@ -17,6 +17,7 @@ from magnetar_broker.server.admin.site import (
     existing_topic,
     json_of,
     serving,
+    subscription_of,
 )
 from magnetar_broker.server.http.contract import CONSUME, CONTROLLER, OWNER, TENANT_ADMIN, Body
 from magnetar_broker.server.http.errors import Refused
@@ -94,7 +95,7 @@ async def replicated(site: Site, request: Request) -> Response:
     """That a subscription is not replicated, of each partition."""
     topics = await topics_with_messages(site, request)
     for topic in topics:
-        await site.owners.ask(require_subscription, topic, subscription_name(request))
+        await site.owners.ask(require_subscription, topic, subscription_of(request))
     return json_response(dict.fromkeys(map(str, topics), False))
 
 
@@ -102,7 +103,7 @@ async def set_replicated(site: Site, request: Request) -> Response:
     """Accept that it is not, and refuse that it is."""
     wanted = json_of(request)
     for topic in await topics_with_messages(site, request):
-        await site.owners.ask(require_subscription, topic, subscription_name(request))
+        await site.owners.ask(require_subscription, topic, subscription_of(request))
     if wanted is not False:
         raise Refused(412, "subscriptions are not replicated here: there are no other clusters")
     return Response(status=204)

@@ -10,7 +10,14 @@ from collections.abc import Iterable, Iterator
 
 from magnetar_broker.authorization.rules import Need, Question
 from magnetar_broker.base.errors import NotAuthorized
-from magnetar_broker.server.admin.site import Handler, Site, namespace_of, parts_of, topic_of
+from magnetar_broker.server.admin.site import (
+    Handler,
+    Site,
+    namespace_of,
+    parts_of,
+    subscription_of,
+    topic_of,
+)
 from magnetar_broker.server.http.contract import Permission
 from magnetar_broker.server.http.errors import Refused
 from magnetar_broker.server.http.messages import Request
@@ -76,7 +83,7 @@ def _questions(route: Route[Handler], request: Request) -> Iterator[Question]:
     subscription = ""
     # promise: the subscription in a path is authorized
     if need is Need.CONSUME and "subscription" in parameters:
-        (subscription,) = parts_of(request, "subscription")
+        subscription = subscription_of(request)
     if "tenant" in parameters:
         yield Question(need, _subject(request), subscription)
     elif route.names is None:  # nothing can be permitted: only super-users may

@@ -4,7 +4,6 @@ from collections.abc import Collection, Iterator
 
 from magnetar_broker.authorization.rules import Need
 from magnetar_broker.server.admin.authorizing import authorize_topic
-from magnetar_broker.server.admin.messages import subscription_name
 from magnetar_broker.server.admin.operations import reading
 from magnetar_broker.server.admin.replays import LONGEST_SECONDS, Replay
 from magnetar_broker.server.admin.searches import (
@@ -15,7 +14,15 @@ from magnetar_broker.server.admin.searches import (
     shown,
     wanted_of,
 )
-from magnetar_broker.server.admin.site import TOPIC, Handler, Site, json_of, serving, topic_of
+from magnetar_broker.server.admin.site import (
+    TOPIC,
+    Handler,
+    Site,
+    json_of,
+    serving,
+    subscription_of,
+    topic_of,
+)
 from magnetar_broker.server.http.contract import CONSUME, OWNER, TENANT_ADMIN, Body, Query
 from magnetar_broker.server.http.errors import Refused
 from magnetar_broker.server.http.messages import Request, Response, json_response
@@ -36,7 +43,7 @@ async def dead_letters(site: Site, request: Request) -> Response:
 async def topics(site: Site, request: Request) -> Response:
     """The dead letter and retry topics of a subscription that exist, and what is in them."""
     base = await _base(site, request)
-    subscription = subscription_name(request)
+    subscription = subscription_of(request)
     answer = []
     for topic, kind in await _topics(site, request, base, subscription, tuple(KINDS)):
         for part in await serving(site).parts(topic):
@@ -101,7 +108,7 @@ async def _one_of(site: Site, request: Request, kind: object) -> TopicName:
     if kind not in KINDS:
         raise Refused(412, f"kind is {kind!r}: expected {' or '.join(KINDS)}")
     directory, base = serving(site), await _base(site, request)
-    name, subscription = topic_of(request), subscription_name(request)
+    name, subscription = topic_of(request), subscription_of(request)
     known = await _topics(site, request, base, subscription, (str(kind),))
     all_of_kind = [topic for topic, _ in known]
     if name.partition >= 0:

@@ -18,7 +18,8 @@ statuses are those of Apache Pulsar 4, so `pulsar-admin` and the admin clients o
 [differences.md](differences.md) has what differs. `GET /admin/v2/openapi.json` answers the same
 list as an OpenAPI 3.1 description, from which clients can be generated.
 
-**Requests.** Names in a path are percent-encoded. Bodies are JSON; unknown members are ignored.
+**Requests.** Names in a path are percent-encoded. A subscription's name in the path of a topic is decoded twice, as by Pulsar, if it can be:
+encode it twice. Bodies are JSON; unknown members are ignored.
 Flags in the query are `true` or anything else. Clients that write a `/` behind `tenants`,
 `clusters`, `brokers` or `metrics` get the same answer. A `HEAD` is answered like a `GET`, without
 the body.

@@ -10,7 +10,15 @@ from magnetar_broker.server.admin.operations import messages as operations
 from magnetar_broker.server.admin.operations.loading import load, require_subscription
 from magnetar_broker.server.admin.positions import POSITION, place_of
 from magnetar_broker.server.admin.refusals import no_topic
-from magnetar_broker.server.admin.site import TOPIC, Handler, Site, parts_of, serving, topic_of
+from magnetar_broker.server.admin.site import (
+    TOPIC,
+    Handler,
+    Site,
+    parts_of,
+    serving,
+    subscription_of,
+    topic_of,
+)
 from magnetar_broker.server.http.contract import ALL, CONSUME, OWNER, SUPER_USER, TENANT_ADMIN
 from magnetar_broker.server.http.errors import Refused
 from magnetar_broker.server.http.messages import Request, Response, json_response
@@ -52,13 +60,8 @@ async def _subscribed(site: Site, request: Request) -> list[TopicName]:
     """The topic of the path, or its partitions; 404 unless each has the subscription."""
     topics = await topics_with_messages(site, request)
     for topic in topics:
-        await site.owners.ask(require_subscription, topic, subscription_name(request))
+        await site.owners.ask(require_subscription, topic, subscription_of(request))
     return topics
-
-
-def subscription_name(request: Request) -> str:
-    (name,) = parts_of(request, "subscription")
-    return name
 
 
 def number_of(request: Request, name: str, bits: int) -> int:
@@ -87,20 +90,20 @@ async def skip(site: Site, request: Request) -> Response:
     """Skip a number of messages of a subscription, the oldest first."""
     messages = _count(request, "messages")
     topic = await topic_with_messages(site, request, "skip messages")
-    await site.owners.ask(operations.skip, topic, subscription_name(request), messages)
+    await site.owners.ask(operations.skip, topic, subscription_of(request), messages)
     return Response(status=204)
 
 
 async def skip_everything(site: Site, request: Request) -> Response:
     """Skip all messages of a subscription."""
     for topic in await _subscribed(site, request):
-        await site.owners.ask(operations.skip_everything, topic, subscription_name(request))
+        await site.owners.ask(operations.skip_everything, topic, subscription_of(request))
     return Response(status=204)
 
 
 async def expire(site: Site, request: Request) -> Response:
     """Skip the messages of a subscription that are older than a number of seconds."""
-    return await _expire(site, request, subscription_name(request))
+    return await _expire(site, request, subscription_of(request))
 
 
 async def expire_for_all(site: Site, request: Request) -> Response:
@@ -128,7 +131,7 @@ async def _expire(site: Site, request: Request, subscription: str | None) -> Res
 async def expire_to_message(site: Site, request: Request) -> Response:
     """Skip the messages of a subscription up to one, that included unless it is `excluded`."""
     topic = await topic_with_messages(site, request, "expire messages by id")
-    place, name = place_of(request), subscription_name(request)
+    place, name = place_of(request), subscription_of(request)
     await site.owners.ask(operations.expire_to_message, topic, name, *place)
     return Response(status=204)
 
@@ -138,7 +141,7 @@ async def expire_to_message(site: Site, request: Request) -> Response:
 
 async def reset_to_time(site: Site, request: Request) -> Response:
     """Move a subscription to the first message published at or after a time."""
-    timestamp_ms, name = number_of(request, "timestamp", LONG), subscription_name(request)
+    timestamp_ms, name = number_of(request, "timestamp", LONG), subscription_of(request)
     for topic in await _subscribed(site, request):
         await site.owners.ask(operations.reset_to_time, topic, name, timestamp_ms)
     return Response(status=204)
@@ -147,7 +150,7 @@ async def reset_to_time(site: Site, request: Request) -> Response:
 async def reset_to_message(site: Site, request: Request) -> Response:
     """Move a subscription to a message, or behind it if it is `excluded`."""
     topic = await topic_with_messages(site, request, "reset the cursor to a message")
-    place, name = place_of(request), subscription_name(request)
+    place, name = place_of(request), subscription_of(request)
     await site.owners.ask(operations.reset_to_message, topic, name, *place)
     return Response(status=204)
 

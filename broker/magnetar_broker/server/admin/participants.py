@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from magnetar_broker.server.admin.messages import LONG, number_of, subscription_name
+from magnetar_broker.server.admin.messages import LONG, number_of
 from magnetar_broker.server.admin.operations import participants as operations
 from magnetar_broker.server.admin.site import (
     NAMESPACE,
@@ -11,6 +11,7 @@ from magnetar_broker.server.admin.site import (
     existing_topic,
     flag_of,
     serving,
+    subscription_of,
 )
 from magnetar_broker.server.http.contract import (
     CONSUME,
@@ -45,14 +46,14 @@ async def in_buffer(site: Site, request: Request) -> Response:
 async def pending_ack_stats(site: Site, request: Request) -> Response:
     """How many open transactions have acknowledged messages of a subscription."""
     topic, lows = await _topic(site, request), flag_of(request, "lowWaterMarks")
-    name = subscription_name(request)
+    name = subscription_of(request)
     return json_response(await site.owners.ask(operations.pending_ack_stats, topic, name, lows))
 
 
 async def pending_ack_internal_stats(site: Site, request: Request) -> Response:
     """Where the pending acknowledgements of a subscription are stored."""
     topic, metadata = await _topic(site, request), flag_of(request, "metadata")
-    name = subscription_name(request)
+    name = subscription_of(request)
     return json_response(
         await site.owners.ask(operations.pending_ack_internal_stats, topic, name, metadata)
     )
@@ -60,13 +61,13 @@ async def pending_ack_internal_stats(site: Site, request: Request) -> Response:
 
 async def in_pending_acks(site: Site, request: Request) -> Response:
     """What an open transaction has acknowledged of a subscription."""
-    topic, name, txn = await _topic(site, request), subscription_name(request), _txn(request)
+    topic, name, txn = await _topic(site, request), subscription_of(request), _txn(request)
     return json_response(await site.owners.ask(operations.in_pending_acks, topic, name, *txn))
 
 
 async def position_in_pending_acks(site: Site, request: Request) -> Response:
     """Whether a message is pending in a transaction (PendingAck), or acknowledged (MarkDelete)."""
-    topic, name = await _topic(site, request), subscription_name(request)
+    topic, name = await _topic(site, request), subscription_of(request)
     ledger, entry = (number_of(request, each, LONG) for each in ("ledger", "entry"))
     asked = request.query.get("batchIndex", "")
     index = int(asked) if asked.isdecimal() and len(asked) < 8 else None

@@ -7,13 +7,17 @@ from magnetar_broker.server.admin.messages import (
     LONG,
     SUBSCRIPTION,
     number_of,
-    subscription_name,
     topic_with_messages,
 )
 from magnetar_broker.server.admin.operations import reading
 from magnetar_broker.server.admin.positions import POSITION, place_of
 from magnetar_broker.server.admin.shown_message import shown
-from magnetar_broker.server.admin.site import TOPIC, Handler, Site
+from magnetar_broker.server.admin.site import (
+    TOPIC,
+    Handler,
+    Site,
+    subscription_of,
+)
 from magnetar_broker.server.http.contract import CONSUME, OWNER, Body, Query
 from magnetar_broker.server.http.errors import Refused
 from magnetar_broker.server.http.messages import Request, Response, json_response
@@ -29,7 +33,7 @@ async def peek(site: Site, request: Request) -> Response:
         raise Refused(412, f"position is {position}: expected 1 or more")
     topic = await topic_with_messages(site, request, "peek messages")
     async with site.reading:
-        name = subscription_name(request)
+        name = subscription_of(request)
         return shown(*await site.owners.ask(reading.peek, topic, name, position))
 
 
@@ -121,7 +125,7 @@ async def analyze(site: Site, request: Request) -> Response:
     """How many entries and messages a backlog has, all of it or from the message in the body on."""
     topic = await topic_with_messages(site, request, "analyze the backlog")
     start = place_of(request).message if request.body.strip() else None
-    name = subscription_name(request)
+    name = subscription_of(request)
     return json_response(await site.owners.ask(reading.analyze, topic, name, start))
 
 

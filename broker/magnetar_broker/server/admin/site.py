@@ -91,6 +91,21 @@ def _decoded(part: str) -> str:
     return unquote_plus(part, errors="strict")
 
 
+def subscription_of(request: Request) -> str:
+    """The name of the subscription that the path names.
+
+    Pulsar's own admin client encodes the name twice in paths of topics, and Pulsar decodes it
+    twice there; a name that cannot be decoded a second time was encoded once.
+    """
+    (name,) = parts_of(request, "subscription")
+    if "domain" not in request.parameters:
+        return name
+    try:
+        return _decoded(name)
+    except ValueError:
+        return name
+
+
 def http_url(request: Request, service_url: str) -> str:
     """The port that received the request, on the host of a service URL."""
     host = urlsplit(service_url).netloc.rpartition(":")[0]

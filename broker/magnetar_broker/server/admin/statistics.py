@@ -7,7 +7,7 @@ from typing import Any
 
 from magnetar_broker.names.directory import Directory
 from magnetar_broker.server.admin.brokers import processes_of
-from magnetar_broker.server.admin.messages import SUBSCRIPTION, subscription_name
+from magnetar_broker.server.admin.messages import SUBSCRIPTION
 from magnetar_broker.server.admin.operations import statistics as operations
 from magnetar_broker.server.admin.partition_sums import joined_stats
 from magnetar_broker.server.admin.refusals import no_subscription, no_topic
@@ -19,6 +19,7 @@ from magnetar_broker.server.admin.site import (
     existing_topic,
     flag_of,
     serving,
+    subscription_of,
     topic_of,
 )
 from magnetar_broker.server.http.contract import (
@@ -169,14 +170,14 @@ async def draining(site: Site, request: Request) -> Response:
     topic = await _persistent(site, request)
     if topic.partition < 0 and await serving(site).catalogue.partitions(topic):
         raise Refused(405, f"{topic} is partitioned: ask for draining hashes of each partition")
-    name = subscription_name(request)
+    name = subscription_of(request)
     return json_response(await site.owners.ask(operations.draining, topic, name))
 
 
 async def _of_each(site: Site, request: Request, operation: Any, *args: object) -> dict[str, Any]:
     """What the operation finds; of a partitioned topic for each partition with the subscription."""
     directory, topic = serving(site), await _persistent(site, request)
-    parts, name = await directory.parts(topic), subscription_name(request)
+    parts, name = await directory.parts(topic), subscription_of(request)
     found = {str(part): await site.owners.ask(operation, part, name, *args) for part in parts}
     present = {part: one for part, one in found.items() if one is not None}
     if not present:

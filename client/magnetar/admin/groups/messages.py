@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from magnetar.admin.client import AdminClient
 
 SUBSCRIPTION = option("-s, --subscription", "Name of the subscription.", required=True)
-OF_SUBSCRIPTION = f"{PATH}/subscription/{{subscription}}"
+OF_SUBSCRIPTION = f"{PATH}/subscription/{{subscription:twice}}"
 OLDER = option("-t, --expireTime", "Older than this: 3600 (seconds), 3h.", SECONDS)
 
 

@@ -101,7 +101,7 @@ def _dispatch_rates() -> Iterator[Command]:
         yield replace(
             command,
             parameters=(subject, SUBSCRIPTION, *others),
-            other_path=(SUBSCRIPTION.name, f"{PATH}/{{subscription}}/dispatchRate"),
+            other_path=(SUBSCRIPTION.name, f"{PATH}/{{subscription:twice}}/dispatchRate"),
         )
 
 

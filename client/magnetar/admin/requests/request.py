@@ -103,5 +103,5 @@ def topic_name(name: str) -> str:
 
 
 def subscription_path(topic: str, name: str) -> str:
-    """Of a subscription of a topic."""
-    return f"{topic_path(topic)}/subscription/{quoted(name)}"
+    """The path of a subscription of a topic; the broker decodes its name twice, as Pulsar does."""
+    return f"{topic_path(topic)}/subscription/{quoted(quoted(name))}"

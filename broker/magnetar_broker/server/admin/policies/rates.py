@@ -18,8 +18,8 @@ from magnetar_broker.server.admin.site import (
     Site,
     flag_of,
     json_of,
-    parts_of,
     serving,
+    subscription_of,
 )
 from magnetar_broker.server.http.contract import CONTROLLER, TENANT_ADMIN, Body
 from magnetar_broker.server.http.messages import Request, Response, json_response, text_response
@@ -34,7 +34,7 @@ async def on_get(site: Site, request: Request) -> Response:
     """Answer the explicit rate, or with `?applied=true` the effective one."""
     directory = serving(site)
     topic = await topic_with_policies(directory, request)
-    rate = (await _explicit(directory, topic)).get(_subscription(request))
+    rate = (await _explicit(directory, topic)).get(subscription_of(request))
     if rate is None and flag_of(request, "applied"):
         rate = (await directory.policies.effective(SUBSCRIPTION_DISPATCH_RATE, topic)).value
     return text_response("") if rate is None else json_response(CODEC.encode(rate))
@@ -46,7 +46,7 @@ async def on_set(site: Site, request: Request) -> Response:
     topic = await topic_with_policies(directory, request)
     value = json_of(request) if request.body.strip() else None
     return await _set(
-        directory, topic, _subscription(request), None if value is None else decoded(CODEC, value)
+        directory, topic, subscription_of(request), None if value is None else decoded(CODEC, value)
     )
 
 
@@ -54,7 +54,7 @@ async def on_delete(site: Site, request: Request) -> Response:
     """Delete it."""
     directory = serving(site)
     return await _set(
-        directory, await topic_with_policies(directory, request), _subscription(request), None
+        directory, await topic_with_policies(directory, request), subscription_of(request), None
     )
 
 
@@ -71,11 +71,6 @@ async def _set(
 
     await directory.enforcement.update(topic, SUBSCRIPTION_DISPATCH_RATES, changed)
     return Response(status=204)
-
-
-def _subscription(request: Request) -> str:
-    (name,) = parts_of(request, "subscription")
-    return name
 
 
 BODY = Body(schema_of(CODEC), required=False)
