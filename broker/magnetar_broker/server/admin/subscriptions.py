@@ -15,9 +15,9 @@ from magnetar_broker.server.admin.site import (
     existing_topic,
     flag_of,
     json_of,
-    parts_of,
     properties_of,
     serving,
+    subscription_of,
     topic_of,
 )
 from magnetar_broker.server.http.contract import CONSUME, FORCE, OWNER, PROPERTIES, Body
@@ -47,7 +47,7 @@ async def create(site: Site, request: Request) -> Response:
             400, f"{topic} is not persistent: its subscriptions are created by their consumers"
         )
     (message, excluded), properties = _start(request)
-    name, ask = _name(request), site.owners.ask
+    name, ask = subscription_of(request), site.owners.ask
     parts = await directory.parts(topic)
     lacking = [part for part in parts if not await ask(operations.has, part, name)]
     if not lacking:
@@ -60,18 +60,20 @@ async def create(site: Site, request: Request) -> Response:
 
 
 def _start(request: Request) -> tuple[Place, dict[str, str]]:
-    """Its first position, the end of the topic if the body is empty, and its properties."""
+    """Its first position, the end of the topic if the body names none, and its properties."""
     body = json_of(request) if request.body.strip() else None
     if body is None:
         return LATEST, {}
     properties = body.get("properties") if isinstance(body, dict) else None
-    return place_of(request), bounded(checked_properties(properties or {}))
+    names_place = not isinstance(body, dict) or not {"ledgerId", "entryId"}.isdisjoint(body)
+    place = place_of(request) if names_place else LATEST
+    return place, bounded(checked_properties(properties or {}))
 
 
 async def delete(site: Site, request: Request) -> Response:
     """Delete one, on every partition that has it; with `force` also while it has consumers."""
     directory, topic = serving(site), await existing_topic(serving(site), request)
-    name, ask = _name(request), site.owners.ask
+    name, ask = subscription_of(request), site.owners.ask
     force = flag_of(request, "force") or not topic.is_persistent
     used = await _used(directory, topic)
     consumers = {part: await ask(operations.consumers_of, part, name) for part in used}
@@ -100,25 +102,20 @@ async def set_properties(site: Site, request: Request) -> Response:
     """Replace all properties of a subscription."""
     new = bounded(properties_of(request))
     for part, _ in await _properties(site, request):
-        await site.owners.ask(operations.set_properties, part, _name(request), new)
+        await site.owners.ask(operations.set_properties, part, subscription_of(request), new)
     return Response(status=204)
 
 
 async def _properties(site: Site, request: Request) -> list[tuple[TopicName, dict[str, str]]]:
     """The properties on every partition that has the durable subscription; 404 if none has."""
     directory, topic = serving(site), await existing_topic(serving(site), request)
-    name = _name(request)
+    name = subscription_of(request)
     parts = await _used(directory, topic)
     found = [(part, await site.owners.ask(operations.properties, part, name)) for part in parts]
     present = [(part, properties) for part, properties in found if properties is not None]
     if not present:
         raise no_subscription(name, topic)
     return present
-
-
-def _name(request: Request) -> str:
-    (name,) = parts_of(request, "subscription")
-    return name
 
 
 async def _used(directory: Directory, topic: TopicName) -> list[TopicName]:
@@ -132,7 +129,13 @@ async def _used(directory: Directory, topic: TopicName) -> list[TopicName]:
 
 
 START = Body(
-    {"anyOf": [POSITION.schema, {"type": "null"}]},
+    {
+        "anyOf": [
+            POSITION.schema,
+            {"type": "object", "properties": {"properties": PROPERTIES.schema}},
+            {"type": "null"},
+        ]
+    },
     "where it begins, at the end by default; an object may have properties, too",
     required=False,
 )
