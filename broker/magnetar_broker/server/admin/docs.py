@@ -18,11 +18,11 @@ statuses are those of Apache Pulsar 4, so `pulsar-admin` and the admin clients o
 [differences.md](differences.md) has what differs. `GET /admin/v2/openapi.json` answers the same
 list as an OpenAPI 3.1 description, from which clients can be generated.
 
-**Requests.** Names in a path are percent-encoded. A subscription's name in the path of a topic is decoded twice, as by Pulsar, if it can be:
-encode it twice. Bodies are JSON; unknown members are ignored.
-Flags in the query are `true` or anything else. Clients that write a `/` behind `tenants`,
-`clusters`, `brokers` or `metrics` get the same answer. A `HEAD` is answered like a `GET`, without
-the body.
+**Requests.** Names in a path are percent-encoded. Encode the name of a subscription twice in the
+path of a topic: there it is decoded twice, as by Pulsar, unless it is not encoded a second time.
+Bodies are JSON; unknown members are ignored. Flags in the query are `true` or anything else.
+Clients that write a `/` behind `tenants`, `clusters`, `brokers` or `metrics` get the same answer. A
+`HEAD` is answered like a `GET`, without the body.
 
 **Answers.** A change is durable when it is answered. An answer without content is 204. A refusal
 changes nothing, and is JSON with the reason and what to do:
