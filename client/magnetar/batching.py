@@ -110,7 +110,9 @@ class Packed:
 class Batch:
     """Messages that will be one entry; they share the outcome."""
 
-    __slots__ = ("done", "has_ids", "is_noticed", "messages", "schema_version", "size", "txn")
+    __slots__ = (
+        "done", "first_chunk", "has_ids", "is_noticed", "messages", "schema_version", "size", "txn"
+    )  # fmt: skip
 
     def __init__(self, done: Future[tuple[int, int]], txn: "Transaction | None" = None) -> None:
         self.done = done
@@ -125,6 +127,13 @@ class Batch:
         """Of all its messages; None: that of the producer's schema."""
         self.txn = txn
         """That all its messages belong to."""
+        self.first_chunk: tuple[int, int] | None = None
+        """Ledger and entry of the first of several entries that its one message needs."""
+
+    def chunk_stored(self, ledger: int, entry: int) -> None:
+        """One of several entries is stored, but not the last."""
+        if self.first_chunk is None:
+            self.first_chunk = ledger, entry
 
     def stored(self, ledger: int, entry: int) -> None:
         """The outcome, unless nobody waits for it any more."""

@@ -25,7 +25,7 @@ from magnetar_proto.entries import (
     verify_checksum,
 )
 from magnetar_proto.errors import BadBatch, BadCompression, BadMetadata
-from magnetar_proto.ids import MessageId, ack_set_to_mask
+from magnetar_proto.ids import ChunkedMessageId, MessageId, ack_set_to_mask
 
 if TYPE_CHECKING:
     from magnetar.schema.base import Schema
@@ -143,6 +143,9 @@ class Message(Generic[V]):
     @property
     def id(self) -> MessageId:
         entry = self.entry
+        if entry.chunks:
+            first = entry.chunks[0]
+            return ChunkedMessageId(entry.ledger, entry.entry, entry.partition, first)
         return MessageId(entry.ledger, entry.entry, self.batch_index, entry.partition)
 
     @property

@@ -236,7 +236,8 @@ class PartitionConsumer(Generic[T]):
         if isinstance(target, int):
             command.message_publish_time = target
         else:
-            command.message_id.CopyFrom(MessageId(*target[:2]).to_pb())
+            entry = target[:2] if inclusive is False else target.begins_at
+            command.message_id.CopyFrom(MessageId(*entry).to_pb())
         former, registrations = self._resuming.state(), self._registrations
         self._resuming.sought(target, inclusive)
         self._seeking = True

@@ -341,6 +341,7 @@ class PartitionProducer:
             return
         pending = self._pending.popleft()
         if not pending.is_last:
+            pending.batch.chunk_stored(ledger, entry)
             return
         batch = pending.batch
         took_s = self._clock.now_s() - pending.deadline_s + self._options.send_timeout_s

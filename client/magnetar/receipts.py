@@ -5,7 +5,7 @@ from collections.abc import Callable, Generator
 from typing import Any
 
 from magnetar.batching import Batch
-from magnetar_proto.ids import MessageId
+from magnetar_proto.ids import ChunkedMessageId, MessageId
 
 
 class Receipt:
@@ -53,5 +53,8 @@ class Receipt:
     def stored_id(self) -> MessageId:
         """As `id`, and the outcome stays unseen."""
         ledger, entry = self._batch.done.result()
+        first = self._batch.first_chunk
+        if first is not None:
+            return ChunkedMessageId(ledger, entry, self._partition, first)
         index = self._index if len(self._batch.messages) > 1 else -1
         return MessageId(ledger, entry, index, self._partition)

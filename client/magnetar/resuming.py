@@ -29,7 +29,7 @@ class Resuming:
 
     def __init__(self, topic: str, subscription: Subscription) -> None:
         self.is_on = subscription.start is not None and TopicName.parse(topic).is_persistent
-        self.at = subscription.start
+        self.at = _first_entry(subscription.start, subscription.start_inclusive)
         """The entry to begin with, as far as the broker is told."""
         self._seen = _seen_before(subscription.start, subscription.start_inclusive)
         self._with_last = subscription.start_inclusive
@@ -56,7 +56,7 @@ class Resuming:
         if isinstance(target, int):
             self.at, self._seen, self._from_ms = EARLIEST, EARLIEST[:3], target
         else:
-            self.at, self._from_ms = target, None
+            self.at, self._from_ms = _first_entry(target, inclusive is not False), None
             self._seen = _seen_before(target, inclusive is not False)
             self._with_last = bool(inclusive)
 
@@ -127,10 +127,15 @@ class Resuming:
         return True
 
 
+def _first_entry(start: MessageId | None, inclusive: bool) -> MessageId | None:
+    """Where to begin: a message in several entries is read from the first of them on."""
+    return start if start is None or not inclusive else MessageId(*start.begins_at)
+
+
 def _seen_before(start: MessageId | None, inclusive: bool) -> tuple[int, int, int]:
     """Ledger, entry and batch index of the last message that must not be delivered."""
     if start is None or start.is_earliest or start.is_latest:
         return EARLIEST[:3]
     if inclusive:
-        return start.ledger, start.entry, start.batch_index - 1
+        return *start.begins_at, start.batch_index - 1
     return start.ledger, start.entry, start.batch_index if start.batch_index >= 0 else WHOLE_ENTRY

@@ -1,7 +1,7 @@
 """Message ids and their order; the bitsets of partly acknowledged batches."""
 
 from collections.abc import Iterable
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from magnetar_proto import PulsarApi_pb2 as pb
 from magnetar_proto.wire import MAX64, to_signed64, to_unsigned64
@@ -21,12 +21,17 @@ class MessageId(NamedTuple):
     @classmethod
     def from_pb(cls, message_id: pb.MessageIdData) -> "MessageId":
         """2**64 - 1 in ledger or entry becomes -1."""
-        return cls(
-            to_signed64(message_id.ledgerId),
-            to_signed64(message_id.entryId),
-            message_id.batch_index,
-            message_id.partition,
-        )
+        ledger, entry = to_signed64(message_id.ledgerId), to_signed64(message_id.entryId)
+        if message_id.HasField("first_chunk_message_id"):
+            first = message_id.first_chunk_message_id
+            begins_at = to_signed64(first.ledgerId), to_signed64(first.entryId)
+            return ChunkedMessageId(ledger, entry, message_id.partition, begins_at)
+        return cls(ledger, entry, message_id.batch_index, message_id.partition)
+
+    @property
+    def begins_at(self) -> tuple[int, int]:
+        """The ledger and the first entry of the message."""
+        return self.ledger, self.entry
 
     def text(self) -> str:
         """As Pulsar's tools write it: ledger:entry:partition, and :batch_index if it has one."""
@@ -53,6 +58,35 @@ class MessageId(NamedTuple):
     def is_latest(self) -> bool:
         """Whether this is the end of a topic: by ledger, for C++ keeps 48 bits of an entry id."""
         return self.ledger == LATEST.ledger
+
+
+class ChunkedMessageId(MessageId):
+    """The id of a message in several entries: that of the last one, which also knows the first.
+
+    It equals the id without the first entry.
+    """
+
+    _first: tuple[int, int]
+
+    def __new__(
+        cls, ledger: int, entry: int, partition: int, begins_at: tuple[int, int]
+    ) -> "ChunkedMessageId":
+        self = super().__new__(cls, ledger, entry, -1, partition)
+        self._first = begins_at
+        return self
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return ChunkedMessageId, (self.ledger, self.entry, self.partition, self._first)
+
+    @property
+    def begins_at(self) -> tuple[int, int]:
+        return self._first
+
+    def to_pb(self) -> pb.MessageIdData:
+        message_id = super().to_pb()
+        first = MessageId(*self._first, -1, self.partition).to_pb()
+        message_id.first_chunk_message_id.CopyFrom(first)
+        return message_id
 
 
 EARLIEST: Final = MessageId(-1, -1)

@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from magnetar_proto import PulsarApi_pb2 as pb
-from magnetar_proto.ids import MessageId
+from magnetar_proto.ids import ChunkedMessageId, MessageId
 from magnetar_proto.wire import encode_varint
 from pyspark_magnetar.decoding import Decoded
 
@@ -161,6 +161,11 @@ def _message_ids(gathered: Gathered, kind: pa.DataType) -> pa.Array:
     lengths = array("i", [0])
     for decoded in gathered.entries:
         entry, indexes = decoded.entry, decoded.indexes
+        if entry.chunks:
+            where = entry.ledger, entry.entry, entry.partition
+            parts.append(ChunkedMessageId(*where, entry.chunks[0]).to_pb().SerializeToString())
+            lengths.append(len(parts[-1]))
+            continue
         before, behind = _around_entry(entry.ledger, entry.partition)
         head = before + encode_varint(entry.entry) + behind
         if isinstance(indexes, range):

@@ -103,7 +103,7 @@ def _serialized(stored: list[Any]) -> Place | None:
     found = MessageId.from_pb(data)
     if found.is_earliest or found.is_latest:
         return Place(EARLIEST if found.is_earliest else LATEST)
-    return Place(MessageId(found.ledger, found.entry, found.batch_index))
+    return Place(MessageId(*found.begins_at, found.batch_index))
 
 
 def _time(stored: Any) -> Place | None:

@@ -8,8 +8,9 @@ import pytest
 
 import magnetar
 from admin_http import Admin
-from client.receiving import TIMEOUT_S, next_millisecond
+from client.receiving import TIMEOUT_S, next_millisecond, take, values
 from fakes.client_clock import ManualClock
+from magnetar_proto import PulsarApi_pb2 as pb
 from running_broker import RunningBroker
 
 
@@ -112,6 +113,31 @@ async def test_the_last_message_is_a_place_to_begin(broker: RunningBroker, batch
         assert await rest(reader) == [b"3"]
         await reader.seek(magnetar.LATEST)
         assert await rest(reader) == []
+
+
+async def test_a_message_in_chunks_is_a_place_to_begin(broker: RunningBroker) -> None:
+    topic = new_topic()
+    async with magnetar.connect(broker.service_url) as client:
+        producer = await client.producer(topic, batching=None, chunking=True, max_chunk_bytes=1000)
+        await producer.send(b"before")
+        large = b"large" * 1000
+        sent = await producer.send(large)
+        await producer.send(b"after")
+        stored = magnetar.MessageId.from_pb(
+            pb.MessageIdData.FromString(sent.to_pb().SerializeToString())
+        )
+        consumer = await client.subscribe(topic, "s", initial_position="earliest")
+        received = (await take(consumer, 3))[1].id
+        for start in (sent, stored, received):
+            reader = await client.reader(topic, start, inclusive=True)
+            assert await rest(reader) == [large, b"after"]
+            await reader.seek(start)
+            assert await rest(reader) == [large, b"after"]
+            await reader.seek(start, inclusive=False)
+            assert await rest(reader) == [b"after"]
+            assert await rest(await client.reader(topic, start)) == [b"after"]
+            await consumer.seek(start)
+            assert values(await take(consumer, 2)) == [large, b"after"]
 
 
 async def test_reading_several_topics(broker: RunningBroker) -> None:

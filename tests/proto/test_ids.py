@@ -1,10 +1,20 @@
 """Message ids: their order, their signs, their bitsets."""
 
+import pickle
+from copy import copy
+
 from hypothesis import given
 from hypothesis import strategies as st
 
 from magnetar_proto import PulsarApi_pb2 as pb
-from magnetar_proto.ids import EARLIEST, LATEST, MessageId, ack_set_to_mask, mask_to_ack_set
+from magnetar_proto.ids import (
+    EARLIEST,
+    LATEST,
+    ChunkedMessageId,
+    MessageId,
+    ack_set_to_mask,
+    mask_to_ack_set,
+)
 
 i64 = st.integers(-(2**63), 2**63 - 1)
 i32 = st.integers(-(2**31), 2**31 - 1)
@@ -15,6 +25,18 @@ def test_an_id_survives_the_wire(ledger: int, entry: int, index: int, partition:
     message_id = MessageId(ledger, entry, index, partition)
     encoded = message_id.to_pb().SerializeToString()
     assert MessageId.from_pb(pb.MessageIdData.FromString(encoded)) == message_id
+
+
+@given(i64, i64, i64, i64, i32)
+def test_the_first_chunk_survives_the_wire_and_pickling(
+    first_ledger: int, first: int, ledger: int, last: int, partition: int
+) -> None:
+    message_id = ChunkedMessageId(ledger, last, partition, (first_ledger, first))
+    found = MessageId.from_pb(pb.MessageIdData.FromString(message_id.to_pb().SerializeToString()))
+    for one in (message_id, found, pickle.loads(pickle.dumps(message_id)), copy(message_id)):
+        assert one == MessageId(ledger, last, -1, partition)
+        assert one.begins_at == (first_ledger, first)
+    assert MessageId(ledger, last).begins_at == (ledger, last)
 
 
 def test_minus_one_is_left_out_or_unsigned() -> None:

@@ -1,6 +1,7 @@
 """Topics of many ledgers: how they are divided, limited, and what is missing from them."""
 
 import asyncio
+import json
 import logging
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -236,6 +237,34 @@ def test_chunked_messages_belong_to_the_split_of_their_first_chunk(rolling: Runn
         splits = reader.partitions()
         assert len(splits) >= min(int(parts), 30)
         assert values(reader, splits) == expected
+
+
+def test_a_message_in_chunks_is_a_place_to_begin(broker: RunningBroker) -> None:
+    topic = new_topic()
+    large = b"large" * 1000
+
+    async def run() -> magnetar.MessageId:
+        async with magnetar.connect(broker.service_url) as client:
+            producer = await client.producer(
+                topic, batching=None, chunking=True, max_chunk_bytes=1000
+            )
+            await producer.send(b"before")
+            sent = await producer.send(large)
+            await producer.send(b"after")
+            return sent
+
+    sent = asyncio.run(run())
+    reader = batch(broker, topic, metadata="__messageId")
+    ids = [
+        bytes(row["__messageId"])
+        for split in reader.partitions()
+        for found in reader.read(split)
+        for row in found.to_pylist()
+    ]
+    assert ids[1] == sent.to_pb().SerializeToString()
+    start = json.dumps({topic: list(ids[1])})
+    reader = batch(broker, topic, startingOffsets=start)
+    assert values(reader, reader.partitions()) == [large, b"after"]
 
 
 def test_times_are_exact(rolling: RunningBroker) -> None:

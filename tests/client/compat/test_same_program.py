@@ -514,3 +514,17 @@ def test_a_reader_begins_with_the_last_message(api: ModuleType, client: Any, top
     assert reader.has_message_available()
     assert reader.read_next(60_000).data() == b"2"
     assert not reader.has_message_available()
+
+
+def test_a_message_in_chunks_is_a_place_to_begin(api: ModuleType, client: Any, topic: str) -> None:
+    producer = client.create_producer(topic, chunking_enabled=True, batching_enabled=False)
+    large = bytes(6 << 20)
+    producer.send(b"before")
+    sent = producer.send(large)
+    producer.send(b"after")
+    for start in (sent, api.MessageId.deserialize(sent.serialize())):
+        reader = client.create_reader(topic, start, start_message_id_inclusive=True)
+        assert reader.read_next(60_000).data() == large
+        assert reader.read_next(60_000).data() == b"after"
+        reader.seek(start)
+        assert reader.read_next(60_000).data() == large
