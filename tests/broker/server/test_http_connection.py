@@ -166,6 +166,30 @@ async def test_an_empty_answer_has_no_type(site: Site) -> None:
     assert b"content-type" not in received.lower()
 
 
+@pytest.mark.parametrize("is_late", [True, False])
+@pytest.mark.parametrize("junk", [b"{}", b"[1]", b'"a"', b"\x00", b"\x16\x03"])
+async def test_a_body_whose_length_was_not_told_ends_the_connection(
+    site: Site, junk: bytes, is_late: bool
+) -> None:
+    """Without waiting for the next request, which a client would lose."""
+    reader, writer = await asyncio.open_connection("127.0.0.1", site.port)
+    delete = GET.replace(b"GET", b"DELETE")
+    if is_late:
+        writer.write(delete)
+        head = await reader.readuntil(b"/a")
+        writer.write(junk)
+        ((status, body),) = answers(await reader.read(), "GET")
+        assert (status, b"Content-Length" in body) == (400, True)
+        assert b"Connection: close" not in head
+    else:
+        writer.write(delete + junk)
+        received = await reader.read()
+        assert answers(received, "DELETE") == [(200, b"/a")]
+        assert b"Connection: close" in received
+    writer.close()
+    await writer.wait_closed()
+
+
 async def test_old_clients_and_those_that_speak_to_a_proxy(site: Site) -> None:
     assert answers(await site.ask(b"GET /old HTTP/1.0\r\n\r\n"), "GET") == [(200, b"/old")]
     for target, path in (("http://h/p", b"/p"), ("http://h", b"/")):

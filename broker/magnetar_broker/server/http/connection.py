@@ -31,6 +31,8 @@ MAX_HEADERS = 100
 NOT_OURS = re.compile(rb"(?<!\r)\n|\r\n[ \t]")
 """In the head of a request: a line that ends without CR, or goes on in the next.  Old rules allow
 both, and programs that disagree about them take one request for two."""
+NO_BEGINNING = re.compile(rb"[^\w!#$%&'*+.^`|~\r\n-]")
+"""The first byte of what cannot be a request, such as a body whose length was not told."""
 ORIGIN_FORM = re.compile(r"/[\x21-\x7e]*|https?://[\x21-\x7e]*", re.IGNORECASE)
 LINGER_SECONDS = 2.0
 """How long input of a refused client is discarded before the connection is aborted: closing at once
@@ -249,8 +251,13 @@ class HttpConnection(asyncio.Protocol):
             self._transport.close()
 
     def _check_lines(self) -> None:
-        """Refuse line ends in the head that not every program takes for one."""
+        """Refuse what cannot begin a request, and line ends of which programs disagree."""
         if self._http.their_state is h11.IDLE:
+            if NO_BEGINNING.match(self._http.trailing_data[0]):
+                raise _Refused(
+                    400,
+                    "this cannot begin a request: a body needs Content-Length or Transfer-Encoding",
+                )
             head = self._http.trailing_data[0].partition(b"\r\n\r\n")[0]
             if NOT_OURS.search(head):  # promise: lines that end without CR are refused
                 raise _Refused(400, "a line of the headers does not end with CR LF, or is folded")
@@ -344,7 +351,8 @@ class HttpConnection(asyncio.Protocol):
             if body:  # a type without content makes Pulsar's Java client wait forever
                 headers["Content-Type"] = response.content_type
             headers["Content-Length"] = str(size)
-        if self._stopping or self._refused:
+        # What follows is refused: a client that keeps the connection would lose its next request.
+        if self._stopping or self._refused or NO_BEGINNING.match(self._http.trailing_data[0]):
             headers["Connection"] = "close"
         head = h11.Response(
             status_code=response.status,
