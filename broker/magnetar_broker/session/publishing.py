@@ -60,6 +60,8 @@ class Publishing:
         )
         self.recently_closed: set[int] = set()
         """Producers that the broker closed: SENDs from before the client learned it are ignored."""
+        self.drops_damaged = False
+        """Whether the client fails a single message only if it is told that it is damaged."""
         self.pending_entries = 0
         self.paused = False
         self._send = send
@@ -244,13 +246,15 @@ class Publishing:
     ) -> None:
         """Refuse one message after those before it are answered; until then it is pending."""
         self._publish(runs)
+        code, barred = refused.code, refused.text if refused.for_good else ""
+        if self.drops_damaged and code == pb.NotAllowedError:
+            code, barred = pb.ChecksumError, ""
         error = pb.CommandSendError(
             producer_id=producer.id,
             sequence_id=sequence_id,
-            error=refused.code,
+            error=code,
             message=refused.text,
         )
-        barred = refused.text if refused.for_good else ""
         self.pending_entries += 1
         producer.when_answered(partial(self._refused, producer, encode(error), barred))
 

@@ -44,6 +44,11 @@ MAX_REQUESTS = 100
 """Requests of one client that are worked on at a time; later commands wait, in order."""
 RECENTLY_CLOSED_SECONDS = 30
 """How long SENDs of a producer are ignored after the broker closed it."""
+DROPS_DAMAGED = "Pulsar-CPP"
+"""What the `client_version` of clients in C++, Python and Node.js begins with.
+
+At any refusal of a message but ChecksumError they connect again and send it again, for ever.
+"""
 KNOWS_END_OF_TOPIC = ("Pulsar-Java", "Magnetar-Python")
 """The `client_version` of clients that know REACHED_END_OF_TOPIC begins with one of these."""
 
@@ -336,6 +341,7 @@ class Session:
         """The client was accepted: frames of the full size are allowed from now on."""
         self.connected = True
         self.client_version = command.client_version
+        self.publishing.drops_damaged = self.client_version.startswith(DROPS_DAMAGED)
         self._names_process = bool(command.proxy_to_broker_url)
         self.protocol_version = min(own_version, command.protocol_version)
         self._decoder.max_frame = self.broker.settings.max_message_size + FRAME_PADDING

@@ -8,6 +8,7 @@ import pulsar
 import pulsar.asyncio
 import pytest
 
+from admin_http import Admin
 from official import TIMEOUT_MS, batching, connect, publish, publish_batch, take, texts
 from running_broker import RunningBroker
 
@@ -173,12 +174,23 @@ def test_producers_of_one_topic_keep_their_own_order(client: pulsar.Client, topi
     assert by_producer == {f"p{n}": [str(i) for i in range(200)] for n in range(4)}
 
 
-def test_a_message_delayed_too_long_ends_its_producer_instead_of_looping(
-    make_broker: Callable[..., RunningBroker], topic: str
+@pytest.mark.parametrize("batched", [False, True], ids=["single", "batched"])
+def test_a_message_that_is_refused_fails_alone(
+    make_broker: Callable[..., RunningBroker], topic: str, batched: bool
 ) -> None:
-    client = connect(make_broker(delayedDeliveryMaxDelayInMillis="1000").service_url)
-    producer = client.create_producer(topic)
-    with pytest.raises(pulsar.ProducerFenced):
+    broker = make_broker(delayedDeliveryMaxDelayInMillis="1000")
+    path = topic.replace("persistent://", "persistent/")
+    assert Admin(broker).put(path).status == 204
+    assert Admin(broker).post(f"{path}/maxMessageSize", 1000).status == 204
+    client = connect(broker.service_url)
+    consumer = earliest(client, topic)
+    producer = client.create_producer(topic, batching_enabled=batched)
+    publish(producer, "first")
+    with pytest.raises(pulsar.ChecksumError):
         producer.send(b"later", deliver_after=timedelta(hours=1))
-    publish(client.create_producer(topic), "now")
+    publish(producer, "second")
+    with pytest.raises(pulsar.ChecksumError):
+        producer.send(b"x" * 5000)
+    publish(producer, "third", "fourth")
+    assert texts(take(consumer, 4)) == ["first", "second", "third", "fourth"]
     client.close()
