@@ -31,6 +31,7 @@ MagnetarError
     └── TransactionOver      the transaction was ended, or has timed out
 """
 
+import re
 from typing import ClassVar
 
 from magnetar.base_errors import CredentialsError as CredentialsError  # noqa: PLC0414 (for importers)
@@ -38,6 +39,10 @@ from magnetar.base_errors import CredentialsUnavailable as CredentialsUnavailabl
 from magnetar.base_errors import MagnetarError as MagnetarError  # noqa: PLC0414 (for importers)
 from magnetar_proto import PulsarApi_pb2 as pb
 from magnetar_proto.ids import MessageId
+
+
+REMEDY = re.compile(r"[:;] [a-z]")
+"""Matches refusals that say what to do, as Magnetar's do."""
 
 
 class Closed(MagnetarError):
@@ -107,13 +112,14 @@ class Undecodable(Unreadable):
 
 
 class BrokerError(MagnetarError):
-    """The broker refused; the text is the broker's own, followed by the remedy."""
+    """The broker refused; the text is the broker's own, with a remedy if that names none."""
 
     remedy: ClassVar[str] = ""
 
     def __init__(self, code: int, text: str) -> None:
         name = pb.ServerError.Name(code) if code in pb.ServerError.values() else f"error {code}"
-        remedy = f" ({self.remedy})" if self.remedy else ""
+        has_remedy = not self.remedy or REMEDY.search(text)
+        remedy = "" if has_remedy else f" ({self.remedy})"
         super().__init__(f"{name}: {text}{remedy}")
         self.code = code
 

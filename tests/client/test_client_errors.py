@@ -23,6 +23,19 @@ def test_every_code_has_an_exception_that_names_it(code: int) -> None:
     assert str(error).startswith(f"{pb.ServerError.Name(code)}: because")
 
 
+@pytest.mark.parametrize(
+    ("code", "text"),
+    [
+        (pb.TopicNotFound, "topic persistent://a/b/c does not exist: create it, or enable it"),
+        (pb.MetadataError, "subscription s has 1 other consumers; close them or use force"),
+    ],
+)
+def test_a_text_has_one_remedy(code: int, text: str) -> None:
+    assert str(broker_error(code, text)).endswith(text)
+    terse = "persistent://a/b/c Not Found."
+    assert "create it first" in str(broker_error(pb.TopicNotFound, terse))
+
+
 def test_a_code_of_a_later_protocol_is_no_accident() -> None:
     error = broker_error(999, "new")
     assert type(error) is BrokerError

@@ -83,6 +83,9 @@ class Creation:
             missing = TopicMissing if partitions else NotAllowed
             raise missing(
                 f"partition {name} does not exist: {name.base} has {partitions} partitions"
+                if partitions
+                else f"{name} does not exist; create {name.base} with partitions: it was deleted, "
+                "or never had any"
             )
         if name.partition < 0 < partitions:
             raise NotAllowed(f"{name} is partitioned: use one of its {partitions} partitions")
