@@ -6,7 +6,9 @@ from itertools import count
 from magnetar_broker.authentication.authenticator import Authenticator
 from magnetar_broker.authorization.access import Access
 from magnetar_broker.base.lookup_counts import LookupCounts
+from magnetar_broker.base.metadata_keys import STARTS
 from magnetar_broker.base.periodic_jobs import PeriodicJobs
+from magnetar_broker.base.records import next_number
 from magnetar_broker.base.wanted import Check, always
 from magnetar_broker.config import Settings
 from magnetar_broker.lifetime.orphans import present_segments, sweep_and_log
@@ -48,10 +50,8 @@ class Broker:
         engine: Engine,
         residence: LocalResidence,
         names: Names,
-        worker: int | None = None,
         authenticator: Authenticator | None = None,
     ) -> None:
-        """`worker` is the number of this process where the broker has several."""
         self.authenticator = authenticator
         """Finds out who clients are; None while authentication is off."""
         self.engine = engine
@@ -82,8 +82,7 @@ class Broker:
         )
         self.admission = Admission(lambda: self.settings, engine.clock, self.reached)
         self.started_ms = engine.clock.now_ms()
-        started = f"{settings.cluster_name}-{self.started_ms}"
-        self._prefix = started if worker is None else f"{started}-{worker}"
+        self._start_number = 0
         self._numbers = count()
         self.watchdog = Watchdog(engine, lambda: iter(self.topics))
         self.local_ending = LocalEnding(self.topic)
@@ -117,6 +116,7 @@ class Broker:
         # Listed before the first topic can create a segment: only these can be orphans.
         present = await present_segments(self.engine)
         await self.names.start()
+        self._start_number = await next_number(self.engine.metadata, STARTS)
         self.ready = True
         self.jobs.start()
         self.watchdog.start()
@@ -141,8 +141,11 @@ class Broker:
         return topic
 
     def producer_name(self) -> str:
-        """A name for a producer without one; unique in this cluster."""
-        return f"{self._prefix}-{next(self._numbers)}"
+        """A name for a producer without one; no broker of this data directory makes it again.
+
+        It is short: each message carries it, and clients reserve few bytes for such things.
+        """
+        return f"{self.settings.cluster_name}-{self._start_number}-{next(self._numbers)}"
 
     # Connections ------------------------------------------------------------------------
 

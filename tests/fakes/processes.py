@@ -46,7 +46,7 @@ class Worker:
         names = RemoteDirectory(settings, self.owners, joined.right)
         serve_residence(self.residence, joined.right)
         joined.right.serve(learning(self.policies))
-        self.broker = Broker(settings, engine, self.residence, names, number)
+        self.broker = Broker(settings, engine, self.residence, names)
         health = HealthCheck(self.broker, lambda topic: self.owners.worker_of(topic) == number)
         serve_health(health, joined.right)
         serve_operations(self.broker, joined.right)

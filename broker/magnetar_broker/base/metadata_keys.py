@@ -14,6 +14,8 @@ POLICIES = "/policies/"
 """The prefix of the keys of policies."""
 CLUSTERS = "/clusters/"
 RESOURCE_GROUPS = "/resource-groups/"
+STARTS = "/starts"
+"""The key of the number of times that a process which serves topics has started."""
 DYNAMIC_SETTINGS = "/settings"
 """The key of the settings that were changed while the broker ran."""
 

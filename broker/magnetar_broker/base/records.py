@@ -46,6 +46,20 @@ async def change_record(
     return False
 
 
+async def next_number(metadata: MetadataStore, key: str) -> int:
+    """A number that no other call with this key returns, however often the store is opened."""
+    number = 0
+
+    def counted(fields: Fields) -> Fields:
+        nonlocal number
+        number = fields["count"] + 1
+        return {**fields, "count": number}
+
+    while not await change_record(metadata, key, counted):
+        await create_record(metadata, key, {"count": 0})
+    return number
+
+
 async def keys_under(metadata: MetadataStore, prefix: str) -> list[str]:
     """What follows the prefix in each key that begins with it, in order."""
     keys: list[str] = []

@@ -9,7 +9,7 @@ from contextlib import suppress
 from functools import partial
 
 from magnetar_broker.base.errors import BrokerError, NotReady
-from magnetar_broker.base.metadata_keys import TOPICS, topic_of_names
+from magnetar_broker.base.metadata_keys import STARTS, TOPICS, topic_of_names
 from magnetar_broker.base.runtime import NamesRuntime
 from magnetar_broker.config.changes import Given
 from magnetar_broker.limits.admission import Admission
@@ -252,7 +252,9 @@ def _parts(links: WorkerLinks, clock: Clock) -> list[LinkedPart]:
 
 
 def _may_write(residence: DistributedResidence, link: Link, key: str) -> bool:
-    """Whether a worker may write a key: the log records of its own topics."""
+    """Whether a worker may write a key: the log records of its own topics; the count of starts."""
+    if key == STARTS:
+        return True
     if not key.startswith(TOPICS):
         return False
     return residence.may_write(link, topic_of_names(key.removeprefix(TOPICS)))

@@ -132,7 +132,6 @@ class Worker:
             engine,
             residence,
             names,
-            self._number,
             authenticator_of(self._settings),
         )
         ending = LinkedEnding(broker.local_ending, self._other, self._links)

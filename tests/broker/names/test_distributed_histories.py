@@ -20,6 +20,7 @@ from fakes.named_worlds import NAMESPACE, named
 from fakes.processes import Processes, Worker
 from fakes.world import ManualPromise, start
 from magnetar_broker.base.errors import BrokerError
+from magnetar_broker.base.metadata_keys import STARTS
 from magnetar_broker.config import Settings
 from magnetar_broker.links.metadata import RemoteMetadata
 from magnetar_broker.links.metadata_server import MetadataServer
@@ -76,7 +77,7 @@ class LinkedProcesses(Processes):
         self.requests.serve(number, joined.left)
 
         def may_write(key: str) -> bool:
-            return self.residence.may_write(joined.left, name_of(key))
+            return key == STARTS or self.residence.may_write(joined.left, name_of(key))
 
         MetadataServer(joined.left, self.world.metadata, may_write, self.clock, self.engine.tasks)
         metadata = RemoteMetadata(joined.right, self.clock)
