@@ -40,7 +40,6 @@ from magnetar.base_errors import MagnetarError as MagnetarError  # noqa: PLC0414
 from magnetar_proto import PulsarApi_pb2 as pb
 from magnetar_proto.ids import MessageId
 
-
 REMEDY = re.compile(r"[:;] [a-z]")
 """Matches refusals that say what to do, as Magnetar's do."""
 
