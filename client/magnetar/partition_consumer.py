@@ -33,6 +33,7 @@ from magnetar.retry import Retry
 from magnetar.settings import Settings
 from magnetar.statistics import ConsumerStatistics
 from magnetar.subscription import DISCARD, FAIL, Subscription
+from magnetar.topic_ends import ask_ends
 from magnetar.transaction import Transaction
 from magnetar_proto import PulsarApi_pb2 as pb
 from magnetar_proto.commands import encode
@@ -137,17 +138,10 @@ class PartitionConsumer(Generic[T]):
         """The id of the topic's last message; (-1, -1) when there is none."""
 
         async def ask() -> MessageId:
-            return (await self._ask_ends(await self._attachment.ready()))[0]
+            connection = await self._attachment.ready()
+            return (await ask_ends(connection, self._id, self.partition)).last
 
         return await Retry(self._settings).in_time(ask, f"reading the last id of {self.topic}")
-
-    async def _ask_ends(self, connection: Connection) -> tuple[MessageId, MessageId | None]:
-        """The topic's last message, and the one up to which all is acknowledged, if known."""
-        reply = await connection.request(pb.CommandGetLastMessageId(consumer_id=self._id))
-        last, mark = MessageId.from_pb(reply.last_message_id), None
-        if reply.HasField("consumer_mark_delete_position"):
-            mark = MessageId.from_pb(reply.consumer_mark_delete_position)
-        return MessageId(last.ledger, last.entry, last.batch_index, self.partition), mark
 
     def is_behind(self, last: MessageId) -> bool:
         """Whether a consumer without durable subscription has not received this message yet."""
@@ -537,9 +531,11 @@ class PartitionConsumer(Generic[T]):
         was_seeking, self._seeking = self._seeking, False
         try:
             await connection.request(self._subscribe_command())
-            if self._resuming.is_open and self._resuming.pin(*await self._ask_ends(connection)):
-                await connection.request(pb.CommandCloseConsumer(consumer_id=self._id))
-                await connection.request(self._subscribe_command())
+            if self._resuming.is_open:
+                ends = await ask_ends(connection, self._id, self.partition)
+                if self._resuming.pin(*ends):
+                    await connection.request(pb.CommandCloseConsumer(consumer_id=self._id))
+                    await connection.request(self._subscribe_command())
         except BaseException:
             connection.remove_consumer(self._id)
             connection.send_only(pb.CommandCloseConsumer(consumer_id=self._id))
