@@ -11,7 +11,7 @@ from magnetar_broker.base.periodic_jobs import PeriodicJobs
 from magnetar_broker.base.records import next_number
 from magnetar_broker.base.wanted import Check, always
 from magnetar_broker.config import Settings
-from magnetar_broker.lifetime.orphans import present_segments, sweep_and_log
+from magnetar_broker.lifetime.orphans import EXPIRY, EXPIRY_SECONDS, Quarantine, present_segments
 from magnetar_broker.limits.admission import Admission
 from magnetar_broker.limits.held_bytes import HeldBytes, buffer_bytes
 from magnetar_broker.limits.reached import ClientLimit, ReachedLimits
@@ -96,6 +96,8 @@ class Broker:
         # Also while transactions are off: those that are open must end, or readers wait for ever.
         self.jobs.every(LOAD_SECONDS, LOADING, self.coordinators.load)
         self.jobs.every(LOOK_SECONDS, LEFTOVERS, self.leftovers.look)
+        self.quarantine = Quarantine(engine, settings.magnetar_quarantine_minutes)
+        self.jobs.every(EXPIRY_SECONDS, EXPIRY, self.quarantine.expire)
         Maintenance(settings, engine, lambda: iter(self.topics)).register(self.jobs)
 
     @property
@@ -120,7 +122,7 @@ class Broker:
         self.ready = True
         self.jobs.start()
         self.watchdog.start()
-        self.engine.tasks.spawn(sweep_and_log(self.engine, present, lambda: not self.ready))
+        self.engine.tasks.spawn(self.quarantine.fill(present, lambda: not self.ready))
 
     async def close(self) -> None:
         """Disconnect every producer and consumer, and seal every topic."""

@@ -112,6 +112,16 @@ class SegmentStore(Protocol):
     def segments(self) -> AsyncIterator[SegmentId]:
         """All segments that this process may find to be orphans."""
 
+    async def set_aside(self, segments: Collection[SegmentId], why: str) -> dict[SegmentId, Sealed]:
+        """Put segments that nobody lists into quarantine; returns those that were put there.
+
+        They are settled by that, and `segments` has them no more.  One that is asked for is back.
+        A segment stays where it is if it is damaged, so that it cannot be settled.
+        """
+
+    async def delete_set_aside(self, before_ms: int) -> Collection[SegmentId]:
+        """Delete the segments that were set aside before a time; returns them."""
+
     async def missing(self, segments: Collection[SegmentId]) -> list[SegmentId]:
         """Those of the segments that do not exist."""
 

@@ -17,6 +17,7 @@ from fakes.attached_states import Numbers
 from fakes.faulty_disk import FaultyDisk
 from fakes.runs import append
 from fakes.world import ManualPromise, start
+from magnetar_broker.lifetime.orphans import present_segments, sweep
 from magnetar_broker.policies.retention import Need, Retention, deletable_to, verdicts
 from magnetar_storage.cursors.attached_state import DEDUPLICATION, DELAYS
 from magnetar_storage.cursors.cursor_log import CursorLog, DurableCursor
@@ -97,9 +98,15 @@ class Life:
         lost = [finding.text for finding in findings if finding.data_lost]
         assert not lost, f"damage where there is none: {lost}"
         assert not (after_close and findings), f"after a stop: {findings}"
+        engines = self.processes.engines
+        present = [self.world.drive(present_segments(engine)) for engine in engines]
         for model in self.models:
             if not model.deleted:
                 self._open_topic(model)
+        if self._dice.random() < 0.5:
+            for engine, candidates in zip(engines, present, strict=True):
+                moved = self.world.drive(sweep(engine, candidates))
+                assert not any(end.messages for end in moved.values()), "nobody lists messages"
 
     def _open_topic(self, model: TopicModel, before: int | None = None) -> None:
         """`before` is the process that has closed it, if one has."""

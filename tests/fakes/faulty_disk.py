@@ -383,6 +383,12 @@ class FaultyDisk:
         assert _directory(old) == _directory(new), "renames stay within a directory"
         self._change(old, NameChange(content, old, new))
 
+    def link(self, name: str, other: str) -> None:
+        self.operation("link", f"{name} {other}")
+        if name not in self._names:
+            raise FileNotFoundError(name)
+        self._change(other, NameChange(self._names[name], None, other))
+
     def remove(self, name: str) -> None:
         if name in self._names:
             self.operation("remove", name)

@@ -1,15 +1,16 @@
-"""Segments that no log or cursor lists: left by a crash before they were listed."""
+"""Segments that no log lists: left by a crash before they were listed, or the catalogue is wrong.
+
+Which of the two cannot be told from here, so they go to quarantine and are deleted much later.
+"""
 
 import logging
-from collections.abc import Callable, Mapping
-from contextlib import suppress
+from collections.abc import Callable, Collection
 
 from magnetar_broker.base.metadata_keys import TOPICS, topics_of
 from magnetar_broker.base.parallel import for_each
 from magnetar_proto.names import SYSTEM_NAMESPACE
-from magnetar_storage.cursors.cursor_log import read_cursors
-from magnetar_storage.errors import Corrupt, NoSegment, StorageError
-from magnetar_storage.interfaces import SegmentId, SegmentStore
+from magnetar_storage.errors import StorageError
+from magnetar_storage.interfaces import Sealed, SegmentId
 from magnetar_storage.log.engine import Engine
 from magnetar_storage.log.log import NEW_VALUE
 from magnetar_storage.log.log_record import LogRecord
@@ -17,6 +18,10 @@ from magnetar_storage.log.log_record import LogRecord
 logger = logging.getLogger(__name__)
 
 PAGE = 1000
+NAMED = 10
+"""How many segments a line of the log names."""
+WHY = "no topic lists these segments"
+EXPIRY, EXPIRY_SECONDS = "emptying of the quarantine", 600
 
 
 async def present_segments(engine: Engine) -> set[SegmentId]:
@@ -24,43 +29,23 @@ async def present_segments(engine: Engine) -> set[SegmentId]:
     return {segment async for segment in engine.store.segments()}
 
 
-async def sweep(engine: Engine, candidates: set[SegmentId]) -> list[SegmentId]:
-    """Delete those candidates that no log lists and that hold nothing needed; returns the others.
+async def sweep(engine: Engine, candidates: set[SegmentId]) -> dict[SegmentId, Sealed]:
+    """Put those candidates into quarantine that no log lists; returns them.
 
-    Not needed are empty segments, and cursor segments while every log has its own: a crash
-    interrupted their replacement.  No other segment is deleted, since metadata that was restored
-    from an old copy lists too few.  Safe while logs are in use: a segment that existed before
-    this process started serving is never listed later.
+    Safe while logs are in use: a segment that existed before this process started serving is
+    never listed later.
     """
-    unlisted, cursors = await _look_up(engine, candidates)
-    if not unlisted:
-        return []
-    complete = await _have_their_cursors(engine, cursors)
-    kept = []
-    for segment in sorted(unlisted):
-        with suppress(NoSegment):  # then a log has deleted it meanwhile
-            if await _is_needless(engine.store, segment, complete):
-                await engine.store.delete(segment)
-            else:
-                kept.append(segment)
-    return kept
+    unlisted = await _unlisted(engine, candidates)
+    return await engine.store.set_aside(sorted(unlisted), WHY) if unlisted else {}
 
 
-async def _look_up(
-    engine: Engine, candidates: set[SegmentId]
-) -> tuple[set[SegmentId], dict[str, SegmentId]]:
-    """The candidates that no log lists, and, if there are any, the cursor segments of all logs.
-
-    These by the keys of the logs.
-    """
-    unlisted, cursors = set(candidates), dict[str, SegmentId]()
+async def _unlisted(engine: Engine, candidates: set[SegmentId]) -> set[SegmentId]:
+    unlisted = set(candidates)
 
     async def look(key: str) -> None:
-        record = await _record_of(engine, key)
-        if record is not None:
-            unlisted.difference_update(record.listed)
-            if record.cursor_segment is not None:
-                cursors[key] = record.cursor_segment
+        found = await engine.metadata.get(key)
+        if found is not None and found.value != NEW_VALUE:
+            unlisted.difference_update(LogRecord.decode(key, found.value).listed)
 
     # The broker's own topics first: every health check leaves segments of one.  Mostly every
     # segment is listed: then the records behind the last one are not read.
@@ -70,62 +55,65 @@ async def _look_up(
             # Many at a time: the store reads those in one job.
             await for_each(engine, keys, look)
             after = keys[-1]
-    return unlisted, cursors
+    return unlisted
 
 
-async def _record_of(engine: Engine, key: str) -> LogRecord | None:
-    """A log's record; None if it lists nothing yet, or was deleted."""
-    found = await engine.metadata.get(key)
-    if found is None or found.value == NEW_VALUE:
-        return None
-    return LogRecord.decode(key, found.value)
+class Quarantine:
+    """Fills and empties the quarantine of one process."""
 
+    def __init__(self, engine: Engine, minutes: int) -> None:
+        """Segments stay for so many minutes; if less than 0, for ever."""
+        self._engine = engine
+        self._minutes = minutes
 
-async def _have_their_cursors(engine: Engine, cursors: Mapping[str, SegmentId]) -> bool:
-    """Whether there are the cursor segments that logs list.
+    async def fill(self, candidates: set[SegmentId], stopped: Callable[[], bool]) -> None:
+        """`sweep`, and log what is moved; an error of storage is logged, the next start retries.
 
-    Logs in use replace theirs: one that is missing may be listed no more since it was looked up.
-    """
-    while missing := set(await engine.store.missing(cursors.values())):
-        listed: dict[str, SegmentId] = {}
-        for key in [key for key, segment in cursors.items() if segment in missing]:
-            record = await _record_of(engine, key)
-            if record is not None and record.cursor_segment is not None:
-                if record.cursor_segment == cursors[key]:
-                    return False
-                listed[key] = record.cursor_segment
-        cursors = listed
-    return True
-
-
-async def _is_needless(store: SegmentStore, segment: SegmentId, cursors_complete: bool) -> bool:
-    if (await store.recover(segment)).entries == 0:
-        return True
-    if cursors_complete:
-        with suppress(Corrupt):  # then it holds something else
-            await read_cursors(store, segment, {})
-            return True
-    return False
-
-
-async def sweep_and_log(
-    engine: Engine, candidates: set[SegmentId], stopped: Callable[[], bool]
-) -> None:
-    """`sweep`, and log what is kept; an error of storage is logged and the next start retries.
-
-    After `stopped` the stores may be closed while it runs, which ends it without a word.
-    """
-    try:
-        kept = await sweep(engine, candidates)
-    except StorageError as error:
-        if not stopped():
+        After `stopped` the stores may be closed while it runs, which ends it without a word.
+        """
+        try:
+            moved = await sweep(self._engine, candidates)
+        except StorageError as error:
+            if not stopped():
+                logger.warning(
+                    "cannot look for segments that no topic lists, will retry at the next start: "
+                    "%s", error,
+                )  # fmt: skip
+            return
+        # A crash leaves empty ones and cursors: those are written before they are listed.
+        filled = [segment for segment, end in moved.items() if end.messages]
+        if filled:
             logger.warning(
-                "cannot look for orphaned segments, will retry at the next start: %s", error
-            )
-        return
-    if kept:
-        logger.warning(
-            "no topic lists segments %s; they are kept: if metadata.db is not an old copy, "
-            "nothing needs them",
-            ", ".join(map(str, kept)),
-        )
+                "no topic lists segments %s, which have messages: they are in quarantine, %s; if "
+                "metadata.db is a wrong or an old copy, stop the broker and put the right one in "
+                "its place: the topics then take their segments back",
+                _named(filled), self._until(),
+            )  # fmt: skip
+        elif moved:
+            logger.info(
+                "no topic lists segments %s, which have no messages: they are in quarantine, %s",
+                _named(moved), self._until(),
+            )  # fmt: skip
+
+    async def expire(self) -> None:
+        """Delete what has been in quarantine for long enough."""
+        if self._minutes < 0:
+            return
+        before_ms = self._engine.clock.now_ms() - self._minutes * 60_000
+        expired = await self._engine.store.delete_set_aside(before_ms)
+        if expired:
+            logger.info(
+                "deleted segments %s, which were in quarantine for %d minutes "
+                "(magnetarQuarantineMinutes)",
+                _named(expired), self._minutes,
+            )  # fmt: skip
+
+    def _until(self) -> str:
+        if self._minutes < 0:
+            return "where they stay (magnetarQuarantineMinutes)"
+        return f"and will be deleted in {self._minutes} minutes (magnetarQuarantineMinutes)"
+
+
+def _named(segments: Collection[SegmentId]) -> str:
+    some = ", ".join(map(str, sorted(segments)[:NAMED]))
+    return some if len(segments) <= NAMED else f"{some} and {len(segments) - NAMED} more"

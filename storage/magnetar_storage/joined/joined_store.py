@@ -90,6 +90,22 @@ class JoinedStore:
             #   segment
             await found.delete(segment)
 
+    async def set_aside(self, segments: Collection[SegmentId], why: str) -> dict[SegmentId, Sealed]:
+        """As `SegmentStore.set_aside`, of segments that `segments` has named."""
+        moved: dict[SegmentId, Sealed] = {}
+        for number, store in self._opened.items():
+            own = [segment for segment in segments if directory_of(segment) == number]
+            if own:
+                moved |= await store.set_aside(own, why)
+        return moved
+
+    async def delete_set_aside(self, before_ms: int) -> Collection[SegmentId]:
+        """As `SegmentStore.delete_set_aside`, of the directories that are open here."""
+        deleted: list[SegmentId] = []
+        for store in self._opened.values():
+            deleted += await store.delete_set_aside(before_ms)
+        return deleted
+
     async def missing(self, segments: Collection[SegmentId]) -> list[SegmentId]:
         by_directory: dict[int, list[SegmentId]] = {}
         for segment in segments:

@@ -11,7 +11,7 @@ from typing import NamedTuple
 from magnetar_storage.errors import Corrupt, DiskFull
 from magnetar_storage.interfaces import SegmentId
 from magnetar_storage.local import checkpoint as checkpoints
-from magnetar_storage.local import index_file, rounds, segment_ids
+from magnetar_storage.local import index_file, quarantine, rounds, segment_ids
 from magnetar_storage.local import segment_file as segment
 from magnetar_storage.local.checkpoint import Checkpoint, Flush, Row
 from magnetar_storage.local.journal import JournalPosition
@@ -65,6 +65,8 @@ class Recovered(NamedTuple):
     findings: list[Finding]
     index_files: set[SegmentId]
     """Of which segments there are index files, needed or not."""
+    quarantined: set[SegmentId]
+    """Segments of which the files are in quarantine."""
     journal_bytes: int
     """How much of the journal was read."""
 
@@ -263,7 +265,8 @@ def _recover(disk: Disk, limits: Limits, directory: int) -> Recovered:
         # Before the next journal file exists, since that proves that the one before was complete.
         checkpoints.write(disk, start, limits.spare_journal_files)
     finished = files - set(start.rows) - rebuild.deleted
-    return Recovered(start, finished, rebuild.findings, index_files, rebuild.journal_bytes)
+    quarantined = quarantine.present(disk) - files
+    return Recovered(start, finished, rebuild.findings, index_files, quarantined, rebuild.journal_bytes)
 
 
 def _check_directory(start: Checkpoint, directory: int) -> None:

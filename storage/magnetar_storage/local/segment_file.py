@@ -38,7 +38,12 @@ WALK_BYTES = 16 << 10
 
 
 def file_name(segment: SegmentId) -> str:
-    return f"segments/{segment:016x}.seg"
+    return f"segments/{base_name(segment)}"
+
+
+def base_name(segment: SegmentId) -> str:
+    """The file's name without its directory."""
+    return f"{segment:016x}.seg"
 
 
 def segment_of(name: str) -> SegmentId | None:

@@ -9,12 +9,13 @@ has a footer), and of the finished ones the recently used in `_loaded`, with the
 """
 
 from collections.abc import AsyncIterator, Callable, Collection
+from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 
 from magnetar_storage.errors import Corrupt, Fenced, NoSegment, StorageError, Unavailable
 from magnetar_storage.interfaces import Sealed, SegmentId
-from magnetar_storage.local import index_file, layout, recovery, segment_ids
+from magnetar_storage.local import index_file, layout, quarantine, recovery, segment_ids
 from magnetar_storage.local import limits as sizes
 from magnetar_storage.local import segment_file as segment
 from magnetar_storage.local.checkpoint import Row
@@ -71,6 +72,7 @@ class LocalStore:
         self._changes_size = 0
         """Bytes of the records of this round that are not entries."""
         self._finished = recovered.finished
+        self._quarantined = recovered.quarantined
         self._rows = start.rows
         self._segments: dict[SegmentId, LocalSegment] = {}
         self._loaded = FinishedSegments(
@@ -171,6 +173,32 @@ class LocalStore:
         elif segment not in self._rows and segment not in self._finished:
             return
         await self._commit(DELETE, segment, b"", lambda: self._deleted(segment))
+
+    async def set_aside(self, segments: Collection[SegmentId], why: str) -> dict[SegmentId, Sealed]:
+        ends: dict[SegmentId, Sealed] = {}
+        for number in segments:
+            with suppress(NoSegment, Corrupt):  # a log has deleted it meanwhile; it stays
+                ends[number] = await self.recover(number)
+                if number in self._rows:
+                    await self._find(number)  # those in memory can be given a footer
+        # Their files are complete then, and no start writes them anew from the journal.
+        await self.checkpoint()
+        moved = {number: end for number, end in ends.items() if number in self._finished}
+        self._finished.difference_update(moved)
+        self._quarantined.update(moved)
+        for number in moved:
+            self._loaded.pop(number)
+        if moved:
+            # If it fails some files may have moved: `take_back` finds them in both places.
+            put = partial(quarantine.put, self._disk, moved, why, self._clock.now_ms())
+            await self._workers.background.run(put)
+        return moved
+
+    async def delete_set_aside(self, before_ms: int) -> Collection[SegmentId]:
+        expire = partial(quarantine.expire, self._disk, before_ms)
+        expired = await self._workers.background.run(expire)
+        self._quarantined -= expired
+        return expired
 
     async def missing(self, segments: Collection[SegmentId]) -> list[SegmentId]:
         return [number for number in segments if not self._is_present(number)]
@@ -323,7 +351,18 @@ class LocalStore:
             return await self._load_row(number, self._rows[number])
         if number in self._finished:
             return await self._load_finished(number)
+        if number in self._quarantined:
+            return await self._take_back(number)
         raise NoSegment(f"there is no segment {number}")
+
+    async def _take_back(self, number: SegmentId) -> LocalSegment:
+        """A segment that was set aside is asked for: then a topic lists it after all."""
+        await self._workers.background.run(partial(quarantine.take_back, self._disk, number))
+        self._quarantined.discard(number)
+        self._finished.add(number)
+        text = f"segment {number}: taken back from {quarantine.DIRECTORY}, because a topic lists it"
+        self._add_finding(Finding(segment.file_name(number), 0, text, number))
+        return await self._find(number)
 
     async def _load_row(self, number: SegmentId, row: Row) -> LocalSegment:
         self._refuse_suspect(number, row)
@@ -394,7 +433,8 @@ class LocalStore:
         self._loaded.keep(one)
 
     def _is_present(self, number: SegmentId) -> bool:
-        return number in self._finished or number in self._segments or number in self._rows
+        places = (self._finished, self._segments, self._rows, self._quarantined)
+        return any(number in place for place in places)
 
     def _describe(self) -> tuple[SegmentId, dict[SegmentId, Row]]:
         return self._next, dict(self._rows)

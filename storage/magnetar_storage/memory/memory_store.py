@@ -107,6 +107,8 @@ class MemoryStore:
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
         self._segments: dict[SegmentId, MemorySegment] = {}
+        self._aside: dict[SegmentId, tuple[int, MemorySegment]] = {}
+        """Segments that were set aside, and when."""
         self._next = 1
         self.trouble: StorageError | None = None
         self.is_failing = False
@@ -132,14 +134,30 @@ class MemoryStore:
         for segment in sorted(self._segments):
             yield segment
 
+    async def set_aside(self, segments: Collection[SegmentId], why: str) -> dict[SegmentId, Sealed]:
+        moved: dict[SegmentId, Sealed] = {}
+        for segment in self._segments.keys() & set(segments):
+            moved[segment] = await self.recover(segment)
+            self._aside[segment] = self._clock.now_ms(), self._segments.pop(segment)
+        return moved
+
+    async def delete_set_aside(self, before_ms: int) -> Collection[SegmentId]:
+        expired = [number for number, (at_ms, _) in self._aside.items() if at_ms < before_ms]
+        for segment in expired:
+            del self._aside[segment]
+        return expired
+
     async def missing(self, segments: Collection[SegmentId]) -> list[SegmentId]:
-        return [segment for segment in segments if segment not in self._segments]
+        present = self._segments.keys() | self._aside.keys()
+        return [segment for segment in segments if segment not in present]
 
     async def close(self) -> None:
         for content in self._segments.values():
             content.confirm()
 
     def _find(self, segment: SegmentId) -> MemorySegment:
+        if segment in self._aside:
+            _, self._segments[segment] = self._aside.pop(segment)
         content = self._segments.get(segment)
         if content is None:
             raise NoSegment(f"there is no segment {segment}")

@@ -39,6 +39,9 @@ class Overlay:
         self._files[new] = self.open(old)
         self._files[old] = None
 
+    def link(self, name: str, other: str) -> None:
+        self._files[other] = self.open(name)
+
     def remove(self, name: str) -> None:
         self._files[name] = None
 

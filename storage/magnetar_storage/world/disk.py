@@ -84,6 +84,12 @@ class Disk(ReadableDisk, Protocol):
     def rename(self, old: str, new: str) -> None:
         """Atomically put `old` in the place of `new`."""
 
+    def link(self, name: str, other: str) -> None:
+        """Give a file a second name, in the place of what has that name; they are one file.
+
+        `Unavailable` if the file system cannot.
+        """
+
     def remove(self, name: str) -> None:
         """Remove a file; a missing one is no error."""
 
@@ -151,6 +157,18 @@ class LocalDisk(_Tree):
     def rename(self, old: str, new: str) -> None:
         with explained("rename", self.path_of(old)):
             os.replace(self.path_of(old), self.path_of(new))
+
+    def link(self, name: str, other: str) -> None:
+        path = self.path_of(other)
+        with explained("link", path):
+            temporary = f"{path}.tmp"
+            with suppress(FileNotFoundError):
+                os.unlink(temporary)
+            os.link(self.path_of(name), temporary)
+            os.replace(temporary, path)
+            # Between two names of one file that does nothing.
+            with suppress(FileNotFoundError):
+                os.unlink(temporary)
 
     def remove(self, name: str) -> None:
         path = self.path_of(name)

@@ -16,6 +16,9 @@ class Subtree:
     def rename(self, old: str, new: str) -> None:
         self._disk.rename(self._inside(old), self._inside(new))
 
+    def link(self, name: str, other: str) -> None:
+        self._disk.link(self._inside(name), self._inside(other))
+
     def remove(self, name: str) -> None:
         self._disk.remove(self._inside(name))
 

@@ -10,7 +10,7 @@ from fakes.topics import TopicWorld, entry
 from fakes.worker_stores import WorkerStores
 from fakes.world import ManualTasks
 from magnetar_broker.base.metadata_keys import TOPICS, topic_key
-from magnetar_broker.lifetime.orphans import PAGE, present_segments, sweep, sweep_and_log
+from magnetar_broker.lifetime.orphans import PAGE, Quarantine, present_segments, sweep
 from magnetar_proto.names import TopicName
 from magnetar_storage.cursors.cursor_log import CursorLog
 from magnetar_storage.log.cache import EntryCache
@@ -21,7 +21,7 @@ from magnetar_storage.memory.memory_metadata import MemoryMetadata
 T = TypeVar("T")
 
 
-def test_only_empty_unlisted_segments_are_deleted() -> None:
+def test_unlisted_segments_are_put_into_quarantine() -> None:
     world = TopicWorld()
     world.publish(entry(1))
     world.subscribe()
@@ -32,8 +32,14 @@ def test_only_empty_unlisted_segments_are_deleted() -> None:
     world.clock.pump()
     candidates = world.do(present_segments(world.engine))
     assert candidates == listed | {empty.segment, used.segment}
-    assert world.do(sweep(world.engine, candidates)) == [used.segment]
-    assert world.do(present_segments(world.engine)) == listed | {used.segment}
+    moved = world.do(sweep(world.engine, candidates))
+    assert {number: end.entries for number, end in moved.items()} == {
+        empty.segment: 0,
+        used.segment: 1,
+    }
+    assert world.do(present_segments(world.engine)) == listed
+    # Nothing is gone: a segment that is asked for is there.
+    assert world.do(world.store.recover(used.segment)).entries == 1
 
 
 def left_over_cursors(world: TopicWorld) -> int:
@@ -48,7 +54,25 @@ def left_over_cursors(world: TopicWorld) -> int:
     return writer.segment
 
 
-def test_unlisted_cursors_are_deleted() -> None:
+def test_cursors_of_a_catalogue_that_was_lost_come_back_with_it() -> None:
+    world = TopicWorld()
+    world.publish(entry(1))
+    world.subscribe()
+    listed = world.do(present_segments(world.engine))
+    stored = world.do(world.metadata.get(topic_key(world.name)))
+    assert stored is not None
+    world.do(world.topic.close())
+    world.do(world.metadata.delete(topic_key(world.name)))
+    moved = world.do(sweep(world.engine, world.do(present_segments(world.engine))))
+    assert moved.keys() >= listed
+    assert world.do(present_segments(world.engine)) == set()
+    world.do(world.metadata.put(topic_key(world.name), stored.value))
+    world.reload()
+    assert world.topic.log.end == 1
+    assert world.subscription().name == "sub"
+
+
+def test_left_over_cursors_are_put_into_quarantine() -> None:
     world = TopicWorld()
     world.publish(entry(1))
     world.subscribe()
@@ -56,20 +80,36 @@ def test_unlisted_cursors_are_deleted() -> None:
     left_over = left_over_cursors(world)
     candidates = world.do(present_segments(world.engine))
     assert candidates == listed | {left_over}
-    assert world.do(sweep(world.engine, candidates)) == []
+    assert world.do(sweep(world.engine, candidates)).keys() == {left_over}
     assert world.do(present_segments(world.engine)) == listed
 
 
-def test_unlisted_cursors_stay_while_a_topic_lacks_its_own() -> None:
+def quarantine_of(world: TopicWorld, minutes: int) -> Quarantine:
+    world.do(world.store.create())
+    quarantine = Quarantine(world.engine, minutes)
+    world.do(quarantine.fill(world.do(present_segments(world.engine)), lambda: False))
+    return quarantine
+
+
+def test_the_quarantine_is_emptied_after_its_time() -> None:
     world = TopicWorld()
-    world.publish(entry(1))
-    world.subscribe()
-    left_over = left_over_cursors(world)
-    listed = world.topic.log.record.cursor_segment
-    assert listed is not None
-    world.do(world.store.delete(listed))
-    candidates = world.do(present_segments(world.engine))
-    assert world.do(sweep(world.engine, candidates)) == [left_over]
+    quarantine = quarantine_of(world, 2)
+    world.clock.set_forward(120_000)
+    world.do(quarantine.expire())
+    assert world.do(world.store.recover(1)).entries == 0
+    world = TopicWorld()
+    quarantine = quarantine_of(world, 2)
+    world.clock.set_forward(120_001)
+    world.do(quarantine.expire())
+    assert world.do(world.store.missing([1])) == [1]
+
+
+def test_the_quarantine_may_be_kept_for_ever() -> None:
+    world = TopicWorld()
+    quarantine = quarantine_of(world, -1)
+    world.clock.set_forward(1 << 50)
+    world.do(quarantine.expire())
+    assert world.do(world.store.missing([1])) == []
 
 
 def test_cursors_that_a_topic_replaces_meanwhile_are_not_missing() -> None:
@@ -95,7 +135,7 @@ def test_cursors_that_a_topic_replaces_meanwhile_are_not_missing() -> None:
 def test_segments_in_use_by_a_live_topic_stay() -> None:
     world = TopicWorld()
     world.publish(entry(1))
-    assert world.do(sweep(world.engine, world.do(present_segments(world.engine)))) == []
+    assert world.do(sweep(world.engine, world.do(present_segments(world.engine)))) == {}
     world.publish(entry(2))
     assert world.topic.log.end == 2
 
@@ -112,13 +152,13 @@ def test_records_are_read_until_every_segment_is_known_to_be_listed() -> None:
     for number in range(PAGE):
         world.do(world.metadata.put(f"{topic_key(world.name)}-{number:06}", NEW_VALUE))
     unread_record(world)
-    assert world.do(sweep(world.engine, candidates)) == []
+    assert world.do(sweep(world.engine, candidates)) == {}
 
 
 def test_without_segments_no_record_is_read() -> None:
     world = TopicWorld()
     unread_record(world)
-    assert world.do(sweep(world.engine, set())) == []
+    assert world.do(sweep(world.engine, set())) == {}
 
 
 def test_records_of_many_pages_are_read() -> None:
@@ -128,21 +168,21 @@ def test_records_of_many_pages_are_read() -> None:
     tenant, rest = "aaa", topic_key(world.name).split("/", 3)[3]
     for number in range(PAGE + 1):
         world.do(world.metadata.put(f"{TOPICS}{tenant}/{rest}-{number:06}", NEW_VALUE))
-    assert world.do(sweep(world.engine, candidates)) == []
+    assert world.do(sweep(world.engine, candidates)) == {}
     assert world.do(present_segments(world.engine)) == candidates
 
 
 def test_trouble_is_logged_and_stops_nothing(caplog: pytest.LogCaptureFixture) -> None:
     world = TopicWorld()
     world.do(world.metadata.put(topic_key(world.name), b"no record"))
-    world.do(sweep_and_log(world.engine, {1}, lambda: False))
+    world.do(Quarantine(world.engine, 1).fill({1}, lambda: False))
     assert "cannot be read" in caplog.text
 
 
 def test_a_stop_during_the_look_is_no_trouble(caplog: pytest.LogCaptureFixture) -> None:
     world = TopicWorld()
     world.do(world.metadata.put(topic_key(world.name), b"no record"))
-    world.do(sweep_and_log(world.engine, {1}, lambda: True))
+    world.do(Quarantine(world.engine, 1).fill({1}, lambda: True))
     assert not caplog.text
 
 
@@ -181,7 +221,7 @@ class TwoWorkers:
 
     def sweep(self, worker: int) -> list[int]:
         candidates = self.do(present_segments(self.engines[worker]))
-        return self.do(sweep(self.engines[worker], candidates))
+        return sorted(self.do(sweep(self.engines[worker], candidates)))
 
     def do(self, work: Coroutine[Any, Any, T]) -> T:
         return self.workers.do(work)
@@ -191,12 +231,6 @@ def test_a_worker_sweeps_the_directories_that_it_has_open() -> None:
     two = TwoWorkers()
     assert two.sweep(1) == []
     assert two.do(present_segments(two.engines[0])) == {two.left_over}
-    assert two.sweep(0) == []
+    assert two.sweep(0) == [two.left_over]
     assert two.do(present_segments(two.engines[0])) == set()
     assert two.do(present_segments(two.engines[1])) == {two.listed}
-
-
-def test_cursors_stay_while_a_topic_lacks_its_own_in_another_directory() -> None:
-    two = TwoWorkers()
-    two.do(two.engines[1].store.delete(two.listed))
-    assert two.sweep(0) == [two.left_over]

@@ -119,6 +119,17 @@ class Storage:
             of_workers=True,
         ),
     ] = 240
+    magnetar_quarantine_minutes: Annotated[
+        int,
+        Key(
+            "magnetarQuarantineMinutes",
+            Integer(-1),
+            "How long ledgers that no topic lists stay in `quarantine` in the data directory "
+            "before they are deleted; -1 is for ever.",
+            unit="min",
+            of_workers=True,
+        ),
+    ] = 10080
     default_retention_time_in_minutes: Annotated[
         int,
         Key(

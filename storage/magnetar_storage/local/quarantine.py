@@ -1,0 +1,126 @@
+"""Segments that no topic lists, kept in `quarantine/` (docs/formats.md, "Quarantine").
+
+A file there belongs to no segment of the store.  It is complete, with its footer, so that moving it
+back to `segments/` is all that it takes to have the segment again.
+"""
+
+import json
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from typing import Any
+
+from magnetar_storage.errors import NoSegment
+from magnetar_storage.interfaces import Sealed, SegmentId
+from magnetar_storage.local import segment_file
+from magnetar_storage.local.file_names import number_in
+from magnetar_storage.world.disk import Disk, ReadableDisk
+from magnetar_storage.world.whole_files import read_file, write_file
+
+DIRECTORY = "quarantine"
+
+
+def present(disk: ReadableDisk) -> set[SegmentId]:
+    """The segments whose files are in quarantine."""
+    names = disk.list(DIRECTORY)
+    return {number for name in names if (number := segment_file.segment_of(name)) is not None}
+
+
+def put(disk: Disk, segments: Mapping[SegmentId, Sealed], why: str, now_ms: int) -> None:
+    """Move the files of finished segments here, and report why; durable on return.
+
+    No checkpoint and no journal may know them as unfinished: a start would write them anew.
+    """
+    disk.make_dir(DIRECTORY)
+    disk.sync_dir("")
+    # First: what has no report is kept for ever.
+    write_file(disk, _report_name(disk, now_ms), _report(segments, why, now_ms))
+    for number in segments:
+        disk.link(segment_file.file_name(number), _name(number))
+    disk.sync_dir(DIRECTORY)
+    # Not before every file has its other name for certain.
+    for number in segments:
+        disk.remove(segment_file.file_name(number))
+    disk.sync_dir("segments")
+
+
+def take_back(disk: Disk, number: SegmentId) -> None:
+    """Move a segment's file back, durably; `NoSegment` if it is not here."""
+    base = segment_file.base_name(number)
+    if base not in disk.list(DIRECTORY):
+        if base not in disk.list("segments"):
+            raise NoSegment(f"segment {number} was removed from {DIRECTORY}")
+        return  # it has not left, or is back already
+    disk.link(_name(number), segment_file.file_name(number))
+    disk.sync_dir("segments")
+    disk.remove(_name(number))
+    disk.sync_dir(DIRECTORY)
+
+
+def expire(disk: Disk, before_ms: int) -> set[SegmentId]:
+    """Delete what was put here before a time, and the reports of it; returns the segments.
+
+    A file that no report names stays: it is unknown since when it is here.
+    """
+    reports = {name: _read(disk, name) for name in disk.list(DIRECTORY) if _time_of(name)}
+    later = {n for report in reports.values() if report["at_ms"] >= before_ms for n in _in(report)}
+    expired: set[SegmentId] = set()
+    for name, report in reports.items():
+        if report["at_ms"] < before_ms:
+            # One that was taken back and came again is named by both reports.
+            expired |= (doomed := _in(report) - later)
+            for number in sorted(doomed):
+                disk.remove(_name(number))
+            # Last: after a crash the files that are left are still named.
+            disk.sync_dir(DIRECTORY)
+            disk.remove(f"{DIRECTORY}/{name}")
+    return expired
+
+
+def _name(number: SegmentId) -> str:
+    return f"{DIRECTORY}/{segment_file.base_name(number)}"
+
+
+def _report_name(disk: ReadableDisk, now_ms: int) -> str:
+    """A name that sorts by time, and that no other report has."""
+    taken = set(disk.list(DIRECTORY))
+    while (name := f"{now_ms:016x}.json") in taken:
+        now_ms += 1
+    return f"{DIRECTORY}/{name}"
+
+
+def _time_of(name: str) -> int | None:
+    return number_in(name, suffix=".json")
+
+
+def _report(segments: Mapping[SegmentId, Sealed], why: str, now_ms: int) -> bytes:
+    fields = {
+        "at": datetime.fromtimestamp(now_ms / 1000, UTC).isoformat(timespec="milliseconds"),
+        "at_ms": now_ms,
+        "why": why,
+        "segments": [
+            {
+                "segment": number,
+                "file": segment_file.base_name(number),
+                "entries": end.entries,
+                "messages": end.messages,
+                "bytes": end.size,
+            }
+            for number, end in sorted(segments.items())
+        ],
+    }
+    return json.dumps(fields, indent=1).encode() + b"\n"
+
+
+def _read(disk: ReadableDisk, name: str) -> dict[str, Any]:
+    """A report; one that cannot be read names nothing, and never expires."""
+    try:
+        report = json.loads(read_file(disk, f"{DIRECTORY}/{name}"))
+        if isinstance(report["at_ms"], int) and _in(report) is not None:
+            return dict(report)
+    except (ValueError, TypeError, KeyError):
+        pass  # an operator has edited it
+    return {"at_ms": 1 << 62, "segments": []}
+
+
+def _in(report: dict[str, Any]) -> set[SegmentId]:
+    return {int(one["segment"]) for one in report["segments"]}
