@@ -9,6 +9,7 @@
     │   └── ProcessUnavailable   no trouble of storage: the process that has it cannot be asked
     ├── Fenced              another owner recovered this segment: this one must stop
     ├── Corrupt             bytes on disk are not what was written
+    ├── Incomplete          parts of the data directory are missing, or not of it
     ├── BadVersion          a metadata key changed since it was read
     └── DataDirLocked       another process works on this data directory
 
@@ -70,6 +71,13 @@ class BadVersion(StorageError):
 
 class DataDirLocked(StorageError):
     """Another process holds the data directory."""
+
+
+class Incomplete(StorageError):
+    """Parts of the data directory are missing, or do not belong to it: nothing is served."""
+
+    segments: tuple[int, ...] = ()
+    """The segments of which files are missing."""
 
 
 @dataclass

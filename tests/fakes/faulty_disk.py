@@ -400,6 +400,15 @@ class FaultyDisk:
         inside = [name[len(prefix) :] for name in self._names if name.startswith(prefix)]
         return sorted({name.partition("/")[0] for name in inside})
 
+    def sizes(self, directory: str) -> dict[str, int]:
+        self.look("list", directory)
+        prefix = f"{directory}/" if directory else ""
+        return {
+            name[len(prefix) :]: len(content.seen)
+            for name, content in self._names.items()
+            if name.startswith(prefix) and "/" not in name[len(prefix) :]
+        }
+
     def make_dir(self, directory: str) -> None:
         """Directories exist by themselves."""
 

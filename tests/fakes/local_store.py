@@ -2,13 +2,13 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Coroutine
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import accumulate
 from typing import Any, TypeVar
 
 from fakes.faulty_disk import FaultyDisk
 from fakes.world import InlineWorkers, ManualClock, QueuedWorkers, run
-from magnetar_storage.errors import NoSegment, StorageError
+from magnetar_storage.errors import Incomplete, NoSegment, StorageError
 from magnetar_storage.interfaces import Run, SegmentStore, SegmentWriter
 from magnetar_storage.local import directories
 from magnetar_storage.local.limits import Limits
@@ -178,6 +178,17 @@ class Machine(SegmentBooks):
             LocalStore.open(disk, self.workers, self.clock, self.limits, directory=self.directory)
         )
         return self.store
+
+    def open_without_missing(self) -> tuple[int, ...]:
+        """Open, also if it is refused because files are missing; returns the segments of these."""
+        try:
+            self.open()
+        except Incomplete as refusal:
+            strict, self.limits = self.limits, replace(self.limits, refuse_missing=False)
+            self.open()
+            self.limits = strict
+            return refusal.segments
+        return ()
 
     def do(self, coro: Coroutine[Any, Any, T]) -> T:
         return run(coro, self.clock)

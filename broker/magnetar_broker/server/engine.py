@@ -88,6 +88,7 @@ def store_limits(settings: Settings) -> Limits:
     return Limits(
         write_behind_bytes=settings.magnetar_write_behind_size_mb << 20,
         checkpoint_bytes=settings.magnetar_checkpoint_size_mb << 20,
+        journal_is_synced=settings.durability is Durability.FSYNC,
     )
 
 

@@ -13,18 +13,28 @@ from magnetar_storage.interfaces import Sealed, SegmentId
 from magnetar_storage.local import footer, rounds
 from magnetar_storage.local import segment_file as segment
 from magnetar_storage.local.file_names import number_in
+from magnetar_storage.local.identity import UNKNOWN, Identity
 from magnetar_storage.local.journal import JournalPosition
 from magnetar_storage.local.record import Buffers, flat
 from magnetar_storage.world.disk import Disk, File, ReadableDisk
 from magnetar_storage.world.whole_files import read_file, write_file
 
 MAGIC = b"MAGNCKPT"
-VERSION = 1
-HEADER = Struct("<8sIIQQQQQQ")
-"""magic, version, bytes of the suspects, number, file, offset, round, next segment, rows."""
+VERSION = 2
+HEADER = Struct("<8sIIQQQQQQQ16sQQ")
+"""magic, version, bytes of the suspects, number, file, offset, round, next segment, rows, finished
+segments, identity."""
+HEADER_1 = Struct("<8sIIQQQQQQ")
+"""The same without finished segments and identity."""
 
 ROW = Struct("<QQQQQQ")
 """segment, entries, messages, payload bytes, durable bytes of the file, 1 if sealed."""
+
+VERSIONS = Struct("<II")
+"""version, bytes of the suspects: behind the magic in every version."""
+
+FILE = Struct("<QQ")
+"""A finished segment, bytes of its file."""
 
 CRC = Struct("<I")
 
@@ -51,6 +61,9 @@ class Checkpoint:
     position: JournalPosition
     next_segment: SegmentId
     rows: dict[SegmentId, Row] = field(default_factory=dict)
+    finished: dict[SegmentId, int] = field(default_factory=dict)
+    """The bytes of the file of each finished segment; none where an earlier release wrote it."""
+    identity: Identity = UNKNOWN
 
 
 def file_name(number: int) -> str:
@@ -69,35 +82,59 @@ def encode(checkpoint: Checkpoint) -> bytes:
     reasons = json.dumps(suspects).encode() if suspects else b""
     head = HEADER.pack(
         MAGIC, VERSION, len(reasons), checkpoint.number, *checkpoint.position,
-        checkpoint.next_segment, len(rows),
+        checkpoint.next_segment, len(rows), len(checkpoint.finished), *checkpoint.identity,
     )  # fmt: skip
     table = b"".join(
         ROW.pack(number, row.entries, row.messages, row.size, row.length, row.sealed)
         for number, row in rows.items()
     )
-    data = head + table + reasons
+    files = b"".join(FILE.pack(*item) for item in checkpoint.finished.items())
+    data = head + table + files + reasons
     return data + CRC.pack(crc32c(data))
 
 
 def decode(data: bytes) -> Checkpoint | None:
     """The checkpoint, if every byte of it is intact."""
-    if len(data) < HEADER.size + CRC.size or data[:8] != MAGIC:
+    if len(data) < HEADER_1.size + CRC.size or data[:8] != MAGIC:
         return None
     body = data[: -CRC.size]
     if CRC.unpack(data[-CRC.size :])[0] != crc32c(body):
         return None
-    _, version, reason_bytes, number, *rest = HEADER.unpack_from(body)
-    *position, next_segment, row_count = rest
-    if version != VERSION or len(body) != HEADER.size + ROW.size * row_count + reason_bytes:
+    version, reason_bytes = VERSIONS.unpack_from(body, len(MAGIC))
+    if version == 1:
+        return _decode_1(body, reason_bytes)
+    if version != VERSION or len(body) < HEADER.size:
         return None
-    checkpoint = Checkpoint(number, JournalPosition(*position), next_segment)
-    table = body[HEADER.size : HEADER.size + ROW.size * row_count]
+    _, _, _, number, *rest = HEADER.unpack_from(body)
+    file, offset, last, following, rows, files, *identity = rest
+    files_at = HEADER.size + ROW.size * rows
+    reasons_at = files_at + FILE.size * files
+    if len(body) != reasons_at + reason_bytes:
+        return None
+    checkpoint = Checkpoint(number, JournalPosition(file, offset, last), following)
+    checkpoint.identity = Identity(*identity)
+    checkpoint.finished = dict(FILE.iter_unpack(body[files_at:reasons_at]))
+    _decode_rows(checkpoint, body[HEADER.size : files_at], body[reasons_at:])
+    return checkpoint
+
+
+def _decode_1(body: bytes, reason_bytes: int) -> Checkpoint | None:
+    """A checkpoint of version 1."""
+    _, _, _, number, file, offset, last, following, rows = HEADER_1.unpack_from(body)
+    reasons_at = HEADER_1.size + ROW.size * rows
+    if len(body) != reasons_at + reason_bytes:
+        return None
+    checkpoint = Checkpoint(number, JournalPosition(file, offset, last), following)
+    _decode_rows(checkpoint, body[HEADER_1.size : reasons_at], body[reasons_at:])
+    return checkpoint
+
+
+def _decode_rows(checkpoint: Checkpoint, table: bytes, reasons: bytes) -> None:
     for of, entries, messages, size, length, sealed in ROW.iter_unpack(table):
         checkpoint.rows[of] = Row(entries, messages, size, length, bool(sealed))
-    if reason_bytes:
-        for of_text, suspect in json.loads(body[-reason_bytes:]).items():
+    if reasons:
+        for of_text, suspect in json.loads(reasons).items():
             checkpoint.rows[int(of_text)].suspect = suspect
-    return checkpoint
 
 
 def read_newest(disk: Disk) -> Checkpoint:
@@ -156,23 +193,33 @@ class Flush(NamedTuple):
     footer: tuple[segment.Index, Sealed] | None
 
 
-def flush(disk: Disk, flushes: Sequence[Flush]) -> None:
-    """Write and sync; the names become durable with the next `sync_dir`."""
+def flush(disk: Disk, flushes: Sequence[Flush]) -> dict[SegmentId, int]:
+    """Write and sync; returns the bytes of the files that have their footer now.
+
+    The names become durable with the next `sync_dir`.
+    """
+    finished: dict[SegmentId, int] = {}
     for work in flushes:
         file = disk.open(segment.file_name(work.segment), create=True)
         try:
-            _flush(file, work)
+            end = _flush(file, work)
             file.sync()
         finally:
             file.close()
+        if work.footer is not None:
+            finished[work.segment] = end
+    return finished
 
 
-def _flush(file: File, work: Flush) -> None:
+def _flush(file: File, work: Flush) -> int:
+    """Returns where what it has written ends."""
     buffers = [] if work.offset else [segment.encode_file_head(work.segment)]
     buffers += flat(work.records)
     if work.footer is not None:
         buffers.append(footer.encode_footer(work.segment, *work.footer))
     file.write_uncached(work.offset, buffers)
+    end = work.offset + sum(map(len, buffers))
     if work.footer is not None:
         # The trailer is found from the end of the file, so nothing may follow it.
-        file.truncate(work.offset + sum(map(len, buffers)))
+        file.truncate(end)
+    return end

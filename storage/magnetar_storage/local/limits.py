@@ -32,6 +32,11 @@ class Limits:
     """How long to wait before the next attempt after writing segment files failed."""
     loaded_segments: int = 1024
     """How many indexes of finished segments stay in memory."""
+    journal_is_synced: bool = True
+    """If not, a power failure may take back deletions whose files are gone: then files that are
+    missing after it are reported, and are no reason to refuse."""
+    refuse_missing: bool = True
+    """Whether a store is not opened when files of segments, or parts of them, are missing."""
     spare_segments: int = 32
     """The most that are created ahead while many are created."""
 

@@ -14,7 +14,7 @@ from magnetar_storage.interfaces import Sealed, SegmentId
 from magnetar_storage.local import segment_file
 from magnetar_storage.local.file_names import number_in
 from magnetar_storage.world.disk import Disk, ReadableDisk
-from magnetar_storage.world.whole_files import read_file, write_file
+from magnetar_storage.world.whole_files import file_size, read_file, write_file
 
 DIRECTORY = "quarantine"
 
@@ -43,17 +43,17 @@ def put(disk: Disk, segments: Mapping[SegmentId, Sealed], why: str, now_ms: int)
     disk.sync_dir("segments")
 
 
-def take_back(disk: Disk, number: SegmentId) -> None:
-    """Move a segment's file back, durably; `NoSegment` if it is not here."""
+def take_back(disk: Disk, number: SegmentId) -> int:
+    """Move a segment's file back, durably; returns its bytes.  `NoSegment` if it is not here."""
     base = segment_file.base_name(number)
-    if base not in disk.list(DIRECTORY):
-        if base not in disk.list("segments"):
-            raise NoSegment(f"segment {number} was removed from {DIRECTORY}")
-        return  # it has not left, or is back already
-    disk.link(_name(number), segment_file.file_name(number))
-    disk.sync_dir("segments")
-    disk.remove(_name(number))
-    disk.sync_dir(DIRECTORY)
+    if base in disk.list(DIRECTORY):
+        disk.link(_name(number), segment_file.file_name(number))
+        disk.sync_dir("segments")
+        disk.remove(_name(number))
+        disk.sync_dir(DIRECTORY)
+    elif base not in disk.list("segments"):  # else it has not left, or is back already
+        raise NoSegment(f"segment {number} was removed from {DIRECTORY}")
+    return file_size(disk, segment_file.file_name(number))
 
 
 def expire(disk: Disk, before_ms: int) -> set[SegmentId]:

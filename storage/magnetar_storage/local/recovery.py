@@ -5,10 +5,11 @@ are used, and the others become holes of their segments: reading those entries f
 else does.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from magnetar_storage.errors import Corrupt, DiskFull
+from magnetar_storage.errors import Corrupt, DiskFull, Incomplete
 from magnetar_storage.interfaces import SegmentId
 from magnetar_storage.local import checkpoint as checkpoints
 from magnetar_storage.local import index_file, quarantine, rounds, segment_ids
@@ -34,6 +35,8 @@ from magnetar_storage.local.rounds import FIRST_ROUND_AT, Place
 from magnetar_storage.world.disk import Disk
 from magnetar_storage.world.whole_files import read_file, write_file
 
+NAMED = 10
+"""How many files an error names."""
 TORN_COPIES_KEPT = 8
 TORN_COPY_BYTES = 16 << 20
 IDS_SKIPPED = 1 << 16
@@ -60,13 +63,17 @@ class Recovered(NamedTuple):
     """The state that a store starts with."""
 
     checkpoint: Checkpoint
-    finished: set[SegmentId]
-    """Sealed segments with a footer; every other segment has a row in the checkpoint."""
+    finished: dict[SegmentId, int]
+    """Sealed segments with a footer, and the bytes of their files; every other segment has a row
+    in the checkpoint."""
     findings: list[Finding]
     index_files: set[SegmentId]
     """Of which segments there are index files, needed or not."""
     quarantined: set[SegmentId]
     """Segments of which the files are in quarantine."""
+    lost: dict[SegmentId, str]
+    """Segments whose files are missing or too short, and which of both.  If there are any the
+    checkpoint is not written: nothing may be served."""
     journal_bytes: int
     """How much of the journal was read."""
 
@@ -81,6 +88,10 @@ class Rebuild:
     """Segments with smaller ids and no row were finished or deleted at the checkpoint."""
     files: set[SegmentId]
     flush_bytes: int
+    lost: dict[SegmentId, str] = field(default_factory=dict)
+    """Segments that the checkpoint has and whose files lack something, unless they are deleted."""
+    may_lack_deletions: bool = False
+    """Whether a segment may have been deleted of which the journal does not say so any more."""
     findings: list[Finding] = field(default_factory=list)
     deleted: set[SegmentId] = field(default_factory=set)
     records: dict[SegmentId, list[Buffers]] = field(default_factory=dict)
@@ -120,13 +131,15 @@ class Rebuild:
     def flush(self) -> None:
         """Append the gathered records to the durable part of the segments' files."""
         flushes = []
+        # A file that lacks something would seem complete afterwards.
+        kept = {number: self.records.pop(number) for number in self.lost if number in self.records}
         for number, records in self.records.items():
             row = self.rows[number]
             flushes.append(Flush(number, row.length, records, None))
             size = sum(map(len, flat(records)))
             row.length = (row.length or segment.FIRST_BLOCK_AT) + size
         checkpoints.flush(self.disk, flushes)
-        self.records, self.unwritten_bytes = {}, 0
+        self.records, self.unwritten_bytes = kept, 0
 
     def create(self, data: bytes, record: Record) -> None:
         self.rows.setdefault(record.segment, Row())
@@ -153,6 +166,7 @@ class Rebuild:
     def delete(self, data: bytes, record: Record) -> None:
         self.rows.pop(record.segment, None)
         self.records.pop(record.segment, None)
+        self.lost.pop(record.segment, None)
         self.deleted.add(record.segment)
 
     def _skip_to(self, row: Row, entry: int) -> None:
@@ -175,6 +189,7 @@ class Rebuild:
         if number not in self.rows and number not in self.files:
             self.rows[number] = Row()
         row = self.rows.get(number)
+        self.may_lack_deletions = self.may_lack_deletions or not place.n
         if row is None or row.sealed or not place.n:
             self._find(name, place.at, "a record without entries is damaged", number)
             return
@@ -190,10 +205,21 @@ class Rebuild:
             "they held is unknown"
         )
         self.findings.append(Finding(name, lost.at, text, None, data_lost=True))
+        self.may_lack_deletions = True
         for row in self.rows.values():
             if not row.sealed:
                 row.suspect = text
         self.skip_ids()
+
+    def report_lost(self) -> None:
+        """Go on without what the files lack; the entries in it are damaged from now on."""
+        for number, why in self.lost.items():
+            name = segment.file_name(number)
+            if number in self.rows:
+                _extend(self.disk, name, self.rows[number].length)
+            text = f"{name}: {why}; if a topic lists segment {number}, its entries are lost"
+            self.findings.append(Finding(name, 0, text, number, data_lost=True))
+        self.lost.clear()
 
     def skip_ids(self) -> None:
         """Leave out the ids of segments that a lost round may have created."""
@@ -212,6 +238,16 @@ class Rebuild:
         self.findings.append(
             Finding(name, at, text, number, lost is not None, *(lost or (None, None)))
         )
+
+
+def _extend(disk: Disk, name: str, size: int) -> None:
+    """Make a file, which may be missing, as long as a checkpoint has it: with zeros."""
+    file = disk.open(name, create=True)
+    try:
+        file.truncate(size)
+        file.sync()
+    finally:
+        file.close()
 
 
 APPLY = {
@@ -248,12 +284,23 @@ def _recover(disk: Disk, limits: Limits, directory: int) -> Recovered:
     start = checkpoints.read_newest(disk)
     # promise: a store directory is not used in the place of another
     _check_directory(start, directory)
-    names = disk.list("segments")
-    files = {number for name in names if (number := segment.segment_of(name)) is not None}
+    names = disk.sizes("segments")
+    files = {
+        number: size
+        for name, size in names.items()
+        if (number := segment.segment_of(name)) is not None
+    }
     index_files = {number for name in names if (number := index_file.segment_of(name)) is not None}
-    rebuild = Rebuild(disk, start.rows, start.next_segment, files, limits.write_behind_bytes)
-    position = _replay(disk, start.position, rebuild)
-    if position != start.position:
+    rebuild = Rebuild(
+        disk, start.rows, start.next_segment, set(files), limits.write_behind_bytes,
+        lost_files(start, files),
+    )  # fmt: skip
+    position = _replay(disk, start.position, rebuild, limits.journal_is_synced)
+    if rebuild.may_lack_deletions or not limits.refuse_missing:
+        rebuild.report_lost()
+    gone = rebuild.deleted | rebuild.lost.keys()
+    finished = {n: size for n, size in files.items() if n not in rebuild.rows and n not in gone}
+    if position != start.position and not rebuild.lost:
         # promise: what the journal held is flushed before the checkpoint that replaces it
         rebuild.flush()
         if rebuild.deleted:
@@ -261,12 +308,46 @@ def _recover(disk: Disk, limits: Limits, directory: int) -> Recovered:
         for number in rebuild.deleted:
             disk.remove(segment.file_name(number))
         disk.sync_dir("segments")
-        start = Checkpoint(start.number + 1, position, rebuild.next_segment, rebuild.rows)
+        start = Checkpoint(
+            start.number + 1, position, rebuild.next_segment, rebuild.rows, finished,
+            start.identity,
+        )  # fmt: skip
         # Before the next journal file exists, since that proves that the one before was complete.
         checkpoints.write(disk, start, limits.spare_journal_files)
-    finished = files - set(start.rows) - rebuild.deleted
-    quarantined = quarantine.present(disk) - files
-    return Recovered(start, finished, rebuild.findings, index_files, quarantined, rebuild.journal_bytes)
+    quarantined = quarantine.present(disk) - files.keys()
+    return Recovered(
+        start, finished, rebuild.findings, index_files, quarantined, rebuild.lost,
+        rebuild.journal_bytes,
+    )  # fmt: skip
+
+
+def missing_files(lost: Mapping[SegmentId, str]) -> Incomplete:
+    """The error of a start without files that the last checkpoint has."""
+    some = [f"{segment.file_name(number)} ({why})" for number, why in sorted(lost.items())]
+    more = f", and {len(some) - NAMED} more" if len(some) > NAMED else ""
+    error = Incomplete(
+        f"the data directory lacks {len(some)} files of segments or parts of them: "
+        f"{', '.join(some[:NAMED])}{more}. Nothing was changed. Put them back, or restore a "
+        "snapshot (docs/backup.md); or give up what is in them with magnetar repair"
+    )
+    error.segments = tuple(sorted(lost))
+    return error
+
+
+def lost_files(start: Checkpoint, files: Mapping[SegmentId, int]) -> dict[SegmentId, str]:
+    """Which segments of a checkpoint have no file, or a file that is too short, and which of both.
+
+    `files` has the bytes of the files that there are.
+    """
+    wanted = {number: row.length for number, row in start.rows.items() if row.length}
+    lost = {}
+    for number, size in (start.finished | wanted).items():
+        found = files.get(number)
+        if found is None:
+            lost[number] = "the file is missing"
+        elif found < size:
+            lost[number] = f"the file has {found} of {size} bytes"
+    return lost
 
 
 def _check_directory(start: Checkpoint, directory: int) -> None:
@@ -298,7 +379,9 @@ def _make_durable(disk: Disk, name: str) -> None:
         file.close()
 
 
-def _replay(disk: Disk, start: JournalPosition, rebuild: Rebuild) -> JournalPosition:
+def _replay(
+    disk: Disk, start: JournalPosition, rebuild: Rebuild, journal_is_synced: bool
+) -> JournalPosition:
     """Apply the journal from `start` on; returns where to continue the journal."""
     files = [number for name in disk.list("journal") if (number := rounds.file_number(name))]
     files = sorted(number for number in files if number >= start.file)
@@ -329,6 +412,7 @@ def _replay(disk: Disk, start: JournalPosition, rebuild: Rebuild) -> JournalPosi
             rebuild.findings.append(_save_torn(disk, name, data, scan.torn_at))
     if not ended:
         rebuild.skip_ids()
+        rebuild.may_lack_deletions = rebuild.may_lack_deletions or not journal_is_synced
     return JournalPosition(files[-1] + 1, 0, last_round) if files else start
 
 

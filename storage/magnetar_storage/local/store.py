@@ -18,9 +18,9 @@ from magnetar_storage.interfaces import Sealed, SegmentId
 from magnetar_storage.local import index_file, layout, quarantine, recovery, segment_ids
 from magnetar_storage.local import limits as sizes
 from magnetar_storage.local import segment_file as segment
-from magnetar_storage.local.checkpoint import Row
+from magnetar_storage.local.checkpoint import Checkpoint, Row
 from magnetar_storage.local.finished_segments import FinishedSegments
-from magnetar_storage.local.journal import Journal, JournalFiles, Observe
+from magnetar_storage.local.journal import Journal, JournalFiles, JournalPosition, Observe
 from magnetar_storage.local.limits import Limits
 from magnetar_storage.local.open_indexes import OpenIndexes
 from magnetar_storage.local.record import CREATE, DELETE, SEAL, SEALED_BODY, encode
@@ -73,6 +73,7 @@ class LocalStore:
         """Bytes of the records of this round that are not entries."""
         self._finished = recovered.finished
         self._quarantined = recovered.quarantined
+        self._identity = start.identity
         self._rows = start.rows
         self._segments: dict[SegmentId, LocalSegment] = {}
         self._loaded = FinishedSegments(
@@ -184,11 +185,13 @@ class LocalStore:
         # Their files are complete then, and no start writes them anew from the journal.
         await self.checkpoint()
         moved = {number: end for number, end in ends.items() if number in self._finished}
-        self._finished.difference_update(moved)
-        self._quarantined.update(moved)
         for number in moved:
+            del self._finished[number]
             self._loaded.pop(number)
+        self._quarantined.update(moved)
         if moved:
+            # No start misses them from now on.
+            await self.checkpoint()
             # If it fails some files may have moved: `take_back` finds them in both places.
             put = partial(quarantine.put, self._disk, moved, why, self._clock.now_ms())
             await self._workers.background.run(put)
@@ -204,7 +207,7 @@ class LocalStore:
         return [number for number in segments if not self._is_present(number)]
 
     async def segments(self) -> AsyncIterator[SegmentId]:
-        present = self._finished | set(self._rows) | set(self._segments)
+        present = self._finished.keys() | self._rows.keys() | self._segments.keys()
         for number in sorted(present - self._spares.ids):
             yield number
 
@@ -357,9 +360,9 @@ class LocalStore:
 
     async def _take_back(self, number: SegmentId) -> LocalSegment:
         """A segment that was set aside is asked for: then a topic lists it after all."""
-        await self._workers.background.run(partial(quarantine.take_back, self._disk, number))
+        take_back = partial(quarantine.take_back, self._disk, number)
+        self._finished[number] = await self._workers.background.run(take_back)
         self._quarantined.discard(number)
-        self._finished.add(number)
         text = f"segment {number}: taken back from {quarantine.DIRECTORY}, because a topic lists it"
         self._add_finding(Finding(segment.file_name(number), 0, text, number))
         return await self._find(number)
@@ -423,21 +426,23 @@ class LocalStore:
         if deleted is not None:
             deleted.deleted = True
         self._rows.pop(number, None)
-        self._finished.discard(number)
+        self._finished.pop(number, None)
         self._write_behind.remove(number, 0 if deleted is None else deleted.unwritten_bytes)
 
-    def _finish(self, one: LocalSegment) -> None:
+    def _finish(self, one: LocalSegment, size: int) -> None:
         """The segment's file has its footer: its index need not stay in memory."""
         del self._segments[one.id]
-        self._finished.add(one.id)
+        self._finished[one.id] = size
         self._loaded.keep(one)
 
     def _is_present(self, number: SegmentId) -> bool:
         places = (self._finished, self._segments, self._rows, self._quarantined)
         return any(number in place for place in places)
 
-    def _describe(self) -> tuple[SegmentId, dict[SegmentId, Row]]:
-        return self._next, dict(self._rows)
+    def _describe(self) -> Checkpoint:
+        """Of all but the segments in memory; the caller sets number and position."""
+        rows, finished = dict(self._rows), dict(self._finished)
+        return Checkpoint(0, JournalPosition(0, 0, 0), self._next, rows, finished, self._identity)
 
     def _after_round(self, records: int, size: int, seconds: float | None) -> None:
         changes_size, self._changes_size = self._changes_size, 0
@@ -458,7 +463,10 @@ def _open(disk: Disk, limits: Limits, directory: int, lock: Lock | None) -> tupl
     lock = lock or disk.lock(layout.LOCK_FILE)
     try:
         layout.prepare(disk, directory)
-        return lock, recovery.recover(disk, limits, directory)
+        recovered = recovery.recover(disk, limits, directory)
+        if recovered.lost:
+            raise recovery.missing_files(recovered.lost)
+        return lock, recovered
     except BaseException:
         lock.close()
         raise

@@ -3,7 +3,7 @@
 One job at a time is on the background worker.  It gets copies of the state that it needs.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Final, NamedTuple
 
@@ -12,7 +12,7 @@ from magnetar_storage.interfaces import SegmentId
 from magnetar_storage.local import checkpoint as checkpoints
 from magnetar_storage.local import segment_file as segment
 from magnetar_storage.local import segment_ids
-from magnetar_storage.local.checkpoint import Checkpoint, Flush, Row
+from magnetar_storage.local.checkpoint import Checkpoint, Flush
 from magnetar_storage.local.journal import Journal, JournalPosition
 from magnetar_storage.local.limits import Limits
 from magnetar_storage.local.open_indexes import IndexesKept, IndexWork, OpenIndexes, keep
@@ -60,13 +60,12 @@ class WriteBehind:
         segments: dict[SegmentId, LocalSegment],
         last: Checkpoint,
         indexes: OpenIndexes,
-        describe: Callable[[], tuple[SegmentId, dict[SegmentId, Row]]],
-        finished: Callable[[LocalSegment], None],
+        describe: Callable[[], Checkpoint],
+        finished: Callable[[LocalSegment, int], None],
         failed: Callable[[str, BaseException], None],
     ) -> None:
-        """`describe` returns the next segment's id and the rows of segments not in memory, which
-        do not change any more;
-        `finished` is called with each segment whose file has got its footer."""
+        """`describe` returns a checkpoint of what is not in memory, which does not change any more;
+        `finished` is called with each segment whose file has got its footer, and its bytes."""
         self._disk = disk
         self._worker = worker
         self._clock = clock
@@ -155,8 +154,8 @@ class WriteBehind:
 
     def _begin_checkpoint(self) -> None:
         """A round reports all its records in one turn, so the state is that of `position`."""
-        next_segment, rows = self._describe()
-        made = Checkpoint(self._number + 1, self._journal.position, next_segment, rows)
+        made = self._describe()
+        made.number, made.position = self._number + 1, self._journal.position
         state = SegmentsState(made, self._segments, self._indexes)
         # It completes the file of every sealed segment.
         waiters = [*self._waiters, *(done for _, done in self._finishing)]
@@ -201,7 +200,7 @@ class WriteBehind:
                 self._doomed -= doomed
                 self._journal_bytes -= journal_bytes
                 self._flush_above = self._limits.write_behind_bytes
-            self._written(flushes, waiters, error)
+            self._written(flushes, waiters, made.finished, error)
 
         spare_files = self._limits.spare_journal_files
         index_work = state.index_work()
@@ -228,7 +227,9 @@ class WriteBehind:
         waiters = [done for _, done in finishing]
         self._busy = True
         job = partial(checkpoints.flush, self._disk, flushes)
-        self._worker.submit(job, lambda _, error: self._written(flushes, waiters, error))
+        self._worker.submit(
+            job, lambda finished, error: self._written(flushes, waiters, finished, error)
+        )
 
     def _begin_flush(self) -> bool:
         """Write the segments with most to write, until half of the limit is left; False if that is
@@ -256,20 +257,29 @@ class WriteBehind:
             flushes.append(work)
         self._busy = True
         job = partial(checkpoints.flush, self._disk, flushes)
-        self._worker.submit(job, lambda _, error: self._written(flushes, (), error))
+        self._worker.submit(
+            job, lambda finished, error: self._written(flushes, (), finished, error)
+        )
         return True
 
     def _written(
-        self, flushes: list[Flush], waiters: Sequence[Done], error: BaseException | None
+        self,
+        flushes: list[Flush],
+        waiters: Sequence[Done],
+        finished: Mapping[SegmentId, int],
+        error: BaseException | None,
     ) -> None:
+        """`finished` has the bytes of the files that got their footer, if there is no error."""
         if error is None:
             self._error = None
-            self._account(flushes, waiters)
+            self._account(flushes, waiters, finished)
         else:
             self._retry_later(error)
             self._ended(waiters, error)
 
-    def _account(self, flushes: list[Flush], waiters: Sequence[Done]) -> None:
+    def _account(
+        self, flushes: list[Flush], waiters: Sequence[Done], finished: Mapping[SegmentId, int]
+    ) -> None:
         """Account for what was written, a slice in each turn."""
         rest = max(0, len(flushes) - self._limits.slice_segments)
         for work in flushes[rest:]:
@@ -279,10 +289,11 @@ class WriteBehind:
                 one.flushed(work)
                 self._waiting_bytes -= unwritten - one.unwritten_bytes
                 if work.footer is not None:
-                    self._finished(one)
+                    self._finished(one, finished[one.id])
         del flushes[rest:]
         if flushes:
-            self._clock.soon(partial(self._account, flushes, waiters), "write_behind")
+            rest_of_it = partial(self._account, flushes, waiters, finished)
+            self._clock.soon(rest_of_it, "write_behind")
         else:
             self._ended(waiters, None)
 
@@ -331,7 +342,7 @@ def _checkpoint(
     index_work: IndexWork,
     have_taken: Callable[[], None],
 ) -> IndexesKept:
-    checkpoints.flush(disk, flushes)
+    made.finished.update(checkpoints.flush(disk, flushes))
     for number in sorted(doomed):
         disk.remove(segment.file_name(number))
     disk.sync_dir("segments")
@@ -352,17 +363,18 @@ def _have_taken(
         try:
             # Segments that were deleted since it was decided what the checkpoint holds have no
             # file any more.  For the others every byte is in its file: no journal is needed.
-            # promise[without if number not in doomed]: a snapshot lists no segment that is being
-            #   deleted
-            rows = {number: row for number, row in made.rows.items() if number not in doomed}
-            # promise[segment_ids.following(made.next_segment, IDS_LEFT_OUT) -> made.next_segment]:
-            #   a restored broker leaves out ids given since
             capture.take(
                 Checkpoint(
                     made.number,
                     JournalPosition(made.position.file + 1, 0, made.position.round),
+                    # promise[segment_ids.following(made.next_segment, IDS_LEFT_OUT) ->
+                    #   made.next_segment]: a restored broker leaves out ids given since
                     segment_ids.following(made.next_segment, IDS_LEFT_OUT),
-                    rows,
+                    # promise[without if number not in doomed]: a snapshot lists no segment that
+                    #   is being deleted
+                    {number: row for number, row in made.rows.items() if number not in doomed},
+                    {number: n for number, n in made.finished.items() if number not in doomed},
+                    made.identity,
                 )
             )
         except BaseException as error:  # of any kind: it is reported to the one who waits

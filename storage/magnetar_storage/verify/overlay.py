@@ -54,6 +54,17 @@ class Overlay:
                 (names.discard if file is None else names.add)(name)
         return sorted(names)
 
+    def sizes(self, directory: str) -> dict[str, int]:
+        prefix = f"{directory}/" if directory else ""
+        sizes = self._below.sizes(directory)
+        for path, file in self._files.items():
+            name = path.removeprefix(prefix)
+            if path.startswith(prefix) and "/" not in name:
+                sizes.pop(name, None)
+                if file is not None:
+                    sizes[name] = file.size()
+        return sizes
+
     def make_dir(self, directory: str) -> None:
         """Nothing to do: a directory exists if a file is in it."""
 

@@ -87,8 +87,18 @@ class _Walk:
                 self._compare(log)
             if self._knows_all_topics:
                 self._find_unlisted()
+        self._report_lost()
         self._report.topics, self._report.segments = len(self._logs), len(self._ends)
         return self._report
+
+    def _report_lost(self) -> None:
+        """Report what a start misses, unless a topic was found to miss it."""
+        reported = {problem.segment for problem in self._report.problems}
+        for store in self._stores.values():
+            for number, why in store.lost.items():
+                if number not in reported:
+                    text = f"no broker starts on this directory: {why}"
+                    self._add_problem(Problem(file_of(number), 0, text, number))
 
     def _check_format(self) -> None:
         try:

@@ -41,6 +41,8 @@ class StoreCheck:
         within the data directory; `report` counts what was checked."""
         self.ends: dict[SegmentId, int | None] = {}
         """The number of entries of each segment found; None if its end is unknown."""
+        self.lost: dict[SegmentId, str] = {}
+        """Segments of which files, or parts of files, are missing: no broker starts without."""
         self._disk = directories.disk_of(disk, directory)
         self._directory = directory
         self._report = report
@@ -58,7 +60,8 @@ class StoreCheck:
             self._check_footed()
             return False
         self._rows = recovered.checkpoint.rows
-        for number in self._own(self._rows):
+        self.lost = recovered.lost
+        for number in self._own(self._rows.keys() - recovered.lost.keys()):
             self._unfinished(number, self._rows[number])
         for number in self._own(recovered.finished):
             self._finished(number)

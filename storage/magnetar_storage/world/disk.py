@@ -68,6 +68,9 @@ class ReadableDisk(Protocol):
     def list(self, directory: str) -> list[str]:
         """Names in a directory, sorted; empty if there is no such directory."""
 
+    def sizes(self, directory: str) -> dict[str, int]:
+        """The files of a directory, with their bytes; empty if there is no such directory."""
+
     def lock(self, name: str) -> Lock:
         """Keep away other processes that would conflict, else `DataDirLocked`."""
 
@@ -116,6 +119,15 @@ class _Tree:
                 return sorted(os.listdir(path))
             except FileNotFoundError:
                 return []
+
+    def sizes(self, directory: str) -> dict[str, int]:
+        path = self.path_of(directory)
+        with explained("list", path):
+            try:
+                with os.scandir(path) as entries:
+                    return {one.name: one.stat().st_size for one in entries if one.is_file()}
+            except FileNotFoundError:
+                return {}
 
     def path_of(self, name: str) -> str:
         return os.path.join(self._root, name)

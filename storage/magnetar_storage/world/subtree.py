@@ -25,6 +25,9 @@ class Subtree:
     def list(self, directory: str) -> list[str]:
         return self._disk.list(self._inside(directory))
 
+    def sizes(self, directory: str) -> dict[str, int]:
+        return self._disk.sizes(self._inside(directory))
+
     def make_dir(self, directory: str) -> None:
         self._disk.make_dir(self._inside(directory))
 
