@@ -10,7 +10,7 @@ import click
 from magnetar_broker.base.start_failed import StartFailed
 from magnetar_broker.config.exposure import refused_exposure
 from magnetar_broker.config.load import ConfigError, Loaded, load
-from magnetar_storage.errors import StorageError
+from magnetar_storage.errors import Incomplete, StorageError
 
 OPTION_KEYS = {
     "data_dir": "magnetarDataDirectory",
@@ -110,6 +110,11 @@ def _start(conf: str | None, options: dict[str, object]) -> None:
             f"the module {error.name} is not installed: install magnetar again, "
             "with its dependencies"
         ) from error
+    except Incomplete as error:
+        from magnetar_broker.verify import those_who_miss  # noqa: PLC0415 (not for every start)
+
+        data_dir = _read(conf, overrides).settings.data_dir
+        raise click.ClickException(f"{error}{those_who_miss(data_dir, error.segments)}") from error
     except (ConfigError, StorageError, OSError, StartFailed) as error:
         raise click.ClickException(str(error)) from error
     raise SystemExit(exit_code)

@@ -4,23 +4,29 @@ import json
 import os
 import shutil
 import sys
-from collections.abc import Iterator
-from contextlib import ExitStack, closing, contextmanager
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, closing, contextmanager, suppress
 from dataclasses import asdict, replace
 from tempfile import TemporaryDirectory
 
 import click
 
 from magnetar_broker.base.metadata_keys import TOPICS, topic_of
-from magnetar_storage.errors import Corrupt
+from magnetar_storage.errors import Corrupt, Incomplete, StorageError
+from magnetar_storage.identity import Identity
+from magnetar_storage.interfaces import SegmentId
+from magnetar_storage.joined import belonging
 from magnetar_storage.local import directories, layout
+from magnetar_storage.log.log_record import LogRecord
 from magnetar_storage.metadata.sqlite import FILE as METADATA_FILE
 from magnetar_storage.metadata.sqlite import Database, check_log
+from magnetar_storage.verify.overlay import Overlay
 from magnetar_storage.verify.report import Problem, Progress, Report
 from magnetar_storage.verify.verify import size_of, verify
 from magnetar_storage.world.disk import ReadOnlyDisk
 
-PAGE = 1000
+NAMED = 10
+"""How many topics an error names."""
 SHOW_PROGRESS_FROM_BYTES = 256 << 20
 COLUMNS = ("file", "offset", "segment", "entries", "topic", "what")
 
@@ -43,6 +49,20 @@ def check(data_dir: str, with_progress: bool) -> Report:
     return report
 
 
+def those_who_miss(data_dir: str, segments: Sequence[SegmentId]) -> str:
+    """The topics that list some of the segments, as the end of an error; empty if none is known."""
+    records, _ = _log_records(ReadOnlyDisk(data_dir)) if segments else (None, [])
+    missing, names = set(segments), []
+    for key, value in (records or {}).items():
+        with suppress(Corrupt):  # `magnetar verify` reports it
+            if not missing.isdisjoint(LogRecord.decode(key, value).listed):
+                names.append(str(topic_of(key)))
+    if not names:
+        return ""
+    more = f" and {len(names) - NAMED} more" if len(names) > NAMED else ""
+    return f". Topics that need them: {', '.join(sorted(names)[:NAMED])}{more}"
+
+
 def _log_records(disk: ReadOnlyDisk) -> tuple[dict[str, bytes] | None, list[Problem]]:
     """The topics' records by key; None and the reason if the metadata is damaged or missing.
 
@@ -63,9 +83,20 @@ def _log_records(disk: ReadOnlyDisk) -> tuple[dict[str, bytes] | None, list[Prob
             name = os.path.basename(error.file)
             return None, [Problem(name, error.offset, error.why)]
         try:
-            return dict(_values(database)), []
+            return dict(_values(database)), _mismatch(disk, database.identity())
         finally:
             database.close()
+
+
+def _mismatch(disk: ReadOnlyDisk, metadata: Identity) -> list[Problem]:
+    """Why a start would take the metadata for that of another directory or time."""
+    try:
+        belonging.check(belonging.noted(Overlay(disk)), metadata)
+    except Incomplete as error:
+        return [Problem(METADATA_FILE, 0, f"no broker starts on this directory: {error}")]
+    except StorageError:
+        pass  # of what is checked next
+    return []
 
 
 def _values(database: Database) -> Iterator[tuple[str, bytes]]:

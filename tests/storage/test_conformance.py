@@ -1,7 +1,8 @@
 """The seven rules of `magnetar_storage.interfaces`, for every driver of segments."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from dataclasses import dataclass
+from typing import Any, TypeVar
 
 import pytest
 
@@ -15,6 +16,8 @@ from magnetar_storage.joined.opening import open_store
 from magnetar_storage.local import directories
 from magnetar_storage.local.store import LocalStore
 from magnetar_storage.memory.memory_store import MemoryStore
+
+T = TypeVar("T")
 
 
 @dataclass
@@ -61,6 +64,9 @@ class Moved:
         self.recover, self.reader = asked.recover, asked.reader
         self.delete, self.missing = asked.delete, asked.missing
         self.close = asked.close
+        # Asked by the process that has found them.
+        self.set_aside = created_by.set_aside
+        self.delete_set_aside = created_by.delete_set_aside
         self.trouble, self.is_failing = asked.trouble, asked.is_failing
 
 
@@ -236,3 +242,30 @@ def test_missing_segments_are_those_that_were_deleted_or_never_made(driven: Driv
     missing = run(driven.store.missing(asked), driven.clock, driven.idle)
     assert sorted(missing) == [deleted, deleted + 256 * 100]
     assert run(driven.store.missing([]), driven.clock, driven.idle) == []
+
+
+def test_what_was_set_aside_is_kept_for_a_time_and_comes_back_when_asked_for(
+    driven: Driven,
+) -> None:
+    def do(work: Coroutine[Any, Any, T]) -> T:
+        return run(work, driven.clock, driven.idle)
+
+    async def listed() -> list[int]:
+        return [segment async for segment in driven.store.segments()]
+
+    first, second = made(driven), made(driven)
+    for writer in (first, second):
+        writer.append([b"a", b"bb"], [1, 3], Outcomes())
+    driven.settle()
+    aside = [first.segment, second.segment]
+    assert do(driven.store.set_aside([*aside, 4711], "a test")) == dict.fromkeys(aside, (2, 4, 3))
+    assert do(listed()) == []
+    assert do(driven.store.missing(aside)) == []
+    assert list(do(driven.store.delete_set_aside(0))) == []
+    assert do(driven.store.recover(first.segment)) == (2, 4, 3)
+    assert all_of(driven, first.segment) == [b"a", b"bb"]
+    assert do(listed()) == [first.segment]
+    assert list(do(driven.store.delete_set_aside(1 << 60))) == [second.segment]
+    with pytest.raises(NoSegment):
+        do(driven.store.recover(second.segment))
+    assert all_of(driven, first.segment) == [b"a", b"bb"]

@@ -1,17 +1,19 @@
 """Data directories of released versions must load for ever.
 
 The samples were written by this package: `samples/v2` (before there were digests) and
-`samples/v2-digest-1` by `write_sample`, `samples/v2-index-1` by `write_index_sample`, and
-`samples/v3` by `write_sample_of_workers`.  A new version of a format adds a directory; the old ones
-stay as they are.
+`samples/v2-digest-1` by `write_sample`, `samples/v2-index-1` by `write_index_sample`,
+`samples/v3` by `write_sample_of_workers`, and `samples/v4` by `write_identified_sample`.  A new
+version of a format adds a directory; the old ones stay as they are.
 """
 
 import shutil
+from functools import partial
 from pathlib import Path
 
 import pytest
 
 from fakes.world import InlineWorker, InlineWorkers, ManualClock, run
+from magnetar_storage.joined.belonging import check, mark, take
 from magnetar_storage.joined.opening import open_store
 from magnetar_storage.local import directories, index_file
 from magnetar_storage.local.limits import Limits
@@ -24,6 +26,8 @@ from magnetar_storage.world.disk import LocalDisk
 V2 = Path(__file__).parent / "samples" / "v2"
 V2_DIGEST = Path(__file__).parent / "samples" / "v2-digest-1"
 V2_INDEX = Path(__file__).parent / "samples" / "v2-index-1"
+V4 = Path(__file__).parent / "samples" / "v4"
+V4_ID = bytes(range(16))
 V3 = Path(__file__).parent / "samples" / "v3"
 SMALL = Limits(journal_file_bytes=1024)
 
@@ -88,6 +92,27 @@ def write_sample_of_workers(directory: Path) -> None:
         unsealed.append([b"last"], [3], lambda error: None)
         clock.pump()
         latest = store.last_id
+
+
+def write_identified_sample(directory: Path) -> None:
+    """A directory with an id: a finished segment, one in quarantine, an open one; then a kill."""
+    clock = ManualClock()
+    disk = LocalDisk(str(directory))
+    lock, noted = take(disk)
+    metadata = run(SqliteMetadata.open(disk, InlineWorker(clock), clock), clock)
+    run(metadata.begin(partial(check, noted), V4_ID), clock)
+    mark(disk, metadata.identity.directory)
+    store = run(open_store(disk, InlineWorkers(clock), clock, SMALL, lock=lock), clock)
+    store.belong(lambda: metadata.identity)
+    finished, aside, unsealed = (run(store.create(), clock) for _ in range(3))
+    run(metadata.put("/topics/sample", b"value"), clock)
+    for writer in (finished, aside, unsealed):
+        writer.append([b"first", b"", b"third"], [1, 2, 3], lambda error: None)
+    run(finished.seal(), clock)
+    run(store.set_aside([aside.segment], "a sample"), clock)
+    unsealed.append([b"last"], [9], lambda error: None)
+    clock.pump()
+    run(metadata.close(), clock)
 
 
 @pytest.mark.parametrize("sample", [V2, V2_DIGEST], ids=lambda sample: sample.name)
@@ -171,6 +196,33 @@ def test_version_3_loads(tmp_path: Path) -> None:
         assert run(reader.read(0, 100, 1 << 20), clock).payloads == payloads
         assert reader.messages_before(len(payloads)) == messages
     assert run(store.create(), clock).segment > max(segments)
+    run(store.close(), clock)
+
+
+def test_version_4_loads(tmp_path: Path) -> None:
+    directory = tmp_path / "data"
+    shutil.copytree(V4, directory)
+    clock = ManualClock()
+    disk = LocalDisk(str(directory))
+    lock, noted = take(disk)
+    assert noted.directory == V4_ID and (V4_ID, 1, 1) in noted.parts.values()
+    metadata = run(SqliteMetadata.open(disk, InlineWorker(clock), clock), clock)
+    run(metadata.begin(partial(check, noted), bytes(16)), clock)
+    assert metadata.identity == (V4_ID, 2, 1)
+    assert run(metadata.get("/topics/sample"), clock) == (b"value", 1)
+    run(metadata.close(), clock)
+    store = run(open_store(disk, InlineWorkers(clock), clock, SMALL, lock=lock), clock)
+    assert store.findings == []
+
+    async def listed() -> list[int]:
+        return [segment async for segment in store.segments()]
+
+    assert run(listed(), clock) == [1, 3]
+    whole = [b"first", b"", b"third"]
+    for segment, payloads in ((1, whole), (2, whole), (3, [*whole, b"last"])):
+        reader = run(store.reader(segment), clock)
+        assert run(reader.read(0, 100, 1 << 20), clock).payloads == payloads
+    assert run(listed(), clock) == [1, 2, 3]  # one that is asked for leaves the quarantine
     run(store.close(), clock)
 
 

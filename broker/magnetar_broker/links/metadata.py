@@ -5,6 +5,7 @@ from itertools import count
 from weakref import WeakValueDictionary
 
 from magnetar_broker.links.link import Link
+from magnetar_storage.identity import UNKNOWN
 from magnetar_storage.interfaces import Absent, Change, Changes, Lease, Version, Versioned
 from magnetar_storage.metadata.watch import QUEUE_LIMIT, Watch
 from magnetar_storage.world.runtime import Clock, Timer
@@ -25,6 +26,8 @@ class RemoteMetadata:
 
     def __init__(self, link: Link, clock: Clock) -> None:
         """Create it before the link is connected."""
+        self.identity = UNKNOWN
+        """The data directory, and the latest write of this process; the owner sets it."""
         self._link = link
         self._clock = clock
         self._numbers = count()
@@ -52,6 +55,7 @@ class RemoteMetadata:
             expect.value if isinstance(expect, Absent) else expect,
             None if lease is None else lease.id,
         )
+        self.identity = self.identity._replace(revision=max(self.identity.revision, version))
         return version
 
     async def delete(self, key: str, expect: Version | None = None) -> None:

@@ -43,7 +43,7 @@ from magnetar_broker.server.control import (
     Undrained,
 )
 from magnetar_broker.server.descriptors import Descriptors
-from magnetar_broker.server.engine import data_disk
+from magnetar_broker.server.engine import data_disk, metadata_of
 from magnetar_broker.server.event_loop import LoopFactory
 from magnetar_broker.server.garbage import THRESHOLD
 from magnetar_broker.server.http.guard import HttpGuard, HttpLimits
@@ -87,6 +87,7 @@ class Controller:
 
     def __init__(self, prepared: Prepared, process: Process) -> None:
         self._settings = prepared.settings
+        self._noted = prepared.noted
         self._supervisor = os.getppid()
         self._process = process
         self._owners = bundle_owners(prepared, process.context.workers)
@@ -102,7 +103,7 @@ class Controller:
         """Open the metadata store and serve; all is closed on return."""
         process = self._process
         disk = data_disk(self._settings)
-        metadata = await SqliteMetadata.open(disk, process.threads.metadata, process.clock)
+        metadata = await metadata_of(disk, self._noted, process.threads.metadata, process.clock)
         process.phases.end("metadata")
         try:
             await self._serve(metadata)
@@ -202,7 +203,7 @@ class Controller:
         gc.enable()
         self._process.ready()
 
-    def _meet(self, metadata: MetadataStore, requests: NameRequests, peer: Peer) -> None:
+    def _meet(self, metadata: SqliteMetadata, requests: NameRequests, peer: Peer) -> None:
         """Serve a worker that has started, or started again."""
         assert peer.worker is not None
         process, number = self._process, peer.worker
@@ -211,7 +212,7 @@ class Controller:
         MetadataServer(link, metadata, may_write, process.clock, process.tasks)
         requests.serve(number, link)
         join = partial(self._join, metadata, number, self._links.get(number))
-        link.serve({"segments.join": join})
+        link.serve({"segments.join": join, "identity": lambda: tuple(metadata.identity)})
         self._last_ids.follow(number, link)
         self._links[number] = link
         process.tasks.spawn(connect(link, peer.link, process.stretches))

@@ -6,6 +6,7 @@ import os
 import signal
 from contextlib import suppress
 from dataclasses import replace
+from functools import partial
 
 from magnetar_broker.config import Settings
 from magnetar_broker.metrics.journal import JournalStats
@@ -15,7 +16,7 @@ from magnetar_broker.server.audit import audit_log
 from magnetar_broker.server.authentication import authenticator_of
 from magnetar_broker.server.banner import banner
 from magnetar_broker.server.descriptors import Descriptors
-from magnetar_broker.server.engine import data_disk, engine_of, store_of
+from magnetar_broker.server.engine import data_disk, engine_of, metadata_of, store_of
 from magnetar_broker.server.event_loop import LoopFactory
 from magnetar_broker.server.garbage import CHECK_SECONDS, CLOSED_TOPICS, Garbage
 from magnetar_broker.server.http.guard import HttpGuard, HttpLimits
@@ -31,8 +32,8 @@ from magnetar_broker.server.tls.contexts import Contexts, uses_tls
 from magnetar_broker.server.web_pages import web_pages_of
 from magnetar_broker.server.world import LoopClock, LoopTasks, ThreadWorkers
 from magnetar_broker.standalone import standalone
+from magnetar_storage.joined.belonging import take
 from magnetar_storage.log.engine import Engine
-from magnetar_storage.metadata.sqlite import SqliteMetadata
 
 logger = logging.getLogger(__name__)
 
@@ -78,10 +79,22 @@ class Daemon:
         """Open the data directory and recover from a crash."""
         clock = LoopClock(loop, self._stretches)
         disk = data_disk(self.settings)
-        store = await store_of(self.settings, disk, workers, clock, self._journal_stats)
-        self._phases.end(recovery(store.replayed_bytes))
-        metadata = await SqliteMetadata.open(disk, workers.metadata, clock)
+        lock, noted = await workers.background.run(partial(take, disk))
+        try:
+            metadata = await metadata_of(disk, noted, workers.metadata, clock)
+        except BaseException:
+            lock.close()
+            raise
         self._phases.end("metadata")
+        try:
+            store = await store_of(
+                self.settings, disk, workers, clock, self._journal_stats, lock=lock
+            )
+        except BaseException:
+            await metadata.close()
+            raise
+        self._phases.end(recovery(store.replayed_bytes))
+        store.belong(lambda: metadata.identity)
         tasks = LoopTasks(loop, self._stretches)
         part = LocalPart(store, self.settings.data_dir)
         snapshots = Snapshots(metadata, lambda: [part], self.settings, clock)

@@ -1,11 +1,15 @@
 """What serves topics on a data directory: its disk, its store, and the engine."""
 
 import logging
+import os
 import time
+from functools import partial
 
 from magnetar_broker.config import Durability, Settings
 from magnetar_broker.metrics.journal import JournalStats
+from magnetar_storage.identity import ID_BYTES
 from magnetar_storage.interfaces import MetadataStore, SegmentStore
+from magnetar_storage.joined.belonging import Noted, check, mark
 from magnetar_storage.joined.joined_store import JoinedStore
 from magnetar_storage.joined.opening import ALL, Share, open_store
 from magnetar_storage.local.limits import Limits
@@ -14,8 +18,9 @@ from magnetar_storage.log.cache import EntryCache
 from magnetar_storage.log.engine import Engine
 from magnetar_storage.log.read_budget import DEFAULT_LIMIT, ReadBudget
 from magnetar_storage.log.roll_limits import RollLimits
+from magnetar_storage.metadata.sqlite import SqliteMetadata
 from magnetar_storage.world.disk import Disk, LocalDisk, Lock
-from magnetar_storage.world.runtime import Clock, Tasks, Workers
+from magnetar_storage.world.runtime import Clock, Tasks, Worker, Workers
 
 logger = logging.getLogger(__name__)
 
@@ -23,6 +28,21 @@ logger = logging.getLogger(__name__)
 def data_disk(settings: Settings) -> LocalDisk:
     """The disk of the data directory."""
     return LocalDisk(settings.data_dir, durable=settings.durability is Durability.FSYNC)
+
+
+async def metadata_of(
+    disk: LocalDisk, noted: Noted, worker: Worker, clock: Clock
+) -> SqliteMetadata:
+    """Open the metadata store of a data directory, whose other parts are `noted`, and count the
+    start; `Incomplete` if they do not belong together.  The caller holds the directory's lock."""
+    metadata = await SqliteMetadata.open(disk, worker, clock)
+    try:
+        await metadata.begin(partial(check, noted), os.urandom(ID_BYTES))
+        await worker.run(partial(mark, disk, metadata.identity.directory))
+    except BaseException:
+        await metadata.close()
+        raise
+    return metadata
 
 
 async def store_of(

@@ -20,7 +20,7 @@ from magnetar_broker.server.reload import Read, reloaded
 from magnetar_broker.server.supervisor import Changed, Role, Supervisor
 from magnetar_broker.server.tls.contexts import uses_tls
 from magnetar_broker.server.tls.files import load
-from magnetar_storage.local import directories, layout
+from magnetar_storage.joined.belonging import Noted, take
 from magnetar_storage.world.disk import Lock
 
 logger = logging.getLogger(__name__)
@@ -32,6 +32,8 @@ class Prepared(NamedTuple):
     settings: Settings
     lock: Lock
     """Of the data directory; held until the last process that has it open has ended."""
+    noted: Noted
+    """What the parts of the data directory have said before anything was started."""
     ports: PortNumbers
     """Of the broker."""
 
@@ -98,12 +100,11 @@ def serve_several(
     """
     authenticator_of(settings)  # for its errors, and its imports, which all processes then share
     disk = data_disk(settings)
-    lock = disk.lock(layout.LOCK_FILE)
-    directories.prepare(disk, workers)
+    lock, noted = take(disk, workers)
     if uses_tls(settings):
         load(settings)  # raises what is wrong with the files, and what it imports is shared
     ports = open_ports(settings)
-    prepared = Prepared(settings, lock, ports.numbers)
+    prepared = Prepared(settings, lock, noted, ports.numbers)
     default = advertised(settings, prepared.ports)[0]
     processes = f"{workers} workers on {cores} cores, and a controller"
     supervisor = Supervisor(

@@ -44,6 +44,7 @@ from magnetar_broker.topic.residence import LocalResidence
 from magnetar_broker.transactions.leftovers import ENDED, LinkedEnded
 from magnetar_broker.transactions.participants import LinkedEnding, serving
 from magnetar_proto.names import TopicName
+from magnetar_storage.identity import Identity
 from magnetar_storage.joined.joined_store import JoinedStore
 from magnetar_storage.joined.opening import Share
 
@@ -170,7 +171,7 @@ class Worker:
         serves = {**serving(broker.local_ending), ENDED: ended}
         process.meet(partial(self._meet, store, serves))
         try:
-            await process.unless_stopped(self._start(store, broker, listener))
+            await process.unless_stopped(self._start(store, metadata, broker, listener))
             await process.stopped()
         finally:
             part.stop()
@@ -185,11 +186,15 @@ class Worker:
                 self._contexts.stop()
             controller.close()
 
-    async def _start(self, store: JoinedStore, broker: Broker, listener: Listener) -> None:
+    async def _start(
+        self, store: JoinedStore, metadata: RemoteMetadata, broker: Broker, listener: Listener
+    ) -> None:
         controller, phases = self._controller, self._process.phases
         last = await controller.request("segments.join", store.last_id)
         phases.end("recovery of the other workers")
         await store.advance_beyond(last)
+        metadata.identity = Identity(*await controller.request("identity"))
+        store.belong(lambda: metadata.identity)
         await broker.start()
         phases.end("names")
         # The controller may have closed the link though both live: it loads no topic here any

@@ -4,9 +4,10 @@ A process creates segments in one directory.  It reads and deletes segments of o
 topics move between workers: what a topic has appended before stays where it is.
 """
 
-from collections.abc import AsyncIterator, Collection, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequence
 
 from magnetar_storage.errors import NoSegment, StorageError, Unavailable
+from magnetar_storage.identity import Identity
 from magnetar_storage.interfaces import Sealed, SegmentId
 from magnetar_storage.joined.foreign_directory import ForeignDirectory
 from magnetar_storage.local import directories
@@ -35,6 +36,12 @@ class JoinedStore:
         self._own = opened[own]
         self._opened = opened
         self._directories: dict[int, LocalStore | ForeignDirectory] = {**opened, **foreign}
+
+    def belong(self, identity: Callable[[], Identity]) -> None:
+        """Have every checkpoint from now on note what `identity` returns then: the data directory,
+        and what its metadata has stored durably."""
+        for store in self._opened.values():
+            store.identity = identity
 
     @property
     def trouble(self) -> StorageError | None:

@@ -9,11 +9,11 @@ from typing import NamedTuple
 from crc32c import crc32c
 
 from magnetar_storage.errors import Corrupt
+from magnetar_storage.identity import UNKNOWN, Identity
 from magnetar_storage.interfaces import Sealed, SegmentId
 from magnetar_storage.local import footer, rounds
 from magnetar_storage.local import segment_file as segment
 from magnetar_storage.local.file_names import number_in
-from magnetar_storage.local.identity import UNKNOWN, Identity
 from magnetar_storage.local.journal import JournalPosition
 from magnetar_storage.local.record import Buffers, flat
 from magnetar_storage.world.disk import Disk, File, ReadableDisk

@@ -1,6 +1,6 @@
 """The store directories of a data directory: number 0 is its root, number n is `workers/<n>`."""
 
-from magnetar_storage.errors import Corrupt, Unavailable
+from magnetar_storage.errors import Corrupt, Incomplete, Unavailable
 from magnetar_storage.local import layout
 from magnetar_storage.local.segment_ids import DIRECTORIES
 from magnetar_storage.world.disk import Disk, ReadableDisk
@@ -32,11 +32,17 @@ def present(disk: ReadableDisk) -> list[int]:
 
 
 def check(disk: ReadableDisk, found: list[int]) -> None:
-    """Refuse a data directory whose format is that of a single store directory, but which has more.
+    """Refuse a data directory that lacks store directories, or has more than its format allows.
 
-    An earlier release would use it, and know nothing of the others.
+    With the format of a single one an earlier release would know nothing of the others.
     """
-    if len(found) > 1 and layout.format_of(disk) == layout.ALONE:
+    what = layout.format_of(disk)
+    if missing := [name_of(number) for number in what.stores if number not in found]:
+        raise Incomplete(
+            f"the data directory lacks {', '.join(missing)}, with what workers have stored there: "
+            "put it back, or restore a snapshot (docs/backup.md)"
+        )
+    if len(found) > 1 and what == layout.ALONE:
         raise Corrupt(
             layout.FORMAT_FILE,
             0,

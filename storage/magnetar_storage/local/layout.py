@@ -1,6 +1,10 @@
 """A store directory: checking its format, and creating a new one (docs/formats.md)."""
 
+import re
+from typing import NamedTuple
+
 from magnetar_storage.errors import Corrupt, Unavailable
+from magnetar_storage.identity import UNKNOWN
 from magnetar_storage.local import checkpoint as checkpoints
 from magnetar_storage.local import segment_ids
 from magnetar_storage.local.checkpoint import Checkpoint
@@ -10,9 +14,26 @@ from magnetar_storage.world.whole_files import read_file, write_file
 
 FORMAT_FILE = "FORMAT"
 LOCK_FILE = "LOCK"
-ALONE, SEVERAL = 2, 3
-"""The formats: a data directory that is one store directory, and one that has several."""
-FORMAT = b"magnetar data directory, format "
+HEAD = b"magnetar data directory, format "
+
+
+class Format(NamedTuple):
+    """What a FORMAT says."""
+
+    version: int
+    directory: bytes = UNKNOWN.directory
+    """The id of the data directory; zeros before version 4."""
+    stores: tuple[int, ...] = ()
+    """Which store directories there are at least; named in the FORMAT of the data directory."""
+
+
+ALONE, SEVERAL = Format(2), Format(3)
+"""Of earlier releases, and of a directory that no broker has served yet: a data directory that is
+one store directory, and one that has several."""
+IDENTIFIED = 4
+"""The version with an id."""
+FIRST_LINE = re.compile(HEAD + rb"(\d{1,9})\n?")
+IDENTITY = re.compile(rb"id ([0-9a-f]{32})\nstores((?: \d{1,3})*)\n")
 FIRST_SEGMENT = 1
 
 
@@ -39,21 +60,35 @@ def prepare(disk: Disk, directory: int = 0) -> None:
     write_format(disk, SEVERAL if directory else ALONE)
 
 
-def write_format(disk: Disk, version: int) -> None:
+def write_format(disk: Disk, what: Format) -> None:
     """Record the format of a directory durably."""
-    write_file(disk, FORMAT_FILE, FORMAT + b"%d\n" % version)
+    text = HEAD + b"%d\n" % what.version
+    if what.version == IDENTIFIED:
+        stores = " ".join(map(str, what.stores))
+        text += f"id {what.directory.hex()}\nstores {stores}".rstrip().encode() + b"\n"
+    write_file(disk, FORMAT_FILE, text)
 
 
-def format_of(disk: ReadableDisk) -> int:
+def format_of(disk: ReadableDisk) -> Format:
     """The format of a directory; `Unavailable` if this release does not know it."""
     text = read_file(disk, FORMAT_FILE) if FORMAT_FILE in disk.list("") else b""
-    if not text.startswith(FORMAT) or not text[len(FORMAT) :].strip().isdigit():
-        wanted = (FORMAT + b"%d" % ALONE).decode()
-        raise Corrupt(FORMAT_FILE, 0, f'expected the line "{wanted}"; restore the file from a copy')
-    version = int(text[len(FORMAT) :])
-    if version not in (ALONE, SEVERAL):
+    found = FIRST_LINE.match(text)
+    if found is None:
+        wanted = (HEAD + b"%d" % IDENTIFIED).decode()
+        raise _damaged(f'expected the line "{wanted}"')
+    version = int(found[1])
+    if version in (ALONE.version, SEVERAL.version):
+        return Format(version)
+    if version != IDENTIFIED:
         raise Unavailable(
-            f"the data directory has format {version}, but this release reads {ALONE} and "
-            f"{SEVERAL} only: use a release that reads it"
+            f"the data directory has format {version}, but this release reads "
+            f"{ALONE.version} to {IDENTIFIED} only: use a release that reads it"
         )
-    return version
+    rest = IDENTITY.fullmatch(text, found.end())
+    if rest is None:
+        raise _damaged("expected lines with the id and the store directories")
+    return Format(version, bytes.fromhex(rest[1].decode()), tuple(map(int, rest[2].split())))
+
+
+def _damaged(why: str) -> Corrupt:
+    return Corrupt(FORMAT_FILE, 0, f"{why}; restore the file from a copy")

@@ -63,11 +63,11 @@ def expire(disk: Disk, before_ms: int) -> set[SegmentId]:
     """
     reports = {name: _read(disk, name) for name in disk.list(DIRECTORY) if _time_of(name)}
     later = {n for report in reports.values() if report["at_ms"] >= before_ms for n in _in(report)}
-    expired: set[SegmentId] = set()
+    here, expired = present(disk), set[SegmentId]()
     for name, report in reports.items():
         if report["at_ms"] < before_ms:
             # One that was taken back and came again is named by both reports.
-            expired |= (doomed := _in(report) - later)
+            expired |= (doomed := (_in(report) - later) & here)
             for number in sorted(doomed):
                 disk.remove(_name(number))
             # Last: after a crash the files that are left are still named.

@@ -296,11 +296,12 @@ def _recover(disk: Disk, limits: Limits, directory: int) -> Recovered:
         lost_files(start, files),
     )  # fmt: skip
     position = _replay(disk, start.position, rebuild, limits.journal_is_synced)
-    if rebuild.may_lack_deletions or not limits.refuse_missing:
+    given_up = bool(rebuild.lost) and (rebuild.may_lack_deletions or not limits.refuse_missing)
+    if given_up:
         rebuild.report_lost()
     gone = rebuild.deleted | rebuild.lost.keys()
     finished = {n: size for n, size in files.items() if n not in rebuild.rows and n not in gone}
-    if position != start.position and not rebuild.lost:
+    if (position != start.position or given_up) and not rebuild.lost:
         # promise: what the journal held is flushed before the checkpoint that replaces it
         rebuild.flush()
         if rebuild.deleted:
@@ -328,7 +329,7 @@ def missing_files(lost: Mapping[SegmentId, str]) -> Incomplete:
     error = Incomplete(
         f"the data directory lacks {len(some)} files of segments or parts of them: "
         f"{', '.join(some[:NAMED])}{more}. Nothing was changed. Put them back, or restore a "
-        "snapshot (docs/backup.md); or give up what is in them with magnetar repair"
+        "snapshot (docs/backup.md); or give up what was in them: magnetar repair DATA_DIR"
     )
     error.segments = tuple(sorted(lost))
     return error

@@ -14,6 +14,7 @@ from dataclasses import replace
 from functools import partial
 
 from magnetar_storage.errors import Corrupt, Fenced, NoSegment, StorageError, Unavailable
+from magnetar_storage.identity import Identity
 from magnetar_storage.interfaces import Sealed, SegmentId
 from magnetar_storage.local import index_file, layout, quarantine, recovery, segment_ids
 from magnetar_storage.local import limits as sizes
@@ -73,7 +74,8 @@ class LocalStore:
         """Bytes of the records of this round that are not entries."""
         self._finished = recovered.finished
         self._quarantined = recovered.quarantined
-        self._identity = start.identity
+        self.identity: Callable[[], Identity] = lambda: start.identity
+        """What checkpoints say of the data directory; to be set by who knows it."""
         self._rows = start.rows
         self._segments: dict[SegmentId, LocalSegment] = {}
         self._loaded = FinishedSegments(
@@ -442,7 +444,7 @@ class LocalStore:
     def _describe(self) -> Checkpoint:
         """Of all but the segments in memory; the caller sets number and position."""
         rows, finished = dict(self._rows), dict(self._finished)
-        return Checkpoint(0, JournalPosition(0, 0, 0), self._next, rows, finished, self._identity)
+        return Checkpoint(0, JournalPosition(0, 0, 0), self._next, rows, finished, self.identity())
 
     def _after_round(self, records: int, size: int, seconds: float | None) -> None:
         changes_size, self._changes_size = self._changes_size, 0

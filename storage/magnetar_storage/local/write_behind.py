@@ -367,8 +367,7 @@ def _have_taken(
                 Checkpoint(
                     made.number,
                     JournalPosition(made.position.file + 1, 0, made.position.round),
-                    # promise[segment_ids.following(made.next_segment, IDS_LEFT_OUT) ->
-                    #   made.next_segment]: a restored broker leaves out ids given since
+                    # promise[IDS_LEFT_OUT -> 0]: a restored broker leaves out ids given since
                     segment_ids.following(made.next_segment, IDS_LEFT_OUT),
                     # promise[without if number not in doomed]: a snapshot lists no segment that
                     #   is being deleted

@@ -18,6 +18,7 @@ from urllib.parse import quote
 from crc32c import crc32c
 
 from magnetar_storage.errors import BadVersion, Corrupt, DiskFull, StorageError, Unavailable
+from magnetar_storage.identity import ID_BYTES, UNKNOWN, Identity
 from magnetar_storage.interfaces import (
     Absent,
     Change,
@@ -37,7 +38,9 @@ from magnetar_storage.world.whole_files import read_file, write_file
 T = TypeVar("T")
 
 FILE = "metadata.db"
-SCHEMA_VERSION = 2
+SCHEMA_VERSION = 3
+KNOWN_SCHEMAS = (0, 2, SCHEMA_VERSION)
+"""Those that become the present one when a database is opened; 0 is a new database."""
 SCHEMA = (
     """CREATE TABLE IF NOT EXISTS entries (
         key TEXT PRIMARY KEY, value BLOB NOT NULL, version INTEGER NOT NULL, lease TEXT,
@@ -46,6 +49,9 @@ SCHEMA = (
     "CREATE INDEX IF NOT EXISTS entries_lease ON entries (lease) WHERE lease IS NOT NULL",
     "CREATE TABLE IF NOT EXISTS writes (last INTEGER NOT NULL)",
     "INSERT INTO writes SELECT 0 WHERE NOT EXISTS (SELECT 1 FROM writes)",
+    "CREATE TABLE IF NOT EXISTS directory (id BLOB NOT NULL, starts INTEGER NOT NULL)",
+    f"""INSERT INTO directory SELECT zeroblob({ID_BYTES}), 0
+        WHERE NOT EXISTS (SELECT 1 FROM directory)""",
 )
 DAMAGED_ROWS = """SELECT CAST(key AS BLOB) FROM entries
     WHERE typeof(key) != 'text' OR crc IS NOT checksum(CAST(key AS BLOB), value, version, lease)
@@ -152,6 +158,25 @@ class Database:
         """Make all writes, in order and in one transaction; an error is that of all of them."""
         return self._explained(partial(self._write_all, writes))
 
+    def begin(self, check: Callable[[Identity], None], new_id: bytes) -> Identity:
+        """As `SqliteMetadata.begin`."""
+        return self._explained(partial(self._begin, check, new_id))
+
+    def _begin(self, check: Callable[[Identity], None], new_id: bytes) -> Identity:
+        with self._connection:
+            self._connection.execute("BEGIN IMMEDIATE")
+            found = self.identity()
+            check(found)
+            directory = new_id if found.directory == UNKNOWN.directory else found.directory
+            row = directory, found.starts + 1
+            self._connection.execute("UPDATE directory SET id = ?, starts = ?", row)
+        return Identity(*row, found.revision)
+
+    def identity(self) -> Identity:
+        """What the database says of the data directory, and the number of its last write."""
+        query = "SELECT id, starts, last FROM directory, writes"
+        return Identity(*self._connection.execute(query).fetchone())
+
     def close(self) -> None:
         self._explained(self._connection.close)
 
@@ -203,7 +228,7 @@ class Database:
         connection.execute("PRAGMA fullfsync=ON")
         connection.execute("PRAGMA checkpoint_fullfsync=ON")
         (version,) = connection.execute("PRAGMA user_version").fetchone()
-        if version not in (0, SCHEMA_VERSION):
+        if version not in KNOWN_SCHEMAS:
             raise Unavailable(
                 f"{self._path} has schema {version}, this release knows {SCHEMA_VERSION}: "
                 "use a release that knows it"
@@ -363,6 +388,7 @@ class SqliteMetadata:
         self._copying = Copying()
         self._asked: list[tuple[str, Promise]] = []
         self._reading = False
+        self._identity = UNKNOWN
         self._leases: set[str] = set()
         self._leases_made = 0
 
@@ -377,6 +403,19 @@ class SqliteMetadata:
             await worker.run(database.close)
             raise
         return cls(disk, database, keys, worker, clock)
+
+    async def begin(self, check: Callable[[Identity], None], new_id: bytes) -> None:
+        """Count a start, durably, unless `check` raises; before anything is written.
+
+        `check` is called with what the database says of the data directory, which has the id
+        `new_id` from now on if it had none.
+        """
+        self._identity = await self._worker.run(partial(self._database.begin, check, new_id))
+
+    @property
+    def identity(self) -> Identity:
+        """The data directory, and the last write that has ended; as of `begin`."""
+        return self._identity
 
     async def get(self, key: str) -> Versioned | None:
         # So a key that does not exist, such as a policy that is not set, costs no job.
@@ -529,6 +568,8 @@ class SqliteMetadata:
             self._begin()
 
     def _changed(self, changes: Changes) -> None:
+        if changes:
+            self._identity = self._identity._replace(revision=changes[-1].version)
         for change in changes:
             if self._keys is not None:
                 if change.value is None:

@@ -13,10 +13,10 @@ from magnetar_storage.compacted.compacted_part import PartMap
 from magnetar_storage.cursors import cursor_log
 from magnetar_storage.cursors.attached_state import AttachedState
 from magnetar_storage.cursors.cursor_log import DurableCursor
-from magnetar_storage.errors import Corrupt, Unavailable
+from magnetar_storage.errors import Corrupt, Incomplete, Unavailable
 from magnetar_storage.interfaces import SegmentId
 from magnetar_storage.local import checkpoint as checkpoints
-from magnetar_storage.local import directories
+from magnetar_storage.local import directories, layout
 from magnetar_storage.local import segment_file as segment
 from magnetar_storage.local.segment_ids import directory_of
 from magnetar_storage.log.compacted_record import CompactedPart
@@ -103,6 +103,9 @@ class _Walk:
     def _check_format(self) -> None:
         try:
             directories.check(self._disk, list(self._stores))
+        except Incomplete as error:
+            why = f"no broker starts on this directory: {error}"
+            self._add_problem(Problem(layout.FORMAT_FILE, 0, why))
         except Corrupt as error:
             why = f"no broker starts on this directory: {error.why}"
             self._add_problem(Problem(error.file, error.offset, why))

@@ -12,6 +12,7 @@ from magnetar_broker.server.children import Context
 from magnetar_broker.server.ports import PortNumbers
 from magnetar_broker.server.reload import reloaded
 from magnetar_broker.server.several import Prepared, Reload
+from magnetar_storage.joined.belonging import Noted
 
 PORTS = PortNumbers(6650, None, 8080, None)
 
@@ -24,7 +25,7 @@ class Unlocked:
 
 
 def prepared(settings: Settings) -> Prepared:
-    return Prepared(settings, Unlocked(), PORTS)
+    return Prepared(settings, Unlocked(), Noted({}, is_used=False), PORTS)
 
 
 def run(prepared: Prepared, context: Context) -> None:

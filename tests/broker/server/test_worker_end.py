@@ -17,6 +17,8 @@ from magnetar_broker.server.ports import PortNumbers, port_of
 from magnetar_broker.server.process import Process
 from magnetar_broker.server.several import Prepared
 from magnetar_broker.server.worker import Worker
+from magnetar_storage.identity import UNKNOWN
+from magnetar_storage.joined.belonging import noted
 from magnetar_storage.local import directories, layout
 
 
@@ -29,13 +31,15 @@ async def test_a_worker_without_the_controller_ends(tmp_path: Path) -> None:
         supervisor, control = control_pair()
         listening = listening_socket()
         ports = PortNumbers(port_of([listening]), None, None, None)
+        prepared = Prepared(settings, lock, noted(disk), ports)
         process = Process(Context(1, 2, 1, 0.0, 60.0, control, [listening]))
-        running = asyncio.create_task(Worker(Prepared(settings, lock, ports), process).run())
+        running = asyncio.create_task(Worker(prepared, process).run())
         ours, theirs = socket.socketpair()
         supervisor.send(Peer(None, 1, theirs))
         theirs.close()
         link = Link("worker-1", process.clock, process.tasks)
         link.serve(dict.fromkeys(("names.start", "names.stop", "segments.join"), stub))
+        link.serve({"identity": lambda: tuple(UNKNOWN)})
         process.tasks.spawn(connect(link, ours, process.stretches))
         await until(
             lambda: any(isinstance(message, Ready) for message in supervisor.receive()),

@@ -154,4 +154,4 @@ def test_an_advance_that_failed_is_made_again() -> None:
 def test_a_store_directory_names_the_format_that_earlier_releases_refuse() -> None:
     machine = Machine(directory=2)
     machine.open()
-    assert machine.disk.content("workers/2/FORMAT") == layout.FORMAT + b"3\n"
+    assert machine.disk.content("workers/2/FORMAT") == layout.HEAD + b"3\n"

@@ -43,7 +43,7 @@ def check(data_dir: str, holder: int | None, verifies: bool) -> Iterator[Finding
         )  # fmt: skip
         return
     try:
-        version = layout.format_of(disk)
+        version = layout.format_of(disk).version
         size = size_of(disk)
         if size > QUICK_BYTES and not verifies:
             yield Finding(

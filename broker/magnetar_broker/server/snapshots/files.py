@@ -179,7 +179,9 @@ def end(path: str) -> None:
     sync(os.path.join(path, "journal"))
 
 
-def complete(unfinished: str, finished: str, formats: dict[int, int], manifest: Manifest) -> None:
+def complete(
+    unfinished: str, finished: str, formats: dict[int, layout.Format], manifest: Manifest
+) -> None:
     """Make a snapshot of what was put at `unfinished`; on return it is durable under its name.
 
     `formats` are the formats of its store directories.  Until here nothing takes it for a data

@@ -1,0 +1,115 @@
+"""Whether the parts of a data directory belong together (docs/formats.md, "Identity").
+
+The metadata counts the starts and its own writes, and every checkpoint notes both counts.  So a
+checkpoint proves what the metadata must know.
+"""
+
+from typing import NamedTuple
+
+from magnetar_storage.errors import Incomplete
+from magnetar_storage.identity import UNKNOWN, Identity
+from magnetar_storage.local import checkpoint as checkpoints
+from magnetar_storage.local import directories, layout
+from magnetar_storage.metadata.sqlite import FILE as METADATA_FILE
+from magnetar_storage.world.disk import Disk, Lock
+
+WAYS_OUT = (
+    "Nothing was changed. Put the right one back, or restore a snapshot of the whole directory "
+    "(docs/backup.md)"
+)
+
+
+class Noted(NamedTuple):
+    """What a data directory says of itself, but for its metadata."""
+
+    parts: dict[str, Identity]
+    """What FORMATs and checkpoints say, by their names in the data directory."""
+    is_used: bool
+    """Whether anything was ever stored in it."""
+
+    @property
+    def directory(self) -> bytes:
+        """The id that the data directory has; zeros if it has none yet."""
+        return self.parts[layout.FORMAT_FILE].directory
+
+
+def noted(disk: Disk) -> Noted:
+    """Read all parts but the metadata; `Incomplete` if that is missing.
+
+    A new directory gets its files.  The caller holds the lock, and nothing has it open.
+    """
+    layout.prepare(disk)
+    found = directories.present(disk)
+    directories.check(disk, found)
+    parts: dict[str, Identity] = {}
+    is_used = False
+    for number in found:
+        store = directories.disk_of(disk, number)
+        layout.prepare(store, number)
+        id_here = layout.format_of(store).directory
+        parts[directories.path_of(number, layout.FORMAT_FILE)] = Identity(id_here)
+        newest = checkpoints.read_newest(store)
+        name = directories.path_of(number, checkpoints.file_name(newest.number))
+        parts[name] = newest.identity
+        is_used = is_used or newest.number > 0 or bool(store.list("journal"))
+    result = Noted(parts, is_used)
+    has_metadata = METADATA_FILE in disk.list("")
+    if not has_metadata and (is_used or result.directory != UNKNOWN.directory):
+        raise Incomplete(
+            f"{METADATA_FILE} is missing: it has the names of all topics and what belongs to "
+            f"them. {WAYS_OUT}"
+        )
+    return result
+
+
+def take(disk: Disk, workers: int | None = None) -> tuple[Lock, Noted]:
+    """Lock the data directory, and read its parts as `noted` does.
+
+    With `workers` there is a store directory for each of so many on return.
+    """
+    lock = disk.lock(layout.LOCK_FILE)
+    try:
+        if workers is not None:
+            directories.prepare(disk, workers)
+        return lock, noted(disk)
+    except BaseException:
+        lock.close()
+        raise
+
+
+def check(found: Noted, metadata: Identity) -> None:
+    """`Incomplete` if the metadata is not that of the other parts, or an older copy of it."""
+    if metadata.directory == UNKNOWN.directory != found.directory:
+        raise Incomplete(
+            f"{METADATA_FILE} is new or of another data directory: it has no id, and the others "
+            f"have {found.directory.hex()}. {WAYS_OUT}"
+        )
+    if metadata.directory != UNKNOWN.directory and metadata.revision and not found.is_used:
+        raise Incomplete(
+            f"there is nothing but {METADATA_FILE}: journal and segments of the data directory "
+            f"{metadata.directory.hex()} are missing. {WAYS_OUT}"
+        )
+    for name, part in found.parts.items():
+        if part.directory not in (UNKNOWN.directory, metadata.directory):
+            raise Incomplete(
+                f"{name} and {METADATA_FILE} are of different data directories, "
+                f"{part.directory.hex()} and {metadata.directory.hex()}. {WAYS_OUT}"
+            )
+        if part.starts > metadata.starts or part.revision > metadata.revision:
+            raise Incomplete(
+                f"{METADATA_FILE} is older than {name}: it has {metadata.revision} changes of "
+                f"{metadata.starts} starts, and lacks later ones up to change {part.revision} of "
+                f"start {part.starts}. {WAYS_OUT}"
+            )
+
+
+def mark(disk: Disk, directory: bytes) -> None:
+    """Record the id, and which store directories there are, in each FORMAT that lacks it."""
+    found = directories.present(disk)
+    # The data directory's own is the last one: with it all have the id.
+    for number in reversed(found):
+        store = directories.disk_of(disk, number)
+        stores = () if number else tuple(found)
+        what = layout.Format(layout.IDENTIFIED, directory, stores)
+        if layout.format_of(store) != what:
+            layout.write_format(store, what)

@@ -1,0 +1,162 @@
+"""A broker that is given an incomplete data directory, as by a half-finished copy: it refuses to
+start, and when the right parts are back nothing is lost."""
+
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from magnetar import connect
+from magnetar_broker.commands.repair import repair
+from running_broker import RunningBroker
+
+TOPICS = ["first", "second"]
+COUNT = 20
+TIMEOUT = 120
+WORKERS = pytest.mark.parametrize("workers", ["1", "3"])
+
+
+async def publish(broker: RunningBroker, first: int = 0) -> None:
+    async with connect(broker.service_url) as client:
+        for topic in TOPICS:
+            await client.subscribe(topic, "kept")
+            producer = await client.producer(topic)
+            await producer.send_batch([b"%d" % number for number in range(first, first + COUNT)])
+
+
+async def consume(broker: RunningBroker, count: int = COUNT) -> None:
+    """Every message is there, for the subscription of before."""
+    async with connect(broker.service_url) as client:
+        for topic in TOPICS:
+            consumer = await client.subscribe(topic, "kept")
+            found = [(await consumer.receive(TIMEOUT)).value for _ in range(count)]
+            assert found == [b"%d" % number for number in range(count)]
+
+
+@pytest.fixture
+def made(make_broker: Callable[..., RunningBroker]) -> Callable[[str], RunningBroker]:
+    return lambda workers: make_broker(magnetarWorkers=workers)
+
+
+def segments(broker: RunningBroker) -> list[Path]:
+    return sorted(broker.data_dir.glob("**/segments/*.seg"))
+
+
+def refused(broker: RunningBroker, *words: str) -> None:
+    """It does not start, twice, and says why; the files stay as they are."""
+    before = {path: path.stat().st_size for path in segments(broker)}
+    for _ in range(2):
+        assert not broker.try_start()
+        text = " ".join(broker.log_of_start.split())
+        for word in words:
+            assert word in text, text
+        assert "Put" in text and "restore a snapshot" in text
+    assert {path: path.stat().st_size for path in segments(broker)} == before
+
+
+@WORKERS
+async def test_without_metadata(made: Callable[[str], RunningBroker], workers: str) -> None:
+    broker = made(workers)
+    await publish(broker)
+    broker.stop()
+    away = broker.data_dir.with_name("away")
+    away.mkdir()
+    for path in broker.data_dir.glob("metadata.db*"):
+        path.rename(away / path.name)
+    refused(broker, "metadata.db is missing")
+    for path in away.iterdir():
+        path.rename(broker.data_dir / path.name)
+    broker.start()
+    await consume(broker)
+
+
+@WORKERS
+async def test_older_metadata(made: Callable[[str], RunningBroker], workers: str) -> None:
+    broker = made(workers)
+    await publish(broker)
+    broker.stop()
+    older = shutil.copytree(broker.data_dir, broker.data_dir.with_name("older"))
+    broker.start()
+    await publish(broker, COUNT)
+    broker.stop()
+    right = shutil.copytree(broker.data_dir, broker.data_dir.with_name("right"))
+    shutil.copy(older / "metadata.db", broker.data_dir)
+    refused(broker, "metadata.db is older than")
+    shutil.copy(right / "metadata.db", broker.data_dir)
+    broker.start()
+    await consume(broker, 2 * COUNT)
+
+
+@WORKERS
+@pytest.mark.parametrize("how", ["one is missing", "all are empty", "all are missing"])
+async def test_without_segments(
+    made: Callable[[str], RunningBroker], workers: str, how: str
+) -> None:
+    broker = made(workers)
+    await publish(broker)
+    broker.stop()
+    right = shutil.copytree(broker.data_dir, broker.data_dir.with_name("right"))
+    largest = max(segments(broker), key=lambda path: path.stat().st_size)
+    for path in segments(broker):
+        if how == "all are empty":
+            path.write_bytes(b"")
+        elif how == "all are missing" or path == largest:
+            path.unlink()
+    if how == "all are missing":
+        for folder in broker.data_dir.glob("**/segments"):
+            folder.rmdir()
+    names = [topic for topic in TOPICS if workers == "1"] if how != "one is missing" else []
+    refused(broker, "lacks", ".seg", *names)
+    if workers == "1" and how == "one is missing":
+        assert "persistent://public/default/" in broker.log_of_start
+    shutil.copytree(right, broker.data_dir, dirs_exist_ok=True)
+    broker.start()
+    await consume(broker)
+
+
+@WORKERS
+async def test_what_is_missing_can_be_given_up(
+    made: Callable[[str], RunningBroker], workers: str
+) -> None:
+    broker = made(workers)
+    await publish(broker)
+    broker.stop()
+    lost = max(segments(broker), key=lambda path: path.stat().st_size)
+    lost.unlink()
+    run = CliRunner().invoke
+    before = {path: path.read_bytes() for path in segments(broker)}
+    dry = run(repair, [str(broker.data_dir)])
+    number = int(lost.stem, 16)
+    assert dry.exit_code == 1 and f"{number}: the file is missing" in dry.output, dry.output
+    (topic,) = [topic for topic in TOPICS if f"persistent://public/default/{topic}" in dry.output]
+    assert {path: path.read_bytes() for path in segments(broker)} == before
+    assert not broker.try_start()
+    assert run(repair, [str(broker.data_dir), "--apply"]).exit_code == 0
+    again = run(repair, [str(broker.data_dir), "--apply"])
+    assert again.exit_code == 0 and "nothing to give up" in again.output
+    broker.start()
+    rest = [one for one in TOPICS if one != topic]
+    async with connect(broker.service_url) as client:
+        consumer = await client.subscribe(rest[0], "kept")
+        found = [(await consumer.receive(TIMEOUT)).value for _ in range(COUNT)]
+        assert found == [b"%d" % one for one in range(COUNT)]
+
+
+def test_nothing_is_repaired_where_there_is_no_data_directory(tmp_path: Path) -> None:
+    result = CliRunner().invoke(repair, [str(tmp_path)])
+    assert result.exit_code == 2 and "cannot repair" in result.output
+
+
+async def test_a_directory_that_was_copied_whole_is_served(
+    made: Callable[[str], RunningBroker],
+) -> None:
+    broker = made("3")
+    await publish(broker)
+    broker.kill()
+    copy = shutil.copytree(broker.data_dir, broker.data_dir.with_name("copy"))
+    shutil.rmtree(broker.data_dir)
+    copy.rename(broker.data_dir)
+    broker.start()
+    await consume(broker)
