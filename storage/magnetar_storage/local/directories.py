@@ -36,6 +36,8 @@ def check(disk: ReadableDisk, found: list[int]) -> None:
 
     With the format of a single one an earlier release would know nothing of the others.
     """
+    if len(found) == 1 and layout.FORMAT_FILE not in disk.list(""):
+        return  # it is new, or will be refused by `layout.prepare`
     what = layout.format_of(disk)
     if missing := [name_of(number) for number in what.stores if number not in found]:
         raise Incomplete(
