@@ -1,6 +1,6 @@
 """Segments that no log lists: the empty ones go, everything else stays."""
 
-from collections.abc import Collection, Coroutine
+from collections.abc import Coroutine
 from typing import Any, TypeVar
 
 import pytest
@@ -110,26 +110,6 @@ def test_the_quarantine_may_be_kept_for_ever() -> None:
     world.clock.set_forward(1 << 50)
     world.do(quarantine.expire())
     assert world.do(world.store.missing([1])) == []
-
-
-def test_cursors_that_a_topic_replaces_meanwhile_are_not_missing() -> None:
-    world = TopicWorld()
-    world.publish(entry(1))
-    world.subscribe()
-    left_over = left_over_cursors(world)
-    world.crash()
-    candidates = world.do(present_segments(world.engine))
-    missing, lacking = world.store.missing, list[int]()
-
-    async def replaced_before(segments: Collection[int]) -> list[int]:
-        if not lacking:  # the first change behind an opening begins another segment
-            await world.topic.subscriptions.create("another", 0, {})
-        lacking.extend(await missing(segments))
-        return await missing(segments)
-
-    world.store.missing = replaced_before  # type: ignore[method-assign]
-    assert world.do(sweep(world.engine, candidates)) == []
-    assert lacking and left_over not in world.do(present_segments(world.engine))
 
 
 def test_segments_in_use_by_a_live_topic_stay() -> None:
