@@ -122,9 +122,6 @@ class SegmentStore(Protocol):
     async def delete_set_aside(self, before_ms: int) -> Collection[SegmentId]:
         """Delete the segments that were set aside before a time; returns them."""
 
-    async def missing(self, segments: Collection[SegmentId]) -> list[SegmentId]:
-        """Those of the segments that do not exist."""
-
     async def close(self) -> None:
         """Make everything durable, checkpoint, and release the data directory."""
 

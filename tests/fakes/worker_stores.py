@@ -1,6 +1,6 @@
 """The stores of a broker's workers on one `FaultyDisk`, and the truth about their segments."""
 
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Callable, Coroutine
 from typing import Any, TypeVar
 
 from fakes.faulty_disk import FaultyDisk
@@ -32,10 +32,6 @@ class Link:
 
     async def delete(self, segment: SegmentId) -> None:
         await self._store("delete", segment).opened(segment).delete(segment)
-
-    async def missing(self, segments: Sequence[SegmentId]) -> list[SegmentId]:
-        store = self._store("missing", segments[0])
-        return await store.opened(segments[0]).missing(segments)
 
     def _store(self, what: str, segment: SegmentId) -> JoinedStore:
         self.asked.append((what, segment))

@@ -62,7 +62,7 @@ class Moved:
     def __init__(self, created_by: SegmentStore, asked: SegmentStore) -> None:
         self.create, self.segments = created_by.create, created_by.segments
         self.recover, self.reader = asked.recover, asked.reader
-        self.delete, self.missing = asked.delete, asked.missing
+        self.delete = asked.delete
         self.close = asked.close
         # Asked by the process that has found them.
         self.set_aside = created_by.set_aside
@@ -235,15 +235,6 @@ def test_a_reader_sees_no_entry_before_it_is_durable(growing: Driven) -> None:
     assert run(reader.read(0, 1, 1), growing.clock, growing.idle).payloads == [b"a"]
 
 
-def test_missing_segments_are_those_that_were_deleted_or_never_made(driven: Driven) -> None:
-    there, deleted = made(driven).segment, made(driven).segment
-    run(driven.store.delete(deleted), driven.clock, driven.idle)
-    asked = {there, deleted, deleted + 256 * 100}
-    missing = run(driven.store.missing(asked), driven.clock, driven.idle)
-    assert sorted(missing) == [deleted, deleted + 256 * 100]
-    assert run(driven.store.missing([]), driven.clock, driven.idle) == []
-
-
 def test_what_was_set_aside_is_kept_for_a_time_and_comes_back_when_asked_for(
     driven: Driven,
 ) -> None:
@@ -260,7 +251,6 @@ def test_what_was_set_aside_is_kept_for_a_time_and_comes_back_when_asked_for(
     aside = [first.segment, second.segment]
     assert do(driven.store.set_aside([*aside, 4711], "a test")) == dict.fromkeys(aside, (2, 4, 3))
     assert do(listed()) == []
-    assert do(driven.store.missing(aside)) == []
     assert list(do(driven.store.delete_set_aside(0))) == []
     assert do(driven.store.recover(first.segment)) == (2, 4, 3)
     assert all_of(driven, first.segment) == [b"a", b"bb"]

@@ -1,6 +1,5 @@
 """Segments in the store directories of another worker, over a link."""
 
-from collections.abc import Sequence
 from typing import Any
 
 from magnetar_broker.links.link import Link
@@ -28,10 +27,6 @@ class RemoteHolder:
     async def delete(self, segment: SegmentId) -> None:
         await self._ask("segments.delete", segment)
 
-    async def missing(self, segments: Sequence[SegmentId]) -> list[SegmentId]:
-        found: list[SegmentId] = await self._ask("segments.missing", list(segments))
-        return found
-
     async def _ask(self, name: str, argument: Any) -> Any:
         while True:
             link = await self._links.present()
@@ -55,14 +50,10 @@ def serve_segments(store: JoinedStore, link: Link) -> None:
     async def delete(segment: SegmentId) -> None:
         await store.opened(segment).delete(segment)
 
-    async def missing(segments: list[SegmentId]) -> list[SegmentId]:
-        return await store.opened(segments[0]).missing(segments) if segments else []
-
     link.serve(
         {
             "segments.recover": recover,
             "segments.finish": finish,
             "segments.delete": delete,
-            "segments.missing": missing,
         }
     )

@@ -1,7 +1,5 @@
 """A store directory that another process has open."""
 
-from collections.abc import Sequence
-
 from magnetar_storage.interfaces import Sealed, SegmentId
 from magnetar_storage.joined.holder import Holder
 from magnetar_storage.local.finished_segments import FinishedSegments
@@ -36,6 +34,3 @@ class ForeignDirectory:
     async def delete(self, segment: SegmentId) -> None:
         await self._holder.delete(segment)
         self._files.pop(segment)
-
-    async def missing(self, segments: Sequence[SegmentId]) -> list[SegmentId]:
-        return await self._holder.missing(segments)

@@ -1,6 +1,5 @@
 """What a process asks of the one that has another store directory open."""
 
-from collections.abc import Sequence
 from typing import Protocol
 
 from magnetar_storage.interfaces import Sealed, SegmentId
@@ -22,6 +21,3 @@ class Holder(Protocol):
 
     async def delete(self, segment: SegmentId) -> None:
         """As `SegmentStore.delete`; a reader that has the file open goes on."""
-
-    async def missing(self, segments: Sequence[SegmentId]) -> list[SegmentId]:
-        """Those of the segments, all of one directory, that do not exist."""

@@ -4,7 +4,7 @@ A process creates segments in one directory.  It reads and deletes segments of o
 topics move between workers: what a topic has appended before stays where it is.
 """
 
-from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Collection, Mapping
 
 from magnetar_storage.errors import NoSegment, StorageError, Unavailable
 from magnetar_storage.identity import Identity
@@ -15,9 +15,6 @@ from magnetar_storage.local.recovery import Finding
 from magnetar_storage.local.segment_ids import directory_of
 from magnetar_storage.local.segment_writer import LocalReader, LocalWriter
 from magnetar_storage.local.store import LocalStore
-
-ASKED_AT_ONCE = 10_000
-"""Segments that a holder is asked for at a time."""
 
 
 class JoinedStore:
@@ -113,15 +110,6 @@ class JoinedStore:
             deleted += await store.delete_set_aside(before_ms)
         return deleted
 
-    async def missing(self, segments: Collection[SegmentId]) -> list[SegmentId]:
-        by_directory: dict[int, list[SegmentId]] = {}
-        for segment in segments:
-            by_directory.setdefault(directory_of(segment), []).append(segment)
-        missing: list[SegmentId] = []
-        for number, all_of_it in by_directory.items():
-            missing += await self._missing_in(number, all_of_it)
-        return missing
-
     async def segments(self) -> AsyncIterator[SegmentId]:
         """Those of the directories that are open here."""
         for store in self._opened.values():
@@ -139,15 +127,6 @@ class JoinedStore:
                 failure = failure or error
         if failure is not None:
             raise failure
-
-    async def _missing_in(self, number: int, segments: list[SegmentId]) -> Sequence[SegmentId]:
-        found = self._directories.get(number)
-        if found is None:
-            return segments
-        missing: list[SegmentId] = []
-        for at in range(0, len(segments), ASKED_AT_ONCE):
-            missing += await found.missing(segments[at : at + ASKED_AT_ONCE])
-        return missing
 
     def _directory(self, segment: SegmentId) -> LocalStore | ForeignDirectory:
         number = directory_of(segment)

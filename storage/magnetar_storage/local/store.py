@@ -205,9 +205,6 @@ class LocalStore:
         self._quarantined -= expired
         return expired
 
-    async def missing(self, segments: Collection[SegmentId]) -> list[SegmentId]:
-        return [number for number in segments if not self._is_present(number)]
-
     async def segments(self) -> AsyncIterator[SegmentId]:
         present = self._finished.keys() | self._rows.keys() | self._segments.keys()
         for number in sorted(present - self._spares.ids):
@@ -436,10 +433,6 @@ class LocalStore:
         del self._segments[one.id]
         self._finished[one.id] = size
         self._loaded.keep(one)
-
-    def _is_present(self, number: SegmentId) -> bool:
-        places = (self._finished, self._segments, self._rows, self._quarantined)
-        return any(number in place for place in places)
 
     def _describe(self) -> Checkpoint:
         """Of all but the segments in memory; the caller sets number and position."""

@@ -147,10 +147,6 @@ class MemoryStore:
             del self._aside[segment]
         return expired
 
-    async def missing(self, segments: Collection[SegmentId]) -> list[SegmentId]:
-        present = self._segments.keys() | self._aside.keys()
-        return [segment for segment in segments if segment not in present]
-
     async def close(self) -> None:
         for content in self._segments.values():
             content.confirm()

@@ -8,7 +8,6 @@ from fakes.worker_stores import WorkerBooks, WorkerStores
 from fakes.world import InlineWorkers, ManualClock, run
 from magnetar_storage.errors import Corrupt, DataDirLocked, Fenced, NoSegment, Unavailable
 from magnetar_storage.interfaces import SegmentId
-from magnetar_storage.joined import joined_store
 from magnetar_storage.joined.joined_store import JoinedStore
 from magnetar_storage.joined.opening import open_store
 from magnetar_storage.local import directories
@@ -184,7 +183,6 @@ def test_a_deletion_ends_what_others_read() -> None:
     books.do(books.store.delete(made))
     with pytest.raises(NoSegment):
         books.do(reader.read(0, 9, 99))
-    assert books.do(books.store.missing([made])) == [made]
     for worker in range(2):
         books.turn_to(worker)
         with pytest.raises(NoSegment):
@@ -220,7 +218,6 @@ def test_a_worker_that_cannot_be_asked_leaves_the_answer_open() -> None:
         books.store.recover(made),
         books.store.reader(made),
         books.store.delete(made),
-        books.store.missing([made]),
     ):
         with pytest.raises(Unavailable):
             books.do(work)
@@ -239,20 +236,6 @@ def test_a_directory_that_does_not_exist_has_no_segments() -> None:
     with pytest.raises(NoSegment, match="the data directory has no workers/9"):
         books.do(books.store.recover(lost))
     books.do(books.store.delete(lost))
-    assert books.do(books.store.missing([lost])) == [lost]
-
-
-def test_missing_segments_are_looked_for_in_every_directory(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(joined_store, "ASKED_AT_ONCE", 3)
-    books = books_of(2)
-    made = [filled(books, worker) for worker in (0, 1) for _ in range(5)]
-    absent = [number + 256 * 1000 for number in made]
-    for worker in range(2):
-        books.turn_to(worker)
-        assert books.do(books.store.missing([])) == []
-        assert sorted(books.do(books.store.missing([*made, *absent]))) == sorted(absent)
 
 
 def test_findings_name_the_directory() -> None:

@@ -90,7 +90,7 @@ def test_it_stays_there_through_a_crash() -> None:
     world.disk.crash(nothing)
     world.open()
     assert world.present() == []
-    assert run(world.store.missing([gone]), world.clock) == []
+    assert quarantine.present(world.disk) == {gone}
 
 
 @pytest.mark.parametrize("crash", [False, True])
