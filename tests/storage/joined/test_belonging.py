@@ -167,6 +167,18 @@ def test_older_metadata_is_refused_by_its_starts_and_by_its_changes(tmp_path: Pa
     refused(path, "older")
 
 
+def test_metadata_that_lacks_a_start_is_refused_although_nothing_was_changed_in_it(
+    tmp_path: Path,
+) -> None:
+    path = lived(tmp_path / "data")
+    copy = shutil.copytree(path, tmp_path / "copy")
+    life = Life(path)
+    life.append()
+    life.stop()
+    put_metadata(copy, path)
+    refused(path, "older")
+
+
 def test_parts_of_another_directory_are_refused(tmp_path: Path) -> None:
     other = b"another id......"
     path, foreign = lived(tmp_path / "data"), lived(tmp_path / "other", 3, other)

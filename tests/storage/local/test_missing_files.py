@@ -57,6 +57,26 @@ def test_a_missing_or_short_file_is_refused_and_nothing_changes(
     machine.check()
 
 
+def test_what_the_journal_has_of_a_missing_file_does_not_make_it_complete() -> None:
+    """It is more than is kept in memory while the journal is read."""
+    machine, *_ = stopped()
+    machine.open()
+    number = machine.create()
+    machine.append(number, [b"in the file"], [1])
+    machine.pump()
+    machine.do(machine.store.checkpoint())
+    machine.append(number, [b"x" * 500], [1])
+    machine.pump()
+    machine.disk = machine.disk.copy()
+    machine.disk.remove(segment.file_name(number))
+    machine.limits = TINY
+    for _ in range(2):
+        with pytest.raises(Incomplete) as refusal:
+            machine.open()
+        assert refusal.value.segments == (number,)
+        assert segment.base_name(number) not in machine.disk.list("segments")
+
+
 def test_without_any_segment_all_are_named() -> None:
     machine, *numbers = stopped()
     for number in numbers:
