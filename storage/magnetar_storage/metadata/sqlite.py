@@ -18,7 +18,7 @@ from urllib.parse import quote
 from crc32c import crc32c
 
 from magnetar_storage.errors import BadVersion, Corrupt, DiskFull, StorageError, Unavailable
-from magnetar_storage.identity import ID_BYTES, UNKNOWN, Identity
+from magnetar_storage.identity import UNKNOWN, Identity
 from magnetar_storage.interfaces import (
     Absent,
     Change,
@@ -50,7 +50,7 @@ SCHEMA = (
     "CREATE TABLE IF NOT EXISTS writes (last INTEGER NOT NULL)",
     "INSERT INTO writes SELECT 0 WHERE NOT EXISTS (SELECT 1 FROM writes)",
     "CREATE TABLE IF NOT EXISTS directory (id BLOB NOT NULL, starts INTEGER NOT NULL)",
-    f"""INSERT INTO directory SELECT zeroblob({ID_BYTES}), 0
+    """INSERT INTO directory SELECT zeroblob(16), 0
         WHERE NOT EXISTS (SELECT 1 FROM directory)""",
 )
 DAMAGED_ROWS = """SELECT CAST(key AS BLOB) FROM entries
