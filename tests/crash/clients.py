@@ -210,9 +210,9 @@ class Receiver:
     def __init__(self, run: Clients, consumer: pulsar.Consumer) -> None:
         self._run = run
         self._consumer = consumer
-        self._seen = run.lives.kills
-        """The last life that was coming, or there, when the consumer was seen without a connection,
-        or was new: one that it has since is of that life."""
+        self._seen = run.lives.kills, run.lives.moves_begun
+        """The last life that was coming, or there, and the moves begun, when the consumer was seen
+        without a connection, or was new: one that it has since is of that life and owner."""
 
     def receive(self) -> tuple[pulsar.Message, int] | None:
         """A message and the life in which it came; None to look around and try again.
@@ -224,16 +224,17 @@ class Receiver:
         """
         lives, consumer = self._run.lives, self._consumer
         kills, life, coming = lives.kills, lives.life, lives.coming
+        now = kills, lives.moves_begun
         connected = consumer.is_connected()
         if (coming or life is not None) and not connected:
-            self._seen = kills
+            self._seen = now
         try:
             message = consumer.receive(timeout_millis=POLL_MS)
         except pulsar.Timeout:
             return None
-        # A client that has not noticed the kill yet has what the former broker has sent, maybe for
-        # as long as the next one lives.
-        connected &= consumer.is_connected() and self._seen == kills
+        # A client that has not noticed the kill or the move yet has what the former broker or owner
+        # has sent, maybe for as long as the next one lives.
+        connected &= consumer.is_connected() and self._seen == now
         if connected and life is None and coming:
             life = lives.await_life(CATCH_UP_SECONDS)
         if not connected or life is None or life != lives.life or lives.kills != kills:

@@ -77,6 +77,19 @@ def test_a_client_that_has_not_noticed_the_kill_has_what_the_former_broker_sent(
     assert receiver.receive() == (MESSAGE, 1)
 
 
+def test_a_client_that_has_not_noticed_a_move_has_what_the_former_owner_sent(
+    lives: Lives, consumer: Official, receiver: Receiver
+) -> None:
+    assert receiver.receive() == (MESSAGE, 0)
+    lives.move_begins()
+    lives.move_ends()
+    assert receiver.receive() is None
+    consumer.connected = False
+    assert receiver.receive() is None
+    consumer.connected = True
+    assert receiver.receive() == (MESSAGE, 0)
+
+
 def test_a_new_client_is_of_the_present_life(lives: Lives, consumer: Official) -> None:
     lives.killed()
     lives.starting()
