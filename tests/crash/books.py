@@ -57,8 +57,13 @@ class Written:
 
     @property
     def settled(self) -> int:
-        """Below it everything is stored, or will never be."""
-        return self._spans[-1].answered if self._spans else 0
+        """Below it everything is stored, or will never be.
+
+        Not below what a new connection begins with: what the former one has sent may still be on
+        its way to the disk.  It is behind it when something is answered over the new one.
+        """
+        answered = (span.answered for span in self._spans if span.answered > span.first)
+        return max(answered, default=0)
 
     def begin(self) -> None:
         """A new connection."""

@@ -164,3 +164,18 @@ def test_what_is_acknowledged_cumulatively_does_not_come_again_after_a_move() ->
     assert not made.again
     made.came(FIRST, 0b1111, 0, moves=2)
     assert "cumulatively" in made.again[0]
+
+
+def test_what_a_former_connection_has_sent_is_settled_when_the_next_one_has_an_answer() -> None:
+    written = Written("p")
+    assert written.settled == 0
+    written.begin()
+    for _ in range(3):
+        written.send()
+    written.receipt(0, (1, 0))
+    assert written.settled == 1
+    written.begin()
+    assert written.settled == 1, "the other two may be stored later"
+    written.send()
+    written.receipt(3, (1, 3))
+    assert written.settled == 4
