@@ -30,12 +30,6 @@ FAULTS = (
         "for run in list(cursor.acked.missing(first, stop))[1:]:",
     ),
     Fault(
-        "storage/magnetar_storage/joined/joined_store.py",
-        "segments of other processes are asked for",
-        ("        if found is None:\n            return segments"),
-        ("        if number not in self._opened:\n            return []"),
-    ),
-    Fault(
         "storage/magnetar_storage/local/journal.py",
         "receipts are sent only after the round is durable",
         "self._worker.submit(partial(_timed, job, self._timer), partial(self._finished, queued))",
@@ -94,10 +88,12 @@ FAULTS = (
     Fault(
         "storage/magnetar_storage/local/write_behind.py",
         "a checkpoint is written only after the segments that it names",
-        ("    checkpoints.flush(disk, flushes)\n    for number in sorted(doomed):"),
+        (
+            "    made.finished.update(checkpoints.flush(disk, flushes))\n    for number in sorted(doomed):"
+        ),
         (
             "    checkpoints.write(disk, made, spare_files)\n"
-            "    checkpoints.flush(disk, flushes)\n"
+            "    made.finished.update(checkpoints.flush(disk, flushes))\n"
             "    for number in sorted(doomed):"
         ),
     ),

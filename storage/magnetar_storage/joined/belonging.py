@@ -54,6 +54,7 @@ def noted(disk: Disk) -> Noted:
         is_used = is_used or newest.number > 0 or bool(store.list("journal"))
     result = Noted(parts, is_used)
     has_metadata = METADATA_FILE in disk.list("")
+    # promise[is_used or -> False or]: a used directory without metadata is refused
     if not has_metadata and (is_used or result.directory != UNKNOWN.directory):
         raise Incomplete(
             f"{METADATA_FILE} is missing: it has the names of all topics and what belongs to "
@@ -95,6 +96,9 @@ def check(found: Noted, metadata: Identity) -> None:
                 f"{name} and {METADATA_FILE} are of different data directories, "
                 f"{part.directory.hex()} and {metadata.directory.hex()}. {WAYS_OUT}"
             )
+        # promise[part.starts > metadata.starts or -> ]: metadata of fewer starts are refused
+        # promise[without or part.revision > metadata.revision]: metadata of fewer changes are
+        #   refused
         if part.starts > metadata.starts or part.revision > metadata.revision:
             raise Incomplete(
                 f"{METADATA_FILE} is older than {name}: it has {metadata.revision} changes of "

@@ -36,6 +36,7 @@ def put(disk: Disk, segments: Mapping[SegmentId, Sealed], why: str, now_ms: int)
     write_file(disk, _report_name(disk, now_ms), _report(segments, why, now_ms))
     for number in segments:
         disk.link(segment_file.file_name(number), _name(number))
+    # promise: a segment loses its name only when the other one is durable
     disk.sync_dir(DIRECTORY)
     # Not before every file has its other name for certain.
     for number in segments:
@@ -48,7 +49,7 @@ def take_back(disk: Disk, number: SegmentId) -> int:
     base = segment_file.base_name(number)
     if base in disk.list(DIRECTORY):
         disk.link(_name(number), segment_file.file_name(number))
-        disk.sync_dir("segments")
+        disk.sync_dir("segments")  # promise: a segment that came back survives a power loss
         disk.remove(_name(number))
         disk.sync_dir(DIRECTORY)
     elif base not in disk.list("segments"):  # else it has not left, or is back already
@@ -67,6 +68,7 @@ def expire(disk: Disk, before_ms: int) -> set[SegmentId]:
     for name, report in reports.items():
         if report["at_ms"] < before_ms:
             # One that was taken back and came again is named by both reports.
+            # promise[without - later]: a segment is kept from the last time that it was set aside
             expired |= (doomed := (_in(report) - later) & here)
             for number in sorted(doomed):
                 disk.remove(_name(number))

@@ -132,6 +132,7 @@ class Rebuild:
         """Append the gathered records to the durable part of the segments' files."""
         flushes = []
         # A file that lacks something would seem complete afterwards.
+        # promise[in self.lost if -> in () if]: a refused start leaves a lacking file as it is
         kept = {number: self.records.pop(number) for number in self.lost if number in self.records}
         for number, records in self.records.items():
             row = self.rows[number]
@@ -166,6 +167,7 @@ class Rebuild:
     def delete(self, data: bytes, record: Record) -> None:
         self.rows.pop(record.segment, None)
         self.records.pop(record.segment, None)
+        # promise: a file is not missed whose deletion is in the journal
         self.lost.pop(record.segment, None)
         self.deleted.add(record.segment)
 
@@ -301,6 +303,7 @@ def _recover(disk: Disk, limits: Limits, directory: int) -> Recovered:
         rebuild.report_lost()
     gone = rebuild.deleted | rebuild.lost.keys()
     finished = {n: size for n, size in files.items() if n not in rebuild.rows and n not in gone}
+    # promise[without and not rebuild.lost]: a refused start keeps the journal
     if (position != start.position or given_up) and not rebuild.lost:
         # promise: what the journal held is flushed before the checkpoint that replaces it
         rebuild.flush()

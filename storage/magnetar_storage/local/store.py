@@ -185,6 +185,7 @@ class LocalStore:
                 if number in self._rows:
                     await self._find(number)  # those in memory can be given a footer
         # Their files are complete then, and no start writes them anew from the journal.
+        # promise: a segment that was set aside is not written anew by the next start
         await self.checkpoint()
         moved = {number: end for number, end in ends.items() if number in self._finished}
         for number in moved:
@@ -192,7 +193,7 @@ class LocalStore:
             self._loaded.pop(number)
         self._quarantined.update(moved)
         if moved:
-            # No start misses them from now on.
+            # promise: a start does not miss what was set aside
             await self.checkpoint()
             # If it fails some files may have moved: `take_back` finds them in both places.
             put = partial(quarantine.put, self._disk, moved, why, self._clock.now_ms())

@@ -166,7 +166,7 @@ class Database:
         with self._connection:
             self._connection.execute("BEGIN IMMEDIATE")
             found = self.identity()
-            check(found)
+            check(found)  # promise: a refused start is not counted
             directory = new_id if found.directory == UNKNOWN.directory else found.directory
             row = directory, found.starts + 1
             self._connection.execute("UPDATE directory SET id = ?, starts = ?", row)
