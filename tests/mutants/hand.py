@@ -89,7 +89,8 @@ FAULTS = (
         "storage/magnetar_storage/local/write_behind.py",
         "a checkpoint is written only after the segments that it names",
         (
-            "    made.finished.update(checkpoints.flush(disk, flushes))\n    for number in sorted(doomed):"
+            "    made.finished.update(checkpoints.flush(disk, flushes))\n"
+            "    for number in sorted(doomed):"
         ),
         (
             "    checkpoints.write(disk, made, spare_files)\n"
