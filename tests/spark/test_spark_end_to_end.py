@@ -9,6 +9,7 @@ from typing import Any
 
 import pulsar
 import pytest
+from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
@@ -209,3 +210,19 @@ def test_filters_that_leave_no_task(
         assert len(frame.filter("__partition = -1").collect()) == 10
     finally:
         spark.conf.unset("spark.sql.python.filterPushdown.enabled")
+
+
+def test_a_column_of_a_literal_is_refused_with_the_way_on(
+    spark: SparkSession, broker: RunningBroker
+) -> None:
+    topic = new_topic()
+
+    def write(*columns: str) -> None:
+        writing = spark.range(1).selectExpr("id", "CAST(NULL AS INT) AS other", *columns).write
+        options = {"service.url": broker.service_url, "topic": topic}
+        writing.format("pulsar").mode("append").options(**options).save()
+
+    write()
+    with pytest.raises(PySparkException, match=r"id, extra cannot be null.* make it nullable"):
+        write("'new' AS extra")
+    write("IF(id >= 0, 'new', NULL) AS extra")  # as it says

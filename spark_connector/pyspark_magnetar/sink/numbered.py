@@ -78,10 +78,10 @@ class NumberedTopic(Topic):
         # An earlier attempt of this task is alive, or the broker has not noticed its end: what it
         # has stored is certain once its producer is gone.
         opened = await when_free(
-            lambda: self._bridge.client.producer(
+            lambda: self._sending.open(
+                self._bridge.client,
                 self._names[partition],
                 name=self.numbering.producer_name,
-                **self._sending.options(),
             ),
             self._name_timeout_s,
             f"the name {self.numbering.producer_name}, which another producer has",

@@ -53,7 +53,8 @@ class Task:
         self._numbering = numbering
         self._txn = txn
         self._form = form_of(list(schema.values), options.form)
-        self._sending = Sending(options.producing, self._form.schema)
+        required = tuple(field.name for field in schema.values if not field.nullable)
+        self._sending = Sending(options.producing, self._form.schema, required)
         self._topics: dict[str, Topic] = {}
         self.rows = 0
         """That were added."""

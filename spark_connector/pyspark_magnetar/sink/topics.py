@@ -10,6 +10,7 @@ from typing import Any
 
 import magnetar
 from magnetar.concurrency import gather_all
+from magnetar.errors import IncompatibleSchema
 from magnetar.schema.base import Encoded
 from magnetar.schema.info import SchemaInfo
 from pyspark_magnetar.bridge import Bridge
@@ -28,11 +29,23 @@ class Sending:
 
     producing: Producing
     schema: SchemaInfo | None
+    required: tuple[str, ...] = ()
+    """The columns that cannot be null."""
 
-    def options(self) -> dict[str, Any]:
-        """For `Client.producer`."""
+    async def open(self, client: magnetar.Client, topic: str, **more: Any) -> magnetar.Producer:
+        """A producer for this topic, with more options than these."""
         schema = None if self.schema is None else Encoded(self.schema)
-        return self.producing.options() | {"schema": schema}
+        options = self.producing.options() | {"schema": schema}
+        try:
+            return await client.producer(topic, **options, **more)
+        except IncompatibleSchema as error:
+            if self.required:
+                error.add_note(
+                    f"{', '.join(self.required)} cannot be null, so a topic whose messages lack "
+                    "such a column refuses it; Spark takes a column of a literal for one: make it "
+                    "nullable, as by IF(id >= 0, 'literal', NULL) with another column id"
+                )
+            raise
 
 
 class Topic(ABC):
@@ -90,7 +103,7 @@ class SharedTopic(Topic):
         self._idle = _idle_of(bridge, os.getpid())
         producer = self._idle.pop(self._key, None)
         if producer is None:
-            producer = bridge.run(bridge.client.producer(name, **sending.options()))
+            producer = bridge.run(sending.open(bridge.client, name))
         self._producer = producer
 
     @property
