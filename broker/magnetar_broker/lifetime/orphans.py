@@ -91,7 +91,7 @@ class Quarantine:
             )  # fmt: skip
         elif moved:
             logger.info(
-                "no topic lists segments %s, which have no messages: they are in quarantine, %s",
+                "segments %s, without messages and listed nowhere, are in quarantine, %s",
                 _named(moved), self._until(),
             )  # fmt: skip
 
