@@ -85,7 +85,9 @@ def check(found: Noted, metadata: Identity) -> None:
             f"{METADATA_FILE} is new or of another data directory: it has no id, and the others "
             f"have {found.directory.hex()}. {WAYS_OUT}"
         )
-    if metadata.directory != UNKNOWN.directory and metadata.revision and not found.is_used:
+    # A start gives FORMAT the id before it changes metadata, and creates the journal afterwards.
+    is_new = not found.is_used and found.directory == UNKNOWN.directory
+    if metadata.directory != UNKNOWN.directory and metadata.revision and is_new:
         raise Incomplete(
             f"there is nothing but {METADATA_FILE}: journal and segments of the data directory "
             f"{metadata.directory.hex()} are missing. {WAYS_OUT}"

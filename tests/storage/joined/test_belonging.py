@@ -208,11 +208,12 @@ def test_a_directory_that_was_copied_whole_is_served(tmp_path: Path) -> None:
     lived(tmp_path / "data", 3)
 
 
-def killed(path: Path) -> None:
+def killed(path: Path, has_entries: bool = True) -> None:
     """As a kill leaves it: nothing is closed, and metadata is in SQLite's log."""
     life = Life(path)
     life.change("/one")
-    life.append()
+    if has_entries:
+        life.append()
     life.change("/two")
     twin = path.with_name("twin")
     shutil.copytree(path, twin)
@@ -227,6 +228,13 @@ def test_kills_are_no_reason_to_refuse(tmp_path: Path) -> None:
         killed(path)
     lived(path)
     killed(path)
+    lived(path)
+
+
+def test_a_kill_before_the_first_message_is_no_reason_to_refuse(tmp_path: Path) -> None:
+    path = tmp_path / "data"
+    for _ in range(3):
+        killed(path, has_entries=False)
     lived(path)
 
 
