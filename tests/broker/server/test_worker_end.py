@@ -9,6 +9,7 @@ from fakes.waiting import HANGS_SECONDS, until
 from fakes.workers import listening_socket
 from magnetar_broker.config import Settings
 from magnetar_broker.links.link import Link
+from magnetar_broker.links.metadata_server import MetadataServer
 from magnetar_broker.server.children import Context
 from magnetar_broker.server.control import Peer, Ready, control_pair
 from magnetar_broker.server.engine import data_disk
@@ -20,6 +21,7 @@ from magnetar_broker.server.worker import Worker
 from magnetar_storage.identity import UNKNOWN
 from magnetar_storage.joined.belonging import noted
 from magnetar_storage.local import directories, layout
+from magnetar_storage.memory.memory_metadata import MemoryMetadata
 
 
 async def test_a_worker_without_the_controller_ends(tmp_path: Path) -> None:
@@ -40,6 +42,8 @@ async def test_a_worker_without_the_controller_ends(tmp_path: Path) -> None:
         link = Link("worker-1", process.clock, process.tasks)
         link.serve(dict.fromkeys(("names.start", "names.stop", "segments.join"), stub))
         link.serve({"identity": lambda: tuple(UNKNOWN)})
+        metadata = MemoryMetadata(process.clock)
+        MetadataServer(link, metadata, lambda key: True, process.clock, process.tasks)
         process.tasks.spawn(connect(link, ours, process.stretches))
         await until(
             lambda: any(isinstance(message, Ready) for message in supervisor.receive()),
