@@ -15,6 +15,7 @@ from magnetar.connection import Connection
 from magnetar.errors import MagnetarError, OperationTimeout
 from magnetar.log_fields import about
 from magnetar.messages import Message
+from magnetar.subscription import Subscription
 from magnetar.transaction_acks import MAX_ACKS, TransactionAcks
 from magnetar_proto import PulsarApi_pb2 as pb
 from magnetar_proto.acks import encode_ack
@@ -61,9 +62,9 @@ class AckEnd(Protocol):
 
 
 class Acknowledging:
-    """Collects acknowledgements and sends them `delay_s` after the first, or when they are many.
+    """Collects acknowledgements and sends them `ack_delay_ms` after the first, or when many.
 
-    What the broker does not answer is sent again: after `resend_s` on the same connection, and
+    What the broker does not answer is sent again: after `ack_resend_s` on the same connection, and
     on the next one after a loss.
     """
 
@@ -71,16 +72,15 @@ class Acknowledging:
         self,
         attachment: Attachment,
         consumer_id: int,
-        delay_s: float,
-        resend_s: float,
+        subscription: Subscription,
         tracker: AckTracker,
         end: AckEnd,
         clock: Clock,
     ) -> None:
         self._attachment = attachment
         self._id = consumer_id
-        self._delay_s = delay_s
-        self._resend_s = resend_s
+        self._delay_s = subscription.ack_delay_ms / 1000
+        self._resend_s = subscription.ack_resend_s
         self._tracker = tracker
         self._end = end
         self._clock = clock

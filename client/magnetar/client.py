@@ -281,11 +281,9 @@ class Client(Closing):
                 parts = await self._consumers(topic, chosen, inbox, Entry.messages, joins=True)
                 consumer.add(str(TopicName.parse(topic)), parts)
             if letters is not None and RETRY in letters.names:
-                from_start = replace(chosen, initial_position=pb.CommandSubscribe.Earliest)
+                early = replace(chosen, initial_position=pb.CommandSubscribe.Earliest)
                 retry_topic = letters.names[RETRY]
-                parts = await self._consumers(
-                    retry_topic, from_start, inbox, Entry.messages, joins=True
-                )
+                parts = await self._consumers(retry_topic, early, inbox, Entry.messages, joins=True)
                 consumer.add(retry_topic, parts)
         except BaseException:
             await asyncio.gather(consumer.close(), return_exceptions=True)

@@ -98,19 +98,13 @@ class PartitionConsumer(Generic[T]):
         )
         self._chunk_timer: Timer | None = None
         self._tracker = AckTracker(subscription.batch_index_acks)
-        self.redelivering = Redelivering(self)
+        self.redelivering = again = Redelivering(self)
         self._decrypting: Decrypting | None = None
-        if joins or subscription.key_reader is not None:  # else what stays undecoded may stay so
-            on_failure, left_out = subscription.on_undecryptable, self.redelivering.left_unacked
-            self._decrypting = Decrypting(subscription.key_reader, on_failure, left_out, self.clock)
+        keys, on_failure = subscription.key_reader, subscription.on_undecryptable
+        if joins or keys is not None:  # else what stays undecoded may stay so
+            self._decrypting = Decrypting(keys, on_failure, again.left_unacked, self.clock)
         self.acking = Acknowledging(
-            self._attachment,
-            consumer_id,
-            subscription.ack_delay_ms / 1000,
-            subscription.ack_resend_s,
-            self._tracker,
-            self.redelivering,
-            self.clock,
+            self._attachment, consumer_id, subscription, self._tracker, again, self.clock
         )
         policy = subscription.dead_letter
         self._may_give_up = policy is not None

@@ -586,10 +586,8 @@ class PartitionProducer:
     def _end(self, error: MagnetarError) -> None:
         """Fail every pending message, and refuse all later ones, with this error."""
         self.error = error
-        if self._batch_timer is not None:
-            self._batch_timer.cancel()
-        if self._expiry is not None:
-            self._expiry.cancel()
+        for timer in filter(None, (self._batch_timer, self._expiry)):
+            timer.cancel()
         unsent = [*self._waiting, *self._keyed.values()]
         if self._batch.messages:
             unsent.append(self._batch)

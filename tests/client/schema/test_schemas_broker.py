@@ -13,7 +13,7 @@ from google.protobuf.timestamp_pb2 import Timestamp
 import magnetar
 import magnetar.sync
 from client.receiving import TIMEOUT_S, take
-from fakes.client_clock import ManualClock
+from fakes.client_clock import PATIENT, ManualClock
 from magnetar import schema
 from running_broker import RunningBroker
 
@@ -314,7 +314,10 @@ async def test_separated_keys_choose_the_partition_and_are_compacted_away(
 
 async def test_dead_letters_of_older_versions(broker: RunningBroker, clock: ManualClock) -> None:
     topic = new_topic()
-    async with magnetar.connect(broker.service_url, clock=clock) as client:
+    async with (
+        magnetar.connect(broker.service_url, clock=clock, **PATIENT) as client,
+        clock.running(0.1),
+    ):
         await (await client.producer(topic, schema=schema.Avro(Person))).send(Person("Ada"))
         await (await client.producer(topic, schema=schema.Avro(Older))).send(Older("Eve", 3))
         consumer = await client.subscribe(
@@ -325,7 +328,6 @@ async def test_dead_letters_of_older_versions(broker: RunningBroker, clock: Manu
         for _ in range(2):
             for message in await take(consumer, 2):
                 consumer.nack(message)
-            clock.advance(0.02)
         letters = await client.subscribe(
             f"{topic}-s-DLQ", "kept", type="shared", schema=schema.Avro(Older)
         )
