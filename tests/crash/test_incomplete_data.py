@@ -5,6 +5,7 @@ import shutil
 from collections.abc import Callable
 from pathlib import Path
 
+import psutil
 import pytest
 from click.testing import CliRunner
 
@@ -147,6 +148,22 @@ async def test_what_is_missing_can_be_given_up(
 def test_nothing_is_repaired_where_there_is_no_data_directory(tmp_path: Path) -> None:
     result = CliRunner().invoke(repair, [str(tmp_path)])
     assert result.exit_code == 2 and "cannot repair" in result.output
+
+
+async def test_a_controller_that_is_started_again_compares_nothing_of_before(
+    made: Callable[[str], RunningBroker],
+) -> None:
+    """What the parts said before the first start of all is no measure any more."""
+    broker = made("3")
+    await publish(broker)
+    (controller,) = (
+        child
+        for child in psutil.Process(broker.pid).children()
+        if f"controller is process {child.pid}" in broker.log
+    )
+    controller.kill()
+    controller.wait(TIMEOUT)
+    await consume(broker)
 
 
 async def test_a_directory_that_was_copied_whole_is_served(

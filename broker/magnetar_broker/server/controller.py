@@ -87,7 +87,8 @@ class Controller:
 
     def __init__(self, prepared: Prepared, process: Process) -> None:
         self._settings = prepared.settings
-        self._noted = prepared.noted
+        # Read before the first start of this process; then brokers have gone on from there.
+        self._noted = prepared.noted if process.context.generation == 1 else None
         self._supervisor = os.getppid()
         self._process = process
         self._owners = bundle_owners(prepared, process.context.workers)

@@ -31,13 +31,17 @@ def data_disk(settings: Settings) -> LocalDisk:
 
 
 async def metadata_of(
-    disk: LocalDisk, noted: Noted, worker: Worker, clock: Clock
+    disk: LocalDisk, noted: Noted | None, worker: Worker, clock: Clock
 ) -> SqliteMetadata:
     """Open the metadata store of a data directory, whose other parts are `noted`, and count the
-    start; `Incomplete` if they do not belong together.  The caller holds the directory's lock."""
+    start; `Incomplete` if they do not belong together.  The caller holds the directory's lock.
+
+    `noted` is None if they were compared since the lock was taken: they have changed since.
+    """
     metadata = await SqliteMetadata.open(disk, worker, clock)
     try:
-        await metadata.begin(partial(check, noted), os.urandom(ID_BYTES))
+        compare = (lambda _: None) if noted is None else partial(check, noted)
+        await metadata.begin(compare, os.urandom(ID_BYTES))
         await worker.run(partial(mark, disk, metadata.identity.directory))
     except BaseException:
         await metadata.close()
