@@ -40,8 +40,11 @@ from magnetar.base_errors import MagnetarError as MagnetarError  # noqa: PLC0414
 from magnetar_proto import PulsarApi_pb2 as pb
 from magnetar_proto.ids import MessageId
 
-REMEDY = re.compile(r"[:;] [a-z]")
-"""Matches refusals that say what to do, as Magnetar's do."""
+REMEDY = re.compile(
+    r"[:;] (add|allow|change|check|choose|close|consume|create|delete|grant|lower|raise|receive|"
+    r"restart|retry|send|set|start|stop|try|use|wait)\b"
+)
+"""Matches refusals in which the broker says what to do."""
 
 
 class Closed(MagnetarError):

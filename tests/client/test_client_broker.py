@@ -274,7 +274,7 @@ async def test_refusals_give_the_reason(broker: RunningBroker) -> None:
     topic = new_topic()
     async with magnetar.connect(broker.service_url) as client:
         await client.subscribe(topic, "s")
-        with pytest.raises(magnetar.Busy, match=r"ConsumerBusy.*shared subscription type"):
+        with pytest.raises(magnetar.Busy, match=r"ConsumerBusy.*another subscription type"):
             await client.subscribe(topic, "s")
         await client.producer(topic, name="mine")
         with pytest.raises(magnetar.Busy, match="ProducerBusy"):
