@@ -139,7 +139,7 @@ def first_failure(copy: Path, tests: "list[Path] | list[str]") -> str:
     failed = [
         line
         for line in run.stdout.splitlines()
-        if line.startswith(("FAILED", "ERROR")) and ".py" in line  # and no line of a log
+        if line.startswith(("FAILED tests/", "ERROR tests/"))  # and no line of a log
     ]
     if not failed and "Timeout >" in run.stdout + run.stderr:  # which ends pytest
         return HANGS
