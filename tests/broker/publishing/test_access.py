@@ -139,6 +139,16 @@ def test_no_producer_joins_beside_a_successor() -> None:
     assert access.epoch is None
 
 
+def test_no_producer_joins_the_shared_ones_that_another_waits_for() -> None:
+    access: Access[str] = Access(None, "t")
+    access.enter("a", SHARED)
+    assert access.enter("b", WAITING) is Place.WAITING
+    with pytest.raises(ProducerBusy):
+        access.enter("c", SHARED)
+    access.leave("a")
+    assert access.next_successor() == "b"
+
+
 def test_a_producer_that_waited_too_long_is_refused_when_its_turn_comes() -> None:
     access: Access[str] = Access(1, "t")
     access.enter("a", EXCLUSIVE)
