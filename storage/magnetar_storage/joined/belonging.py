@@ -45,10 +45,11 @@ def noted(disk: Disk) -> Noted:
     is_used = False
     for number in found:
         store = directories.disk_of(disk, number)
-        layout.prepare(store, number)
-        id_here = layout.format_of(store).directory
+        with directories.named(number):
+            layout.prepare(store, number)
+            id_here = layout.format_of(store).directory
+            newest = checkpoints.read_newest(store)
         parts[directories.path_of(number, layout.FORMAT_FILE)] = Identity(id_here)
-        newest = checkpoints.read_newest(store)
         name = directories.path_of(number, checkpoints.file_name(newest.number))
         parts[name] = newest.identity
         is_used = is_used or newest.number > 0 or bool(store.list("journal"))

@@ -1,11 +1,11 @@
 """Opening the store of one process, with all store directories of the data directory."""
 
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
 
-from magnetar_storage.errors import Corrupt, StorageError
+from magnetar_storage.errors import StorageError
 from magnetar_storage.joined.foreign_directory import ForeignDirectory
 from magnetar_storage.joined.holder import Holder
 from magnetar_storage.joined.joined_store import JoinedStore
@@ -60,7 +60,7 @@ async def open_store(
     opened: dict[int, LocalStore] = {}
     try:
         for number in mine:
-            with _named(number):
+            with directories.named(number):
                 opened[number] = await LocalStore.open(
                     directories.disk_of(disk, number), workers, clock, limits, observe, timer,
                     partial(_report, add, number), number, lock if number == 0 else None,
@@ -94,15 +94,6 @@ def _find(disk: Disk) -> list[int]:
     found = directories.present(disk)
     directories.check(disk, found)
     return found
-
-
-@contextmanager
-def _named(directory: int) -> Iterator[None]:
-    """Errors name damaged files as they are named in the data directory."""
-    try:
-        yield
-    except Corrupt as error:
-        raise replace(error, file=directories.path_of(directory, error.file)) from error
 
 
 def _report(report: Report, directory: int, finding: Finding) -> None:

@@ -1,5 +1,9 @@
 """The store directories of a data directory: number 0 is its root, number n is `workers/<n>`."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+
 from magnetar_storage.errors import Corrupt, Incomplete, Unavailable
 from magnetar_storage.local import layout
 from magnetar_storage.local.segment_ids import DIRECTORIES
@@ -22,6 +26,21 @@ def path_of(directory: int, name: str) -> str:
 def disk_of(disk: Disk, directory: int) -> Disk:
     """The disk for the files of one store directory, from that of the data directory."""
     return Subtree(disk, name_of(directory)) if directory else disk
+
+
+@contextmanager
+def named(directory: int) -> Iterator[None]:
+    """Name files in errors as they are named in the data directory."""
+    try:
+        yield
+    except Corrupt as error:
+        raise replace(error, file=path_of(directory, error.file)) from error
+    except Incomplete as error:
+        if not directory:
+            raise
+        whole = Incomplete(f"{name_of(directory)}: {error}")
+        whole.segments = error.segments
+        raise whole from error
 
 
 def present(disk: ReadableDisk) -> list[int]:

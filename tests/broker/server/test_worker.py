@@ -142,13 +142,23 @@ def test_no_process_is_left_when_the_supervisor_is_killed(make_broker: Make) -> 
     client.close()
 
 
-def test_a_worker_that_cannot_start_fails_the_start_at_once(make_broker: Make) -> None:
+def test_a_damaged_part_of_a_worker_is_named(make_broker: Make) -> None:
     broker = make_broker(magnetarWorkers=WORKERS)
     broker.stop()
     (broker.data_dir / "workers" / "1" / "FORMAT").write_text("damaged")
     assert not broker.try_start()
     assert broker.stop() == 1
-    assert "Error: worker-1 cannot start: workers/1/FORMAT at" in broker.log
+    assert "Error: workers/1/FORMAT at" in broker.log
+
+
+def test_a_worker_that_cannot_start_fails_the_start_at_once(make_broker: Make) -> None:
+    broker = make_broker(magnetarWorkers=WORKERS)
+    broker.stop()
+    for file in (broker.data_dir / "workers" / "1" / "journal").iterdir():
+        file.unlink()
+    assert not broker.try_start()
+    assert broker.stop() == 1
+    assert "Error: worker-1 cannot start: workers/1/journal/" in broker.log
     assert "Traceback" not in broker.log
     assert "brokerShutdownTimeoutMs" not in broker.log  # the others stop, although one is missing
 

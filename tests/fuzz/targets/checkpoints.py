@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from fuzz.directories import BETWEEN, MOST_FORGED, SMALL, base, check, replaced, summed
-from magnetar_storage.local.checkpoint import HEADER, ROW
+from magnetar_storage.local.checkpoint import FILE, HEADER, HEADER_1, ROW
 from magnetar_storage.local.segment_file import FIRST_BLOCK_AT
 
 LONGEST: Final = 1024
@@ -28,14 +28,20 @@ def run(data: bytes) -> None:
 
 def is_possible(checkpoint: bytes) -> bool:
     """Whether a store could get to numbers like these."""
-    if len(checkpoint) < HEADER.size + 4:
+    is_first = checkpoint[8:12] == (1).to_bytes(4, "little")
+    header = HEADER_1 if is_first else HEADER
+    if len(checkpoint) < header.size + 4:
         return True
-    rows = checkpoint[HEADER.size : -4]
-    whole = rows[: len(rows) // ROW.size * ROW.size]
-    _, _, _, *numbers = HEADER.unpack_from(checkpoint)
-    lengths = [row[4] for row in ROW.iter_unpack(whole)]
-    return all(length == 0 or length >= FIRST_BLOCK_AT for length in lengths) and all(
-        max(row) < MOST_FORGED for row in (numbers, *ROW.iter_unpack(whole))
+    head = header.unpack_from(checkpoint)
+    table = checkpoint[header.size : -4]
+    whole = len(table) // ROW.size * ROW.size
+    end = whole if is_first else min(head[8] * ROW.size, whole)
+    rows = list(ROW.iter_unpack(table[:end]))
+    files = table[end:] if not is_first else b""
+    sizes = FILE.iter_unpack(files[: len(files) // FILE.size * FILE.size])
+    numbers = (number for number in head[3:] if isinstance(number, int))
+    return all(row[4] == 0 or row[4] >= FIRST_BLOCK_AT for row in rows) and all(
+        max(row) < MOST_FORGED for row in (tuple(numbers), *rows, *sizes)
     )
 
 
