@@ -36,6 +36,7 @@ $(PRODUCT): pyproject.toml
 $(STAMP): pyproject.toml
 	$(VIRTUAL_ENVIRONMENT)
 	@echo "Installing Magnetar and what its tests need, with PySpark, into $(VENV): 1 GB, a minute or two"
+	@$(BIN)/pip install --quiet --upgrade pip  # that of Python 3.11 warns of how PySpark is built
 	@MAGNETAR_BUILD=pure $(BIN)/pip install --quiet -e '.[dev]'
 	@touch $(PRODUCT) $@
 
