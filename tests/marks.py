@@ -107,6 +107,7 @@ BY_PATH: Final = {
     "crash/test_trouble.py": "crash",
     "fuzz/test_fuzz_corpus.py": "slow",
     "mutants/": "slow",
+    "packaging/installed_wheel.py": "process",
     "packaging/test_build_hook.py": "process",
     "packaging/test_supply_chain.py": "process",
     "spark/sink/test_sink_committing.py": "broker",
