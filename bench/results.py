@@ -76,7 +76,7 @@ class Results:
 
     @property
     def servers(self) -> list[str]:
-        """Those that were measured, in the order of `SERVERS`; the first is the subject."""
+        """Return the measured servers, in the order of `SERVERS`; the subject is first."""
         measured = {name for row in self.measures.values() for name in row}
         return [name for name in SERVERS if name in measured]
 
@@ -89,7 +89,7 @@ class Results:
             rounds.append(measured)
 
     def values(self, row: str, server: str, measure: str) -> list[float]:
-        """Of each round; empty if the row has no such measure."""
+        """Return the value of each round; empty if the row has no such measure."""
         rounds = self.measures[row].get(server, [])
         return [measures[measure] for measures in rounds if measure in measures]
 

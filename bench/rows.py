@@ -20,7 +20,7 @@ SMALL_BATCH, KIB_BATCH = Shape(100, batch=100), Shape(1 << 10, batch=100)
 MANY_TOPICS = Shape(100, topics=1000)
 KEYED = Shape(100, keys=100_000)
 TRANSACTIONS = {"transactionCoordinatorEnabled": "true", "systemTopicEnabled": "true"}
-"""What Pulsar needs, which has no transactions by default."""
+"""Settings that switch transactions on in Pulsar, where they are off by default."""
 BROKERS: tuple[type[Server], ...] = (Magnetar, Pulsar)
 """Not the floor."""
 OURS: tuple[type[Server], ...] = (Magnetar,)
@@ -37,13 +37,13 @@ class Row:
     count: int
     """Entries of a full load; of transactions or topics where the title has those."""
     servers: tuple[type[Server], ...] = (Server,)
-    """Those that can do it."""
+    """The servers that the row can be measured on."""
     asked: bool = False
     """Takes long or needs more than a broker: it is measured only where it is named."""
     fresh: bool = False
-    """Every server is started anew for it, also one that is slow to start."""
+    """Whether every server is restarted for the row, even one that starts slowly."""
     settings: Mapping[str, str] = field(default_factory=dict)
-    """Of brokers that are not at their defaults; they are started anew."""
+    """Settings of the brokers that differ from the defaults; brokers are restarted with them."""
 
     def __str__(self) -> str:
         return self.title.format(self.shape)

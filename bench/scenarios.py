@@ -25,7 +25,7 @@ STALL_SECONDS = 120
 FILL_SECONDS = 600
 """How long a server may take to store the data of the row that starts on much data."""
 SUBSCRIPTIONS = 10
-"""Of a fan-out."""
+"""The number of subscriptions of a fan-out."""
 PER_SECOND = 1000
 """Messages of an even load."""
 

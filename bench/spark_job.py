@@ -21,7 +21,7 @@ class Kind(NamedTuple):
     """One kind of read or write."""
 
     columns: tuple[str, ...]
-    """Of a write: expressions of `id`, a row's number, and of `{size}`."""
+    """Column expressions of a write, in terms of `id`, the row's number, and `{size}`."""
     options: Mapping[str, str] = {}
 
 

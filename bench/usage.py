@@ -66,7 +66,7 @@ class Meter:
         self.began = time.perf_counter()
 
     def stop(self, messages: int) -> Measures:
-        """What `messages` have cost; RuntimeError if there were none."""
+        """Return the cost of `messages` messages; raise RuntimeError if there were none."""
         if not messages:
             raise RuntimeError("nothing was done in the time there was")
         seconds = time.perf_counter() - self.began

@@ -238,7 +238,7 @@ class Acknowledging:
     def _overdue(self) -> None:
         self._resend_timer = None
         self._send_unanswered(self._resend_s)
-        # What is done is about to be taken out; on a closed connection that is all.
+        # Answers that are done are about to be removed; on a closed connection all of them are.
         waiting = [sent.at_s for answer, sent in self._unanswered.items() if not answer.done()]
         if waiting:
             self._resend_timer = self._clock.at(min(waiting) + self._resend_s, self._overdue)

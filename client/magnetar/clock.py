@@ -33,7 +33,7 @@ class Clock(Protocol):
         """Call once, when `now_s` reaches `when_s`."""
 
     async def sleep(self, seconds: float) -> None:
-        """Return after so many seconds."""
+        """Return after `seconds`."""
 
     def timeout(self, seconds: float | None) -> AbstractAsyncContextManager[object]:
         """A context that is cancelled after `seconds` and raises TimeoutError; None: never."""

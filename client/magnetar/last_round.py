@@ -35,7 +35,7 @@ class LastRound:
             self._messages[position] = list(known.values())
 
     def of(self, position: Position) -> Sequence[Message]:
-        """What the application has of an entry."""
+        """Return the messages of an entry that the application has received."""
         return self._messages.get(position, ())
 
     def fail(self, messages: Iterable[Message]) -> None:
@@ -81,7 +81,7 @@ class LastRound:
 
 
 def _among(messages: Iterable[Message], bits: int) -> list[Message]:
-    """Those that the bits have; a message that is no batch's has all of them."""
+    """Return the messages whose bits are set; a message outside a batch needs all."""
     return [
         message
         for message in messages

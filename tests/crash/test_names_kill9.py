@@ -19,7 +19,7 @@ def _segments(broker: RunningBroker) -> int:
 
 
 def _await_sweep(broker: RunningBroker, most: int) -> None:
-    """What the kill has left in `segments` leaves it, beside the broker's work."""
+    """Wait until the sweep has moved what a kill left in `segments` to quarantine."""
     while _segments(broker) > most:
         time.sleep(0.01)
 

@@ -46,7 +46,7 @@ def repair(data_dir: str, apply: bool) -> None:
 
 
 def _missing(data_dir: str) -> dict[SegmentId, str]:
-    """Which segments lack their file or a part of it, and which of both; nothing is changed."""
+    """Return the segments whose file is missing or too short, with the reason; change nothing."""
     disk = ReadOnlyDisk(data_dir)
     layout.format_of(disk)
     lost: dict[SegmentId, str] = {}

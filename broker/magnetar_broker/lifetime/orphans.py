@@ -62,7 +62,7 @@ class Quarantine:
     """Fills and empties the quarantine of one process."""
 
     def __init__(self, engine: Engine, minutes: int) -> None:
-        """Segments stay for so many minutes; if less than 0, for ever."""
+        """Keep segments in quarantine for `minutes`; for ever if it is negative."""
         self._engine = engine
         self._minutes = minutes
 

@@ -89,7 +89,7 @@ class _OfWorker:
         self._requests.policies.share(self._link)
         self._requests.residence.join(self._worker, self._link)
         await self._requests.started()
-        # Those that the end of its former process has interrupted.
+        # Resume the deletions that the end of the worker's former process interrupted.
         self._directory.runtime.tasks.spawn(self._directory.deletion.resume())
 
     async def _stop(self) -> None:

@@ -33,7 +33,7 @@ class Prepared(NamedTuple):
     lock: Lock
     """Of the data directory; held until the last process that has it open has ended."""
     noted: Noted
-    """What the parts of the data directory have said before anything was started."""
+    """The identities read from the data directory before any process was started."""
     ports: PortNumbers
     """Of the broker."""
 

@@ -45,9 +45,9 @@ MAX_REQUESTS = 100
 RECENTLY_CLOSED_SECONDS = 30
 """How long SENDs of a producer are ignored after the broker closed it."""
 DROPS_DAMAGED = "Pulsar-CPP"
-"""What the `client_version` of clients in C++, Python and Node.js begins with.
+"""The prefix of the `client_version` of clients in C++, Python and Node.js.
 
-At any refusal of a message but ChecksumError they connect again and send it again, for ever.
+After any refusal of a message but ChecksumError they reconnect and send it again, for ever.
 """
 KNOWS_END_OF_TOPIC = ("Pulsar-Java", "Magnetar-Python")
 """The `client_version` of clients that know REACHED_END_OF_TOPIC begins with one of these."""

@@ -72,7 +72,7 @@ class Recovered(NamedTuple):
     quarantined: set[SegmentId]
     """Segments of which the files are in quarantine."""
     lost: dict[SegmentId, str]
-    """Segments whose files are missing or too short, and which of both.  If there are any the
+    """Segments whose files are missing or too short, with the reason.  If there are any the
     checkpoint is not written: nothing may be served."""
     journal_bytes: int
     """How much of the journal was read."""
@@ -339,7 +339,7 @@ def missing_files(lost: Mapping[SegmentId, str]) -> Incomplete:
 
 
 def lost_files(start: Checkpoint, files: Mapping[SegmentId, int]) -> dict[SegmentId, str]:
-    """Which segments of a checkpoint have no file, or a file that is too short, and which of both.
+    """Return the segments of a checkpoint whose file is missing or too short, with the reason.
 
     `files` has the bytes of the files that there are.
     """
