@@ -98,7 +98,8 @@ class Broker:
         self.jobs.every(LOOK_SECONDS, LEFTOVERS, self.leftovers.look)
         self.quarantine = Quarantine(engine, settings.magnetar_quarantine_minutes)
         self.jobs.every(EXPIRY_SECONDS, EXPIRY, self.quarantine.expire)
-        Maintenance(settings, engine, lambda: iter(self.topics)).register(self.jobs)
+        unread = residence.shared_limits.unread
+        Maintenance(settings, engine, lambda: iter(self.topics), unread).register(self.jobs)
 
     @property
     def settings(self) -> Settings:

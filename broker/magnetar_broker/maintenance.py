@@ -7,6 +7,7 @@ from magnetar_broker.config import Settings
 from magnetar_broker.lifetime.expiry import expire_messages, expire_subscriptions
 from magnetar_broker.lifetime.quotas import enforce_quotas
 from magnetar_broker.lifetime.tidying import tidy
+from magnetar_broker.limits.unread_total import UnreadTotal
 from magnetar_broker.topic.measuring import close_window
 from magnetar_broker.topic.non_persistent import NonPersistentTopic
 from magnetar_broker.topic.topic import Topic
@@ -29,10 +30,12 @@ class Maintenance:
         settings: Settings,
         engine: Engine,
         topics: Callable[[], Iterator[Topic | NonPersistentTopic]],
+        unread: UnreadTotal,
     ) -> None:
         self._settings = settings
         self._engine = engine
         self._topics = topics
+        self._unread = unread
 
     def register(self, jobs: PeriodicJobs) -> None:
         """Register every job with its interval in seconds; an interval of 0 switches a job off."""
@@ -57,6 +60,7 @@ class Maintenance:
     async def _tidy(self) -> None:
         """Close old segments, and delete consumed ones that retention does not keep."""
         await each(self._engine.clock, self._stored(), tidy, "%s could not be trimmed: %s")
+        self._unread.end_check()
 
     async def _compact(self) -> None:
         """Start the compaction of topics whose backlog of it exceeds their threshold."""

@@ -1,6 +1,6 @@
 """The broker: loading and creating topics, dropping them, maintenance, closing."""
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -304,8 +304,15 @@ def test_a_topic_whose_log_failed_is_loaded_again() -> None:
     assert list(world.broker.topics) == [again]
 
 
+TRIMMED: Mapping[str, Any] = {
+    "retention_check_interval_in_seconds": 10,
+    "magnetar_unread_messages_retention_minutes": 0,
+}
+"""Settings of a broker that looks every 10 seconds for closed ledgers that it need not keep."""
+
+
 def test_consumed_segments_are_trimmed_now_and_then() -> None:
-    world = BrokerWorld(roll=BY_THREE, retention_check_interval_in_seconds=10)
+    world = BrokerWorld(roll=BY_THREE, **TRIMMED)
     topic = world.topic()
     for _ in range(2):
         world.publish(topic, b"a", b"b", b"c")
@@ -320,7 +327,7 @@ def test_consumed_segments_are_trimmed_now_and_then() -> None:
 def test_a_topic_that_cannot_be_trimmed_does_not_keep_the_others_from_it(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    world = BrokerWorld(roll=BY_THREE, retention_check_interval_in_seconds=10)
+    world = BrokerWorld(roll=BY_THREE, **TRIMMED)
     first, second = world.topic(), world.topic(TopicName.parse("persistent://public/default/x"))
     for topic in (first, second):
         world.publish(topic, b"a", b"b", b"c")
@@ -338,7 +345,7 @@ def test_a_topic_that_cannot_be_trimmed_does_not_keep_the_others_from_it(
 
 
 def test_a_defect_does_not_end_the_tidying() -> None:
-    world = BrokerWorld(roll=BY_THREE, retention_check_interval_in_seconds=10)
+    world = BrokerWorld(roll=BY_THREE, **TRIMMED)
     topic = world.topic()
     world.publish(topic, b"a", b"b", b"c")
     tidy, topic.delays.tidy = topic.delays.tidy, broken  # type: ignore[method-assign]

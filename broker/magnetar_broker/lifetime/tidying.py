@@ -1,13 +1,25 @@
 """Deleting segments that a topic need not keep, as `retention` decides."""
 
+from collections.abc import Sequence
 from typing import Protocol
 
 from magnetar_broker.delays.topic_delays import TopicDelays
+from magnetar_broker.limits.shared_limits import SharedLimits
 from magnetar_broker.limits.topic_limits import TopicLimits
-from magnetar_broker.policies.retention import Need, Verdict, deletable_to, released_to, verdicts
+from magnetar_broker.policies.retention import (
+    Need,
+    RetentionReason,
+    Unread,
+    Verdict,
+    deletable_to,
+    released_to,
+    verdicts,
+)
 from magnetar_broker.publishing.deduplication import Deduplication
 from magnetar_broker.publishing.transaction_buffer import TransactionBuffer
+from magnetar_broker.subscribing.read_history import ReadHistory, held_or_read
 from magnetar_broker.subscribing.subscriptions import Subscriptions
+from magnetar_proto.names import TopicName
 from magnetar_storage.cursors.cursor_log import CursorLog
 from magnetar_storage.cursors.needed import needed_by
 from magnetar_storage.log.log import Log
@@ -16,9 +28,12 @@ from magnetar_storage.log.log import Log
 class Tidied(Protocol):
     """A topic's log and limits."""
 
+    name: TopicName
     log: Log
     cursors: CursorLog
     limits: TopicLimits
+    shared_limits: SharedLimits
+    read_history: ReadHistory | None
     deduplication: Deduplication
     transactions: TransactionBuffer
     delays: TopicDelays
@@ -38,8 +53,20 @@ def current_verdicts(topic: Tidied) -> list[Verdict]:
     needs = [Need(cursor.name, cursor.mark_delete) for cursor in topic.cursors.cursors.values()]
     max_age_ms, now_ms = log.engine.roll.max_age_ms, log.engine.clock.now_ms()
     return verdicts(
-        log.segments, log.first_offset, log.size, needs, topic.limits.retention, max_age_ms, now_ms
+        log.segments,
+        log.first_offset,
+        log.size,
+        needs,
+        topic.limits.retention,
+        max_age_ms,
+        now_ms,
+        _unread(topic),
     )
+
+
+def _unread(topic: Tidied) -> Unread:
+    given_up_ms = topic.shared_limits.unread.given_up_ms
+    return Unread(held_or_read(topic), topic.limits.unread, given_up_ms)
 
 
 async def tidy(topic: Tidied) -> None:
@@ -54,10 +81,31 @@ async def tidy(topic: Tidied) -> None:
         # promise: entries that a load needs are not deleted
         released = await topic.transactions.released_to(released)
         # Judged again: a cursor may have been moved back during the wait.
-        deletable = deletable_to(current_verdicts(topic), log.first_offset)
-        await log.trim(min(deletable, released))
+        found = current_verdicts(topic)
+        deletable = min(deletable_to(found, log.first_offset), released)
+        _count_unread(topic, found, deletable)
+        await log.trim(deletable)
         await log.reclaim(needed_by(topic.cursors.cursors.values()), released)
     await topic.delays.tidy()
+
+
+def _count_unread(topic: Tidied, found: Sequence[Verdict], deletable: int) -> None:
+    """Count the unread messages that stay, and those that are deleted: up to `deletable`."""
+    total, limit = topic.shared_limits.unread, topic.limits.unread
+    if limit.minutes == 0:
+        return
+    segments = {segment.id: segment for segment in topic.log.segments}
+    kept = [segments[one.segment] for one in found if RetentionReason.UNREAD in one.reasons]
+    limit_bytes = -1 if limit.megabytes < 0 else limit.megabytes << 20
+    total.add(topic.name, [(one.sealed_ms, one.size) for one in kept], limit_bytes)
+    read = held_or_read(topic)
+    deleted = [
+        segments[one.segment].size
+        for one in found
+        if one.stop is not None and read.next_missing(one.start) < one.stop <= deletable
+    ]
+    if deleted:
+        total.delete(topic.name, len(deleted), sum(deleted))
 
 
 async def truncate(topic: Truncated) -> None:

@@ -4,6 +4,7 @@ from typing import NamedTuple
 
 from magnetar_broker.config import Settings
 from magnetar_broker.dispatch.unacked_budget import UnackedBudget
+from magnetar_broker.limits.unread_total import UnreadTotal
 from magnetar_broker.rates.rate_limit import BrokerRates, Rate
 
 
@@ -14,6 +15,8 @@ class SharedLimits(NamedTuple):
     """The rates of publishing and of delivering of all topics together."""
     unacked: UnackedBudget
     """The unacknowledged messages of all subscriptions together."""
+    unread: UnreadTotal
+    """Messages of all topics together that no subscription has acknowledged."""
 
 
 def shared_rates(settings: Settings) -> tuple[Rate, Rate]:
@@ -28,10 +31,17 @@ def shared_rates(settings: Settings) -> tuple[Rate, Rate]:
     return publish, dispatch
 
 
+def unread_total_bytes(settings: Settings) -> int:
+    """The limit of unread messages of all topics; -1 is none."""
+    megabytes = settings.magnetar_unread_messages_retention_total_size_in_mb
+    return -1 if megabytes < 0 else megabytes << 20
+
+
 def shared_limits(settings: Settings) -> SharedLimits:
     """As the settings have them."""
     unacked = UnackedBudget(
         settings.max_unacked_messages_per_broker,
         settings.max_unacked_messages_per_subscription_on_broker_blocked,
     )
-    return SharedLimits(BrokerRates(*shared_rates(settings)), unacked)
+    unread = UnreadTotal(unread_total_bytes(settings))
+    return SharedLimits(BrokerRates(*shared_rates(settings)), unacked, unread)

@@ -58,6 +58,8 @@ class TopicLimits(DispatchLimits):
     auto_subscription: bool = True
     strict_delays: bool = True
     retention: Retention = field(default_factory=Retention)
+    unread: Retention = field(default_factory=Retention)
+    """How long and up to which size messages stay that no subscription has acknowledged."""
     compaction: CompactionRules = field(default_factory=CompactionRules)
     message_ttl_seconds: int = 0
     subscription_expiration_minutes: int = 0
@@ -142,6 +144,7 @@ def topic_limits(settings: Settings) -> TopicLimits:
         auto_subscription=settings.allow_auto_subscription_creation,
         strict_delays=settings.is_delayed_delivery_deliver_at_time_strict,
         retention=RETENTION.default(settings),
+        unread=unread_retention(settings),
         message_ttl_seconds=MESSAGE_TTL.default(settings),
         subscription_expiration_minutes=SUBSCRIPTION_EXPIRATION.default(settings),
         size_quota=BACKLOG_QUOTA_SIZE.default(settings),
@@ -160,6 +163,28 @@ def topic_limits(settings: Settings) -> TopicLimits:
             snapshot_entries=settings.broker_deduplication_entries_interval,
             snapshot_seconds=settings.broker_deduplication_snapshot_interval_seconds,
         ),
+    )
+
+
+PULSAR_SETS = (
+    "default_retention_time_in_minutes",
+    "default_retention_size_in_mb",
+    "broker_delete_inactive_topics_enabled",
+    "broker_delete_inactive_topics_mode",
+    "broker_delete_inactive_topics_max_inactive_duration_seconds",
+)
+"""Settings that say in a configuration of Pulsar when unread messages are deleted."""
+
+
+def unread_retention(settings: Settings) -> Retention:
+    """How long unread messages stay.  A configuration of Pulsar means what it means there."""
+    own = "magnetar_unread_messages_retention_minutes" in settings.origins
+    # promise: a configuration of Pulsar keeps its meaning
+    if not own and any(field in settings.origins for field in PULSAR_SETS):
+        return Retention()
+    return Retention(
+        settings.magnetar_unread_messages_retention_minutes,
+        settings.magnetar_unread_messages_retention_size_in_mb,
     )
 
 
@@ -182,6 +207,7 @@ BY_POLICY: dict[str, Policy[Any]] = {
 """The policies that override settings, by the names of the fields."""
 
 OF_SYSTEM: dict[str, Any] = {
+    "unread": Retention(),
     "max_producers": 0,
     "max_consumers": 0,
     "max_consumers_per_subscription": 0,
@@ -217,11 +243,13 @@ def limits_of(base: TopicLimits, policies: PolicyView, topic: TopicName) -> Topi
 
 
 def _with_policies(base: TopicLimits, effective: EffectivePolicies) -> TopicLimits:
-    overrides = {}
+    overrides: dict[str, Any] = {}
     for name, policy in BY_POLICY.items():
         resolved = effective.resolve(policy)
         if resolved.origin is not Origin.BROKER:
             overrides[name] = resolved.value
+    if "retention" in overrides:
+        overrides["unread"] = Retention()  # the policy says how long all messages stay
     snapshots = effective.resolve(DEDUPLICATION_SNAPSHOT_INTERVAL)
     if snapshots.origin is not Origin.BROKER:
         overrides["deduplication"] = replace(base.deduplication, snapshot_seconds=snapshots.value)

@@ -41,6 +41,9 @@ def settings_of_worker(settings: Settings, workers: int) -> Settings:
             settings.broker_publisher_throttling_max_byte_rate
         ),
         magnetar_max_metric_series=part(settings.magnetar_max_metric_series),
+        magnetar_unread_messages_retention_total_size_in_mb=part(
+            settings.magnetar_unread_messages_retention_total_size_in_mb
+        ),
         dispatch_throttling_rate_in_msg=part(settings.dispatch_throttling_rate_in_msg),
         dispatch_throttling_rate_in_byte=part(settings.dispatch_throttling_rate_in_byte),
     )

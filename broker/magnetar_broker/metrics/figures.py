@@ -236,6 +236,11 @@ class Figures:
     read_limit_bytes: int
     reads_waiting: int
     read_dropped_bytes: int
+    unread_bytes: int
+    """Stored messages that no subscription has acknowledged, in closed ledgers."""
+    unread_limit_bytes: int
+    """Of all topics; 0 is no limit."""
+    unread_deleted_bytes: int
     topics: Sequence[TopicFigures]
     """Those that the page shows one by one, if it shows topics at all."""
     stalls: tuple[Stalls, ...]

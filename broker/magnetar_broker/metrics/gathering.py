@@ -188,7 +188,7 @@ class Gatherer:
                     break
         else:  # Before the end it is not known which namespaces have other topics.
             self._forget(others)
-        engine = broker.engine
+        engine, unread = broker.engine, broker.residence.shared_limits.unread
         return Figures(
             cluster=settings.cluster_name,
             broker=urlsplit(service_url).hostname or "",
@@ -213,6 +213,9 @@ class Gatherer:
             read_limit_bytes=engine.reading.limit,
             reads_waiting=engine.reading.waiting,
             read_dropped_bytes=engine.reading.dropped,
+            unread_bytes=unread.kept_bytes,
+            unread_limit_bytes=max(0, unread.limit_bytes),
+            unread_deleted_bytes=unread.deleted_bytes,
             topics=shown,
             stalls=tuple(broker.watchdog.stalls()),
             by_topic=choice.by_topic,

@@ -50,6 +50,8 @@ RULES: Final[Mapping[str, Rule]] = {
     "magnetar_read_limit_bytes": Rule.APART,
     "magnetar_reads_waiting": Rule.APART,
     "magnetar_publish_pending_bytes": Rule.APART,
+    "magnetar_unread_bytes": Rule.APART,
+    "magnetar_unread_limit_bytes": Rule.APART,
     # One that has not read the new files must show.
     "magnetar_tls_certificate_expiry_timestamp_seconds": Rule.APART,
 }

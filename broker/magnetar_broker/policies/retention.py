@@ -1,7 +1,8 @@
 """Which segments (ledgers) of a topic may be deleted: the one place that decides it. Pure.
 
 Messages are deleted by whole segments, the oldest first.  A segment is deleted once it is closed,
-all durable subscriptions have acknowledged it, and retention does not keep it.
+all durable subscriptions have acknowledged it, and retention does not keep it.  Where there is
+no retention, one that holds messages which no subscription has acknowledged is kept for longer.
 """
 
 from collections.abc import Iterable, Sequence
@@ -11,6 +12,7 @@ from typing import NamedTuple
 
 from magnetar_storage.interfaces import SegmentId
 from magnetar_storage.log.log_record import Segment
+from magnetar_storage.log.ranges import RangeSet
 
 
 @dataclass(frozen=True)
@@ -30,6 +32,14 @@ class Retention:
         small = self.megabytes < 0 or bytes_behind < self.megabytes << 20
         return young and small
 
+    def until_ms(self, sealed_ms: int) -> int | None:
+        """When a segment that was closed at `sealed_ms` is old enough; None is never."""
+        return None if self.minutes < 0 else sealed_ms + self.minutes * 60_000
+
+    def room(self, bytes_behind: int) -> int | None:
+        """Bytes that can be added until a segment exceeds the size; None if it never does."""
+        return None if self.megabytes < 0 else (self.megabytes << 20) - bytes_behind
+
 
 class RetentionReason(StrEnum):
     """Why a segment is kept."""
@@ -40,6 +50,8 @@ class RetentionReason(StrEnum):
     """A durable subscription has not acknowledged all of it."""
     RETENTION = "retention"
     """It is younger than the retention time and within the retention size."""
+    UNREAD = "unread"
+    """No durable subscription has acknowledged all of it, and it is young and small enough."""
     OLDER = "older"
     """An older one is retained: possible after the clock was set back."""
 
@@ -49,6 +61,28 @@ class Need(NamedTuple):
 
     subscription: str
     mark_delete: int
+
+
+class Unread(NamedTuple):
+    """How long messages stay that no durable subscription has acknowledged."""
+
+    held_or_read: RangeSet
+    """The offsets that a subscription holds or any has acknowledged."""
+    retention: Retention
+    """How long all others stay, and up to which size of the topic."""
+    given_up_ms: int = 0
+    """What was closed at this time or before is above the limit of all topics together."""
+
+    def keeps(self, segment: Segment, start: int, behind: int, now_ms: int) -> bool:
+        """Whether a closed segment is kept; `behind` is the size of all newer ones."""
+        return (
+            segment.sealed_ms > self.given_up_ms
+            and self.retention.keeps(now_ms - segment.sealed_ms, behind)
+            and self.held_or_read.next_missing(start) < start + (segment.entries or 0)
+        )
+
+
+KEEP_NO_UNREAD = Unread(RangeSet(), Retention())
 
 
 class Verdict(NamedTuple):
@@ -76,6 +110,7 @@ def verdicts(
     retention: Retention,
     max_age_ms: int,
     now_ms: int,
+    unread: Unread = KEEP_NO_UNREAD,
 ) -> list[Verdict]:
     """A verdict for each segment of a log, the oldest first.
 
@@ -93,12 +128,18 @@ def verdicts(
         stop, behind = start + segment.entries, behind - segment.size
         keeps = retention.keeps(now_ms - segment.sealed_ms, behind)
         needed = _needed(needs, stop) if needs and slowest + 1 < stop else ()
-        reasons = ((RetentionReason.SUBSCRIPTION,) if needed else ()) + _kept(keeps, retained)
+        reasons: tuple[RetentionReason, ...] = (RetentionReason.SUBSCRIPTION,) if needed else ()
         until_ms = room = None
-        if keeps and retention.minutes >= 0:
-            until_ms = segment.sealed_ms + retention.minutes * 60_000
-        if keeps and retention.megabytes >= 0:
-            room = (retention.megabytes << 20) - behind
+        if keeps:
+            reasons += (RetentionReason.RETENTION,)
+            until_ms, room = retention.until_ms(segment.sealed_ms), retention.room(behind)
+        elif unread.keeps(segment, start, behind, now_ms):
+            # promise: messages that no subscription has acknowledged are kept
+            keeps, reasons = True, (*reasons, RetentionReason.UNREAD)
+            until_ms = unread.retention.until_ms(segment.sealed_ms)
+            room = unread.retention.room(behind)
+        elif retained:
+            reasons += (RetentionReason.OLDER,)
         found.append(Verdict(segment.id, start, stop, reasons, needed, until_ms, room))
         start, retained = stop, retained or keeps
     return found
@@ -107,12 +148,6 @@ def verdicts(
 def _open(segment: Segment, start: int, needs: Sequence[Need], until_ms: int | None) -> Verdict:
     needed = tuple(need.subscription for need in needs)
     return Verdict(segment.id, start, None, (RetentionReason.OPEN,), needed, until_ms)
-
-
-def _kept(keeps: bool, retained: bool) -> tuple[RetentionReason, ...]:
-    if keeps:
-        return (RetentionReason.RETENTION,)
-    return (RetentionReason.OLDER,) if retained else ()
 
 
 def _needed(needs: Sequence[Need], stop: int) -> tuple[str, ...]:

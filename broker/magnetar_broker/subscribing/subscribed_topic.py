@@ -10,6 +10,7 @@ from magnetar_broker.limits.shared_limits import SharedLimits
 from magnetar_broker.limits.topic_limits import TopicLimits
 from magnetar_broker.limits.topic_rates import TopicRates
 from magnetar_broker.subscribing.idleness import Idleness
+from magnetar_broker.subscribing.read_history import ReadHistory
 from magnetar_proto.names import TopicName
 from magnetar_storage.cursors.cursor_log import CursorLog
 from magnetar_storage.cursors.pending_acks import PendingAcks
@@ -30,6 +31,7 @@ class SubscribedTopic(Protocol):
     cursors: CursorLog
     limits: TopicLimits
     shared_limits: SharedLimits
+    read_history: ReadHistory | None
     idleness: Idleness | None
     pending_acks: PendingAcks | None
     """Of transactions; None while there were none."""

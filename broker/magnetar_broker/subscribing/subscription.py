@@ -28,6 +28,7 @@ from magnetar_broker.subscribing.acknowledging import Acknowledger
 from magnetar_broker.subscribing.backlog import BacklogCounter
 from magnetar_broker.subscribing.consumer_group import EXCLUSIVE, ConsumerGroup
 from magnetar_broker.subscribing.finding import last_message_id
+from magnetar_broker.subscribing.read_history import changing
 from magnetar_broker.subscribing.seeking import target_of, target_since
 from magnetar_broker.subscribing.subscribed_topic import SubscribedTopic
 from magnetar_broker.subscribing.transactional_acks import TransactionalAcks
@@ -236,7 +237,14 @@ class Subscription:
                 # promise: pending acknowledgements go with their subscription
                 self.topic.pending_acks.forget(self.cursor.number)
                 self.topic.cursors.state_changed(PENDING_ACKS)
+            self._note_end(self.cursor)
             await self.topic.cursors.delete(self.name)
+
+    def _note_end(self, cursor: DurableCursor) -> None:
+        """Remember what the subscription has acknowledged, if any of it is still stored."""
+        if cursor.mark_delete >= self.topic.log.first_offset:
+            # promise: what a deleted subscription has acknowledged does not count as unread
+            changing(self.topic).end(self.name, cursor.mark_delete)
 
     # Flow and acknowledgement -------------------------------------------------------
 

@@ -10,6 +10,7 @@ from magnetar_broker.base.wanted import Check, always
 from magnetar_broker.dispatch.compacted import Start
 from magnetar_broker.dispatch.consumer import Consumer, SubscribeRequest
 from magnetar_broker.policies.compaction_rules import COMPACTION_CURSOR
+from magnetar_broker.subscribing.read_history import changing
 from magnetar_broker.subscribing.subscribed_topic import SubscribedTopic
 from magnetar_broker.subscribing.subscription import Subscription
 from magnetar_storage.cursors.cursor import Cursor
@@ -201,6 +202,9 @@ class Subscriptions(Mapping[str, Subscription]):
             if name != COMPACTION_CURSOR:
                 self._check_room()
             self._creating += 1
+            if start > self._topic.log.first_offset:
+                # promise: messages before the start of a subscription still count as unread
+                changing(self._topic).begin(name, start)
             try:
                 cursor = await cursors.create(name, start - 1, properties)
             finally:

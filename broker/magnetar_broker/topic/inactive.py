@@ -10,10 +10,12 @@ from dataclasses import dataclass
 from magnetar_broker.base.periodic_jobs import each
 from magnetar_broker.config import Settings
 from magnetar_broker.config.domains import InactiveMode
+from magnetar_broker.policies.policy import Origin
 from magnetar_broker.policies.retention import Retention
 from magnetar_broker.policies.table import INACTIVE_TOPICS, RETENTION
 from magnetar_broker.policies.values import InactiveTopics
 from magnetar_broker.policies.view import PolicyView
+from magnetar_broker.subscribing.read_history import held_or_read
 from magnetar_broker.topic.loaded_topics import AnyTopic, Topics
 from magnetar_broker.topic.topic import Topic
 from magnetar_proto.names import TopicName
@@ -32,6 +34,8 @@ class Use:
     """Whether a subscription has something to consume."""
     entries: bool
     """Whether anything is stored."""
+    unread: bool
+    """Whether any of it is neither held nor acknowledged by a durable subscription."""
 
     def is_none(self, mode: InactiveMode) -> bool:
         """Whether the topic is inactive."""
@@ -39,23 +43,35 @@ class Use:
         return not (self.producers or kept)
 
 
-def is_over(idle_seconds: float, use: Use, rule: InactiveTopics, retention: Retention) -> bool:
-    """Whether to delete a topic that was idle for so long; not while retention keeps entries."""
+def is_over(
+    idle_seconds: float, use: Use, rule: InactiveTopics, retention: Retention, unread: Retention
+) -> bool:
+    """Whether to delete a topic that was idle for so long; not while retention keeps entries.
+
+    `unread` is the retention of what no subscription has acknowledged.
+    """
     if not rule.delete or not use.is_none(rule.mode) or idle_seconds < rule.seconds:
         return False
     # A topic is not deleted with entries that retention still promises; negative is for ever.
-    retained = use.entries and (retention.minutes < 0 or idle_seconds < retention.minutes * 60)
+    retained = use.entries and _lasts(retention, idle_seconds)
+    # promise: a topic with messages that no subscription has acknowledged is not inactive
+    retained = retained or (use.unread and _lasts(unread, idle_seconds))
     return not retained
+
+
+def _lasts(retention: Retention, idle_seconds: float) -> bool:
+    return retention.minutes < 0 or idle_seconds < retention.minutes * 60
 
 
 def use_of(topic: AnyTopic) -> Use:
     """The present use of a loaded topic."""
     producers = bool(topic.producers) or bool(topic.producers.waiting)
     if not isinstance(topic, Topic):
-        return Use(producers, bool(topic.subscriptions), bool(topic.subscriptions), False)
-    end = topic.log.end
+        return Use(producers, bool(topic.subscriptions), bool(topic.subscriptions), False, False)
+    first, end = topic.log.first_offset, topic.log.end
     behind = any(one.next_unacked() < end for one in topic.subscriptions.values())
-    return Use(producers, bool(topic.subscriptions), behind, end > topic.log.first_offset)
+    unread = held_or_read(topic).next_missing(first) < end
+    return Use(producers, bool(topic.subscriptions), behind, end > first, unread)
 
 
 class Inactive:
@@ -109,7 +125,10 @@ class Inactive:
     def is_over(self, topic: AnyTopic) -> bool:
         """Whether a topic has been idle for long enough, and still is."""
         idle, messages = self._idle.get(topic, (0, 0))
-        rule = self._policies.value(INACTIVE_TOPICS, topic.name)
+        rule = self._policies.resolve(INACTIVE_TOPICS, topic.name)
         retention = self._policies.value(RETENTION, topic.name)
+        # A policy of the namespace or topic says how long unread messages keep it: not at all.
+        by_default = rule.origin is Origin.BROKER and isinstance(topic, Topic)
+        unread = topic.limits.unread if by_default else Retention()
         published = messages != topic.appender.messages_in
-        return not published and is_over(idle, use_of(topic), rule, retention)
+        return not published and is_over(idle, use_of(topic), rule.value, retention, unread)

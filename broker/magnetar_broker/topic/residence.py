@@ -12,7 +12,7 @@ from magnetar_broker.base.metadata_keys import topic_key
 from magnetar_broker.base.parallel import for_each
 from magnetar_broker.config import Settings
 from magnetar_broker.config.changes import allowed_changes, with_changes
-from magnetar_broker.limits.shared_limits import shared_limits, shared_rates
+from magnetar_broker.limits.shared_limits import shared_limits, shared_rates, unread_total_bytes
 from magnetar_broker.limits.topic_limits import topic_limits
 from magnetar_broker.names.residence import Condition
 from magnetar_broker.policies.compaction_rules import COMPACTION_CURSOR
@@ -63,7 +63,7 @@ class LocalResidence:
         self.inactive = Inactive(settings, engine.clock, policies, self.topics)
         self._engine = engine
         self._limits = topic_limits(settings)
-        self._shared = shared_limits(settings)
+        self.shared_limits = shared_limits(settings)
         self._policies = policies
         self._new_owner = new_owner
         self._evicted: dict[TopicName, AnyTopic] = {}
@@ -101,11 +101,17 @@ class LocalResidence:
         engine = self._engine
         if name.is_persistent:
             return await Topic.open(
-                name, engine, create, self._limits, self._shared, self._policies, self.topics.drop
+                name,
+                engine,
+                create,
+                self._limits,
+                self.shared_limits,
+                self._policies,
+                self.topics.drop,
             )
         if create:
             return NonPersistentTopic(
-                name, self._limits, self._shared, self._policies, engine.clock, engine.tasks
+                name, self._limits, self.shared_limits, self._policies, engine.clock, engine.tasks
             )
         return None
 
@@ -178,7 +184,8 @@ class LocalResidence:
         self._limits = topic_limits(self.settings)
         self.access.rules = rules_of(self.settings)
         self._policies.change_settings(self.settings)
-        self._shared.rates.change(*shared_rates(self.settings))
+        self.shared_limits.rates.change(*shared_rates(self.settings))
+        self.shared_limits.unread.limit_bytes = unread_total_bytes(self.settings)
 
     async def configure(self, changed: Mapping[str, str]) -> None:
         self.change_settings(changed)
@@ -186,7 +193,7 @@ class LocalResidence:
             # promise: loaded topics follow a changed setting
             await for_each(self._engine, list(self.topics), self._configured)
         finally:
-            self._shared.rates.release()  # promise: a rate that was given up holds nobody up
+            self.shared_limits.rates.release()  # promise: a rate that was given up holds nobody up
 
     async def _configured(self, topic: AnyTopic) -> None:
         await self._apply(topic, partial(topic.settings_changed, self._limits))

@@ -33,6 +33,7 @@ from magnetar_broker.publishing.producers import Producers
 from magnetar_broker.publishing.sequences import Sequences
 from magnetar_broker.publishing.transaction_buffer import TransactionBuffer
 from magnetar_broker.subscribing.idleness import Idleness
+from magnetar_broker.subscribing.read_history import ReadHistory
 from magnetar_broker.subscribing.subscriptions import Subscriptions
 from magnetar_broker.topic.delivery import Delivery
 from magnetar_broker.topic.reads import Reads
@@ -90,6 +91,7 @@ class Topic:
         self.traffic = Traffic(clock)
         self.rates = topic_rates(name, policies, shared.rates, self.meter, clock)
         self.idleness = Idleness.stored(cursors)
+        self.read_history = ReadHistory.stored(cursors)
         self.pending_acks = PendingAcks.stored(cursors)
         self._compaction: TopicCompaction | None = None
         # Reading

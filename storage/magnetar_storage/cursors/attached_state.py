@@ -8,6 +8,7 @@ IDLENESS: Final = 3
 TRANSACTIONS: Final = 4
 PENDING_ACKS: Final = 5
 COORDINATOR: Final = 6
+READ_HISTORY: Final = 7
 """The numbers of the attached states; a number must never be reused for another state."""
 
 

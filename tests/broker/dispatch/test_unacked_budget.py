@@ -11,6 +11,7 @@ from magnetar_broker.dispatch.base import Blocker
 from magnetar_broker.dispatch.consumer import Consumer
 from magnetar_broker.dispatch.unacked_budget import UnackedBudget
 from magnetar_broker.limits.shared_limits import SharedLimits
+from magnetar_broker.limits.unread_total import UnreadTotal
 from magnetar_broker.rates.rate_limit import BrokerRates
 
 
@@ -113,7 +114,7 @@ def shared(world: TopicWorld, permits: int, **asked: Any) -> Consumer:
 
 def test_subscriptions_share_it() -> None:
     budget = UnackedBudget(20, 0.25)
-    world = TopicWorld(shared=SharedLimits(BrokerRates(), budget))
+    world = TopicWorld(shared=SharedLimits(BrokerRates(), budget, UnreadTotal(-1)))
     first, second = shared(world, 100, sub="first"), shared(world, 100, sub="second")
     world.publish(*[b"x"] * 30)
     assert (len(world.got(first)), len(world.got(second))) == (20, 5)
@@ -129,7 +130,7 @@ def test_subscriptions_share_it() -> None:
 
 def test_what_a_consumer_leaves_behind_is_free_again() -> None:
     budget = UnackedBudget(10)
-    world = TopicWorld(shared=SharedLimits(BrokerRates(), budget))
+    world = TopicWorld(shared=SharedLimits(BrokerRates(), budget, UnreadTotal(-1)))
     first = shared(world, 100, sub="first")
     world.publish(*[b"x"] * 10)
     assert budget.total == 10
@@ -141,7 +142,7 @@ def test_what_a_consumer_leaves_behind_is_free_again() -> None:
 
 def test_what_is_not_durable_has_no_part_in_it() -> None:
     budget = UnackedBudget(10)
-    world = TopicWorld(shared=SharedLimits(BrokerRates(), budget))
+    world = TopicWorld(shared=SharedLimits(BrokerRates(), budget, UnreadTotal(-1)))
     reader = shared(world, 100, durable=False)
     world.publish(*[b"x"] * 30)
     assert (len(world.got(reader)), budget.total) == (30, 0)

@@ -8,6 +8,8 @@ from magnetar_broker.policies.retention import Retention, RetentionReason
 from magnetar_storage.world.runtime import yield_turn
 
 FOR_EVER = TopicLimits(retention=Retention(-1, -1))
+A_WEEK = TopicLimits(unread=Retention(10080, -1))
+WEEK_SECONDS = 10080 * 60
 
 
 def world_of(entries: int, limits: TopicLimits = FOR_EVER) -> TopicWorld:
@@ -93,3 +95,72 @@ def test_a_topic_with_nothing_to_give_back_is_left_alone() -> None:
     before = world.topic.log.record
     world.do(tidy(world.topic))
     assert world.topic.log.record is before
+
+
+def first_after_tidying(world: TopicWorld) -> int:
+    world.do(tidy(world.topic))
+    return world.topic.log.first_offset
+
+
+def unread_world(entries: int = 8, limits: TopicLimits = A_WEEK) -> TopicWorld:
+    world = TopicWorld(limits, BY_THREE)
+    for _ in range(entries):
+        world.publish(entry(0))
+    return world
+
+
+def test_messages_without_a_subscription_stay_for_their_time() -> None:
+    world = unread_world()
+    assert first_after_tidying(world) == 0
+    assert current_verdicts(world.topic)[0].reasons == (RetentionReason.UNREAD,)
+    world.clock.advance(WEEK_SECONDS)
+    assert first_after_tidying(world) == 6
+    assert world.topic.shared_limits.unread.deleted_bytes > 0
+
+
+def test_messages_from_before_a_subscription_stay_for_their_time() -> None:
+    world = unread_world(6)
+    world.do(world.topic.subscriptions.create("late", 6, {}))
+    for _ in range(3):
+        world.publish(entry(0))
+    world.subscription("late").skip(range(9))
+    world.do(world.topic.cursors.durable())
+    assert first_after_tidying(world) == 0
+    world.crash()
+    assert first_after_tidying(world) == 0, "where a subscription began is durable"
+    world.clock.advance(WEEK_SECONDS)
+    assert first_after_tidying(world) == 9
+
+
+def test_what_a_deleted_subscription_has_acknowledged_is_not_unread() -> None:
+    world = world_of(8, A_WEEK)
+    world.subscription().skip(range(4))
+    world.do(world.subscription().delete())
+    assert first_after_tidying(world) == 3
+    world.crash()
+    assert current_verdicts(world.topic)[0].reasons == (RetentionReason.UNREAD,)
+    assert first_after_tidying(world) == 3
+
+
+def test_a_subscription_that_has_acknowledged_everything_keeps_nothing() -> None:
+    world = world_of(8, A_WEEK)
+    world.subscription().skip(range(8))
+    assert first_after_tidying(world) == 6
+
+
+def test_the_oldest_unread_messages_of_a_large_topic_go() -> None:
+    world = unread_world(8, TopicLimits(unread=Retention(-1, 0)))
+    assert first_after_tidying(world) == 6
+
+
+def test_the_oldest_unread_messages_of_all_topics_go_at_the_second_check() -> None:
+    world = unread_world()
+    total = world.topic.shared_limits.unread
+    total.limit_bytes = 0
+    assert first_after_tidying(world) == 0
+    total.end_check()
+    assert first_after_tidying(world) == 6
+
+
+def test_as_in_pulsar_nothing_is_kept_for_nobody() -> None:
+    assert first_after_tidying(unread_world(8, TopicLimits())) == 6

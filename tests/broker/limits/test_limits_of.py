@@ -4,13 +4,16 @@ from typing import Any
 
 import pytest
 
+import pulsar_conf
 from fakes.connection import RecordingConnection
 from fakes.topics import EXCLUSIVE, KEY_SHARED, SHARED, TopicWorld, entry
 from magnetar_broker.base.errors import ConsumerBusy, NotAllowed, ProducerBusy, SubscriptionMissing
 from magnetar_broker.config.domains import SubscriptionType
+from magnetar_broker.config.load import interpret
 from magnetar_broker.dispatch.base import Blocker
-from magnetar_broker.limits.topic_limits import TopicLimits, limits_of
+from magnetar_broker.limits.topic_limits import TopicLimits, limits_of, topic_limits
 from magnetar_broker.policies.policy import Policy
+from magnetar_broker.policies.retention import Retention
 from magnetar_broker.policies.table import (
     AUTO_SUBSCRIPTION_CREATION,
     MAX_CONSUMERS,
@@ -20,6 +23,7 @@ from magnetar_broker.policies.table import (
     MAX_SUBSCRIPTIONS,
     MAX_UNACKED_PER_CONSUMER,
     MAX_UNACKED_PER_SUBSCRIPTION,
+    RETENTION,
     SUBSCRIPTION_TYPES,
 )
 from magnetar_proto.names import TopicName
@@ -171,3 +175,27 @@ def test_the_largest_message_of_a_topic_is_known_to_its_producers() -> None:
     )
     set_policy(world, MAX_MESSAGE_SIZE, None)
     assert first.rules.max_message_size == 0
+
+
+@pytest.mark.parametrize(
+    ("text", "minutes"),
+    [
+        ("", 10080),
+        ("brokerDeleteInactiveTopicsFrequencySeconds=5", 10080),
+        ("magnetarUnreadMessagesRetentionMinutes=5", 5),
+        ("defaultRetentionTimeInMinutes=0", 0),
+        ("brokerDeleteInactiveTopicsEnabled=true", 0),
+        ("brokerDeleteInactiveTopicsEnabled=true\nmagnetarUnreadMessagesRetentionMinutes=9", 9),
+        (pulsar_conf.BROKER, 0),
+    ],
+)
+def test_a_configuration_of_pulsar_means_what_it_means_there(text: str, minutes: int) -> None:
+    settings, _ = interpret("test.conf", text, {}, {})
+    assert topic_limits(settings).unread.minutes == minutes
+
+
+def test_a_policy_of_retention_counts_alone() -> None:
+    world = TopicWorld(TopicLimits(unread=Retention(10080, -1)))
+    assert world.topic.limits.unread.minutes == 10080
+    set_policy(world, RETENTION, Retention(60, 100))
+    assert world.topic.limits.unread == Retention()

@@ -38,6 +38,9 @@ COUNTED = (
     "read_limit_bytes",
     "reads_waiting",
     "read_dropped_bytes",
+    "unread_bytes",
+    "unread_limit_bytes",
+    "unread_deleted_bytes",
 )
 
 
@@ -165,7 +168,7 @@ def labels_of(page: Series, name: str) -> list[dict[str, str]]:
 
 
 def simple(number: int, **changes: Any) -> list[bytes]:
-    figures = replace(figures_of("c", range(1, 9), (topic(number),)), **changes)
+    figures = replace(figures_of("c", range(1, len(COUNTED) + 1), (topic(number),)), **changes)
     return page_of(figures, JournalStats(), LoopStats())
 
 
@@ -182,6 +185,7 @@ def test_what_is_a_process_s_own_has_its_name() -> None:
         "magnetar_journal_bytes_total",
         "magnetar_read_bytes",
         "magnetar_read_limit_bytes",
+        "magnetar_unread_bytes",
         "pulsar_connection_created_total_count",
     ):
         found = {labels["process"] for labels in labels_of(page, name)}

@@ -91,6 +91,9 @@ FIGURES = Figures(
     read_limit_bytes=19,
     reads_waiting=2,
     read_dropped_bytes=23,
+    unread_bytes=29,
+    unread_limit_bytes=31,
+    unread_deleted_bytes=37,
     topics=(TopicFigures(TOPIC, "public/default", LOAD, (SUBSCRIPTION,)),),
     stalls=(Stalls("damage", 1, 4), Stalls("none", 0, 2)),
     by_topic=True,
@@ -226,6 +229,9 @@ def test_the_broker_as_a_whole() -> None:
     assert page["magnetar_read_limit_bytes"] == [(CLUSTER, 19)]
     assert page["magnetar_reads_waiting"] == [(CLUSTER, 2)]
     assert page["magnetar_read_dropped_bytes_total"] == [(CLUSTER, 23)]
+    assert page["magnetar_unread_bytes"] == [(CLUSTER, 29)]
+    assert page["magnetar_unread_limit_bytes"] == [(CLUSTER, 31)]
+    assert page["magnetar_unread_deleted_bytes_total"] == [(CLUSTER, 37)]
     for name, value in {**LOADS, "msg_backlog": 7, "topics_count": 1}.items():
         assert page[f"pulsar_broker_{name}"] == [(CLUSTER, value)], name
 

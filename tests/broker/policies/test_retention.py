@@ -5,15 +5,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from magnetar_broker.policies.retention import (
+    KEEP_NO_UNREAD,
     Need,
     Retention,
     RetentionReason,
+    Unread,
     Verdict,
     deletable_to,
     released_to,
     verdicts,
 )
 from magnetar_storage.log.log_record import Segment
+from magnetar_storage.log.ranges import RangeSet
 
 MEGABYTE = 1 << 20
 MINUTE_MS = 60_000
@@ -36,6 +39,7 @@ def judged(
     *sealed: tuple[int, int, int],
     needs: dict[str, int] | None = None,
     open_bytes: int = 0,
+    unread: Unread = KEEP_NO_UNREAD,
 ) -> list[Verdict]:
     return verdicts(
         segments(*sealed),
@@ -45,6 +49,7 @@ def judged(
         retention,
         ROLL_MINUTES * MINUTE_MS,
         NOW_MS,
+        unread,
     )
 
 
@@ -135,6 +140,42 @@ def test_what_is_older_goes_first_even_if_a_clock_was_set_back() -> None:
         (RetentionReason.OLDER,),
     ]
     assert gone(found) == 0
+
+
+def test_unread_segments_stay_where_there_is_no_retention() -> None:
+    unread = Unread(held(0, 15), Retention(25, 4))
+    found = judged(Retention(), *THREE, unread=unread)
+    assert [verdict.reasons for verdict in found[:3]] == [
+        (),
+        (),  # the newer one has the size
+        (RetentionReason.UNREAD,),
+    ]
+    assert found[2].until_ms == NOW_MS + 15 * MINUTE_MS
+    assert found[2].room == 4 * MEGABYTE
+    assert gone(found) == 20
+
+
+def test_retention_is_named_before_what_is_unread() -> None:
+    found = judged(Retention(-1, -1), *THREE, unread=Unread(RangeSet(), Retention(-1, -1)))
+    assert {verdict.reasons for verdict in found[:3]} == {(RetentionReason.RETENTION,)}
+
+
+def test_what_was_closed_before_a_time_is_given_up() -> None:
+    unread = Unread(RangeSet(), Retention(-1, -1), NOW_MS - 20 * MINUTE_MS)
+    assert gone(judged(Retention(), *THREE, unread=unread)) == 20
+
+
+def test_what_subscriptions_keep_can_be_rewritten_though_messages_behind_it_are_unread() -> None:
+    found = judged(
+        Retention(), *THREE, needs={"sub": 3}, unread=Unread(held(0, 10), Retention(-1, -1))
+    )
+    assert released_to(found, FIRST) == FIRST + 10
+
+
+def held(start: int, stop: int) -> RangeSet:
+    ranges = RangeSet()
+    ranges.add(FIRST + start, FIRST + stop)
+    return ranges
 
 
 class Model:

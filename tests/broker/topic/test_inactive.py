@@ -1,7 +1,9 @@
 """Which topics count as inactive, and what becomes of them."""
 
 import json
+from collections.abc import Mapping
 from dataclasses import replace
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -16,19 +18,20 @@ from magnetar_broker.policies.values import InactiveTopics
 from magnetar_broker.subscribing.subscription import Subscription
 from magnetar_broker.topic.inactive import INACTIVE, Use, is_over
 
-UNUSED = Use(producers=False, subscriptions=False, behind=False, entries=True)
+UNUSED = Use(producers=False, subscriptions=False, behind=False, entries=True, unread=True)
 WITHOUT, CAUGHT_UP = InactiveMode.NO_SUBSCRIPTIONS, InactiveMode.CAUGHT_UP
 PLAIN, PARTED = named("plain"), named("parted")
 
 
 @given(
-    st.builds(Use, st.booleans(), st.booleans(), st.booleans(), st.booleans()),
+    st.builds(Use, *[st.booleans()] * 5),
     st.builds(InactiveTopics, st.booleans(), st.sampled_from(InactiveMode), st.integers(1, 300)),
+    st.builds(Retention, st.integers(-1, 5), st.just(-1)),
     st.builds(Retention, st.integers(-1, 5), st.just(-1)),
     st.integers(0, 400),
 )
 def test_a_topic_goes_when_nothing_keeps_it(
-    use: Use, rule: InactiveTopics, retention: Retention, idle: int
+    use: Use, rule: InactiveTopics, retention: Retention, unread: Retention, idle: int
 ) -> None:
     reasons = [
         not rule.delete,
@@ -37,8 +40,12 @@ def test_a_topic_goes_when_nothing_keeps_it(
         use.behind and rule.mode is CAUGHT_UP,
         idle < rule.seconds,
         use.entries and (retention.minutes == -1 or idle < 60 * retention.minutes),
+        use.unread and (unread.minutes == -1 or idle < 60 * unread.minutes),
     ]
-    assert is_over(idle, use, rule, retention) is not any(reasons)
+    assert is_over(idle, use, rule, retention, unread) is not any(reasons)
+
+
+AS_PULSAR: Mapping[str, Any] = {"magnetar_unread_messages_retention_minutes": 0}
 
 
 def look(world: NamedWorld, times: int = 1) -> list[str]:
@@ -49,7 +56,7 @@ def look(world: NamedWorld, times: int = 1) -> list[str]:
 
 
 def test_a_topic_without_clients_and_subscriptions_goes_after_its_time() -> None:
-    world = NamedWorld(broker_delete_inactive_topics_max_inactive_duration_seconds=120)
+    world = NamedWorld(broker_delete_inactive_topics_max_inactive_duration_seconds=120, **AS_PULSAR)
     world.publish(PLAIN, b"a")
     world.subscribe(named("subscribed"))
     assert look(world, 2) == ["plain", "subscribed"]
@@ -58,7 +65,7 @@ def test_a_topic_without_clients_and_subscriptions_goes_after_its_time() -> None
 
 
 def test_use_begins_the_time_anew() -> None:
-    world = NamedWorld()
+    world = NamedWorld(**AS_PULSAR)
     world.topic(PLAIN)
     look(world)
     world.publish(PLAIN, b"a")  # a producer came and left
@@ -70,8 +77,44 @@ def test_use_begins_the_time_anew() -> None:
     assert look(world) == []
 
 
-def test_topics_whose_subscriptions_have_consumed_everything() -> None:
+def test_messages_that_no_subscription_has_acknowledged_keep_their_topic() -> None:
+    world = NamedWorld(magnetar_unread_messages_retention_minutes=3)
+    world.publish(PLAIN, b"a")
+    world.topic(named("empty"))
+    assert look(world, 2) == ["plain"]
+    assert look(world) == ["plain"]
+    assert look(world) == []
+
+
+def test_a_topic_whose_last_subscription_has_read_everything_goes_with_it() -> None:
+    world = NamedWorld()
+    for name, read in ((PLAIN, 2), (named("half-read"), 1)):
+        _, consumer = world.consumer(name)
+        world.publish(name, b"a", b"b")
+        assert isinstance(consumer.subscription, Subscription)
+        consumer.subscription.skip(range(read))
+        world.do(consumer.subscription.unsubscribe(consumer, False))
+    assert look(world, 2) == ["half-read"]
+
+
+def test_messages_from_before_the_only_subscription_keep_their_topic() -> None:
     world = NamedWorld(broker_delete_inactive_topics_mode=CAUGHT_UP)
+    world.publish(PLAIN, b"a")
+    world.subscribe(PLAIN)  # from the latest message on
+    assert look(world, 3) == ["plain"]
+
+
+def test_a_policy_of_inactive_topics_counts_alone() -> None:
+    world = NamedWorld()
+    world.publish(PLAIN, b"a")
+    world.publish(named("other"), b"a")
+    rule = InactiveTopics(True, WITHOUT, 1)
+    world.do(world.directory.enforcement.set(PLAIN, {INACTIVE_TOPICS: rule}))
+    assert look(world, 2) == ["other"]
+
+
+def test_topics_whose_subscriptions_have_consumed_everything() -> None:
+    world = NamedWorld(broker_delete_inactive_topics_mode=CAUGHT_UP, **AS_PULSAR)
     world.publish(PLAIN, b"a")
     connection, consumer = world.consumer(PLAIN)
     assert look(world, 3) == ["plain"]
@@ -136,7 +179,9 @@ def test_a_topic_that_is_not_persistent_is_dropped() -> None:
 
 @pytest.mark.parametrize("parent_too", [False, True])
 def test_the_last_partition_takes_its_topic_along_where_that_is_wanted(parent_too: bool) -> None:
-    world = NamedWorld(broker_delete_inactive_partitioned_topic_metadata_enabled=parent_too)
+    world = NamedWorld(
+        broker_delete_inactive_partitioned_topic_metadata_enabled=parent_too, **AS_PULSAR
+    )
     world.part(PARTED, 2)
     world.publish(PARTED.with_partition(0), b"a")
     _, producer = world.producer(PARTED.with_partition(1))

@@ -150,6 +150,40 @@ class Storage:
             dynamic=True,
         ),
     ] = 0
+    magnetar_unread_messages_retention_minutes: Annotated[
+        int,
+        Key(
+            "magnetarUnreadMessagesRetentionMinutes",
+            Integer(-1),
+            "How long messages stay that no durable subscription has acknowledged, and their "
+            "topic with them; 0 is as Pulsar, -1 is no limit. Where retention or the deletion of "
+            "inactive topics is set, here or by a policy, and this is not, that alone counts.",
+            unit="min",
+            dynamic=True,
+        ),
+    ] = 10080
+    magnetar_unread_messages_retention_size_in_mb: Annotated[
+        int,
+        Key(
+            "magnetarUnreadMessagesRetentionSizeInMB",
+            Integer(-1),
+            "Size of a topic up to which such messages stay; -1 is no limit.",
+            unit="MB",
+            dynamic=True,
+        ),
+    ] = 10240
+    magnetar_unread_messages_retention_total_size_in_mb: Annotated[
+        int,
+        Key(
+            "magnetarUnreadMessagesRetentionTotalSizeInMB",
+            Integer(-1),
+            "Size of all such messages of all topics, divided among several workers; above it "
+            "the oldest are deleted. -1 is no limit.",
+            unit="MB",
+            dynamic=True,
+            of_workers=True,
+        ),
+    ] = 51200
     retention_check_interval_in_seconds: Annotated[
         int,
         Key(

@@ -56,12 +56,19 @@ def explained(topic: Topic) -> dict[str, Any]:
 
 def _warnings(topic: Topic) -> Iterator[str]:
     """Combinations that lose messages unexpectedly."""
-    retention = topic.limits.retention
+    retention, unread = topic.limits.retention, topic.limits.unread
     if not topic.cursors.cursors and 0 in (retention.minutes, retention.megabytes):
-        yield (
-            "there is no durable subscription and no retention: messages are deleted with their "
-            "ledger, consumed or not; create a subscription, or set retention"
-        )
+        if 0 in (unread.minutes, unread.megabytes):
+            yield (
+                "there is no durable subscription and no retention: messages are deleted with "
+                "their ledger, consumed or not; create a subscription, or set retention"
+            )
+        elif unread.minutes > 0:
+            yield (
+                "there is no durable subscription and no retention: messages are deleted "
+                f"{unread.minutes} minutes after their ledger was closed, consumed or not; create "
+                "a subscription, or set retention"
+            )
     if topic.limits.message_ttl_seconds > 0 and topic.delays.waiting:
         yield "delayed messages older than the TTL expire before they are delivered"
 
@@ -101,6 +108,13 @@ def _reason(
             "subscriptions": list(verdict.needed_by),
             "ttlEndsAtMs": segment.sealed_ms + seconds * 1000 if seconds > 0 else None,
         }
+    elif reason is RetentionReason.UNREAD:
+        found |= {
+            "untilMs": verdict.until_ms,
+            "orUntilSoManyBytesCome": verdict.room,
+            "source": "settings magnetarUnreadMessagesRetentionMinutes, "
+            "magnetarUnreadMessagesRetentionSizeInMB",
+        }
     elif reason is RetentionReason.RETENTION:
         found |= {
             "untilMs": verdict.until_ms,
@@ -114,5 +128,6 @@ _WHY = {
     RetentionReason.OPEN: "messages are still added to it; it is closed at its size or age limit",
     RetentionReason.SUBSCRIPTION: "these subscriptions have not acknowledged all messages of it",
     RetentionReason.RETENTION: "retention keeps it, also when all subscriptions acknowledged it",
+    RetentionReason.UNREAD: "no durable subscription has acknowledged all messages of it",
     RetentionReason.OLDER: "an older segment is retained, and segments are deleted in order",
 }

@@ -1,0 +1,77 @@
+"""The limit of what is stored of all topics for nobody: unread messages.
+
+A check of all topics adds up what each keeps.  If that is too much, the oldest is given up, and
+the next check deletes it: so it is in the log and in the metrics before it happens.
+"""
+
+import logging
+from typing import Final
+
+from magnetar_proto.names import TopicName
+
+logger = logging.getLogger(__name__)
+
+NEAR_PERCENT: Final = 80
+"""The part of its limit from which a topic's unread messages are warned about."""
+
+
+class UnreadTotal:
+    """Unread messages that are kept, of all topics of a process."""
+
+    def __init__(self, limit_bytes: int) -> None:
+        self.limit_bytes = limit_bytes
+        """-1 is no limit."""
+        self.kept_bytes = 0
+        """At the last check, without the open ledgers of topics."""
+        self.given_up_ms = 0
+        """Unread messages whose ledgers were closed at this time or before are deleted."""
+        self.deleted_bytes = 0
+        """Since the start."""
+        self._found: list[tuple[int, int]] = []
+        self._near: set[TopicName] = set()
+
+    def add(self, topic: TopicName, kept: list[tuple[int, int]], limit_bytes: int) -> None:
+        """Count what a topic keeps: when each ledger was closed, and its bytes.
+
+        `limit_bytes` is the topic's own limit, -1 none.
+        """
+        self._found += kept
+        size = sum(size for _, size in kept)
+        if limit_bytes < 0 or size * 100 < limit_bytes * NEAR_PERCENT:
+            self._near.discard(topic)
+        elif topic not in self._near:
+            self._near.add(topic)
+            logger.warning(
+                "%s has %d MB that no subscription has acknowledged; above %d MB the oldest are "
+                "deleted: subscribe, or raise magnetarUnreadMessagesRetentionSizeInMB",
+                topic, size >> 20, limit_bytes >> 20,
+            )  # fmt: skip
+
+    def delete(self, topic: TopicName, ledgers: int, size: int) -> None:
+        """Count and log unread messages of a topic that are deleted now."""
+        self.deleted_bytes += size
+        logger.warning(
+            "%d ledgers of %s with %d bytes are deleted though no subscription has acknowledged "
+            "all of them: older than magnetarUnreadMessagesRetentionMinutes, or above its sizes",
+            ledgers, topic, size,
+        )  # fmt: skip
+
+    def end_check(self) -> None:
+        """All topics were counted: decide what the next check deletes."""
+        found, self._found = sorted(self._found), []
+        self.kept_bytes = left = sum(size for _, size in found)
+        self.given_up_ms = 0
+        if self.limit_bytes < 0:
+            return
+        for sealed_ms, size in found:
+            if left <= self.limit_bytes:
+                break
+            left -= size
+            self.given_up_ms = sealed_ms
+        if self.given_up_ms:
+            logger.warning(
+                "%d MB are kept of all topics that no subscription has acknowledged; the oldest "
+                "above %d MB are deleted at the next check: subscribe, or raise "
+                "magnetarUnreadMessagesRetentionTotalSizeInMB",
+                self.kept_bytes >> 20, self.limit_bytes >> 20,
+            )  # fmt: skip

@@ -1,0 +1,142 @@
+"""Which messages of a topic a durable subscription has acknowledged, deleted ones included.
+
+Messages that no subscription has acknowledged are kept for longer (`policies/retention.py`).  A
+subscription that exists holds everything from the offset at which it began, acknowledged or not.
+So only two things are stored: where subscriptions began, if not at the first message, and what
+those that were deleted had acknowledged.
+"""
+
+import json
+from collections.abc import Collection
+from itertools import islice
+from typing import Any, Final, Protocol
+
+from magnetar_storage.cursors.attached_state import READ_HISTORY
+from magnetar_storage.cursors.cursor_log import CursorLog
+from magnetar_storage.log.ranges import RangeSet
+
+END: Final = 1 << 63
+"""An offset behind every message."""
+MOST_RANGES: Final = 1000
+"""Ranges of deleted subscriptions that are remembered."""
+NAMES_TOGETHER: Final = 100
+"""Subscriptions in one piece of JSON."""
+
+
+class ReadHistory:
+    """Where subscriptions began, and what deleted ones acknowledged: an `AttachedState`.
+
+    Whatever is forgotten of it makes messages stay longer, never shorter.
+    """
+
+    __slots__ = ("_ended", "_ended_ranges", "_new_starts", "_starts")
+
+    def __init__(self) -> None:
+        self._starts: dict[str, int] = {}
+        self._ended = RangeSet()
+        self._new_starts: dict[str, int | None] = {}
+        self._ended_ranges: list[tuple[int, int]] = []  # not yet written
+
+    @classmethod
+    def stored(cls, cursors: CursorLog) -> "ReadHistory | None":
+        """The state that was stored with a topic's cursors, or None."""
+        return cls.attached(cursors) if cursors.is_attached(READ_HISTORY) else None
+
+    @classmethod
+    def attached(cls, cursors: CursorLog) -> "ReadHistory":
+        """The state of a topic, which is stored with its cursors from now on."""
+        history = cls()
+        cursors.adopt(READ_HISTORY, history)
+        return history
+
+    def begin(self, subscription: str, start: int) -> None:
+        """Note a new subscription, which holds no message before the offset `start`."""
+        self._starts[subscription] = self._new_starts[subscription] = start
+
+    def end(self, subscription: str, mark_delete: int) -> None:
+        """Note the deletion of a subscription that had acknowledged all up to `mark_delete`."""
+        start = self._starts.pop(subscription, 0)
+        self._new_starts[subscription] = None
+        if mark_delete >= start:
+            self._ended_ranges.append((start, mark_delete + 1))
+            self._add(start, mark_delete + 1)
+
+    def forget_below(self, offset: int) -> None:
+        """Forget what was deleted from the log; later snapshots leave it out."""
+        self._ended.remove_below(offset)
+
+    def held_or_read(self, present: Collection[str]) -> RangeSet:
+        """The offsets that a present subscription holds or any has acknowledged.
+
+        `present` are the names of the topic's subscriptions.
+        """
+        found = self._ended.copy()
+        if present:
+            found.add(min(self._starts.get(name, 0) for name in present), END)
+        return found
+
+    def _add(self, start: int, stop: int) -> None:
+        self._ended.add(start, stop)
+        if sum(1 for _ in self._ended) > MOST_RANGES:
+            self._ended.remove(*self._ended.first)
+
+    # Attached state ---------------------------------------------------------------
+
+    def take_delta(self) -> list[bytes]:
+        """The changes since the last call."""
+        starts, self._new_starts = self._new_starts, {}
+        ended, self._ended_ranges = self._ended_ranges, []
+        return _pieces(starts, ended)
+
+    def snapshot(self) -> list[bytes]:
+        """The whole state."""
+        self._new_starts, self._ended_ranges = {}, []
+        return _pieces(self._starts, list(self._ended))
+
+    def apply(self, data: bytes) -> None:
+        """Replay a piece of it; ValueError if it is malformed."""
+        found = json.loads(data)
+        if not isinstance(found, dict):
+            raise ValueError("what was acknowledged must be a JSON object")
+        for name, start in found.get("starts", {}).items():
+            if start is None:
+                self._starts.pop(name, None)
+            else:
+                self._starts[name] = _offset(start)
+        for start, stop in found.get("ended", ()):
+            self._add(_offset(start), _offset(stop))
+
+
+class Remembering(Protocol):
+    """A topic and its state of this kind, which most topics do not need."""
+
+    read_history: ReadHistory | None
+    cursors: CursorLog
+
+
+def changing(topic: Remembering) -> ReadHistory:
+    """The state of a topic, which the caller changes before it awaits: it is written then."""
+    if topic.read_history is None:
+        topic.read_history = ReadHistory.attached(topic.cursors)
+    topic.cursors.state_changed(READ_HISTORY)
+    return topic.read_history
+
+
+def held_or_read(topic: Remembering) -> RangeSet:
+    """The offsets that a durable subscription of a topic holds, or that any has acknowledged."""
+    state = topic.read_history or ReadHistory()
+    return state.held_or_read(topic.cursors.cursors)
+
+
+def _offset(value: Any) -> int:
+    if type(value) is not int or value < 0:
+        raise ValueError(f"offset {value!r}: expected a whole number, 0 or more")
+    return value
+
+
+def _pieces(starts: dict[str, Any], ended: list[tuple[int, int]]) -> list[bytes]:
+    pieces: list[dict[str, Any]] = [{"ended": ended}] if ended else []
+    names = iter(starts.items())
+    while some := dict(islice(names, NAMES_TOGETHER)):
+        pieces.append({"starts": some})
+    return [json.dumps(piece).encode() for piece in pieces]

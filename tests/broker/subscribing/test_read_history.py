@@ -1,0 +1,114 @@
+"""What is remembered of the messages that subscriptions have acknowledged."""
+
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from effort import examples
+from magnetar_broker.subscribing import read_history
+from magnetar_broker.subscribing.read_history import ReadHistory
+from magnetar_storage.log.ranges import RangeSet
+
+END = 30
+"""Offsets in these tests are smaller."""
+
+
+def offsets(ranges: RangeSet) -> set[int]:
+    return {offset for offset in range(END) if offset in ranges}
+
+
+def replayed(pieces: list[bytes]) -> ReadHistory:
+    history = ReadHistory()
+    for piece in pieces:
+        history.apply(piece)
+    return history
+
+
+def parsed(history: ReadHistory) -> list[Any]:
+    return [json.loads(piece) for piece in history.snapshot()]
+
+
+class Model:
+    """Subscriptions with their starts and positions, and every offset that was read."""
+
+    def __init__(self) -> None:
+        self.present: dict[str, tuple[int, int]] = {}
+        self.read: set[int] = set()
+
+    def held_or_read(self) -> set[int]:
+        starts = [start for start, _ in self.present.values()]
+        return self.read | set(range(min(starts, default=END), END))
+
+
+STEPS = st.lists(
+    st.tuples(st.sampled_from("abc"), st.integers(0, END - 1), st.integers(-1, END - 1)),
+    max_size=30,
+)
+
+
+@settings(max_examples=examples(300))
+@given(STEPS, st.data())
+def test_it_knows_what_present_and_deleted_subscriptions_have_read(
+    steps: list[tuple[str, int, int]], data: st.DataObject
+) -> None:
+    model, history, stored = Model(), ReadHistory(), list[bytes]()
+    for name, start, mark_delete in steps:
+        if name not in model.present:
+            model.present[name] = (start, mark_delete)
+            history.begin(name, start)
+        else:
+            began, read_to = model.present.pop(name)
+            model.read |= set(range(began, read_to + 1))
+            history.end(name, read_to)
+        if data.draw(st.booleans()):
+            stored += history.take_delta()
+        if data.draw(st.integers(0, 9)) == 0:
+            stored = history.snapshot()
+        assert offsets(history.held_or_read(model.present)) == model.held_or_read()
+    after_restart = replayed(stored + history.take_delta())
+    assert offsets(after_restart.held_or_read(model.present)) == model.held_or_read()
+    assert parsed(after_restart) == parsed(history)
+
+
+def test_without_subscriptions_nothing_was_read() -> None:
+    assert not ReadHistory().held_or_read(())
+
+
+def test_a_subscription_of_which_nothing_is_known_holds_everything() -> None:
+    assert offsets(ReadHistory().held_or_read(("sub",))) == set(range(END))
+
+
+def test_it_forgets_the_oldest_where_there_is_too_much(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(read_history, "MOST_RANGES", 2)
+    history = ReadHistory()
+    for start in (0, 10, 20):
+        history.begin("sub", start)
+        history.end("sub", start + 1)
+    assert offsets(history.held_or_read(())) == {10, 11, 20, 21}
+
+
+def test_what_the_log_has_deleted_is_left_out() -> None:
+    history = ReadHistory()
+    history.end("sub", 9)
+    history.forget_below(5)
+    assert json.loads(history.snapshot()[0]) == {"ended": [[5, 10]]}
+
+
+def test_many_names_are_stored_in_pieces() -> None:
+    history = ReadHistory()
+    for number in range(250):
+        history.begin(f"sub-{number}", number)
+    pieces = history.snapshot()
+    assert len(pieces) == 3
+    assert offsets(replayed(pieces).held_or_read(("sub-7",))) == set(range(7, END))
+
+
+@pytest.mark.parametrize(
+    "data", [b"[]", b"{", b'{"starts": {"a": -1}}', b'{"ended": [[0, "1"]]}', b'{"ended": [[0]]}']
+)
+def test_what_cannot_be_read_is_refused(data: bytes) -> None:
+    with pytest.raises(ValueError):
+        ReadHistory().apply(data)
