@@ -70,7 +70,8 @@ ELSEWHERE: dict[str, tuple[str, ...]] = {
     ),
     "broker/subscribing": (
         *DELIVERY, *TRANSACTIONS, "broker/topic/test_measuring.py", "broker/delays",
-        "broker/lifetime/test_expiry.py", "broker/session/test_lost_connections.py",
+        "broker/lifetime/test_expiry.py", "broker/lifetime/test_tidying.py",
+        "broker/session/test_lost_connections.py",
     ),
     "broker/topic": (
         "broker/metrics/test_figures.py", "broker/session/test_moved_topics.py",

@@ -85,6 +85,8 @@ async def tidy(topic: Tidied) -> None:
         deletable = min(deletable_to(found, log.first_offset), released)
         _count_unread(topic, found, deletable)
         await log.trim(deletable)
+        if topic.read_history is not None:
+            topic.read_history.forget_below(log.first_offset)
         await log.reclaim(needed_by(topic.cursors.cursors.values()), released)
     await topic.delays.tidy()
 

@@ -13,6 +13,7 @@ from typing import Any, Final, Protocol
 
 from magnetar_storage.cursors.attached_state import READ_HISTORY
 from magnetar_storage.cursors.cursor_log import CursorLog
+from magnetar_storage.log.log import Log
 from magnetar_storage.log.ranges import RangeSet
 
 END: Final = 1 << 63
@@ -112,6 +113,7 @@ class Remembering(Protocol):
 
     read_history: ReadHistory | None
     cursors: CursorLog
+    log: Log
 
 
 def changing(topic: Remembering) -> ReadHistory:
@@ -123,9 +125,13 @@ def changing(topic: Remembering) -> ReadHistory:
 
 
 def held_or_read(topic: Remembering) -> RangeSet:
-    """The offsets that a durable subscription of a topic holds, or that any has acknowledged."""
-    state = topic.read_history or ReadHistory()
-    return state.held_or_read(topic.cursors.cursors)
+    """The offsets that a durable subscription of a topic holds or any has acknowledged, and those
+    that nobody gets: of aborted transactions and markers.
+    """
+    found = (topic.read_history or ReadHistory()).held_or_read(topic.cursors.cursors)
+    for run in topic.log.hidden:
+        found.add(*run)
+    return found
 
 
 def _offset(value: Any) -> int:

@@ -139,7 +139,7 @@ class Short(SessionWorld):
 
 
 def test_entries_of_open_transactions_are_kept_though_no_subscription_needs_them() -> None:
-    world = Short()
+    world = Short(magnetar_unread_messages_retention_minutes=0)
     producer = Publishing(world)
     for number in range(4):
         producer.send(b"%d" % number)
