@@ -27,20 +27,21 @@ class UnreadTotal:
         """Unread messages whose ledgers were closed at this time or before are deleted."""
         self.deleted_bytes = 0
         """Since the start."""
-        self._found: list[tuple[int, int]] = []
-        self._near: set[TopicName] = set()
+        self._found: dict[TopicName, list[tuple[int, int]]] = {}  # in the present check
+        self._near: set[TopicName] = set()  # topics that the last check warned about
+        self._near_now: set[TopicName] = set()
 
     def add(self, topic: TopicName, kept: list[tuple[int, int]], limit_bytes: int) -> None:
         """Count what a topic keeps: when each ledger was closed, and its bytes.
 
         `limit_bytes` is the topic's own limit, -1 none.
         """
-        self._found += kept
+        self._found[topic] = kept
         size = sum(size for _, size in kept)
         if limit_bytes < 0 or size * 100 < limit_bytes * NEAR_PERCENT:
-            self._near.discard(topic)
-        elif topic not in self._near:
-            self._near.add(topic)
+            return
+        self._near_now.add(topic)
+        if topic not in self._near:
             logger.warning(
                 "%s has %d MB that no subscription has acknowledged; above %d MB the oldest are "
                 "deleted: subscribe, or raise magnetarUnreadMessagesRetentionSizeInMB",
@@ -58,7 +59,9 @@ class UnreadTotal:
 
     def end_check(self) -> None:
         """All topics were counted: decide what the next check deletes."""
-        found, self._found = sorted(self._found), []
+        found = sorted(ledger for ledgers in self._found.values() for ledger in ledgers)
+        self._found = {}
+        self._near, self._near_now = self._near_now, set()
         self.kept_bytes = left = sum(size for _, size in found)
         self.given_up_ms = 0
         if self.limit_bytes < 0:

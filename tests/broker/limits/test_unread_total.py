@@ -43,10 +43,20 @@ def test_a_topic_is_warned_about_once_before_its_own_limit(
     assert caplog.text == ""
     for _ in range(2):
         total.add(ORDERS, [(1, 8 * MB)], 10 * MB)
+        total.end_check()
     assert caplog.text.count(f"{ORDERS} has 8 MB that no subscription has acknowledged") == 1
     total.add(ORDERS, [], 10 * MB)
+    total.end_check()
     total.add(ORDERS, [(1, 9 * MB)], 10 * MB)
     assert caplog.text.count("that no subscription has acknowledged") == 2
+
+
+def test_a_topic_that_is_looked_at_twice_counts_once() -> None:
+    total = UnreadTotal(-1)
+    for _ in range(2):
+        total.add(ORDERS, [(1, MB)], -1)
+    total.end_check()
+    assert total.kept_bytes == MB
 
 
 def test_what_is_deleted_is_counted_and_named(caplog: pytest.LogCaptureFixture) -> None:
