@@ -5,6 +5,7 @@ from itertools import count
 
 from magnetar_broker.authentication.authenticator import Authenticator
 from magnetar_broker.authorization.access import Access
+from magnetar_broker.base.clock_watch import CLOCK, CLOCK_SECONDS, ClockWatch
 from magnetar_broker.base.lookup_counts import LookupCounts
 from magnetar_broker.base.metadata_keys import STARTS
 from magnetar_broker.base.periodic_jobs import PeriodicJobs
@@ -96,10 +97,13 @@ class Broker:
         # Also while transactions are off: those that are open must end, or readers wait for ever.
         self.jobs.every(LOAD_SECONDS, LOADING, self.coordinators.load)
         self.jobs.every(LOOK_SECONDS, LEFTOVERS, self.leftovers.look)
-        self.quarantine = Quarantine(engine, settings.magnetar_quarantine_minutes)
+        self.clock_watch = watch = ClockWatch(engine.clock)
+        self.quarantine = Quarantine(engine, settings.magnetar_quarantine_minutes, watch)
         self.jobs.every(EXPIRY_SECONDS, EXPIRY, self.quarantine.expire)
         unread = residence.shared_limits.unread
-        Maintenance(settings, engine, lambda: iter(self.topics), unread).register(self.jobs)
+        self.jobs.every(CLOCK_SECONDS, CLOCK, watch.look)
+        maintenance = Maintenance(settings, engine, lambda: iter(self.topics), unread, watch)
+        maintenance.register(self.jobs)
 
     @property
     def settings(self) -> Settings:

@@ -10,6 +10,7 @@ from fakes.connection import RecordingConnection
 from fakes.logs import BY_THREE, LogWorld
 from fakes.topics import TopicWorld, entry
 from magnetar_broker.config import Settings
+from magnetar_broker.config.domains import QuotaAction
 from magnetar_broker.maintenance import QUOTAS
 from magnetar_broker.names.ownership import SoleOwner
 from magnetar_broker.policies.retention import Retention
@@ -60,6 +61,36 @@ def test_messages_expire_every_five_minutes() -> None:
     world.clock.advance(5 * MINUTE - 1)
     assert world.unacked(world.topic) == 2
     world.clock.advance(1)
+    assert world.unacked(world.topic) == 0
+
+
+def test_a_clock_that_is_wrong_for_some_minutes_deletes_nothing() -> None:
+    world = Kept(
+        ttl_duration_default_in_seconds=60 * MINUTE,
+        magnetar_unread_messages_retention_minutes=600,
+        retention_check_interval_in_seconds=10,
+        backlog_quota_default_limit_second=60 * MINUTE,
+        backlog_quota_default_retention_policy=QuotaAction.CONSUMER_BACKLOG_EVICTION,
+    )
+    unread = world.do(world.broker.topic(TopicName.parse(f"persistent://{NAMESPACE}/unread"), True))
+    assert isinstance(unread, Topic)
+    for topic in (world.topic, unread):
+        world.publish(topic, 3)
+    world.clock.set_forward(365 * 24 * 60 * MINUTE * 1000)
+    world.clock.advance(10 * MINUTE)
+    assert world.unacked(world.topic) == 3
+    assert unread.log.first_offset == 0
+    world.clock.set_forward(-365 * 24 * 60 * MINUTE * 1000)
+    world.clock.advance(10 * MINUTE)
+    assert world.unacked(world.topic) == 3
+    assert unread.log.first_offset == 0
+
+
+def test_a_clock_that_stays_wrong_counts_after_a_while() -> None:
+    world = Kept(ttl_duration_default_in_seconds=60 * MINUTE)
+    world.publish(world.topic, 3)
+    world.clock.set_forward(365 * 24 * 60 * MINUTE * 1000)
+    world.clock.advance(25 * MINUTE)
     assert world.unacked(world.topic) == 0
 
 

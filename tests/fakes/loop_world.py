@@ -24,6 +24,9 @@ class LoopClock:
     def now_ms(self) -> int:
         return 0
 
+    def uptime(self) -> float:
+        return self._loop.time()
+
     def soon(self, call: Callable[[], None], cause: Cause = "other") -> None:
         self._loop.call_soon(call)
 

@@ -68,12 +68,16 @@ class ManualClock:
 
     def __init__(self, now_ms: int = 1_700_000_000_000) -> None:
         self._now_ms = now_ms
+        self._set_ms = 0
         self._soon: deque[Callable[[], None]] = deque()
         self._timers: list[tuple[float, int, ManualTimer]] = []
         self._timers_made = 0
 
     def now_ms(self) -> int:
         return self._now_ms
+
+    def uptime(self) -> float:
+        return (self._now_ms - self._set_ms) / 1000
 
     def soon(self, call: Callable[[], None], cause: Cause = "other") -> None:
         self._soon.append(call)
@@ -107,6 +111,7 @@ class ManualClock:
     def set_forward(self, ms: int) -> None:
         """Set the wall clock; what was to be called later is not called sooner."""
         self._now_ms += ms
+        self._set_ms += ms
         self._timers = [(due + ms, number, timer) for due, number, timer in self._timers]
 
     def advance(self, seconds: float) -> None:

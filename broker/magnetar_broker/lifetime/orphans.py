@@ -6,6 +6,7 @@ Which of the two cannot be told from here, so they go to quarantine and are dele
 import logging
 from collections.abc import Callable, Collection
 
+from magnetar_broker.base.clock_watch import ClockWatch
 from magnetar_broker.base.metadata_keys import TOPICS, topics_of
 from magnetar_broker.base.parallel import for_each
 from magnetar_proto.names import SYSTEM_NAMESPACE
@@ -61,10 +62,11 @@ async def _unlisted(engine: Engine, candidates: set[SegmentId]) -> set[SegmentId
 class Quarantine:
     """Fills and empties the quarantine of one process."""
 
-    def __init__(self, engine: Engine, minutes: int) -> None:
+    def __init__(self, engine: Engine, minutes: int, clock_watch: ClockWatch) -> None:
         """Keep segments in quarantine for `minutes`; for ever if it is negative."""
         self._engine = engine
         self._minutes = minutes
+        self._clock_watch = clock_watch
 
     async def fill(self, candidates: set[SegmentId], stopped: Callable[[], bool]) -> None:
         """`sweep`, and log what is moved; an error of storage is logged, the next start retries.
@@ -97,7 +99,7 @@ class Quarantine:
 
     async def expire(self) -> None:
         """Delete what has been in quarantine for long enough."""
-        if self._minutes < 0:
+        if self._minutes < 0 or self._clock_watch.holds_deletions():
             return
         before_ms = self._engine.clock.now_ms() - self._minutes * 60_000
         expired = await self._engine.store.delete_set_aside(before_ms)

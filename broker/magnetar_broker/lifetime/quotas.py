@@ -85,14 +85,17 @@ async def admit_producer(topic: Bounded) -> None:
             raise REFUSALS[excess.action](_text_of(topic, excess))
 
 
-async def enforce_quotas(topic: Bounded) -> None:
-    """Apply exceeded quotas: disconnect producers, or acknowledge the oldest messages."""
+async def enforce_quotas(topic: Bounded, evict_by_age: bool = True) -> None:
+    """Apply exceeded quotas: disconnect producers, or acknowledge the oldest messages.
+
+    Unless `evict_by_age`, no message is acknowledged for its age: the clock may be wrong.
+    """
     for excess in await excesses(topic):
         if excess.action in REFUSALS:
             _disconnect_producers(topic, excess)
         elif excess.quota is SIZE:
             await _evict_by_size(topic, excess)
-        else:
+        elif evict_by_age:
             await _evict_by_age(topic, excess)
 
 

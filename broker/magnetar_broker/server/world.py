@@ -21,6 +21,8 @@ CAUSES: dict[str, Cause] = {
     "metadata": "metadata",
 }
 """Each thread, and what its results are counted as."""
+UPTIME = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
+"""The clock that counts suspended time too, where the system has it: on Linux."""
 Job = tuple[Callable[[], Any], Callable[[Any, BaseException | None], None]]
 
 
@@ -34,6 +36,10 @@ class LoopClock:
     def now_ms(self) -> int:
         """Wall-clock milliseconds since 1970."""
         return time.time_ns() // 1_000_000
+
+    def uptime(self) -> float:
+        """Seconds since the machine started."""
+        return time.clock_gettime(UPTIME)
 
     def soon(self, call: Callable[[], None], cause: Cause = "other") -> None:
         """Call in the next turn of the loop."""

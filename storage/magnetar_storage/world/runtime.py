@@ -88,6 +88,12 @@ class Clock(Protocol):
     def now_ms(self) -> int:
         """Wall-clock milliseconds since 1970."""
 
+    def uptime(self) -> float:
+        """Seconds since the machine started, with those in which it was suspended.
+
+        Setting the wall clock does not change it.
+        """
+
     def soon(self, call: Callable[[], None], cause: Cause = "other") -> None:
         """Call at the end of the present turn, after everything that has arrived was handled."""
 

@@ -9,6 +9,7 @@ from fakes.faulty_disk import FaultyDisk
 from fakes.topics import TopicWorld, entry
 from fakes.worker_stores import WorkerStores
 from fakes.world import ManualTasks
+from magnetar_broker.base.clock_watch import ClockWatch
 from magnetar_broker.base.metadata_keys import TOPICS, topic_key
 from magnetar_broker.lifetime.orphans import PAGE, Quarantine, present_segments, sweep
 from magnetar_proto.names import TopicName
@@ -87,7 +88,7 @@ def test_left_over_cursors_are_put_into_quarantine() -> None:
 
 def quarantine_of(world: TopicWorld, minutes: int) -> Quarantine:
     world.do(world.store.create())
-    quarantine = Quarantine(world.engine, minutes)
+    quarantine = Quarantine(world.engine, minutes, ClockWatch(world.clock))
     world.do(quarantine.fill(world.do(present_segments(world.engine)), lambda: False))
     return quarantine
 
@@ -95,12 +96,12 @@ def quarantine_of(world: TopicWorld, minutes: int) -> Quarantine:
 def test_the_quarantine_is_emptied_after_its_time() -> None:
     world = TopicWorld()
     quarantine = quarantine_of(world, 2)
-    world.clock.set_forward(120_000)
+    world.clock.advance(120)
     world.do(quarantine.expire())
     assert world.do(world.store.recover(1)).entries == 0
     world = TopicWorld()
     quarantine = quarantine_of(world, 2)
-    world.clock.set_forward(120_001)
+    world.clock.advance(120.001)
     world.do(quarantine.expire())
     with pytest.raises(NoSegment):
         world.do(world.store.recover(1))
@@ -157,14 +158,14 @@ def test_records_of_many_pages_are_read() -> None:
 def test_trouble_is_logged_and_stops_nothing(caplog: pytest.LogCaptureFixture) -> None:
     world = TopicWorld()
     world.do(world.metadata.put(topic_key(world.name), b"no record"))
-    world.do(Quarantine(world.engine, 1).fill({1}, lambda: False))
+    world.do(Quarantine(world.engine, 1, ClockWatch(world.clock)).fill({1}, lambda: False))
     assert "cannot be read" in caplog.text
 
 
 def test_a_stop_during_the_look_is_no_trouble(caplog: pytest.LogCaptureFixture) -> None:
     world = TopicWorld()
     world.do(world.metadata.put(topic_key(world.name), b"no record"))
-    world.do(Quarantine(world.engine, 1).fill({1}, lambda: True))
+    world.do(Quarantine(world.engine, 1, ClockWatch(world.clock)).fill({1}, lambda: True))
     assert not caplog.text
 
 
