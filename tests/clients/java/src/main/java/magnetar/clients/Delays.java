@@ -101,13 +101,18 @@ final class Delays {
             producer.newMessage().deliverAt(due).value(("" + number).getBytes()).sendAsync();
         }
         producer.flush();
+        // How they are divided depends on how many were sent before they were due.
         var got = new HashSet<String>();
-        for (var consumer : List.of(first, second)) {
-            for (var message : take(consumer, 1000)) {
+        var taken = new int[2];
+        for (int turn = 0; got.size() < 2000; turn = 1 - turn) {
+            var message = List.of(first, second).get(turn).receive(Stage.QUIET_MS, TimeUnit.MILLISECONDS);
+            if (message != null) {
                 Check.that(System.currentTimeMillis() >= due, "early");
                 Check.that(got.add(text(message)), text(message) + " came twice");
+                taken[turn]++;
             }
         }
+        Check.that(taken[0] > 0 && taken[1] > 0, "one consumer got all");
     }
 
     @Scenario
