@@ -8,13 +8,18 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
+import pulsar
 import pytest
 
 from certificates import Authority, Files
+from fakes.waiting import until
 from magnetar_broker.commands.checks.disk import kind_of
+from magnetar_storage.local import layout
+from magnetar_storage.world.disk import LocalDisk
 from official import connect
 from running_broker import RunningBroker
 
@@ -133,13 +138,68 @@ def test_a_broker_that_runs(make_broker: Callable[..., RunningBroker], workers: 
     code, found = doctor("--conf", str(conf))
     assert code == 0, found
     good = texts(found, "ok")
-    assert f"used by the broker that runs, process {broker.pid}" in good
-    assert "publishes and consumes" in good
+    at = f"used by the broker that runs at {broker.service_url}, process {broker.pid}"
+    assert f"brokerServicePort={broker.port}: {at}" in good
+    assert f"at {broker.http_url} publishes and consumes" in good
+    assert "subscriptions: none is stalled" in good
     assert "not checked" in texts(found, "note")
     broker.stop()
     code, found = doctor("--conf", str(conf))
     assert code == 0, found
     assert "no damage" in texts(found, "ok")
+
+
+@pytest.mark.parametrize("workers", ["1", "2"])
+def test_it_asks_the_broker_of_the_data_directory_and_no_other(
+    make_broker: Callable[..., RunningBroker], broker: RunningBroker, workers: str
+) -> None:
+    mine = make_broker(magnetarWorkers=workers)
+    conf = mine.data_dir.parent / "of_another.conf"
+    conf.write_text(f"brokerServicePort={broker.port}\nwebServicePort={broker.http_port}\n")
+    arguments = ("--conf", str(conf), "--data-dir", str(mine.data_dir))
+    code, found = doctor(*arguments)
+    assert code == 0, found
+    assert f"at {mine.http_url} publishes and consumes" in texts(found, "ok")
+    assert f"the broker that runs is at {mine.http_url}, process {mine.pid}" in texts(found, "note")
+    assert broker.http_url not in texts(found, "ok", "note", "warning", "error")
+
+    mine.kill()
+    code, found = doctor(*arguments)
+    assert code == 1, "the ports of this configuration are used"
+    assert "broker: none runs on" in texts(found, "note")
+    assert "has ended without a stop" in texts(found, "note")
+    assert "publishes and consumes" not in texts(found, "ok")
+
+    mine.start()
+    mine.stop()
+    _, found = doctor(*arguments)
+    assert "broker: none runs on" in texts(found, "note")
+    assert "has ended without a stop" not in texts(found, "note")
+
+
+def test_a_command_that_holds_the_directory_is_no_broker(tmp_path: Path) -> None:
+    directory = tmp_path / "data"
+    with closing(LocalDisk(str(directory)).lock(layout.LOCK_FILE)):
+        code, found = doctor("--conf", configured(tmp_path))
+    assert code == 0
+    assert f"process {os.getpid()} holds {directory}" in texts(found, "warning")
+
+
+async def test_a_stalled_subscription(make_broker: Callable[..., RunningBroker]) -> None:
+    broker = make_broker(maxUnackedMessagesPerConsumer="1")
+    client = connect(broker.service_url)
+    consumer = client.subscribe("t", "slow", consumer_type=pulsar.ConsumerType.Shared)
+    producer = client.create_producer("t", batching_enabled=False)
+    for number in range(3):
+        producer.send(b"%d" % number)
+    consumer.receive()
+    await until(lambda: "has sent nothing for" in broker.log, "the subscription is stalled")
+    code, found = doctor("--data-dir", str(broker.data_dir))
+    client.close()
+    assert code == 0, found
+    assert "1 stalled (unacked_consumer): slow of persistent://public/default/t" in texts(
+        found, "warning"
+    )
 
 
 def test_damaged_data(make_broker: Callable[..., RunningBroker]) -> None:

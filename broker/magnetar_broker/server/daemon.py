@@ -11,6 +11,7 @@ from functools import partial
 from magnetar_broker.config import Settings
 from magnetar_broker.metrics.journal import JournalStats
 from magnetar_broker.names.ownership import SoleOwner
+from magnetar_broker.server import addresses
 from magnetar_broker.server.advertised import advertised
 from magnetar_broker.server.audit import audit_log
 from magnetar_broker.server.authentication import authenticator_of
@@ -80,6 +81,7 @@ class Daemon:
         clock = LoopClock(loop, self._stretches)
         disk = data_disk(self.settings)
         lock, noted = await workers.background.run(partial(take, disk))
+        addresses.forget(self.settings.data_dir)
         try:
             metadata = await metadata_of(disk, noted, workers.metadata, clock)
         except BaseException:
@@ -136,6 +138,7 @@ class Daemon:
         default, listeners = advertised(settings, ports.numbers)
         ownership.announce(default, listeners)
         try:
+            addresses.announce(settings, ports.numbers)
             await http.start(ports.http)
             if contexts is not None:
                 listener.bind_tls(ports.clients_tls, contexts)
@@ -153,6 +156,7 @@ class Daemon:
             loop = asyncio.get_running_loop()
             loop.call_later(settings.broker_shutdown_timeout_ms / 1000, self._give_up)
         finally:
+            addresses.forget(settings.data_dir)
             listener.stop()
             part.stop()
             await snapshots.stop()  # before topics close: their changes of metadata may wait for it

@@ -9,6 +9,7 @@ from typing import NamedTuple
 from magnetar_broker.config import Settings
 from magnetar_broker.config.changes import with_reloaded
 from magnetar_broker.names.bundle_owners import BundleOwners
+from magnetar_broker.server import addresses
 from magnetar_broker.server.advertised import advertised
 from magnetar_broker.server.authentication import authenticator_of
 from magnetar_broker.server.banner import banner
@@ -101,6 +102,7 @@ def serve_several(
     authenticator_of(settings)  # for its errors, and its imports, which all processes then share
     disk = data_disk(settings)
     lock, noted = take(disk, workers)
+    addresses.forget(settings.data_dir)
     if uses_tls(settings):
         load(settings)  # raises what is wrong with the files, and what it imports is shared
     ports = open_ports(settings)
@@ -118,9 +120,13 @@ def serve_several(
     gc.freeze()  # a collection in a child would copy the pages that it shares with the others
     phases.end("directories and ports")
 
-    def announce() -> None:
+    def ready() -> None:
         phases.end("processes")
         logger.info("ready after %s", phases)
         print(banner(settings, default, prepared.ports, processes), flush=True)
 
-    return supervisor.run(announce)
+    addresses.announce(settings, prepared.ports)
+    try:
+        return supervisor.run(ready)
+    finally:
+        addresses.forget(settings.data_dir)

@@ -14,6 +14,7 @@ from magnetar_broker.commands.checks import (
     tls,
 )
 from magnetar_broker.commands.checks.finding import Finding
+from magnetar_broker.commands.checks.holder import holder_of
 from magnetar_broker.commands.rest import NO_LOGIN, Login
 
 
@@ -41,7 +42,7 @@ def _examine(
     yield from found
     if settings is None:
         return
-    holder = data.holder_of(settings.data_dir)
+    holder = holder_of(settings.data_dir)
     yield from ports.check(settings, holder)
     yield from tls.check(settings)
     yield from secrets.check(settings)
@@ -49,4 +50,4 @@ def _examine(
     yield from clock.check(settings.data_dir)
     yield from disk.check(settings)
     yield from data.check(settings.data_dir, holder, verifies)
-    yield from running.check(settings, holder, admin_url, login)
+    yield from running.check(settings.data_dir, holder, admin_url, login)

@@ -3,32 +3,19 @@
 from collections.abc import Iterator
 
 from magnetar_broker.commands.checks.finding import Finding
+from magnetar_broker.commands.checks.holder import Holder
 from magnetar_broker.verify import check as verify
-from magnetar_storage.errors import DataDirLocked, StorageError
+from magnetar_storage.errors import StorageError
 from magnetar_storage.local import layout
 from magnetar_storage.verify.verify import size_of
 from magnetar_storage.world.disk import ReadOnlyDisk
-from magnetar_storage.world.whole_files import read_file
 
 SUBJECT = "data"
 QUICK_BYTES = 512 << 20
 """More than that is read only if it is asked for."""
 
 
-def holder_of(data_dir: str) -> int | None:
-    """The process that uses a data directory; None if none does, 0 if it is not known which."""
-    try:
-        disk = ReadOnlyDisk(data_dir)
-        disk.lock(layout.LOCK_FILE).close()
-    except DataDirLocked:
-        text = read_file(disk, layout.LOCK_FILE).strip()
-        return int(text) if text.isdigit() else 0
-    except (StorageError, OSError):
-        pass
-    return None
-
-
-def check(data_dir: str, holder: int | None, verifies: bool) -> Iterator[Finding]:
+def check(data_dir: str, holder: Holder | None, verifies: bool) -> Iterator[Finding]:
     """`holder` is the process that uses the directory; then it is not checked."""
     try:
         disk = ReadOnlyDisk(data_dir)
@@ -38,7 +25,7 @@ def check(data_dir: str, holder: int | None, verifies: bool) -> Iterator[Finding
         return
     if holder is not None:
         yield Finding(
-            "note", SUBJECT, f"in use by process {holder or 'unknown'}: not checked",
+            "note", SUBJECT, f"in use by {holder.name}: not checked",
             "to check it, stop the broker, or verify a snapshot (magnetar snapshot --verify)",
         )  # fmt: skip
         return

@@ -2,18 +2,20 @@
 
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
+from urllib.parse import urlsplit
 
 from magnetar_broker.commands.checks.finding import Finding
+from magnetar_broker.commands.checks.holder import Holder
 from magnetar_broker.config import Settings
 from magnetar_broker.server.ports import bound
 
 LISTENS = "0A"
 
 
-def check(settings: Settings, holder: int | None) -> Iterator[Finding]:
-    """`holder` is the process that has the data directory: a broker that runs."""
+def check(settings: Settings, holder: Holder | None) -> Iterator[Finding]:
+    """`holder` has the data directory; a broker that runs is compared with the settings."""
     http = {
         "webServicePort": settings.web_service_port,
         "webServicePortTls": settings.web_service_port_tls,
@@ -23,23 +25,43 @@ def check(settings: Settings, holder: int | None) -> Iterator[Finding]:
         ("brokerServicePortTls", settings.broker_service_port_tls),
         *http.items(),
     ):
-        if port is not None:
+        if holder is not None and holder.addresses is not None:
+            url = holder.addresses.url_of(name)
+            yield from _compare(name, port, urlsplit(url).port, f"{url}, {holder.name}")
+        elif port is not None:
             yield from _check(settings, name, port, holder)
     if all(port is None for port in http.values()):
         yield Finding("note", "webServicePort", "no HTTP port: no REST API, metrics or health")
 
 
-def _check(settings: Settings, name: str, port: int, holder: int | None) -> Iterator[Finding]:
+def _compare(name: str, port: int | None, actual: int | None, broker: str) -> Iterator[Finding]:
+    """A port of the settings with that of the broker that runs."""
+    if port is None and actual is None:
+        return
+    subject = f"{name}={'' if port is None else port}"
+    if actual is not None and port in (actual, 0):
+        yield Finding("ok", subject, f"used by the broker that runs at {broker}")
+        return
+    where = "has no such port" if actual is None else f"is at {broker}"
+    yield Finding(
+        "note", subject, f"the broker that runs {where}: it was started with another configuration",
+        "to check that of the broker, name its file (--conf) and run as it does, with its "
+        "environment",
+    )  # fmt: skip
+
+
+def _check(settings: Settings, name: str, port: int, holder: Holder | None) -> Iterator[Finding]:
+    """A port that no broker is known to have; `holder` may be one that is starting."""
     subject = f"{name}={port}"
     try:
         for one in bound(settings.bind_address, port):
             one.close()
     except OSError as error:
         users = holders_of(port)
-        if holder is not None and (not users or any(_is_of(pid, holder) for pid in users)):
-            yield Finding("ok", subject, f"used by the broker that runs, process {holder}")
+        if holder is not None and is_among(holder.pid, users):
+            yield Finding("ok", subject, f"used by the broker that runs, {holder.name}")
             return
-        who = ", ".join(f"process {pid} ({_name_of(pid)})" for pid in users)
+        who = ", ".join(f"process {pid} ({name_of(pid)})" for pid in users)
         text = f"used by {who}" if users else str(error).partition(";")[0]
         yield Finding("error", subject, text, "end what uses the port, or set another one")
         return
@@ -56,6 +78,11 @@ def holders_of(port: int) -> list[int]:
             if links & inodes:
                 found.append(int(pid))
     return sorted(found)
+
+
+def is_among(holder: int, pids: Iterable[int]) -> bool:
+    """Whether one of the processes is the holder, or a part of the broker that the holder is."""
+    return any(_is_of(pid, holder) for pid in pids)
 
 
 def _is_of(pid: int, holder: int) -> bool:
@@ -82,7 +109,8 @@ def _names(directory: str) -> list[str]:
     return []
 
 
-def _name_of(pid: int) -> str:
+def name_of(pid: int) -> str:
+    """The command line of a process, as far as this user may see it."""
     with suppress(OSError), open(f"/proc/{pid}/cmdline", "rb") as file:
         return file.read(200).replace(b"\0", b" ").decode(errors="replace").strip() or "unknown"
     return "unknown"

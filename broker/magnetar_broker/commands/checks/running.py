@@ -2,35 +2,78 @@
 
 from collections.abc import Iterator
 from typing import Any
+from urllib.parse import urlsplit
 
 from magnetar_broker.base.version import VERSION
-from magnetar_broker.commands.checks.finding import Finding
+from magnetar_broker.commands.checks import metrics
+from magnetar_broker.commands.checks.finding import Finding, Level
+from magnetar_broker.commands.checks.holder import Holder, why_unseen
+from magnetar_broker.commands.checks.ports import holders_of, is_among, name_of
 from magnetar_broker.commands.rest import Login, RestError, ask
-from magnetar_broker.config import Settings
+from magnetar_broker.server.addresses import addresses_in
 
 SUBJECT = "broker"
 HEALTH_SECONDS = 60.0
 PATH = "/admin/v2/brokers"
-# An address to compare with, which nothing listens on here.
-ANY = {"0.0.0.0": "127.0.0.1", "::": "[::1]"}  # nosec B104
 
 
 def check(
-    settings: Settings, holder: int | None, admin_url: str | None, login: Login
+    data_dir: str, holder: Holder | None, admin_url: str | None, login: Login
 ) -> Iterator[Finding]:
-    """`holder` is the process that has the data directory; `admin_url` names a broker elsewhere."""
-    if admin_url is None:
-        if settings.web_service_port is None and settings.web_service_port_tls is None:
-            return
-        if holder is None:
-            yield Finding("note", SUBJECT, "none runs on the data directory")
-            return
-        admin_url = _configured(settings)
+    """`holder` has the data directory; `admin_url` names a broker elsewhere."""
+    if admin_url is not None:
+        yield from _ask(admin_url, login, "warning" if holder is None else "error")
+    elif holder is None:
+        yield _none_runs(data_dir)
+    elif holder.addresses is None:
+        yield Finding(
+            "warning", SUBJECT, f"{holder.name} holds {data_dir}, and has announced no address: it "
+            "starts or stops, or is another command or an earlier release",
+            "if it has just been started wait for its banner; for an earlier release name the "
+            "address of its HTTP port (--admin-url)",
+        )  # fmt: skip
+    elif not (url := holder.addresses.admin_url):
+        text = f"{holder.name} runs, and has no HTTP port: it cannot be asked for its health"
+        yield Finding("note", SUBJECT, text)
+    elif (other := _stranger(url, holder)) is not None:
+        yield other
+    else:
+        yield from _ask(url, login, "error")
+
+
+def _none_runs(data_dir: str) -> Finding:
+    if (why := why_unseen(data_dir)) is not None:
+        remedy = "run doctor as the user of the broker"
+        return Finding("warning", SUBJECT, f"whether one runs cannot be seen: {why}", remedy)
+    text = f"none runs on {data_dir}: nothing holds its lock"
+    if (last := addresses_in(data_dir)) is None:
+        return Finding("note", SUBJECT, text)
+    return Finding(
+        "note", SUBJECT, f"{text}; the last one, process {last.process}, has ended without a stop",
+        "start it: it recovers what was acknowledged",
+    )  # fmt: skip
+
+
+def _stranger(url: str, holder: Holder) -> Finding | None:
+    """The finding that another process listens where the broker is to be asked, if so."""
+    where = urlsplit(url)
+    users = holders_of(where.port or 0)
+    if not users or is_among(holder.pid, users):
+        return None
+    who = ", ".join(f"process {pid} ({name_of(pid)})" for pid in users)
+    return Finding(
+        "error", SUBJECT, f"{holder.name} has announced {url}, but {who} listens there",
+        "if the broker runs in a container, name the address of its HTTP port (--admin-url)",
+    )  # fmt: skip
+
+
+def _ask(admin_url: str, login: Login, unreached: Level) -> Iterator[Finding]:
+    """What a broker answers; it is of the level `unreached` if it does not."""
     try:
         version: Any = ask(admin_url, f"{PATH}/version", login=login)
     except RestError as error:
         yield Finding(
-            "error" if holder is not None else "warning", SUBJECT, str(error),
+            unreached, SUBJECT, str(error),
             "if it was just started wait for its banner; else its log says what is wrong",
         )  # fmt: skip
         return
@@ -48,13 +91,4 @@ def check(
         )  # fmt: skip
     else:
         yield Finding("ok", SUBJECT, f"version {version} at {admin_url} publishes and consumes")
-
-
-def _configured(settings: Settings) -> str:
-    """The address of the configured HTTP port, from this machine."""
-    host = ANY.get(settings.bind_address, settings.bind_address)
-    if settings.web_service_port is not None:
-        return f"http://{host}:{settings.web_service_port}"
-    # Certificates are issued for names.
-    name = settings.advertised_address or ("localhost" if settings.binds_to_loopback else host)
-    return f"https://{name}:{settings.web_service_port_tls}"
+    yield from metrics.check(admin_url, login)

@@ -1,0 +1,54 @@
+"""Which process holds a data directory, and the addresses of the broker that it is."""
+
+import os
+from dataclasses import dataclass
+
+from magnetar_broker.server.addresses import Addresses, addresses_in
+from magnetar_storage.errors import DataDirLocked, StorageError
+from magnetar_storage.local import layout
+from magnetar_storage.world.disk import ReadOnlyDisk
+from magnetar_storage.world.whole_files import read_file
+
+
+@dataclass(frozen=True)
+class Holder:
+    """The process that holds the lock of a data directory."""
+
+    pid: int
+    """0 if it is not known."""
+    addresses: Addresses | None = None
+    """None if it has announced none: it starts or stops, or is another command."""
+
+    @property
+    def name(self) -> str:
+        """The process, for people."""
+        return f"process {self.pid or 'unknown'}"
+
+
+def holder_of(data_dir: str) -> Holder | None:
+    """The process that uses a data directory; None if none does, or it cannot be seen.
+
+    The lock alone counts: a broker that was killed leaves the file of its addresses behind.
+    """
+    try:
+        disk = ReadOnlyDisk(data_dir)
+        disk.lock(layout.LOCK_FILE).close()
+    except DataDirLocked:
+        text = read_file(disk, layout.LOCK_FILE).strip()
+        pid = int(text) if text.isdigit() else 0
+        found = addresses_in(data_dir)
+        # promise[never]: the addresses of an earlier broker are not taken for those of this one
+        if found is not None and found.process != pid:
+            found = None
+        return Holder(pid, found)
+    except (StorageError, OSError):
+        pass
+    return None
+
+
+def why_unseen(data_dir: str) -> str | None:
+    """Why it cannot be seen whether a process holds the lock; None if it can."""
+    path = os.path.join(data_dir, layout.LOCK_FILE)
+    if os.path.exists(path) and not os.access(path, os.R_OK):
+        return f"this user ({os.getuid()}) cannot read {path}"
+    return None
