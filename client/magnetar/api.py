@@ -36,6 +36,7 @@ from magnetar.errors import (
     TransactionOver,
     Undecodable,
     Unreadable,
+    WrongProtocol,
 )
 from magnetar.interceptors import ConsumerInterceptor, ProducerInterceptor
 from magnetar.messages import Entry, Message, Outgoing
@@ -110,6 +111,7 @@ __all__ = [
     "TransactionOver",
     "Undecodable",
     "Unreadable",
+    "WrongProtocol",
     "auth",
     "connect",
     "schema",

@@ -12,6 +12,7 @@ from magnetar.errors import (
     MagnetarError,
     QuotaExceeded,
     TlsFailed,
+    WrongProtocol,
 )
 from magnetar.lookup import find_broker
 from magnetar.pool import Pool
@@ -162,5 +163,6 @@ class Attachment:
 def _may_come_back(error: MagnetarError) -> bool:
     # Busy: the broker may not have noticed yet that our former connection is closed.
     # QuotaExceeded: the broker closed us to hold us back, and room may come.
-    # TlsFailed: this worked before, so it is the broker's certificate, which may be mended.
-    return error.retriable or isinstance(error, Busy | QuotaExceeded | TlsFailed)
+    # TlsFailed, WrongProtocol: this worked before, so it is the broker's certificate or address,
+    # which may be mended.
+    return error.retriable or isinstance(error, Busy | QuotaExceeded | TlsFailed | WrongProtocol)

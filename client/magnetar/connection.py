@@ -17,6 +17,7 @@ from magnetar.errors import (
 )
 from magnetar.security import OPEN, Security, tls_failure
 from magnetar.settings import Address, Settings
+from magnetar.unreached import EndedUnheard, explained, failure_of, other_protocol
 from magnetar_proto import PulsarApi_pb2 as pb
 from magnetar_proto.commands import NO_REQUEST, PROTOCOL_VERSION, decode, encode
 from magnetar_proto.deliveries import DeliveryRun, decode_run
@@ -92,7 +93,8 @@ class Connection(asyncio.Protocol):
         self._producers: dict[int, ProducerEnd] = {}
         self._consumers: dict[int, ConsumerEnd] = {}
         self._watchers: dict[int, WatcherEnd] = {}
-        self._heard = True
+        self._heard = False
+        """Whether anything was received, in the present period of the keepalive."""
         self._probing = False
         self._keepalive: Timer | None = None
         self._error: MagnetarError | None = None
@@ -103,27 +105,40 @@ class Connection(asyncio.Protocol):
         cls, address: Address, settings: Settings, proxy_to: str = "", security: Security = OPEN
     ) -> Self:
         """Connect and shake hands; `proxy_to` is the broker that a proxy forwards to."""
-        loop = asyncio.get_running_loop()
-        connection = None
         try:
             async with settings.clock.timeout(settings.connect_timeout_s):
                 credentials = await security.credentials()
-                _, connection = await loop.create_connection(
-                    lambda: cls(address, settings, security),
-                    address.host,
-                    address.port,
-                    ssl=security.context_for(address),
-                )
-                await connection._shake_hands(proxy_to, credentials)
-                return connection
+                try:
+                    return await cls._open(address, settings, security, proxy_to, credentials)
+                except EndedUnheard as error:
+                    raise await explained(address, error) from error
         except TimeoutError:
             raise OperationTimeout(
-                f"no handshake with {address} within {settings.connect_timeout_s:g} s"
+                f"no handshake with {address} within {settings.connect_timeout_s:g} s: check the "
+                "address and the network, and look at the broker's log"
             ) from None
+
+    @classmethod
+    async def _open(
+        cls,
+        address: Address,
+        settings: Settings,
+        security: Security,
+        proxy_to: str,
+        credentials: bytes | None,
+    ) -> Self:
+        connection = None
+        try:
+            _, connection = await asyncio.get_running_loop().create_connection(
+                lambda: cls(address, settings, security),
+                address.host,
+                address.port,
+                ssl=security.context_for(address),
+            )
+            await connection._shake_hands(proxy_to, credentials)
+            return connection
         except OSError as error:
-            raise tls_failure(address, error) or ConnectionLost(
-                f"cannot connect to {address}: {error}"
-            ) from error
+            raise failure_of(address, error) from error
         finally:
             if connection is not None and not connection._connected.done():
                 connection.close()
@@ -267,17 +282,24 @@ class Connection(asyncio.Protocol):
 
     def connection_lost(self, error: Exception | None) -> None:
         self._ended.set()
-        why = f": {error}" if error else ""
-        if self.address.is_tls and not self._connected.done():
-            why += " during the handshake; it may ask for a certificate of the client"
+        self.close(self._end(error))
+
+    def _end(self, error: Exception | None) -> MagnetarError:
+        text = f"{self.address} closed the connection{f': {error}' if error else ''}"
+        if self._connected.done():
+            return ConnectionLost(text)
         # With TLS 1.3 a broker refuses the client's certificate after the handshake.
-        refused = None if self._connected.done() else tls_failure(self.address, error)
-        self.close(refused or ConnectionLost(f"{self.address} closed the connection{why}"))
+        if (refused := tls_failure(self.address, error)) is not None:
+            return refused
+        text += " during the handshake"
+        if self.address.is_tls:
+            return ConnectionLost(f"{text}; it may ask for a certificate of the client")
+        return ConnectionLost(text) if self._heard else EndedUnheard(text)
 
     def data_received(self, data: bytes) -> None:
         self._heard = True
+        frames = self._decoder.feed(data)
         try:
-            frames = self._decoder.feed(data)
             at, end = 0, len(frames)
             while at < end:
                 kind, buf, start, mid, payload = frames[at]
@@ -291,7 +313,9 @@ class Connection(asyncio.Protocol):
             if self._decoder.error is not None:
                 raise self._decoder.error
         except ProtocolError as error:
-            lost = ConnectionLost(f"{self.address} broke the protocol: {error}")
+            lost: MagnetarError = ConnectionLost(f"{self.address} broke the protocol: {error}")
+            if not frames and not self._connected.done():
+                lost = other_protocol(self.address, data)
             lost.__cause__ = error
             self.close(lost)
 

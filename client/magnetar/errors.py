@@ -4,7 +4,8 @@ MagnetarError
 ├── Closed                   the client, producer, consumer or reader was closed
 ├── OperationTimeout         no answer in time, also a TimeoutError; the outcome is unknown
 ├── ConnectionLost           the connection failed; retried until the operation times out
-├── TlsFailed                a certificate is not trusted, or the address does not speak TLS
+├── TlsFailed                a certificate is not trusted, or one side alone speaks TLS
+├── WrongProtocol            what answers at the address is not a broker, or its HTTP port
 ├── Insecure                 a broker led from an address with TLS to one without
 ├── CredentialsError         the token or key cannot be had; nothing was sent
 │   └── CredentialsUnavailable   the issuer does not answer: retried
@@ -65,6 +66,10 @@ class ConnectionLost(MagnetarError):
 
 class TlsFailed(MagnetarError):
     """TLS with the broker failed: a certificate is not trusted, or one side asks for more."""
+
+
+class WrongProtocol(MagnetarError):
+    """What answers at the address does not speak the protocol of brokers: correct the address."""
 
 
 class Insecure(MagnetarError):

@@ -1,11 +1,15 @@
 """The client's connections: one for each broker, opened on first use."""
 
 import asyncio
+import logging
 
 from magnetar.connection import Connection
-from magnetar.errors import Closed, Insecure, MagnetarError
+from magnetar.errors import Closed, ConnectionLost, Insecure, MagnetarError
+from magnetar.log_fields import about
 from magnetar.security import OPEN, Security
 from magnetar.settings import Address, Settings, parse_service_url
+
+logger = logging.getLogger(__name__)
 
 LEAVE_S = 1.0
 """How long the end of a connection may take before it is cut off."""
@@ -22,6 +26,8 @@ class Pool:
         self._is_tls = self._service[0].is_tls
         self._preferred = 0
         self._opening: dict[tuple[Address, str], asyncio.Task[Connection]] = {}
+        self._failures: dict[Address, str] = {}
+        """The last failure to connect that was logged, of each address since it worked last."""
         self._closed: Closed | None = None
 
     async def service(self) -> Connection:
@@ -60,7 +66,15 @@ class Pool:
                 "pulsar+ssl://: give that broker a TLS port (brokerServicePortTls), or a listener "
                 "with TLS (advertisedListeners)"
             )
-        return await self._get(address)
+        try:
+            return await self._get(address)
+        except ConnectionLost as error:
+            if address in self._service:
+                raise
+            raise ConnectionLost(
+                f"{error} (the broker named this address: if it cannot be reached from here, "
+                "correct advertisedAddress or advertisedListeners there)"
+            ) from error
 
     async def _get(self, address: Address, proxy_to: str = "") -> Connection:
         if self._closed is not None:
@@ -68,12 +82,28 @@ class Pool:
         key = (address, proxy_to)
         opening = self._opening.get(key)
         if opening is None or _is_over(opening):
-            opening = asyncio.create_task(
-                Connection.open(address, self._settings, proxy_to, self._security)
-            )
+            opening = asyncio.create_task(self._open(address, proxy_to))
             self._opening[key] = opening
         # Shielded: others may wait for the same connection when this caller is cancelled.
         return await asyncio.shield(opening)
+
+    async def _open(self, address: Address, proxy_to: str) -> Connection:
+        try:
+            connection = await Connection.open(address, self._settings, proxy_to, self._security)
+        except MagnetarError as error:
+            if error.retriable:
+                self._log(address, str(error))
+            raise
+        if self._failures.pop(address, None) is not None:
+            logger.info("connected to %s", address, extra=about(address=address))
+        return connection
+
+    def _log(self, address: Address, failure: str) -> None:
+        """Log a failed attempt: a warning if it is the first one of its kind."""
+        is_new = self._failures.get(address) != failure
+        self._failures[address] = failure
+        level = logging.WARNING if is_new else logging.DEBUG
+        logger.log(level, "%s; trying again", failure, extra=about(address=address))
 
     def forked(self, error: Closed) -> None:
         """Leave the connections to the parent; nothing can be opened."""

@@ -1,11 +1,14 @@
 """Retries operations that failed for a temporary reason, until they time out."""
 
+import logging
 from collections.abc import Awaitable, Callable
 from typing import TypeVar
 
 from magnetar.backoff import Backoff
 from magnetar.errors import MagnetarError, OperationTimeout
 from magnetar.settings import Settings
+
+logger = logging.getLogger(__name__)
 
 T = TypeVar("T")
 
@@ -28,9 +31,12 @@ class Retry:
             try:
                 return await attempt()
             except MagnetarError as error:
-                self.last_error = error
                 if not may_retry(error):
                     raise
+                # Of the others the pool has logged why no connection could be opened.
+                if not error.retriable and str(error) != str(self.last_error):
+                    logger.warning("%s; trying again", error)
+                self.last_error = error
             await self._settings.clock.sleep(backoff.pause_s())
 
     async def in_time(self, attempt: Callable[[], Awaitable[T]], what: str) -> T:

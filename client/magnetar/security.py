@@ -69,16 +69,19 @@ def tls_failure(address: Address, error: BaseException | None) -> MagnetarError 
     if isinstance(error, ssl.SSLCertVerificationError):
         return TlsFailed(
             f"the certificate of {address} is not accepted: {error.verify_message}; trust its "
-            "authority (trust_file), and use a host name that it is issued for"
+            "authority (trust_file, --tls-trust-cert-path), and use a host name that it is issued "
+            "for"
         )
     if not isinstance(error, ssl.SSLError) or isinstance(error, ssl.SSLEOFError):
         return None
     reason = (error.reason or str(error)).lower().replace("_", " ")
-    hint = "is it the TLS port?" if "wrong version" in reason else _HINTS.get(reason, "")
+    hint = _HINTS.get(reason, "")
     return TlsFailed(f"TLS with {address} failed: {reason}{hint and '; ' + hint}")
 
 
 _HINTS: Final = {
+    "wrong version number": "it does not speak TLS: use the broker's port with TLS "
+    "(brokerServicePortTls)",
     "tlsv13 alert certificate required": "the broker asks for a certificate (auth.Certificate)",
     "sslv3 alert handshake failure": "the broker may ask for a certificate (auth.Certificate)",
 }

@@ -158,6 +158,21 @@ def test_mistakes_are_explained_without_a_traceback(arguments: tuple[str, ...], 
     assert "Traceback" not in result.stderr
 
 
+def test_the_first_attempt_to_connect_is_shown() -> None:
+    arguments = ("produce", "t", "x", "--url", "pulsar://127.0.0.1:1", "--timeout", "1")
+    attempt, last = magnetar(None, *arguments).stderr.splitlines()
+    assert attempt.startswith("cannot connect to 127.0.0.1:1: connection refused, nothing listens")
+    assert attempt.endswith("; trying again")
+    assert last.startswith("Error: ") and "within 1 s: cannot connect to 127.0.0.1:1" in last
+
+
+def test_the_wrong_port_is_not_tried_again(broker: RunningBroker) -> None:
+    url = f"pulsar://127.0.0.1:{broker.http_port}"
+    result = magnetar(None, "produce", "t", "x", "--url", url, "--timeout", str(10 * TIMEOUT_S))
+    assert result.returncode == 1
+    assert result.stderr.startswith(f"Error: 127.0.0.1:{broker.http_port} speaks HTTP: use the ")
+
+
 def test_messages_by_the_flags_of_pulsar_client(broker: RunningBroker, tmp_path: Path) -> None:
     topic = new_topic()
     file = tmp_path / "whole.bin"

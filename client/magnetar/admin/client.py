@@ -188,7 +188,10 @@ class AdminClient:
                 f"{self._base} did not answer within {limit_s:g} s; whether it acted is unknown: "
                 "look first, or give more time (--request-timeout)"
             )
-        return NoAnswer(f"{self._base} closed the connection: {error or type(error).__name__}")
+        return NoAnswer(
+            f"{self._base} closed the connection: {error or type(error).__name__}. Is this the "
+            "broker's HTTP port, with http:// or https:// as it expects (--admin-url)?"
+        )
 
     def _follow(self, location: str) -> str:
         """Go where a redirect leads; its path and query."""
@@ -233,7 +236,9 @@ class AdminClient:
         try:
             connection.connect()
         except ssl.SSLError as error:
-            raise NoAnswer(f"TLS with {base} failed: {error}") from error
+            plain = error.reason in ("WRONG_VERSION_NUMBER", "HTTP_REQUEST")
+            hint = "; it does not speak TLS: use http://, or webServicePortTls" if plain else ""
+            raise NoAnswer(f"TLS with {base} failed: {error}{hint}") from error
         except OSError as error:
             reason = "no answer" if isinstance(error, TimeoutError) else error.strerror or error
             raise NoAnswer(

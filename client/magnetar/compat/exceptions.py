@@ -230,6 +230,7 @@ _BY_KIND: Final[tuple[tuple[type[Exception], type[PulsarException]], ...]] = (
     (errors.ConnectionLost, ConnectError),
     (errors.TlsFailed, ConnectError),
     (errors.Insecure, ConnectError),
+    (errors.WrongProtocol, ConnectError),
     (errors.CredentialsError, ErrorGettingAuthenticationData),
     (errors.QueueFull, ProducerQueueIsFull),
     (errors.MessageTooLarge, MessageTooBig),

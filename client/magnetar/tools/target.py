@@ -33,7 +33,14 @@ class Target:
 
     def connect(self) -> Client:
         """A client for it; ValueError if the options do not fit together."""
-        return connect(self.url, auth=self.auth, tls=self.tls, operation_timeout_s=self.timeout_s)
+        return connect(
+            self.url,
+            auth=self.auth,
+            tls=self.tls,
+            # Shorter, so that the error of a broker that does not answer says so.
+            connect_timeout_s=self.timeout_s / 2,
+            operation_timeout_s=self.timeout_s,
+        )
 
     def admin(self, url: str | None, timeout_s: float) -> AdminSettings:
         """How to reach its admin API, at `url` if that is given."""
