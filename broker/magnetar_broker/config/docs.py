@@ -20,12 +20,15 @@ The broker reads a properties file with Pulsar's key names. `conf/broker.conf` a
 Precedence, from the lowest: default, file, environment, command line.
 
 - **File**: `key=value`; `#` begins a comment line; a blank value is an unset one unless the
-  table notes otherwise. When a key is repeated, the last line counts, with a warning.
+  table notes otherwise. When a key is repeated, the last line counts, with a warning. A line
+  that is not a setting is an error with file and line.
 - **Environment**: `{ENVIRONMENT_PREFIX}<key>` sets `<key>`, for example
   `{ENVIRONMENT_PREFIX}maxMessageSize=1048576`. Plain key names in the environment are not read:
-  a variable of such a name may be meant for another program.
+  a variable of such a name may be meant for another program. One that ends in a key of the
+  tables, without that prefix, is a warning.
 - **A bad value** is an error that names file, line, key, value and the allowed values.
-- **An unknown key** is ignored with a warning, one for all such keys.
+- **An unknown key** is ignored with a warning, one for all such keys, which names the known key
+  that is nearest.
 - **A key that would leave the broker less safe if ignored** stops the start.
 
 ## Changing settings while the broker runs

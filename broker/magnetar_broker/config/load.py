@@ -24,7 +24,10 @@ from magnetar_broker.config.values import Blank, Key, render
 ENVIRONMENT_PREFIX = "PULSAR_PREFIX_"
 
 _FIELDS = {key.name: (name, key) for name, key in KEYS.items()}
-_KNOWN = [*_FIELDS, *UNSAFE, *NOT_BUILT, *COMPATIBLE]
+_KNOWN = {*_FIELDS, *UNSAFE, *NOT_BUILT, *COMPATIBLE}
+_JOINTS = str.maketrans("", "", "_-.")
+_SIMILARITY = 0.75
+"""From which similarity on a known key was probably meant by an unknown one."""
 
 
 class ConfigError(Exception):
@@ -71,16 +74,30 @@ def interpret(
     path: str | None, text: str, environ: Mapping[str, str], overrides: Mapping[str, str]
 ) -> Loaded:
     """What `load` does, with the file's text instead of the file; `path` is for messages."""
-    lines = [
-        Assignment(f"{path}:{line}", key, value) for line, key, value in properties.parse(text)
-    ]
+    lines: list[Assignment] = []
+    problems: list[str] = []
+    for one in properties.parse(text):
+        if one.is_assigned or (one.value and one.key in _KNOWN):
+            lines.append(Assignment(f"{path}:{one.line}", one.key, one.value))
+        else:  # the line is not shown: it may be a part of a key
+            problems.append(
+                f"{path}:{one.line}: not a setting: expected key=value, or a comment (#)"
+            )
     assignments = [*lines, *_from_environment(environ), *_from_command_line(overrides)]
     chosen = {assignment.key: assignment for assignment in assignments}
-    reading = _Reading(chosen)
+    reading = _Reading(chosen, problems=problems)
     for assignment in chosen.values():
         reading.take(assignment)
     settings = reading.settings()
-    return Loaded(settings, [*_repeated(path, lines), *reading.warnings(), *_doubtful(settings)])
+    return Loaded(
+        settings,
+        [
+            *_repeated(path, lines),
+            *_misnamed(environ),
+            *reading.warnings(),
+            *_doubtful(settings),
+        ],
+    )
 
 
 def _read(path: str) -> str:
@@ -99,6 +116,17 @@ def _from_environment(environ: Mapping[str, str]) -> Iterator[Assignment]:
         if variable.startswith(ENVIRONMENT_PREFIX):
             key = variable.removeprefix(ENVIRONMENT_PREFIX)
             yield Assignment(f"environment variable {variable}", key, value.strip())
+
+
+def _misnamed(environ: Mapping[str, str]) -> Iterator[str]:
+    """Variables that end in a setting's key, and lack the prefix."""
+    for variable in sorted(environ):
+        key = variable.rpartition("_")[2]
+        if key in _FIELDS and not variable.startswith(ENVIRONMENT_PREFIX):
+            yield (
+                f"environment variable {variable} has no effect: did you mean "
+                f"{ENVIRONMENT_PREFIX}{key}?"
+            )
 
 
 def _from_command_line(overrides: Mapping[str, str]) -> Iterator[Assignment]:
@@ -185,9 +213,15 @@ class _Reading:
 
 def _with_guess(unknown: Assignment) -> str:
     """The key and where it stands, with the key that was probably meant."""
-    guesses = get_close_matches(unknown.key, _KNOWN, n=1, cutoff=0.85)
-    guess = f"; did you mean {guesses[0]}?" if guesses else ""
+    known = {_plain(key): key for key in sorted(_KNOWN)}
+    guesses = get_close_matches(_plain(unknown.key), known, n=1, cutoff=_SIMILARITY)
+    guess = f"; did you mean {known[guesses[0]]}?" if guesses else ""
     return f"{unknown.key} ({unknown.where}{guess})"
+
+
+def _plain(key: str) -> str:
+    """A key without what differs between ways of writing one: case, and what joins words."""
+    return key.lower().translate(_JOINTS)
 
 
 def _repeated(path: str | None, lines: Iterable[Assignment]) -> Iterator[str]:

@@ -15,6 +15,8 @@ class Property(NamedTuple):
     line: int
     key: str
     value: str
+    is_assigned: bool
+    """Whether `=` or `:` separates the two, and not blanks or nothing."""
 
 
 def parse(text: str) -> Iterator[Property]:
@@ -27,9 +29,10 @@ def parse(text: str) -> Iterator[Property]:
         key = _KEY.match(logical)
         assert key is not None  # the pattern matches the empty string, too
         value = logical[key.end() :].lstrip()
-        if value.startswith(("=", ":")):
+        is_assigned = value.startswith(("=", ":"))
+        if is_assigned:
             value = value[1:].lstrip()
-        yield Property(line, _unescape(key[0]), _unescape(value.rstrip()))
+        yield Property(line, _unescape(key[0]), _unescape(value.rstrip()), is_assigned)
 
 
 def _logical_lines(text: str) -> Iterator[tuple[int, str]]:

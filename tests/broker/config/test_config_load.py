@@ -227,6 +227,54 @@ def test_unknown_keys_are_one_warning_with_a_guess() -> None:
     ]
 
 
+@pytest.mark.parametrize(
+    ("key", "meant"),
+    [
+        ("maxmessagesize", "maxMessageSize"),
+        ("max_message_size", "maxMessageSize"),
+        ("managed-ledger.cache-size-mb", "managedLedgerCacheSizeMB"),
+        ("dataDirectory", "magnetarDataDirectory"),
+        ("retentionTimeInMinutes", "defaultRetentionTimeInMinutes"),
+    ],
+)
+def test_the_nearest_key_is_named_wherever_the_unknown_one_stands(key: str, meant: str) -> None:
+    _, (in_file,) = read(f"{key}=1")
+    _, (in_environment,) = interpret(None, "", {f"PULSAR_PREFIX_{key}": "1"}, {})
+    assert in_file == f"unknown, and ignored: {key} (test.conf:1; did you mean {meant}?)"
+    assert f"(environment variable PULSAR_PREFIX_{key}; did you mean {meant}?)" in in_environment
+
+
+@pytest.mark.parametrize(
+    "line", ["maxMessageSize", "this is prose", "[section]", "<<<<<<< HEAD", "MIIEvQIBADANBg"]
+)
+def test_a_line_that_is_not_a_setting_is_refused_and_not_shown(line: str) -> None:
+    message = refused(f"maxMessageSize=7\n{line}\n")
+    assert message == "test.conf:2: not a setting: expected key=value, or a comment (#)"
+
+
+def test_every_line_that_is_not_a_setting_is_named() -> None:
+    message = refused("one\ntwo=2\nmaxMessageSize=x\nthree")
+    assert [line.rpartition("/")[2].split(":")[1] for line in message.splitlines()] == [
+        "1", "4", "3",
+    ]  # fmt: skip
+
+
+def test_blanks_separate_a_known_key_from_its_value() -> None:
+    settings, warnings = read("maxMessageSize 17\nnumIOThreads\t8\n")
+    assert settings.max_message_size == 17
+    assert warnings == ["known to Pulsar and without effect here: numIOThreads"]
+
+
+def test_a_variable_without_the_prefix_is_a_warning() -> None:
+    environ = dict.fromkeys(("maxMessageSize", "PULSAR_maxMessageSize", "PATH", "a_port"), "1")
+    settings, warnings = interpret(None, "", environ, {})
+    assert settings == Settings()
+    assert warnings == [
+        f"environment variable {name} has no effect: did you mean PULSAR_PREFIX_maxMessageSize?"
+        for name in ("PULSAR_maxMessageSize", "maxMessageSize")
+    ]
+
+
 def test_the_last_of_repeated_lines_counts() -> None:
     settings, warnings = read("maxMessageSize=1\nfoo=1\nmaxMessageSize=2")
     assert settings.max_message_size == 2
@@ -263,7 +311,7 @@ def test_the_environment_can_unset_what_a_file_sets() -> None:
 
 def test_plain_names_in_the_environment_are_not_read() -> None:
     environ = {"maxMessageSize": "1", "authenticationEnabled": "true", "clusterName": "x"}
-    assert interpret(None, "", environ, {}) == (Settings(), [])
+    assert interpret(None, "", environ, {}).settings == Settings()
 
 
 def test_an_error_names_the_environment_variable_or_the_command_line() -> None:

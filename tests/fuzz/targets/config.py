@@ -23,10 +23,10 @@ def run(data: bytes) -> None:
     lines = len(text.splitlines())
     assert [p.line for p in parsed] == sorted({p.line for p in parsed})
     assert all(1 <= p.line <= lines for p in parsed)
-    for _, key, value in parsed:
+    for _, key, value, _ in parsed:
         if key and value == value.strip():
             again = list(properties.parse(f"{escaped(key)} = {escaped(value)}"))
-            assert again == [(1, key, value)]
+            assert again == [(1, key, value, True)]
     try:
         settings = interpret("file", text, {}, {}).settings
     except ConfigError as error:
