@@ -80,6 +80,7 @@ BY_PATH: Final = {
     "client/test_api.py": "process",
     "client/test_cli.py": "process",
     "client/test_cli_login.py": "broker",
+    "client/test_cli_traces.py": "broker",
     "client/test_client_authentication.py": "broker",
     "client/test_client_broker.py": "smoke",
     "client/test_client_official.py": "smoke",

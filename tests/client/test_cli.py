@@ -42,7 +42,7 @@ def magnetar(
 
 
 def consumed(broker: RunningBroker, topic: str, count: int) -> list[dict[str, object]]:
-    result = magnetar(broker, "consume", topic, "--json", "--count", str(count))
+    result = magnetar(broker, "consume", topic, "-s", "s", "--json", "--count", str(count))
     assert result.returncode == 0, result.stderr
     return [json.loads(line) for line in result.stdout.splitlines()]
 
@@ -57,7 +57,7 @@ def test_messages_from_arguments_come_back_as_json(broker: RunningBroker) -> Non
     assert first["key"] == "k"
     assert first["properties"] == {"a": "b=c"}
     assert first["topic"] == topic
-    left = magnetar(broker, "consume", topic, "--wait", "0.1")
+    left = magnetar(broker, "consume", topic, "-s", "s", "--wait", "0.1")
     assert (left.stdout, left.stderr) == ("", "0 messages\n"), "they were acknowledged"
 
 
@@ -139,6 +139,7 @@ def test_values_that_are_not_text(broker: RunningBroker) -> None:
         (("consume", "t", "--type", "nope"), "Invalid value for '-t'"),
         (("consume", "t", "-st", "auto_consume"), "-st is not supported"),
         (("consume", "t", "--follow", "--wait", "1"), "either --follow or --wait"),
+        (("consume", "t", "-m", "Durable"), "it needs a name: give -s NAME"),
         (("consume", "a/b", "--regex"), "is not a pattern of topics"),
         (("consume", "(", "--regex"), "is not a regular expression"),
         (("produce", "t", "-n", "2"), "-n repeats messages"),

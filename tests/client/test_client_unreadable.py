@@ -230,7 +230,14 @@ async def test_readers(broker: RunningBroker, on_unreadable: str, queue_size: in
 def test_the_command_exits_or_skips(broker: RunningBroker) -> None:
     topic = new_topic()
     published(broker, topic, 1)
-    command = [str(Path(sys.executable).with_name("magnetar")), "consume", topic, "--url"]
+    command = [
+        str(Path(sys.executable).with_name("magnetar")),
+        "consume",
+        topic,
+        "-s",
+        "s",
+        "--url",
+    ]
     for choice, exit_code, printed in (
         ([], 1, "Error: entry "),
         (["--on-unreadable", "discard"], 0, f"1 message, {BAD} unreadable entries"),

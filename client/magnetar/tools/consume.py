@@ -3,12 +3,12 @@
 import asyncio
 import re
 import time
+import uuid
 from collections.abc import AsyncIterator, Awaitable, Callable
 
 import click
 
 from magnetar.client import Client
-from magnetar.consumer import Consumer
 from magnetar.errors import OperationTimeout
 from magnetar.messages import Message
 from magnetar.subscribing import INITIAL_POSITIONS, SUBSCRIPTION_TYPES
@@ -17,6 +17,7 @@ from magnetar.tools.common import number_of, refusing, run
 from magnetar.tools.printing import Form, form_of, show
 from magnetar.tools.target import Target, target_options
 from magnetar_proto.ids import EARLIEST, LATEST, MessageId
+from magnetar_proto.names import TopicName
 
 CHUNK = 1000
 """Messages that are received at once."""
@@ -51,6 +52,8 @@ def _common(command: Callable[..., None]) -> Callable[..., None]:
         click.option("--follow", is_flag=True, help="Wait for more messages until interrupted."),
         click.option("-n", "--num-messages", "--count", "count", type=click.IntRange(0),
                      help="Number of messages after which to stop; 0: the same as --follow."),
+        click.option("--create", is_flag=True, help="Create TOPIC if it does not exist, as far as "
+                     "the broker allows it; without this a missing topic is an error."),
         target_options,
     ):  # fmt: skip
         command = option(command)
@@ -60,17 +63,19 @@ def _common(command: Callable[..., None]) -> Callable[..., None]:
 @click.command()
 @click.argument("topic")
 @_common
-@click.option("-s", "--subscription", "--subscription-name", "subscription",
-              default="magnetar-consume", show_default=True)  # fmt: skip
+@click.option("-s", "--subscription", "--subscription-name", "subscription", metavar="NAME",
+              help="The subscription, which is created if it does not exist.  Default: one that "
+              "ends with the command.")  # fmt: skip
 @click.option("-t", "--type", "--subscription-type", "kind", default="exclusive",
               type=click.Choice(list(SUBSCRIPTION_TYPES), case_sensitive=False),
               show_default=True)  # fmt: skip
 @click.option("-p", "--position", "--subscription-position", "position", default="earliest",
               type=click.Choice(list(INITIAL_POSITIONS), case_sensitive=False),
               show_default=True, help="Where a new subscription starts.")  # fmt: skip
-@click.option("-m", "--subscription-mode", "mode", default=DURABLE, show_default=True,
+@click.option("-m", "--subscription-mode", "mode",
               type=click.Choice((DURABLE, NON_DURABLE), case_sensitive=False),
-              help="Whether the subscription stays when the command ends.")  # fmt: skip
+              help="Whether the subscription stays when the command ends.  Default: durable if it "
+              "is named.")  # fmt: skip
 @click.option("--regex", is_flag=True, help="TOPIC is a pattern: receive from all topics of its "
               "namespace that match when the command starts.")  # fmt: skip
 @click.option("--on-unreadable", type=click.Choice(ON_UNREADABLE), default=FAIL, show_default=True,
@@ -92,16 +97,19 @@ def consume(
     as_json: bool,
     rate: float,
     queue_size: int,
-    subscription: str,
+    create: bool,
+    subscription: str | None,
     kind: str,
     position: str,
-    mode: str,
+    mode: str | None,
     regex: bool,
     on_unreadable: str,
     max_chunked: int,
     ack_oldest_chunked: bool,
 ) -> None:
     """Receive, print and acknowledge messages.
+
+    Nothing is left at the broker but what a named subscription has acknowledged.
 
     Exits with 0, or with 1 if fewer messages than -n came in the time of --wait.
     """
@@ -113,16 +121,19 @@ def consume(
         "type": kind.lower(),
         "max_pending_chunked": max_chunked,
         "ack_oldest_chunked": ack_oldest_chunked,
+        "create_topic": create,
+        "initial_position": position.lower(),
     }
-    if mode.lower() == NON_DURABLE:
+    if _is_durable(mode, subscription):
+        name = str(subscription)
+    else:
+        name = subscription or f"magnetar-consume-{uuid.uuid4().hex[:10]}"
         options["start"] = EARLIEST if position.lower() == "earliest" else LATEST
 
     async def work() -> None:
         async with broker.connect() as client:
-            consumer = await _subscribe(
-                client, topic, regex, subscription,
-                initial_position=position.lower(), **options,
-            )  # fmt: skip
+            topics = await _topics(client, topic, regex, create)
+            consumer = await client.subscribe_all(topics, name, **options)  # type: ignore[arg-type]
             shown = 0
             async for batch in limits.batches(consumer.receive_batch):
                 show(batch, form)
@@ -133,15 +144,32 @@ def consume(
     run(work())
 
 
-async def _subscribe(
-    client: Client, topic: str, is_pattern: bool, subscription: str, **options: object
-) -> Consumer:
+def _is_durable(mode: str | None, subscription: str | None) -> bool:
+    if mode is not None and mode.lower() == DURABLE and subscription is None:
+        raise click.UsageError("a durable subscription stays, so it needs a name: give -s NAME")
+    return subscription is not None if mode is None else mode.lower() == DURABLE
+
+
+async def _topics(client: Client, topic: str, is_pattern: bool, create: bool) -> list[str]:
+    """The topic, or those that match the pattern; ValueError if there is none."""
     if not is_pattern:
-        return await client.subscribe(topic, subscription, **options)  # type: ignore[arg-type]
+        await _check(client, topic, create)
+        return [topic]
     topics = await client.topics_matching(topic)
     if not topics:
         raise ValueError(f"no topic matches {topic}")
-    return await client.subscribe_all(topics, subscription, **options)  # type: ignore[arg-type]
+    return topics
+
+
+async def _check(client: Client, topic: str, create: bool) -> None:
+    """Raise an error if the topic does not exist and is not to be created."""
+    name = str(TopicName.parse(topic))
+    # promise[always]: reading creates no topic unless that is asked for
+    if create or await client.exists(name):
+        return
+    raise ValueError(
+        f"{name} does not exist: create it with --create, or send messages to it first"
+    )
 
 
 @click.command()
@@ -169,6 +197,7 @@ def read(
     as_json: bool,
     rate: float,
     queue_size: int,
+    create: bool,
     start: str,
     inclusive: bool,
     on_unreadable: str,
@@ -184,8 +213,10 @@ def read(
 
     async def work() -> None:
         async with broker.connect() as client:
+            name = topic if partition < 0 else f"{topic}-partition-{partition}"
+            await _check(client, name, create)
             reader = await client.reader(
-                topic if partition < 0 else f"{topic}-partition-{partition}",
+                name,
                 first,
                 inclusive=inclusive,
                 queue_size=queue_size,
