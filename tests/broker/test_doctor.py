@@ -177,6 +177,19 @@ def test_it_asks_the_broker_of_the_data_directory_and_no_other(
     assert "has ended without a stop" not in texts(found, "note")
 
 
+def test_the_environment_names_no_other_broker(
+    make_broker: Callable[..., RunningBroker],
+    broker: RunningBroker,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    mine = make_broker()
+    monkeypatch.setenv("MAGNETAR_ADMIN_URL", broker.http_url)
+    _, found = doctor("--data-dir", str(mine.data_dir))
+    assert f"at {mine.http_url} publishes and consumes" in texts(found, "ok")
+    _, found = doctor("--data-dir", str(mine.data_dir), "--admin-url", broker.http_url)
+    assert f"at {broker.http_url} publishes and consumes" in texts(found, "ok")
+
+
 def test_a_command_that_holds_the_directory_is_no_broker(tmp_path: Path) -> None:
     directory = tmp_path / "data"
     with closing(LocalDisk(str(directory)).lock(layout.LOCK_FILE)):

@@ -5,6 +5,7 @@ import os
 from dataclasses import asdict
 
 import click
+from click.core import ParameterSource
 
 from magnetar_broker.commands.rest import Login, login_options
 
@@ -29,7 +30,8 @@ def doctor(
 ) -> None:
     """Check configuration, ports, disk, limits, clock, data directory, and a running broker.
 
-    The running broker is the one that is configured, unless --admin-url names another.
+    The running broker is the one that holds the lock of the data directory, unless --admin-url
+    names another on the command line; the environment does not.
 
     Run it as the user of the broker, with its configuration.  Nothing is changed; for a moment a
     file of 16 MB is written to the data directory.  Exits with 0 if nothing is wrong, and with 1
@@ -37,6 +39,10 @@ def doctor(
     """
     from magnetar_broker.commands.checks.all_checks import examine  # noqa: PLC0415 (heavy)
 
+    source = click.get_current_context().get_parameter_source("admin_url")
+    # promise[never]: a variable for other commands has doctor ask no other broker
+    if source is ParameterSource.ENVIRONMENT:
+        admin_url = None
     overrides = {} if data_dir is None else {"magnetarDataDirectory": data_dir}
     findings = examine(conf, os.environ, overrides, admin_url, verify, login)
     worst = {finding.level for finding in findings}

@@ -82,7 +82,4 @@ def ask(
     except Refused as error:
         raise RestError(f"{settings.url}: {error} (status {error.status})") from error
     except NoAnswer as error:
-        raise RestError(
-            f"cannot reach the broker at {settings.url}: {error}; is it running, and is this its "
-            "HTTP port (webServicePort)? Name another one with --admin-url"
-        ) from error
+        raise RestError(f"cannot reach the broker at {settings.url}: {error}") from error

@@ -276,7 +276,8 @@ def test_an_interrupted_restore_leaves_nothing_that_a_broker_starts_on(
     broker: RunningBroker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = snapshot(broker, "interrupted")
-    files = [file for file in path.rglob("*") if file.is_file()]
+    every = [file for file in path.rglob("*") if file.is_file()]
+    files = [file for file in every if file.name not in restoring.LEFT_OUT]
     for copied in range(0, len(files), 1 + len(files) // 4):
         target = tmp_path / f"copy-{copied}"
         left = iter(range(copied))

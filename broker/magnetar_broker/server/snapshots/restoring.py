@@ -4,6 +4,7 @@ import os
 from contextlib import closing
 from threading import Event
 
+from magnetar_broker.server import addresses
 from magnetar_broker.server.snapshots.files import (
     MANIFEST,
     begin,
@@ -17,7 +18,7 @@ from magnetar_storage.local import layout
 from magnetar_storage.world.disk import ReadOnlyDisk
 
 LAST = layout.FORMAT_FILE
-LEFT_OUT = (layout.LOCK_FILE, MANIFEST)
+LEFT_OUT = (layout.LOCK_FILE, addresses.FILE, MANIFEST)
 
 
 def restored(snapshot: str, data_dir: str) -> tuple[int, int]:
