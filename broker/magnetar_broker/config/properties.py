@@ -15,7 +15,7 @@ class Property(NamedTuple):
     line: int
     key: str
     value: str
-    is_assigned: bool
+    is_assigned: bool = True
     """Whether `=` or `:` separates the two, and not blanks or nothing."""
 
 

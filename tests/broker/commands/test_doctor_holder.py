@@ -17,8 +17,8 @@ from magnetar_storage.world.disk import LocalDisk
 PORTS = PortNumbers(clients=7001, clients_tls=None, http=7002, http_tls=None)
 
 
-def of(data_dir: Path, **values: str) -> Settings:
-    return Settings(data_dir=str(data_dir), **values)
+def of(data_dir: Path) -> Settings:
+    return Settings(data_dir=str(data_dir))
 
 
 def test_the_addresses_count_while_their_process_holds_the_lock(tmp_path: Path) -> None:

@@ -14,8 +14,8 @@ from magnetar_broker.config.properties import Property, parse
         ("  key  =  two words \t", [Property(1, "key", "two words")]),
         ("key = 8192", [Property(1, "key", "8192")]),
         ("key:value", [Property(1, "key", "value")]),
-        ("key value", [Property(1, "key", "value")]),
-        ("key", [Property(1, "key", "")]),
+        ("key value", [Property(1, "key", "value", is_assigned=False)]),
+        ("key", [Property(1, "key", "", is_assigned=False)]),
         ("key=", [Property(1, "key", "")]),
         ("key==a=b", [Property(1, "key", "=a=b")]),
         ("secret=data:;base64,aGk=", [Property(1, "secret", "data:;base64,aGk=")]),
@@ -57,6 +57,6 @@ def test_every_text_can_be_written_with_escapes(pairs: list[tuple[str, str]]) ->
 
 @given(st.text())
 def test_any_text_is_read_in_order_of_its_lines(text: str) -> None:
-    lines = [line for line, _, _ in parse(text)]
+    lines = [line for line, _, _, _ in parse(text)]
     assert lines == sorted(set(lines))
     assert len(lines) <= len(text.splitlines())
