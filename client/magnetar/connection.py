@@ -111,6 +111,8 @@ class Connection(asyncio.Protocol):
                 try:
                     return await cls._open(address, settings, security, proxy_to, credentials)
                 except EndedUnheard as error:
+                    # promise[await explained(address, error) -> error]: TLS on one side only is
+                    #   found out
                     raise await explained(address, error) from error
         except TimeoutError:
             raise OperationTimeout(

@@ -100,6 +100,7 @@ class Pool:
 
     def _log(self, address: Address, failure: str) -> None:
         """Log a failed attempt: a warning if it is the first one of its kind."""
+        # promise[always]: attempts that fail for the same reason are one warning
         is_new = self._failures.get(address) != failure
         self._failures[address] = failure
         level = logging.WARNING if is_new else logging.DEBUG

@@ -23,7 +23,7 @@ from mutants.judges import judges
 from mutants.sites import ROOTS, Mutation, mutations
 
 ROOT = Path(__file__).resolve().parents[2]
-COPIED = (*ROOTS, "tests", "pyproject.toml")
+COPIED = (*ROOTS, "tests", "docs", "pyproject.toml")
 EXAMPLES = "600"
 """Histories of each subscription type: some faults of delivery show in one of a hundred."""
 

@@ -41,6 +41,7 @@ ELSEWHERE: dict[str, tuple[str, ...]] = {
         "broker/session/test_transient_errors.py", "broker/metrics/test_figures.py",
         "broker/server/test_ended_processes.py",
     ),
+    "broker/commands": ("broker/test_doctor.py", "broker/server/test_snapshots.py"),
     "broker/config": ("broker/server/test_exposure.py", "broker/server/test_secrets.py"),
     "broker/delays": ("storage/delays",),
     "broker/dispatch": (
@@ -78,6 +79,7 @@ ELSEWHERE: dict[str, tuple[str, ...]] = {
         "broker/publishing/test_deduplication.py", "broker/server/test_dynamic_settings.py",
     ),
     "broker/verify.py": ("storage/verify", "broker/test_verify_command.py"),
+    "client/tools": ("client/test_cli_traces.py", "client/test_cli.py"),
 }  # fmt: skip
 """By room of the sources: the tests outside of its mirror that show what it does."""
 
