@@ -1,6 +1,7 @@
 """Keeps one producer or consumer registered with the broker that serves its topic."""
 
 import asyncio
+import logging
 from collections.abc import Awaitable, Callable, Coroutine
 from typing import Any
 
@@ -10,21 +11,26 @@ from magnetar.errors import (
     Closed,
     ConnectionLost,
     MagnetarError,
+    NotAllowed,
+    NotFound,
     QuotaExceeded,
     TlsFailed,
     WrongProtocol,
 )
+from magnetar.log_fields import about
 from magnetar.lookup import find_broker
 from magnetar.pool import Pool
 from magnetar.retry import Retry
 from magnetar.settings import Settings
+
+logger = logging.getLogger(__name__)
 
 
 class Attachment:
     """Registers through `register(connection)`, first in `open` and again after every loss.
 
     `register` must be repeatable.  When registering again fails for good, `failed(error)` is
-    called and that is the end.
+    called and that is the end.  A topic that was deleted is waited for: it may be created again.
     """
 
     def __init__(
@@ -41,8 +47,12 @@ class Attachment:
         self._pool = pool
         self._settings = settings
         self.topic = topic
+        self.on_gone: Callable[[], None] | None = None
+        """Called when the topic was deleted, which then is the end; None: waits for the topic."""
         self._register = register
         self._failed = failed
+        self._refusal = ""
+        """The last refusal that was logged."""
         self._candidate: Connection | None = None
         self._reattaching: asyncio.Task[None] | None = None
         self._changed = asyncio.Event()
@@ -117,14 +127,17 @@ class Attachment:
         if new_owner and await self._follow(former, new_owner):
             return
         await self._settings.clock.sleep(self._settings.backoff_first_ms / 1000)
-        await Retry(self._settings).for_ever(self._attach, _may_come_back)
+        await Retry(self._settings).for_ever(self._attach, self._may_come_back)
 
     async def _guarded(self, registering: Coroutine[Any, Any, None]) -> None:
         try:
             await registering
         except MagnetarError as error:
             self._give_up(error)
-            self._failed(error)
+            if self.on_gone is not None and isinstance(error, NotFound):
+                self.on_gone()
+            else:
+                self._failed(error)
         except Exception as error:
             failure = Closed(f"{self.topic}: registering again failed: {error!r}")
             failure.__cause__ = error
@@ -156,13 +169,31 @@ class Attachment:
         if self._candidate is not connection:
             raise ConnectionLost(f"{connection.address} closed {self.topic} while it was opened")
         self._candidate = None
+        self._refusal = ""
         self.connection = connection
         self._changed.set()
 
+    def _may_come_back(self, error: MagnetarError) -> bool:
+        # Busy: the broker may not have noticed yet that our former connection is closed.
+        # QuotaExceeded: the broker closed us to hold us back, and room may come.
+        # TlsFailed, WrongProtocol: this worked before, so it is the broker's certificate or address,
+        # which may be mended.
+        passing = Busy | QuotaExceeded | TlsFailed | WrongProtocol
+        if error.retriable or isinstance(error, passing):
+            return True
+        # NotFound: the topic was deleted, and may be created again.
+        # NotAllowed: this was allowed before; it is also said of partitions of a deleted topic.
+        if isinstance(error, NotFound) and self.on_gone is not None:
+            return False
+        # promise[without NotFound | ]: clients outlive a topic that is deleted and created again
+        if not isinstance(error, NotFound | NotAllowed):
+            return False
+        self._log_refusal(str(error))
+        return True
 
-def _may_come_back(error: MagnetarError) -> bool:
-    # Busy: the broker may not have noticed yet that our former connection is closed.
-    # QuotaExceeded: the broker closed us to hold us back, and room may come.
-    # TlsFailed, WrongProtocol: this worked before, so it is the broker's certificate or address,
-    # which may be mended.
-    return error.retriable or isinstance(error, Busy | QuotaExceeded | TlsFailed | WrongProtocol)
+    def _log_refusal(self, refusal: str) -> None:
+        """Log a refusal that may last, once as long as it stays the same."""
+        if refusal != self._refusal:
+            self._refusal = refusal
+            what = "%s cannot be opened again yet, and is tried again: %s"
+            logger.warning(what, self.topic, refusal, extra=about(topic=self.topic))

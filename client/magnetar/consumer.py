@@ -293,7 +293,7 @@ class Consumer(Closing, Generic[V]):
         for partition in partitions:
             partition.redelivering.dead_letters = self._dead_letters
             if self._leaves_deleted:
-                partition.on_gone = self._topic_gone
+                partition.leave_deleted(self._topic_gone)
             known.append(partition)
 
     def _topic_gone(self) -> None:

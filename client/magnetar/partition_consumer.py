@@ -18,7 +18,6 @@ from magnetar.errors import (
     ConnectionLost,
     DecryptionFailed,
     MagnetarError,
-    NotFound,
     Unreadable,
 )
 from magnetar.inbox import Failure, Inbox
@@ -74,9 +73,7 @@ class PartitionConsumer(Generic[T]):
         schema = subscription.schema
         self._reader = None if schema is None or schema.needs_writer else schema
         self.clock = settings.clock
-        self._attachment = Attachment(pool, settings, topic, self._register, self._failed)
-        self.on_gone: Callable[[], None] | None = None
-        """Called when the topic was deleted; None: that is an error for the application."""
+        self._attachment = Attachment(pool, settings, topic, self._register, inbox.fail)
         self._resuming = Resuming(topic, subscription)
         self.counts = ConsumerStatistics(topic, subscription.name)
         self.is_active: bool | None = None
@@ -282,11 +279,9 @@ class PartitionConsumer(Generic[T]):
         self._inbox.drop(self)
         self._inbox.fail(error)
 
-    def _failed(self, error: MagnetarError) -> None:
-        if self.on_gone is not None and isinstance(error, NotFound):
-            self.on_gone()
-        else:
-            self._inbox.fail(error)
+    def leave_deleted(self, on_gone: Callable[[], None]) -> None:
+        """Call this when the topic was deleted, instead of waiting for it to be created again."""
+        self._attachment.on_gone = on_gone
 
     async def _deregister(self, connection: Connection) -> None:
         try:

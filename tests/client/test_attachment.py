@@ -1,5 +1,6 @@
 """Registering again after the broker has closed a producer or consumer."""
 
+import logging
 from typing import cast
 
 import pytest
@@ -7,7 +8,7 @@ import pytest
 from fakes.client_clock import ManualClock
 from magnetar.attachment import Attachment
 from magnetar.connection import Connection
-from magnetar.errors import MagnetarError, NotReady, TopicTerminated
+from magnetar.errors import MagnetarError, NotAllowed, NotFound, NotReady, TopicTerminated
 from magnetar.pool import Pool
 from magnetar.settings import Address, Settings
 from magnetar_proto import PulsarApi_pb2 as pb
@@ -109,6 +110,37 @@ async def test_a_refusal_that_is_final_is_final() -> None:
     with pytest.raises(TopicTerminated):
         await scene.clock.drive(scene.attachment.ready(), 0.1)
     assert scene.failure is ended
+
+
+async def test_a_topic_that_was_deleted_is_waited_for(caplog: pytest.LogCaptureFixture) -> None:
+    scene = Scene()
+    deleted = [NotFound(pb.TopicNotFound, "no such topic") for _ in range(5)]
+    partition = NotAllowed(pb.NotAllowedError, "no such partition")
+    await scene.attachment.open()
+    scene.refusals["old"] = [*deleted, partition]
+    former = await scene.attachment.ready()
+    with caplog.at_level(logging.WARNING, "magnetar"):
+        scene.attachment.detached(former)
+        again = await scene.clock.drive(scene.attachment.ready(), 60.0)
+    assert again.address.host == "old"
+    assert scene.failure is None
+    told = [record.getMessage() for record in caplog.records]
+    assert len(told) == 2, "a refusal that stays the same is logged once"
+    assert TOPIC in told[0]
+    assert "no such topic" in told[0]
+    assert "no such partition" in told[1]
+
+
+async def test_a_topic_that_is_left_when_it_was_deleted_is_not_waited_for() -> None:
+    scene = Scene()
+    await scene.attachment.open()
+    gone: list[str] = []
+    scene.attachment.on_gone = lambda: gone.append(TOPIC)
+    scene.refusals["old"] = [NotFound(pb.TopicNotFound, "no such topic")]
+    scene.attachment.detached(await scene.attachment.ready())
+    with pytest.raises(NotFound):
+        await scene.clock.drive(scene.attachment.ready(), 0.1)
+    assert (gone, scene.failure) == ([TOPIC], None)
 
 
 async def test_a_closed_attachment_follows_nobody() -> None:
