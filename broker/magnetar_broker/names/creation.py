@@ -80,15 +80,25 @@ class Creation:
         self.deletion.pending.check(name)
         partitions = await self.catalogue.partitions(name)
         if name.partition >= partitions and name.partition >= 0:
-            missing = TopicMissing if partitions else NotAllowed
-            raise missing(
-                f"partition {name} does not exist: {name.base} has {partitions} partitions"
-                if partitions
-                else f"{name} does not exist; create {name.base} with partitions: it was deleted, "
-                "or never had any"
-            )
+            raise await self._no_partition(name, partitions)
         if name.partition < 0 < partitions:
             raise NotAllowed(f"{name} is partitioned: use one of its {partitions} partitions")
+
+    async def _no_partition(self, name: TopicName, partitions: int) -> BrokerError:
+        """The refusal of a partition that is not there, whose topic has this number of them."""
+        if partitions:
+            return TopicMissing(
+                f"partition {name} does not exist: {name.base} has {partitions} partitions"
+            )
+        await self.policies.load(name)
+        # Some clients wait for a topic that is missing, and end at what is not allowed.
+        # promise[without if self.may_create(name) else TopicMissing]: a deleted topic is missing,
+        #   partitioned or not
+        refusal = NotAllowed if self.may_create(name) else TopicMissing
+        return refusal(
+            f"{name} does not exist; create {name.base} with partitions: it was deleted, or never "
+            "had any"
+        )
 
     @asynccontextmanager
     async def by_use(self, name: TopicName, wanted: bool) -> AsyncIterator[bool]:

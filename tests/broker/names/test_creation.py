@@ -55,6 +55,16 @@ def test_a_policy_of_the_namespace_overrides_the_settings() -> None:
     refused(world, world.directory.partitions(named("more"), True), TopicMissing)
 
 
+@pytest.mark.parametrize(("by_use", "refusal"), [(True, NotAllowed), (False, TopicMissing)])
+def test_a_partition_of_no_topic_is_missing_where_use_creates_none(
+    by_use: bool, refusal: type[BrokerError]
+) -> None:
+    world = NamedWorld(allow_auto_topic_creation=by_use)
+    partition = PARTED.with_partition(0)
+    why = refused(world, world.broker.topic(partition, True), refusal)
+    assert "create persistent://" in why
+
+
 @pytest.mark.parametrize("local", ["a-DLQ", "a-RETRY", "a-partition-0", "__change_events"])
 def test_what_is_never_partitioned_by_use(local: str) -> None:
     world = NamedWorld(allow_auto_topic_creation_type=TopicType.PARTITIONED)

@@ -340,6 +340,20 @@ def a_topic_deleted_where_clients_may_not_create(t: Trace) -> None:
     a.looks_up(topic)
 
 
+def a_partitioned_topic_deleted_where_clients_may_not_create(t: Trace) -> None:
+    topic = f"{_namespace(t, allowAutoTopicCreation=False)}/topic"
+    t.rest("PUT", f"persistent/public/{t.token}/topic/partitions", 2)
+    a = t.connects()
+    a.produces(f"{topic}-partition-0")
+    a.subscribes(topic=f"{topic}-partition-0")
+    t.rest("DELETE", f"persistent/public/{t.token}/topic/partitions?force=true")
+    a.awaits(Kind.CLOSE_PRODUCER)
+    a.awaits(Kind.CLOSE_CONSUMER)
+    a.produces(f"{topic}-partition-0")
+    a.subscribes(topic=f"{topic}-partition-0")
+    a.looks_up(f"{topic}-partition-0")
+
+
 # Unloading ------------------------------------------------------------------------------------
 
 
