@@ -15,6 +15,14 @@ CONVERTED = Difference(
 BELOW_ZERO = Difference(
     "numbers below zero over REST, where they have no meaning", "some are accepted", "412"
 )
+HALF_A_POSITION = Difference(
+    "a position over REST that has one of `ledgerId` and `entryId`", "the other is 0", "400"
+)
+ENCODED_ONCE = Difference(
+    "a subscription with `%` in its name, which a path of a topic encodes once",
+    "500: it is decoded twice",
+    "the subscription of that name, where it cannot be decoded a second time",
+)
 ENDS_OF_EMPTY = Difference(
     "the id of the last message of an empty topic, over REST",
     "has the ledger that the next message gets, or -1:-1",
@@ -52,6 +60,12 @@ BY_TIME = Difference(
 SCHEMA_NOWHERE = Difference("DELETE of a schema in a namespace that does not exist", "200", "404")
 SETTING = Difference(
     "a dynamic setting with a value that it cannot have", "stored, without effect", "412"
+)
+START_SETTING = Difference(
+    "changing a setting at run time that has an effect at the start only here, such as "
+    "`managedLedgerCacheSizeMB`",
+    "200",
+    "412, which says so",
 )
 CLUSTER_MEMBERS = Difference(
     "the cluster's members for the broker's own TLS clients",

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, NamedTuple
 
-from magnetar_broker.config.keys import COMPATIBLE, NOT_BUILT, UNSAFE
+from magnetar_broker.config.keys import UNSUPPORTED, UnsupportedKey
 from magnetar_broker.config.load import ConfigError, contradictions
 from magnetar_broker.config.settings import KEYS, Settings
 from magnetar_broker.config.values import Blank, Key, render
@@ -49,7 +49,13 @@ def with_reloaded(settings: Settings, values: Mapping[str, Given]) -> Settings:
     return replace(settings, **fields, origins=origins)
 
 
-def check_dynamic(name: str) -> Key:
+def names_of_dynamic() -> list[str]:
+    """The keys that can be changed at run time, sorted; some have no effect here."""
+    known = (*(key for _, key in FIELDS.values()), *UNSUPPORTED.values())
+    return sorted(key.name for key in known if key.dynamic)
+
+
+def check_dynamic(name: str) -> Key | UnsupportedKey:
     """The key with this name; `ConfigError` says why it cannot be changed at run time."""
     if name in FIELDS:
         key = FIELDS[name][1]
@@ -58,16 +64,21 @@ def check_dynamic(name: str) -> Key:
                 f"{name} is read at the start only: change it in the configuration, and restart"
             )
         return key
-    for known in (UNSAFE, NOT_BUILT, COMPATIBLE):
-        if name in known:
-            raise ConfigError(f"{name} cannot be changed: it {_is(known[name].consequence)}")
-    raise ConfigError(
-        f"{name} is no setting: GET /admin/v2/brokers/configuration lists those that can be changed"
-    )
+    known = UNSUPPORTED.get(name)
+    if known is None:
+        raise ConfigError(
+            f"{name} is no setting: GET /admin/v2/brokers/configuration lists those that can be "
+            "changed"
+        )
+    if not known.dynamic:
+        raise ConfigError(f"{name} cannot be changed: it has no effect here ({known.consequence})")
+    return known
 
 
-def _is(consequence: str) -> str:
-    return f"has no effect here ({consequence})"
+def without_effect(name: str, text: str) -> str | None:
+    """Why a change has no effect here; None if it has one, or is the value that Pulsar ships."""
+    known = UNSUPPORTED.get(name)
+    return None if known is None or known.is_quiet(text) else known.consequence
 
 
 def allowed_changes(
@@ -101,6 +112,8 @@ def _contradiction(settings: Settings, changed: Mapping[str, str]) -> str | None
 
 def _parsed(name: str, text: str) -> Any:
     key = check_dynamic(name)
+    if isinstance(key, UnsupportedKey):
+        return text
     try:
         return key.kind.parse(text)
     except ValueError as error:
@@ -111,7 +124,7 @@ def _parsed(name: str, text: str) -> Any:
 def with_changes(settings: Settings, changed: Mapping[str, str]) -> Settings:
     """The settings with changed values, by key; `ConfigError` if one is not allowed."""
     parsed = {name: _parsed(name, text) for name, text in changed.items()}
-    values = {FIELDS[name][0]: value for name, value in parsed.items()}
+    values = {FIELDS[name][0]: value for name, value in parsed.items() if name in FIELDS}
     made = replace(
         settings,
         **values,

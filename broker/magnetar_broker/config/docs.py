@@ -45,7 +45,8 @@ The answer (200) is sent when the value is stored and all topics of all processe
 namespaces and topics set for themselves stays in effect; `policies/explain` names the source of
 each policy ([policies.md](policies.md)). A limit that is lowered refuses what is new, and
 disconnects nobody. Any other setting is refused (412) with the reason: change it in the file, and
-restart.
+restart. Settings of Pulsar's that can be changed at run time there and have no effect here, marked
+with * at the end of this page, are stored: the answer has a header `Warning`, and the log says why.
 
 `GET $B/configuration` lists what can be changed, `.../values` what was changed, `.../runtime` every
 effective value, and `.../explain` every effective value with the place where it was set, such as a
@@ -128,7 +129,7 @@ def _known(title: str, introduction: str, table: Mapping[str, UnsupportedKey]) -
 
 
 def _names(group: Iterable[UnsupportedKey]) -> str:
-    return ", ".join(f"`{known.name}`" for known in group)
+    return ", ".join(f"`{known.name}`{' *' if known.dynamic else ''}" for known in group)
 
 
 def _line(*cells: str) -> str:

@@ -32,6 +32,8 @@ class UnsupportedKey:
     name: str
     quiet: frozenset[str]
     consequence: str
+    dynamic: bool = False
+    """Whether Pulsar can change it at run time: then that is accepted here, too."""
 
     def is_quiet(self, value: str) -> bool:
         """Whether no warning is needed: the value is blank, or one that Pulsar ships."""
@@ -39,15 +41,17 @@ class UnsupportedKey:
 
 
 def _table(groups: Mapping[str, str]) -> dict[str, UnsupportedKey]:
-    """Keys by name from `{consequence: "key=quiet|quiet key=quiet ..."}`."""
+    """Keys by name from `{consequence: "key=quiet|quiet key*=quiet ..."}`; `*` is dynamic."""
     return {known.name: known for known in _entries(groups)}
 
 
 def _entries(groups: Mapping[str, str]) -> Iterator[UnsupportedKey]:
     for consequence, keys in groups.items():
         for word in keys.split():
-            name, _, quiet = word.partition("=")
-            yield UnsupportedKey(name, frozenset(quiet.lower().split("|")), consequence)
+            marked, _, quiet = word.partition("=")
+            name = marked.removesuffix("*")
+            values = frozenset(quiet.lower().split("|"))
+            yield UnsupportedKey(name, values, consequence, dynamic=name != marked)
 
 
 UNSAFE = _table(
@@ -81,17 +85,18 @@ NOT_BUILT = _table(
         "not built yet: connections that begin with a PROXY header will be refused": """
             haProxyProtocolEnabled=false webServiceHaProxyProtocolEnabled=false""",
         "not built yet: subscription names will not be checked": """
-            strictlyVerifySubscriptionName=false""",
+            strictlyVerifySubscriptionName*=false""",
         "not built yet: old client libraries will not be refused": """
-            clientLibraryVersionCheckEnabled=false""",
+            clientLibraryVersionCheckEnabled*=false""",
         "not built yet: entries will not be filtered or intercepted": """
-            entryFilterNames= brokerInterceptors= brokerEntryMetadataInterceptors=
+            entryFilterNames*= brokerInterceptors= brokerEntryMetadataInterceptors=
             exposingBrokerEntryMetadataToClientEnabled=false""",
         "not built yet: nothing will be offloaded": """
             managedLedgerOffloadDriver= managedLedgerOffloadAutoTriggerSizeThresholdBytes=-1
             managedLedgerOffloadThresholdInSeconds=-1""",
         "not built yet: damaged data is reported and never skipped": """
-            autoSkipNonRecoverableData=false""",
+            autoSkipNonRecoverableData*=false managedLedgerForceRecovery*=false
+            schemaLedgerForceRecovery*=false""",
         "not built yet: this broker is on its own, with its metadata in magnetarDataDirectory": """
             metadataStoreUrl= configurationMetadataStoreUrl= zookeeperServers=
             configurationStoreServers= globalZookeeperServers=""",
@@ -110,23 +115,27 @@ COMPATIBLE = _table(
             kinitCommand=/usr/bin/kinit openIDFallbackDiscoveryMode=DISABLED""",
         "tunes Java's TLS and its keystores; PEM files are read by Python's ssl": """
             tlsProvider= webServiceTlsProvider=Conscrypt tlsKeyStoreType=JKS tlsKeyStore=
-            tlsKeyStorePassword= tlsTrustStoreType=JKS tlsTrustStore= tlsTrustStorePassword=""",
+            tlsKeyStorePassword= tlsTrustStoreType=JKS tlsTrustStore= tlsTrustStorePassword=
+            sslFactoryPlugin=DefaultPulsarSslFactory sslFactoryPluginParams=""",
         "tunes the broker's own client, and this broker has none": """
-            brokerClientAuthenticationPlugin=AuthenticationDisabled
-            brokerClientAuthenticationParameters= brokerClientTlsEnabled=false
+            brokerClientAuthenticationPlugin*=AuthenticationDisabled
+            brokerClientAuthenticationParameters*= brokerClientTlsEnabled*=false
             brokerClientTlsEnabledWithKeyStore=false brokerClientSslProvider=
             brokerClientTrustCertsFilePath= brokerClientKeyFilePath=
             brokerClientCertificateFilePath= brokerClientTlsKeyStoreType=JKS
             brokerClientTlsKeyStore= brokerClientTlsKeyStorePassword=
             brokerClientTlsTrustStoreType=JKS brokerClientTlsTrustStore=
             brokerClientTlsTrustStorePassword= brokerClientTlsCiphers= brokerClientTlsProtocols=
-            tlsHostnameVerificationEnabled=false""",
+            tlsHostnameVerificationEnabled=false
+            brokerClientSslFactoryPlugin=DefaultPulsarSslFactory brokerClientSslFactoryPluginParams=
+            """,
         "tunes threads, Netty or the JVM, which this broker does not have": """
             numAcceptorThreads= numIOThreads= numOrderedExecutorThreads=8 numHttpServerThreads=
             numExecutorThreadPoolSize= numCacheExecutorThreadPoolSize=10 enableBusyWait=false
             topicOrderedExecutorThreadNum= numWorkerThreadsForNonPersistentTopic=8
-            skipBrokerShutdownOnOOM=false topicFactoryClassName= topicNameCacheMaxCapacity=100000
-            maxSecondsToClearTopicNameCache=7200 dispatcherDispatchMessagesInSubscriptionThread=true
+            skipBrokerShutdownOnOOM*=false topicFactoryClassName*= topicNameCacheMaxCapacity*=100000
+            maxSecondsToClearTopicNameCache=7200
+            dispatcherDispatchMessagesInSubscriptionThread*=true
             pulsarChannelWriteBufferHighWaterMark=65536 pulsarChannelWriteBufferLowWaterMark=32768
             pulsarChannelPauseReceivingRequestsIfUnwritable=false
             pulsarChannelPauseReceivingCooldownMs=5000
@@ -137,35 +146,34 @@ COMPATIBLE = _table(
             maxTopicListInFlightHeapMemSizePermitsAcquireQueueSize=10000
             maxTopicListInFlightDirectMemSizePermitsAcquireTimeoutMillis=25000
             maxTopicListInFlightDirectMemSizePermitsAcquireQueueSize=10000
-            jvmGCMetricsLoggerClassName= narExtractionDirectory= entryFiltersDirectory=
-            allowOverrideEntryFilters=false dispatchThrottlingForFilteredEntriesEnabled=false
+            jvmGCMetricsLoggerClassName= narExtractionDirectory= entryFiltersDirectory*=
+            allowOverrideEntryFilters*=false dispatchThrottlingForFilteredEntriesEnabled=false
             brokerInterceptorsDirectory=./interceptors disableBrokerInterceptors=true|false
             isRunningStandalone=true|false""",
         "tunes the HTTP server of the original": """
-            disableHttpDebugMethods=false|true
-            httpRequestsMaxPerSecond=100.0 httpServerThreadPoolQueueSize=8192
-            httpServerAcceptQueueSize=8192
-            maxConcurrentHttpRequests=1024
-            httpRequestsFailOnUnknownPropertiesEnabled=false webServiceTrustXForwardedFor=false
-            webServiceLogDetailedAddresses= statusFilePath=/usr/local/apache/htdocs
-            webSocketNumIoThreads=8 webSocketNumServiceThreads= webSocketConnectionsPerBroker=8
+            disableHttpDebugMethods=false|true httpRequestsMaxPerSecond=100.0
+            httpServerThreadPoolQueueSize=8192 httpServerAcceptQueueSize=8192
+            maxConcurrentHttpRequests=1024 httpRequestsFailOnUnknownPropertiesEnabled*=false
+            webServiceTrustXForwardedFor=false webServiceLogDetailedAddresses=
+            statusFilePath=/usr/local/apache/htdocs webSocketNumIoThreads=8
+            webSocketNumServiceThreads= webSocketConnectionsPerBroker=8
             webSocketPulsarClientMemoryLimitInMB=0 webSocketSessionIdleTimeoutMillis=300000
             webSocketMaxTextFrameSize=1048576""",
         "tunes the metadata store, which is one local file here": """
-            metadataStoreConfigPath= metadataSyncEventTopic= configurationMetadataSyncEventTopic=
-            metadataStoreOperationTimeoutSeconds=30
-            metadataStoreCacheExpirySeconds=300 metadataStoreBatchingEnabled=true
-            metadataStoreBatchingMaxDelayMillis=5 metadataStoreBatchingMaxOperations=1000
-            metadataStoreBatchingMaxSizeKb=128 metadataStoreSerDesThreads=1
-            zookeeperSessionExpiredPolicy=reconnect zooKeeperSessionTimeoutMillis=-1
-            zooKeeperOperationTimeoutSeconds=-1 zooKeeperCacheExpirySeconds=-1""",
+            metadataStoreConfigPath= metadataSyncEventTopic*= configurationMetadataSyncEventTopic*=
+            metadataStoreOperationTimeoutSeconds=30 metadataStoreCacheExpirySeconds=300
+            metadataStoreBatchingEnabled=true metadataStoreBatchingMaxDelayMillis=5
+            metadataStoreBatchingMaxOperations=1000 metadataStoreBatchingMaxSizeKb=128
+            metadataStoreSerDesThreads=1 zookeeperSessionExpiredPolicy=reconnect
+            zooKeeperSessionTimeoutMillis=-1 zooKeeperOperationTimeoutSeconds=-1
+            zooKeeperCacheExpirySeconds=-1""",
         "tunes BookKeeper, and this broker writes to its own disk": """
             bookkeeperMetadataServiceUri= bookkeeperClientAuthenticationPlugin=
             bookkeeperClientAuthenticationParametersName= bookkeeperClientAuthenticationParameters=
             bookkeeperClientTimeoutInSeconds=30 bookkeeperClientNumWorkerThreads=
             bookkeeperClientNumIoThreads= bookkeeperClientSeparatedIoThreadsEnabled=false
             bookkeeperClientSpeculativeReadTimeoutInMillis=0 bookkeeperNumberOfChannelsPerBookie=16
-            bookkeeperUseV2WireProtocol=true bookkeeperClientHealthCheckEnabled=true
+            bookkeeperUseV2WireProtocol*=true bookkeeperClientHealthCheckEnabled=true
             bookkeeperClientHealthCheckIntervalSeconds=60
             bookkeeperClientHealthCheckErrorThresholdPerInterval=5
             bookkeeperClientHealthCheckQuarantineTimeInSeconds=1800
@@ -184,9 +192,9 @@ COMPATIBLE = _table(
             bookkeeperTLSTrustStorePasswordPath= bookkeeperTLSKeyFilePath=
             bookkeeperTLSCertificateFilePath= bookkeeperTLSTrustCertsFilePath=
             bookkeeperTlsCertFilesRefreshDurationSeconds=300
-            bookkeeper_tlsHostnameVerificationEnabled=false
-            bookkeeper_opportunisticStriping=false bookkeeperDiskWeightBasedPlacementEnabled=false
-            bookkeeperExplicitLacIntervalInMills=0 bookkeeperClientExposeStatsToPrometheus=false
+            bookkeeper_tlsHostnameVerificationEnabled=false bookkeeper_opportunisticStriping=false
+            bookkeeperDiskWeightBasedPlacementEnabled=false bookkeeperExplicitLacIntervalInMills=0
+            bookkeeperClientExposeStatsToPrometheus=false
             bookkeeperClientLimitStatsLogging=true|false enableRunBookieTogether=false
             enableRunBookieAutoRecoveryTogether=false strictBookieAffinityEnabled=false bookieId=
             ledgerStorageClass=DbLedgerStorage nettyMaxFrameSizeBytes=5253120
@@ -196,8 +204,8 @@ COMPATIBLE = _table(
             dbStorage_rocksDB_blockSize=4096 dbStorage_rocksDB_bloomFilterBitsPerKey=10
             dbStorage_rocksDB_numLevels=-1 dbStorage_rocksDB_numFilesInLevel0=4
             dbStorage_rocksDB_maxSizeInLevel1MB=256 flushInterval=60000 journalMaxGroupWaitMSec=1
-            diskUsageThreshold=0.99 diskUsageWarnThreshold=0.99 allowLoopback=true
-            gcWaitTime=300000""",
+            diskUsageThreshold=0.99 diskUsageWarnThreshold=0.99 allowLoopback=true gcWaitTime=300000
+            """,
         "is settled by magnetarDurability": """
             journalSyncData=true|false""",
         "tunes the original's ledgers and cursors; here every acknowledgement is kept, and the "
@@ -206,16 +214,16 @@ COMPATIBLE = _table(
             managedLedgerDefaultAckQuorum=2|1 managedLedgerCursorPositionFlushSeconds=60
             managedLedgerStatsPeriodSeconds=60 managedLedgerDigestType=CRC32C
             managedLedgerNumSchedulerThreads=4 managedLedgerCacheCopyEntries=false
-            managedLedgerCacheEvictionWatermark=0.9 managedLedgerCacheEvictionIntervalMs=10
+            managedLedgerCacheEvictionWatermark*=0.9 managedLedgerCacheEvictionIntervalMs=10
             managedLedgerCacheEvictionFrequency=0|100.0
-            managedLedgerCacheEvictionTimeThresholdMillis=1000
+            managedLedgerCacheEvictionTimeThresholdMillis*=1000
             managedLedgerCursorBackloggedThreshold=1000
-            managedLedgerMinimumBacklogCursorsForCaching=0
-            managedLedgerMinimumBacklogEntriesForCaching=1000
-            managedLedgerMaxBacklogBetweenCursorsForCaching=1000
+            managedLedgerMinimumBacklogCursorsForCaching*=0
+            managedLedgerMinimumBacklogEntriesForCaching*=1000
+            managedLedgerMaxBacklogBetweenCursorsForCaching*=1000
             managedLedgerDefaultMarkDeleteRateLimit=1.0|0.1
-            managedLedgerInactiveLedgerRolloverTimeSeconds=0
-            managedLedgerInactiveOffloadedLedgerEvictionTimeSeconds=600
+            managedLedgerInactiveLedgerRolloverTimeSeconds*=0
+            managedLedgerInactiveOffloadedLedgerEvictionTimeSeconds*=600
             managedLedgerCursorMaxEntriesPerLedger=50000
             managedLedgerCursorRolloverTimeInSeconds=14400
             managedLedgerMaxUnackedRangesToPersist=10000
@@ -229,11 +237,21 @@ COMPATIBLE = _table(
             lazyCursorRecovery=false managedLedgerMetadataOperationsTimeoutSeconds=60
             managedLedgerReadEntryTimeoutSeconds=0 managedLedgerAddEntryTimeoutSeconds=0
             managedLedgerPrometheusStatsLatencyRolloverSeconds=60
-            managedLedgerTraceTaskExecution=true managedLedgerNewEntriesCheckDelayInMillis=10
-            dispatcherPauseOnAckStatePersistentEnabled=false
+            managedLedgerTraceTaskExecution*=true managedLedgerNewEntriesCheckDelayInMillis=10
+            dispatcherPauseOnAckStatePersistentEnabled*=false
             persistentUnackedRangesWithMultipleEntriesEnabled=false
             persistentUnackedRangesWithPerLedgerEntryEnabled=false
-            persistentUnackedRangesMaxEntrySize=5242880""",
+            persistentUnackedRangesMaxEntrySize=5242880
+            managedLedgerCacheEvictionExtendTTLOfEntriesWithRemainingExpectedReadsMaxTimes*=5
+            managedLedgerCacheEvictionExtendTTLOfRecentlyAccessed*=true
+            managedLedgerCursorResetLedgerCloseTimestampMaxClockSkewMillis*=60000
+            cacheEvictionByExpectedReadCount=true cacheEvictionByMarkDeletedPosition=false
+            managedLedgerContinueCachingAddedEntriesAfterLastActiveCursorLeavesMillis=
+            managedLedgerDeleteMaxConcurrentRequests=1000 managedLedgerMaxEnsembleSize=5
+            managedLedgerMaxWriteQuorum=5 managedLedgerMaxAckQuorum=5
+            managedLedgerMaxReadsInFlightPermitsAcquireQueueSize=50000
+            managedLedgerMaxReadsInFlightPermitsAcquireTimeoutMillis=60000
+            managedLedgerStorageClassName=ManagedLedgerClientFactory""",
         "tunes offloading, which is not built yet": """
             managedLedgerOffloadDeletionLagMs=14400000
             managedLedgerDataReadPriority=tiered-storage-first triggerOffloadOnTopicLoad=false
@@ -249,56 +267,67 @@ COMPATIBLE = _table(
             fileSystemProfilePath=conf/filesystem_offload_core_site.xml fileSystemURI=""",
         "tunes how brokers share bundles otherwise than here: workers share them by the processor "
         "time that each uses": f"""
-            failureDomainsEnabled=false preferLaterVersions=false
-            loadBalancerReportUpdateThresholdPercentage=10
-            loadBalancerReportUpdateMinIntervalMillis=5000
-            loadBalancerReportUpdateMaxIntervalMinutes=15
-            loadBalancerHostUsageCheckIntervalMinutes=1
-            loadBalancerBrokerMaxTopics=50000 loadBalancerBrokerOverloadedThresholdPercentage=85
+            failureDomainsEnabled*=false preferLaterVersions*=false
+            loadBalancerReportUpdateThresholdPercentage*=10
+            loadBalancerReportUpdateMinIntervalMillis*=5000
+            loadBalancerReportUpdateMaxIntervalMinutes*=15
+            loadBalancerHostUsageCheckIntervalMinutes*=1 loadBalancerBrokerMaxTopics*=50000
+            loadBalancerBrokerOverloadedThresholdPercentage*=85
             loadBalancerResourceQuotaUpdateIntervalMinutes=15
-            loadBalancerAutoBundleSplitEnabled=true loadBalancerAutoUnloadSplitBundlesEnabled=true
-            loadBalancerNamespaceBundleMaxTopics=1000 loadBalancerNamespaceBundleMaxSessions=1000
-            loadBalancerNamespaceBundleMaxMsgRate=30000
-            loadBalancerNamespaceBundleMaxBandwidthMbytes=100
-            loadBalancerNamespaceMaximumBundles=128 loadBalancerOverrideBrokerNicSpeedGbps=
-            loadManagerClassName=ModularLoadManagerImpl|NoopLoadManager
+            loadBalancerAutoBundleSplitEnabled*=true loadBalancerAutoUnloadSplitBundlesEnabled*=true
+            loadBalancerNamespaceBundleMaxTopics*=1000 loadBalancerNamespaceBundleMaxSessions*=1000
+            loadBalancerNamespaceBundleMaxMsgRate*=30000
+            loadBalancerNamespaceBundleMaxBandwidthMbytes*=100
+            loadBalancerNamespaceMaximumBundles*=128 loadBalancerOverrideBrokerNicSpeedGbps=
+            loadManagerClassName*=ModularLoadManagerImpl|NoopLoadManager
             topicBundleAssignmentStrategy=ConsistentHashingTopicBundleAssigner
-            supportedNamespaceBundleSplitAlgorithms={_BUNDLE_SPLITS}
-            defaultNamespaceBundleSplitAlgorithm=range_equally_divide
-            loadBalancerLoadSheddingStrategy=ThresholdShedder lowerBoundarySheddingEnabled=false
+            supportedNamespaceBundleSplitAlgorithms*={_BUNDLE_SPLITS}
+            defaultNamespaceBundleSplitAlgorithm*=range_equally_divide
+            loadBalancerLoadSheddingStrategy*=ThresholdShedder lowerBoundarySheddingEnabled=false
             loadBalancerLoadPlacementStrategy=LeastLongTermMessageRate
-            loadBalancerAverageResourceUsageDifferenceThresholdPercentage=10
-            loadBalancerMsgRateDifferenceShedderThreshold=50
-            loadBalancerMsgThroughputMultiplierDifferenceShedderThreshold=4
-            loadBalancerHistoryResourcePercentage=0.9 loadBalancerBandwidthInResourceWeight=1.0
-            loadBalancerBandwidthOutResourceWeight=1.0 loadBalancerBandwithInResourceWeight=1.0
-            loadBalancerBandwithOutResourceWeight=1.0 loadBalancerCPUResourceWeight=1.0
-            loadBalancerMemoryResourceWeight=0|1.0 loadBalancerDirectMemoryResourceWeight=0|1.0
-            loadBalancerBundleUnloadMinThroughputThreshold=10
-            namespaceBundleUnloadingTimeoutMs=60000 loadBalancerAvgShedderLowThreshold=15
-            loadBalancerAvgShedderHighThreshold=40 loadBalancerAvgShedderHitCountLowThreshold=8
-            loadBalancerAvgShedderHitCountHighThreshold=2 maxUnloadPercentage=0.2
-            loadBalancerDebugModeEnabled=false loadBalancerBrokerLoadTargetStd=0.25
-            loadBalancerSheddingConditionHitCountThreshold=3 loadBalancerTransferEnabled=true
-            loadBalancerMaxNumberOfBrokerSheddingPerCycle=3 loadBalanceSheddingDelayInSeconds=180
-            loadBalancerBrokerLoadDataTTLInSeconds=1800
-            loadBalancerMaxNumberOfBundlesInBundleLoadReport=10 loadBalancerSplitIntervalMinutes=1
-            loadBalancerMaxNumberOfBundlesToSplitPerCycle=10
-            loadBalancerNamespaceBundleSplitConditionHitCountThreshold=3
+            loadBalancerAverageResourceUsageDifferenceThresholdPercentage*=10
+            loadBalancerMsgRateDifferenceShedderThreshold*=50
+            loadBalancerMsgThroughputMultiplierDifferenceShedderThreshold*=4
+            loadBalancerHistoryResourcePercentage*=0.9 loadBalancerBandwidthInResourceWeight*=1.0
+            loadBalancerBandwidthOutResourceWeight*=1.0 loadBalancerBandwithInResourceWeight*=1.0
+            loadBalancerBandwithOutResourceWeight*=1.0 loadBalancerCPUResourceWeight*=1.0
+            loadBalancerMemoryResourceWeight*=0|1.0 loadBalancerDirectMemoryResourceWeight*=0|1.0
+            loadBalancerBundleUnloadMinThroughputThreshold*=10
+            namespaceBundleUnloadingTimeoutMs*=60000 loadBalancerAvgShedderLowThreshold*=15
+            loadBalancerAvgShedderHighThreshold*=40 loadBalancerAvgShedderHitCountLowThreshold*=8
+            loadBalancerAvgShedderHitCountHighThreshold*=2 maxUnloadPercentage*=0.2
+            loadBalancerDebugModeEnabled*=false loadBalancerBrokerLoadTargetStd*=0.25
+            loadBalancerSheddingConditionHitCountThreshold*=3 loadBalancerTransferEnabled*=true
+            loadBalancerMaxNumberOfBrokerSheddingPerCycle*=3 loadBalanceSheddingDelayInSeconds*=180
+            loadBalancerBrokerLoadDataTTLInSeconds*=1800
+            loadBalancerMaxNumberOfBundlesInBundleLoadReport*=10 loadBalancerSplitIntervalMinutes=1
+            loadBalancerMaxNumberOfBundlesToSplitPerCycle*=10
+            loadBalancerNamespaceBundleSplitConditionHitCountThreshold*=3
             loadBalancerServiceUnitStateTombstoneDelayTimeInSeconds=3600
             loadManagerServiceUnitStateTableViewClassName=ServiceUnitStateTableViewImpl
-            loadBalancerServiceUnitTableViewSyncer=None
-            loadBalancerServiceUnitStateMaxConcurrentOverrides=64""",
+            loadBalancerServiceUnitTableViewSyncer*=None
+            loadBalancerServiceUnitStateMaxConcurrentOverrides*=64
+            flowOrQpsDifferenceThresholdPercentage*=10
+            loadBalancerDistributeBundlesEvenlyEnabled*=true
+            loadBalancerSheddingBundlesWithPoliciesEnabled*=false
+            loadBalancerSheddingExcludedNamespaces*= maxUnloadBundleNumPerShedding*=-1
+            minUnloadMessage*=1000 minUnloadMessageThroughput*=1048576
+            loadBalancerBrokerComfortLoadLevelPercentage=65
+            loadBalancerBrokerUnderloadedThresholdPercentage=50
+            loadBalancerInFlightServiceUnitStateWaitingTimeInMillis=30000
+            loadBalancerMultiPhaseBundleUnload=true loadBalancerOverrideBrokerNics=
+            loadBalancerPlacementStrategy=leastLoadedServer
+            loadBalancerServiceUnitStateMonitorIntervalInSeconds=60""",
         "tunes replication between clusters, which is not built yet": """
             replicationMetricsEnabled=true replicationConnectionsPerBroker=16
-            replicationProducerQueueSize=1000 replicatorPrefix=pulsar.repl
+            replicationProducerQueueSize*=1000 replicatorPrefix=pulsar.repl
             replicationPolicyCheckDurationSeconds=600 replicationTlsEnabled=false
             createTopicToRemoteClusterForReplication=true enableReplicatedSubscriptions=true
             replicatedSubscriptionsSnapshotFrequencyMillis=1000
             replicatedSubscriptionsSnapshotTimeoutSeconds=30
             replicatedSubscriptionsSnapshotMaxCachedPerSubscription=30
-            dispatchThrottlingRatePerReplicatorInMsg=0 dispatchThrottlingRatePerReplicatorInByte=0
-            """,
+            dispatchThrottlingRatePerReplicatorInMsg*=0 dispatchThrottlingRatePerReplicatorInByte*=0
+            brokerReplicationInactiveThresholdSeconds*=86400 replicationStartAt*=latest""",
         "tunes deduplication otherwise than here: brokerDeduplicationSnapshotIntervalSeconds is "
         "kept to the second": """
             brokerDeduplicationSnapshotFrequencyInSeconds=120""",
@@ -321,49 +350,49 @@ COMPATIBLE = _table(
             transactionBufferClientMaxConcurrentRequests=1000
             transactionPendingAckLogIndexMinLag=500
             transactionBufferClientOperationTimeoutInMills=3000
-            transactionLogBatchedWriteEnabled=false transactionLogBatchedWriteMaxRecords=512
+            transactionLogBatchedWriteEnabled*=false transactionLogBatchedWriteMaxRecords=512
             transactionLogBatchedWriteMaxSize=4194304 transactionLogBatchedWriteMaxDelayInMillis=1
-            transactionPendingAckBatchedWriteEnabled=false
+            transactionPendingAckBatchedWriteEnabled*=false
             transactionPendingAckBatchedWriteMaxRecords=512
             transactionPendingAckBatchedWriteMaxSize=4194304
             transactionPendingAckBatchedWriteMaxDelayInMillis=1""",
         "tunes throttling, clean-up and compaction, which keep their own pace here": """
-            brokerServicePurgeInactiveFrequencyInSeconds=60
-            additionalSystemCursorNames=
-            maxMessageSizeCheckIntervalInSeconds=60
-            topicPublisherThrottlingTickTimeMillis=10|2 brokerPublisherThrottlingTickTimeMillis=50
+            brokerServicePurgeInactiveFrequencyInSeconds=60 additionalSystemCursorNames=
+            maxMessageSizeCheckIntervalInSeconds=60 topicPublisherThrottlingTickTimeMillis*=10|2
+            brokerPublisherThrottlingTickTimeMillis*=50
             dispatchRateLimiterFactoryClassName=DispatchRateLimiterFactoryAsyncTokenBucket
             brokerServiceCompactionPhaseOneLoopTimeInSeconds=30
             compactionServiceFactoryClassName=PulsarCompactionServiceFactory""",
         "tunes the original's dispatchers; ours bound their work in their own way": """
-            activeConsumerFailoverConsistentHashing=false subscriptionRedeliveryTrackerEnabled=true
-            unblockStuckSubscriptionEnabled=false subscriptionBacklogScanMaxTimeMs=120000
-            subscriptionBacklogScanMaxEntries=10000
-            dispatcherMinReadBatchSize=1
-            dispatcherReadFailureBackoffInitialTimeInMs=15000
-            dispatcherReadFailureBackoffMaxTimeInMs=60000
-            dispatcherReadFailureBackoffMandatoryStopTimeInMs=0
+            activeConsumerFailoverConsistentHashing=false subscriptionRedeliveryTrackerEnabled*=true
+            unblockStuckSubscriptionEnabled*=false subscriptionBacklogScanMaxTimeMs=120000
+            subscriptionBacklogScanMaxEntries=10000 dispatcherMinReadBatchSize*=1
+            dispatcherReadFailureBackoffInitialTimeInMs*=15000
+            dispatcherReadFailureBackoffMaxTimeInMs*=60000
+            dispatcherReadFailureBackoffMandatoryStopTimeInMs*=0
             dispatcherRetryBackoffInitialTimeInMs=1 dispatcherRetryBackoffMaxTimeInMs=10
-            topicFencingTimeoutSeconds=0
-            topicLoadTimeoutSeconds=60 preciseDispatcherFlowControl=false
-            maxConcurrentNonPersistentMessagePerConnection=1000
-            topicsPatternRegexImplementation=RE2J|RE2J_WITH_JDK_FALLBACK""",
+            topicFencingTimeoutSeconds=0 topicLoadTimeoutSeconds=60
+            preciseDispatcherFlowControl*=false maxConcurrentNonPersistentMessagePerConnection=1000
+            topicsPatternRegexImplementation=RE2J|RE2J_WITH_JDK_FALLBACK
+            dispatcherEntryFilterRescheduledMessageDelay*=1000 keySharedUnblockingIntervalMs*=10
+            subscriptionKeySharedUseClassicPersistentImplementation*=false
+            subscriptionSharedUseClassicPersistentImplementation*=false""",
         "tunes schemas and topic policies as the original keeps them": f"""
             systemTopicEnabled=true topicLevelPoliciesEnabled=true
-            topicPoliciesCacheInitTimeoutSeconds=60
+            topicPoliciesCacheInitTimeoutSeconds*=60
             schemaRegistryCompatibilityCheckers={_SCHEMA_CHECKERS}
             schemaRegistryStorageClassName=BookkeeperSchemaStorageFactory
             clientLibraryVersionCheckAllowUnversioned=true|false""",
         "chooses metrics and statistics that are always or never there": """
-            metricsBufferResponse=false
-            exposeManagedLedgerMetricsInPrometheus=true
+            metricsBufferResponse=false exposeManagedLedgerMetricsInPrometheus=true
             exposeManagedCursorMetricsInPrometheus=false metricsServletTimeoutMs=30000
-            exposeBundlesMetricsInPrometheus=false exposePublisherStats=true
+            exposeBundlesMetricsInPrometheus*=false exposePublisherStats=true
             exposeSubscriptionBacklogAgeInPrometheus=false
             exposeSubscriptionBacklogSizeInPrometheus=false
-            exposePreciseBacklogInPrometheus=false|true
-            statsUpdateInitialDelayInSecs=60
+            exposePreciseBacklogInPrometheus=false|true statsUpdateInitialDelayInSecs=60
             healthCheckMetricsUpdateTimeInSeconds=-1 aggregatePublisherStatsByProducerName=false""",
+        "tunes resource groups, whose limits are not enforced here": """
+            resourceUsageTransportClassName= resourceUsageTransportPublishIntervalInSecs*=60""",
         "tunes functions and packages, which are not built yet": """
             functionsWorkerEnablePackageManagement=false
             packagesManagementStorageProvider=BookKeeperPackagesStorageProvider
@@ -371,3 +400,6 @@ COMPATIBLE = _table(
     }
 )
 """Keys that have no effect here: one warning names those set to something unusual."""
+
+UNSUPPORTED = {**UNSAFE, **NOT_BUILT, **COMPATIBLE}
+"""All keys without effect here, by name."""

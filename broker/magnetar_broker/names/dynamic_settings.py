@@ -14,6 +14,7 @@ from magnetar_broker.config.changes import (
     check_dynamic,
     with_changes,
     with_reloaded,
+    without_effect,
 )
 from magnetar_storage.world.mutex import Mutex
 
@@ -39,8 +40,13 @@ class DynamicSettings:
         """Follow what earlier runs have stored; a value that is not allowed now is left out."""
         stored = await read_record(self._metadata, DYNAMIC_SETTINGS) or {}
         changed = self._allowed(self._started_with, stored)
+        idle = sorted(name for name, text in changed.items() if without_effect(name, text))
+        if idle:
+            logger.warning(
+                "settings changed at run time are without effect here: %s", ", ".join(idle)
+            )
         if changed:
-            shown = json.dumps(changed)
+            shown = json.dumps({name: changed[name] for name in changed if name not in idle})
             logger.info("settings changed at run time are in effect: %s", shown)
             await self._follow(changed)
 
@@ -50,7 +56,12 @@ class DynamicSettings:
             changed = {**self.values, name: text}
             with_changes(self._started_with, changed)
             await self._store(name, text)  # promise: a changed setting is kept over a restart
-            await self._change(changed, f"{name}={text}")
+            await self._follow(changed)
+        why = without_effect(name, text)
+        if why is None:
+            logger.info("a setting was changed at run time: %s=%s", name, text)
+        else:
+            logger.warning("%s was changed at run time and has no effect here: it %s", name, why)
 
     async def delete(self, name: str) -> None:
         """Have a setting as the broker was started with it; it need not have been changed."""
@@ -61,7 +72,8 @@ class DynamicSettings:
             # promise: a setting that was given back stays so over a restart
             await self._store(name, None)
             # Also if it is in effect no more: all may not follow yet since a request that failed.
-            await self._change(changed, f"{name} is as it was at the start")
+            await self._follow(changed)
+        logger.info("a setting was changed at run time: %s is as it was at the start", name)
 
     async def reload(self, values: Mapping[str, Given]) -> None:
         """Have other values than at the start, by key.
@@ -81,10 +93,6 @@ class DynamicSettings:
 
         while not await change_record(self._metadata, DYNAMIC_SETTINGS, changed):
             await create_record(self._metadata, DYNAMIC_SETTINGS, {})
-
-    async def _change(self, changed: dict[str, str], what: str) -> None:
-        await self._follow(changed)
-        logger.info("a setting was changed at run time: %s", what)
 
     async def _follow(self, changed: dict[str, str]) -> None:
         await self._configure(with_changes(self._started_with, changed), changed)

@@ -30,6 +30,12 @@ def test_the_tables_hold_what_pulsar_ships() -> None:
     assert COMPATIBLE["managedLedgerDefaultEnsembleSize"].quiet == {"1", "2"}
     assert COMPATIBLE["managedLedgerDefaultMarkDeleteRateLimit"].quiet == {"1.0", "0.1"}
     assert NOT_BUILT["webSocketServiceEnabled"].quiet == {"false"}
+    assert COMPATIBLE["loadBalancerDebugModeEnabled"].dynamic
+    assert not COMPATIBLE["managedLedgerDefaultEnsembleSize"].dynamic
+
+
+def test_nothing_unsafe_can_be_changed_at_run_time() -> None:
+    assert not any(known.dynamic for known in UNSAFE.values())
 
 
 def test_nothing_unsafe_is_quiet_unless_it_is_off_or_what_there_is() -> None:

@@ -134,12 +134,34 @@ def test_what_cannot_be_changed_is_refused_with_the_reason(make_broker: Make) ->
     assert admin.get(f"{SET}/values").json == {}
 
 
+@BOTH
+@either_way
+def test_a_change_that_takes_effect_in_pulsar_alone_is_stored_with_a_warning(
+    make_broker: Make, workers: str, again: Again
+) -> None:
+    broker = make_broker(magnetarWorkers=workers)
+    admin, name = Admin(broker), "loadBalancerSheddingExcludedNamespaces"
+    answer = admin.post(f"{SET}/{name}/public%2Fdefault")
+    assert answer.status == 200
+    assert f"{name} is stored without effect" in answer.headers["Warning"]
+    assert admin.post(f"{SET}/maxTenants/3").headers["Warning"] is None
+    broker = again(broker)
+    values = {name: "public/default", "maxTenants": "3"}
+    assert admin.get(f"{SET}/values").json == values
+    assert admin.get(f"{SET}/runtime").json["maxTenants"] == "3"
+    assert admin.delete(f"{SET}/{name}").status == 200
+    assert admin.get(f"{SET}/values").json == {"maxTenants": "3"}
+
+
 def test_settings_are_shown_with_their_origins(make_broker: Make, tmp_path: Path) -> None:
     broker = make_broker(maxTenants="70")
     admin = Admin(broker)
     assert admin.post(f"{SET}/ttlDurationDefaultInSeconds/60").status == 200
     names = admin.get(SET).json
-    assert names == sorted(key.name for key in KEYS.values() if key.dynamic)
+    assert names == sorted(names)
+    assert {key.name for key in KEYS.values() if key.dynamic} < set(names)
+    assert "loadBalancerSheddingExcludedNamespaces" in names
+    assert "brokerServicePort" not in names
     assert admin.get(f"{SET}/").json == names
     running = admin.get(f"{SET}/runtime").json
     assert running.keys() == {key.name for key in KEYS.values()}

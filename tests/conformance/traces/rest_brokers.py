@@ -1,7 +1,7 @@
 """Brokers, dynamic configuration and statistics of brokers over REST: headers and types."""
 
 from conformance.differences import differs
-from conformance.rest_differences import SETTING
+from conformance.rest_differences import SETTING, START_SETTING
 from conformance.trace import Trace
 
 SETTING_NAME = "forceDeleteNamespaceAllowed"
@@ -51,6 +51,30 @@ def settings_that_cannot_be_changed(t: Trace) -> None:
     t.web("POST", "brokers/configuration/webServicePort/8081")
     t.web("POST", f"brokers/configuration/{t.token}/1")
     t.web("DELETE", f"brokers/configuration/{t.token}")
+
+
+def settings_that_take_effect_in_the_original_alone(t: Trace) -> None:
+    for name, value in (
+        ("loadBalancerSheddingExcludedNamespaces", "public%2Fdefault"),
+        ("loadBalancerBrokerOverloadedThresholdPercentage", "70"),
+        ("strictlyVerifySubscriptionName", "true"),
+    ):
+        t.web("POST", f"brokers/configuration/{name}/{value}")
+        t.web("GET", "brokers/configuration/values")
+        t.web("DELETE", f"brokers/configuration/{name}")
+        t.web("GET", "brokers/configuration/values")
+
+
+def settings_that_the_original_reads_at_its_start(t: Trace) -> None:
+    t.web("POST", "brokers/configuration/zookeeperServers/one")
+    t.web("POST", "brokers/configuration/functionsWorkerEnabled/true")
+    t.web("DELETE", "brokers/configuration/zookeeperServers")
+
+
+@differs(START_SETTING)
+def settings_that_are_read_at_the_start_here(t: Trace) -> None:
+    t.web("POST", "brokers/configuration/managedLedgerCacheSizeMB/100")
+    t.web("DELETE", "brokers/configuration/managedLedgerCacheSizeMB")
 
 
 @differs(SETTING)

@@ -5,9 +5,10 @@ from collections.abc import Iterator
 from typing import Any
 
 from magnetar_broker.config import ConfigError, Settings
-from magnetar_broker.config.changes import DYNAMIC
+from magnetar_broker.config.changes import DYNAMIC, names_of_dynamic, without_effect
 from magnetar_broker.config.settings import KEYS
 from magnetar_broker.config.values import Key, render
+from magnetar_broker.server.admin.policies.line import without_effect as warning
 from magnetar_broker.server.admin.site import Handler, Site, parts_of, serving
 from magnetar_broker.server.http.contract import CONTROLLER, SUPER_USER
 from magnetar_broker.server.http.errors import Refused
@@ -20,8 +21,8 @@ PATH = "/admin/v2/brokers/configuration"
 
 
 async def dynamic(site: Site, request: Request) -> Response:
-    """The names of the settings that can be changed."""
-    return json_response(sorted(key.name for key in KEYS.values() if key.dynamic))
+    """The names of the settings that can be changed, those without effect here included."""
+    return json_response(names_of_dynamic())
 
 
 async def changed(site: Site, request: Request) -> Response:
@@ -63,13 +64,17 @@ def _origin(source: str) -> str:
 
 
 async def change(site: Site, request: Request) -> Response:
-    """Change a setting; answered when it is stored and all processes follow it."""
+    """Change a setting; answered when it is stored and all processes follow it.
+
+    A setting of Pulsar's that has no effect here is stored with a `Warning`.
+    """
     name, value = parts_of(request, "name", "value")
     try:
         await serving(site).dynamic.set(name, value.strip())
     except ConfigError as error:
         raise Refused(412, str(error)) from error
-    return Response()
+    why = without_effect(name, value.strip())
+    return Response(headers={} if why is None else {"Warning": warning(name, why)})
 
 
 async def restore(site: Site, request: Request) -> Response:
