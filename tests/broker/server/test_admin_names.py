@@ -214,11 +214,16 @@ def test_names_of_subscriptions_come_encoded_once(admin: Admin, namespace: str, 
     assert admin.delete(path).status == 204
 
 
-def test_a_subscription_with_properties_alone_begins_at_the_end(
-    admin: Admin, namespace: str
+def test_a_subscription_with_properties_alone_begins_at_the_beginning(
+    broker: RunningBroker, admin: Admin, namespace: str
 ) -> None:
+    with RawClient(broker.port) as client:
+        client.produce(f"persistent://{namespace}/topic")
+        client.publish(0, b"first")
     path = f"persistent/{namespace}/topic/subscription/sub"
     assert admin.put(path, {"properties": {"a": "b"}}).status == 204
     assert admin.get(f"{path}/properties").json == {"a": "b"}
+    stats = admin.get(f"persistent/{namespace}/topic/stats").json
+    assert stats["subscriptions"]["sub"]["msgBacklog"] == 1
     half = admin.put(f"{path}2", {"ledgerId": 1, "properties": {"a": "b"}})
     assert half.status == 400 and "ledgerId and entryId" in half.reason

@@ -3,7 +3,7 @@
 from typing import Any
 
 from conformance.differences import differs
-from conformance.rest_differences import BELOW_ZERO, REPLICATION
+from conformance.rest_differences import BELOW_ZERO, ENCODED_ONCE, HALF_A_POSITION, REPLICATION
 from conformance.trace import Trace
 
 FIRST: dict[str, Any] = {"ledgerId": -1, "entryId": -1}
@@ -33,6 +33,54 @@ def where_a_subscription_begins(t: Trace) -> None:
     t.web("PUT", f"{t.path}/subscription/three")
     t.web("PUT", f"{t.path}/subscription/four", b"null")
     t.web("GET", f"{t.path}/subscriptions")
+
+
+def a_subscription_without_a_position(t: Trace) -> None:
+    t.publisher(2)
+    bodies: list[Any] = [{"properties": {"colour": "green"}}, {}, {"properties": None}, None]
+    for number, body in enumerate(bodies):
+        path = f"{t.path}/subscription/sub{number}"
+        t.web("PUT", path, body)
+        t.web("GET", f"{path}/properties")
+        # 404 where it begins behind the last message
+        t.web("GET", f"{path}/position/2", types=True)
+
+
+@differs(HALF_A_POSITION)
+def a_subscription_with_half_a_position(t: Trace) -> None:
+    t.web("PUT", t.path)
+    t.web("PUT", f"{t.path}/subscription/one", {"ledgerId": 1})
+    t.web("PUT", f"{t.path}/subscription/two", {"entryId": 1})
+    t.web("GET", f"{t.path}/subscriptions")
+
+
+def _is_used(t: Trace, encoded: str) -> None:
+    """A subscription whose name is in paths like this comes, is used and goes."""
+    path = f"{t.path}/subscription/{encoded}"
+    t.web("PUT", path, FIRST)
+    t.web("GET", f"{t.path}/subscriptions")
+    t.web("GET", f"{path}/position/1", types=True)
+    t.web("POST", f"{path}/skip/1")
+    t.web("POST", f"{path}/resetcursor/0")
+    t.web("POST", f"{path}/resetcursor", FIRST)
+    t.web("POST", f"{path}/skip_all")
+    t.web("PUT", f"{path}/properties", {"colour": "green"})
+    t.web("GET", f"{path}/properties")
+    t.web("DELETE", path)
+    t.web("GET", f"{t.path}/subscriptions")
+
+
+def names_of_subscriptions_that_are_encoded_twice(t: Trace) -> None:
+    t.publisher(1)
+    for encoded in ("c%2Fd", "c%252Fd", "a%20b", "a%2520b", "a%2Bb", "a%252Bb", "%25C3%25A9%2525x"):
+        _is_used(t, encoded)
+
+
+@differs(ENCODED_ONCE)
+def names_of_subscriptions_that_cannot_be_decoded_twice(t: Trace) -> None:
+    t.publisher(1)
+    for encoded in ("50%25", "p%25q"):
+        _is_used(t, encoded)
 
 
 def beginnings_that_are_none(t: Trace) -> None:

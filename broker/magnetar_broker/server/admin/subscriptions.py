@@ -26,7 +26,7 @@ from magnetar_broker.server.http.messages import Request, Response, json_respons
 from magnetar_broker.server.http.table import Route
 from magnetar_proto.names import TopicName
 
-LATEST = Place(ENDS["latest"])
+EARLIEST, LATEST = Place(ENDS["earliest"]), Place(ENDS["latest"])
 
 
 async def subscriptions(site: Site, request: Request) -> Response:
@@ -60,13 +60,17 @@ async def create(site: Site, request: Request) -> Response:
 
 
 def _start(request: Request) -> tuple[Place, dict[str, str]]:
-    """Its first position, the end of the topic if the body names none, and its properties."""
+    """Its first position and its properties.
+
+    Without a body it begins at the end of the topic; an object without a position stands for the
+    beginning, as in Pulsar.
+    """
     body = json_of(request) if request.body.strip() else None
     if body is None:
         return LATEST, {}
     properties = body.get("properties") if isinstance(body, dict) else None
     names_place = not isinstance(body, dict) or not {"ledgerId", "entryId"}.isdisjoint(body)
-    place = place_of(request) if names_place else LATEST
+    place = place_of(request) if names_place else EARLIEST
     return place, bounded(checked_properties(properties or {}))
 
 
@@ -136,7 +140,8 @@ START = Body(
             {"type": "null"},
         ]
     },
-    "where it begins, at the end by default; an object may have properties, too",
+    "where it begins: at the end without a body, at the beginning with an object that names no "
+    "position; an object may have properties, too",
     required=False,
 )
 
