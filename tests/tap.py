@@ -1,4 +1,4 @@
-"""A way to a broker's port that counts the commands of the clients that use it."""
+"""A way to a broker's port that counts the connections and commands of the clients that use it."""
 
 import socket
 from collections import Counter
@@ -34,6 +34,12 @@ class Tap:
         """How many LOOKUPs clients have sent so far."""
         with self._lock:
             return self._sent[pb.BaseCommand.LOOKUP]
+
+    @property
+    def connections(self) -> int:
+        """How many connections clients have opened so far."""
+        with self._lock:
+            return len(self._sockets) // 2
 
     def close(self) -> None:
         """End every connection."""

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 import pulsar
 import pytest
 
+from admin_http import Admin
 from clients.traffic import undisturbed
 from moving import move, owner_of
 from running_broker import RunningBroker
@@ -46,3 +47,17 @@ def test_nothing_is_lost_doubled_or_reordered_and_nothing_looked_up(
             assert owner_of(broker.port, topic) == away
             traffic.await_more()  # of the new owner
         assert tap.lookups == lookups
+
+
+def test_connections_outlive_moves_and_unloads(broker: RunningBroker, tap: Tap, topic: str) -> None:
+    path = topic.replace("://", "/")
+    with undisturbed(tap.service_url, topic) as traffic:
+        for worker in range(WORKERS):  # to each of which the clients connect
+            move(broker, topic, worker)
+            traffic.await_more()
+        connections = tap.connections
+        for number in range(MOVES):
+            move(broker, topic, number % WORKERS)
+            assert Admin(broker).put(f"{path}/unload").status == 204
+            traffic.await_more()
+        assert tap.connections == connections

@@ -28,6 +28,7 @@ The text names what the user can do; it is sent to the client as it is.
 
 from typing import ClassVar
 
+from magnetar_broker.base.client_texts import UNLOADED
 from magnetar_proto import PulsarApi_pb2 as pb
 from magnetar_proto.errors import InvalidTopicName
 from magnetar_storage.errors import LogClosed, ProcessUnavailable, StorageError
@@ -127,6 +128,11 @@ class ConsumerUnassigned(BrokerError):
 
 class NotReady(BrokerError):
     code = pb.ServiceNotReady
+
+
+def being_unloaded(topic: object) -> NotReady:
+    """The refusal of what a topic is asked while it is being closed here."""
+    return NotReady(f"{topic} {UNLOADED} from this broker; try again")
 
 
 class ListenerMissing(BrokerError):

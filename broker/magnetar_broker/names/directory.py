@@ -5,7 +5,13 @@ from contextlib import suppress
 from functools import partial
 
 from magnetar_broker.authorization.rules import Question
-from magnetar_broker.base.errors import AlreadyExists, NamespaceMissing, NotReady, TopicMissing
+from magnetar_broker.base.errors import (
+    AlreadyExists,
+    NamespaceMissing,
+    NotReady,
+    TopicMissing,
+    being_unloaded,
+)
 from magnetar_broker.base.periodic_jobs import PeriodicJobs
 from magnetar_broker.base.runtime import MetadataRuntime
 from magnetar_broker.base.transactions import COORDINATORS, FIRST_COORDINATORS
@@ -284,7 +290,7 @@ class Directory:
     def _check_loaded(self, name: TopicName) -> None:
         """A topic that is deleted is not loaded from before its schema is deleted."""
         if not self.residence.is_loaded(name):  # promise: a topic that is deleted gets no schema
-            raise NotReady(f"{name} is being closed on this broker; try again")
+            raise being_unloaded(name)
 
     # What belongs to a deleted name -----------------------------------------------------
 

@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
+from magnetar_broker.base.client_texts import NO_LISTENER
 from magnetar_broker.base.errors import ListenerMissing
 from magnetar_broker.config.listeners import ListenerUrls
 from magnetar_broker.names.bundles import Bundles
@@ -45,8 +46,8 @@ class Owner:
         except KeyError as error:
             known = ", ".join(self.listeners) or "none"
             raise ListenerMissing(
-                f"this broker advertises no listener {listener!r}: use one of its listeners "
-                f"({known}), or add it to advertisedListeners"
+                f"{NO_LISTENER.format(listener)}: use one of its listeners ({known}), or add it to "
+                "advertisedListeners"
             ) from error
 
 

@@ -11,6 +11,7 @@ from magnetar_broker.base.errors import (
     ProducerBusy,
     ProducerFenced,
     as_refusal,
+    being_unloaded,
 )
 from magnetar_broker.base.networks import network_of
 from magnetar_broker.base.wanted import Check, always
@@ -262,7 +263,7 @@ class Producers:
             await one
 
     def _closing(self) -> BrokerError:
-        return NotReady(f"{self.topic} is being closed on this broker; try again")
+        return being_unloaded(self.topic)
 
     def _refuse_waiting(self, refusal: BrokerError) -> None:
         for waiting in self.waiting:

@@ -3,7 +3,7 @@
 from functools import lru_cache
 from urllib.parse import urlsplit
 
-from magnetar_broker.base.errors import MetadataTrouble
+from magnetar_broker.base.errors import BrokerError, MetadataTrouble, NotReady
 from magnetar_broker.config.listeners import over_tls
 from magnetar_broker.session.refusals import refusal_of
 from magnetar_broker.session.session import Session
@@ -32,7 +32,7 @@ def refuse_partitioned_metadata(
     session: Session, command: pb.CommandPartitionedTopicMetadata, error: Exception
 ) -> None:
     """Answer with the refusal for an error; a defect is raised again."""
-    refusal = refusal_of(error, MetadataTrouble)
+    refusal = _refusal_of(error)
     session.reply(
         pb.CommandPartitionedTopicMetadataResponse(
             request_id=command.request_id,
@@ -88,7 +88,7 @@ async def on_lookup(session: Session, command: pb.CommandLookupTopic) -> None:
 def refuse_lookup(session: Session, command: pb.CommandLookupTopic, error: Exception) -> None:
     """Answer with the refusal for an error; a defect is raised again."""
     session.broker.lookups.failed += 1  # promise: lookups that fail are counted
-    refusal = refusal_of(error, MetadataTrouble)
+    refusal = _refusal_of(error)
     session.reply(
         pb.CommandLookupTopicResponse(
             request_id=command.request_id,
@@ -97,6 +97,19 @@ def refuse_lookup(session: Session, command: pb.CommandLookupTopic, error: Excep
             message=str(refusal),
         )
     )
+
+
+def _refusal_of(error: Exception) -> BrokerError:
+    """The refusal of a lookup for an error; a defect is raised again.
+
+    At ServiceNotReady, which refuses other requests of what is to be tried again, clients close
+    the connection, with all that they have open on it.
+    """
+    refusal = refusal_of(error, MetadataTrouble)
+    # promise[never]: a client keeps its connection when it looks up a topic that is moving
+    if isinstance(refusal, NotReady):
+        return MetadataTrouble(str(refusal))
+    return refusal
 
 
 @lru_cache(maxsize=16)

@@ -6,7 +6,7 @@ acknowledged, sought or redelivered.
 
 from collections.abc import Callable
 
-from magnetar_broker.base.errors import NotReady
+from magnetar_broker.base.errors import being_unloaded
 from magnetar_broker.base.meter import Meter
 from magnetar_broker.base.traffic import Traffic
 from magnetar_broker.limits.shared_limits import SharedLimits
@@ -107,7 +107,7 @@ class NonPersistentTopic:
     def check_open(self) -> None:
         """`NotReady` once the topic has been closed."""
         if self.closed:
-            raise NotReady(f"{self.name} is being closed on this broker; try again")
+            raise being_unloaded(self.name)
 
     async def close(self) -> None:
         """Disconnect every client; nothing is left then."""

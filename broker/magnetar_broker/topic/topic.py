@@ -3,7 +3,7 @@
 import logging
 from collections.abc import Callable
 
-from magnetar_broker.base.errors import NotReady
+from magnetar_broker.base.errors import NotReady, being_unloaded
 from magnetar_broker.base.metadata_keys import topic_key
 from magnetar_broker.base.meter import Meter
 from magnetar_broker.base.traffic import Traffic
@@ -377,4 +377,4 @@ class Topic:
     def check_open(self) -> None:
         """`NotReady` once the topic is being closed."""
         if self.closed or self._finishing or self.log.failed is not None:
-            raise NotReady(f"{self.name} is being closed on this broker; try again")
+            raise being_unloaded(self.name)

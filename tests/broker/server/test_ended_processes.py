@@ -65,10 +65,15 @@ def stopped(pid: int) -> Iterator[None]:
         os.kill(pid, signal.SIGKILL)
 
 
-def is_service_not_ready(answer: Any) -> bool:
+LOOKUPS = (pb.CommandLookupTopicResponse, pb.CommandPartitionedTopicMetadataResponse)
+
+
+def is_to_be_tried_again(answer: Any) -> bool:
     """Whether it is a refusal, of whatever command, after which clients try again."""
+    # When a lookup is refused with ServiceNotReady, clients close the connection.
+    code = pb.MetadataError if isinstance(answer, LOOKUPS) else pb.ServiceNotReady
     error = "error" if hasattr(answer, "error") else "error_code"
-    return bool(getattr(answer, error) == pb.ServiceNotReady)
+    return bool(getattr(answer, error) == code)
 
 
 def requests(topic: str, new_topic: str) -> list[Any]:
@@ -117,7 +122,7 @@ def test_requests_are_tried_again_when_the_controller_ends(several: RunningBroke
     for request_id, name in sent.items():
         # Instead of an answer the connection may end: what waits for the ack is answered later.
         if name not in BEHIND_THE_ACK or request_id in answers:
-            assert is_service_not_ready(answers[request_id]), (name, answers[request_id])
+            assert is_to_be_tried_again(answers[request_id]), (name, answers[request_id])
     official = connect(several.service_url)
     for one in TOPICS:
         assert texts(take(official.subscribe(one, "sub"), 1)) == ["first"]

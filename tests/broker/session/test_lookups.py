@@ -1,13 +1,18 @@
 """LOOKUP: which of a broker's addresses a client is given."""
 
+from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from typing import Any
 
+import pytest
+
 from fakes.sessions import TOPIC, SessionWorld
+from magnetar_broker.base.errors import being_unloaded
 from magnetar_broker.config.listeners import ListenerUrls
 from magnetar_broker.names.ownership import Owner, SoleOwner
 from magnetar_proto import PulsarApi_pb2 as pb
 from magnetar_proto.names import TopicName
+from magnetar_storage.errors import ProcessUnavailable
 
 INSIDE = ListenerUrls("pulsar://127.0.0.1:6650")
 OUTSIDE = ListenerUrls("pulsar://localhost:16650", "pulsar+ssl://localhost:16651")
@@ -57,7 +62,9 @@ def test_a_client_gets_the_addresses_of_the_listener_it_names() -> None:
 def test_an_unknown_listener_is_refused() -> None:
     answer = look_up(advertised_listener_name="elsewhere")
     assert (answer.response, answer.error) == (answer.Failed, pb.ServiceNotReady)
-    assert "'elsewhere'" in answer.message and "inside, outside" in answer.message
+    assert (
+        "do not have elsewhere listener" in answer.message and "inside, outside" in answer.message
+    )
     assert not answer.HasField("brokerServiceUrl")
 
 
@@ -96,3 +103,29 @@ def test_a_client_is_given_the_process_that_serves_the_topic() -> None:
     assert len(seen) == 2
     unknown = pb.CommandLookupTopic(topic=TOPIC, request_id=7, advertised_listener_name="elsewhere")
     assert client.ask(unknown).response == pb.CommandLookupTopicResponse.Failed
+
+
+def _raising(error: Exception) -> Callable[..., Awaitable[Any]]:
+    async def refuse(*_: object) -> None:
+        raise error
+
+    return refuse
+
+
+@pytest.mark.parametrize(
+    "error",
+    [being_unloaded(TOPIC), ProcessUnavailable("the controller has ended; retry")],
+    ids=lambda error: type(error).__name__,
+)
+def test_a_lookup_that_is_to_be_tried_again_does_not_close_the_connection(
+    monkeypatch: pytest.MonkeyPatch, error: Exception
+) -> None:
+    """Clients close it at ServiceNotReady."""
+    world = SessionWorld()
+    client = world.client()
+    for name in ("locate", "partitions"):
+        monkeypatch.setattr(world.broker.names, name, _raising(error))
+    for command in (pb.CommandLookupTopic, pb.CommandPartitionedTopicMetadata):
+        answer = client.ask(command(topic=TOPIC, request_id=7))
+        assert (answer.response, answer.error) == (answer.Failed, pb.MetadataError)
+        assert answer.message == str(error)

@@ -1,0 +1,24 @@
+"""Words in refusals that official clients act on, which makes them part of the protocol.
+
+docs/differences.md lists what each client does, and at which codes.
+"""
+
+UNLOADED = "is being unloaded"
+"""Refusals of a topic that is being closed contain this.
+
+The client in C++, and those built on it, keep their connection when a lookup is refused with it.
+"""
+
+NO_LISTENER = "the broker do not have {} listener"
+"""A lookup that names an unknown listener is refused with this."""
+
+GIVING_UP = (
+    "TopicNotFound",
+    "TopicTerminatedError",
+    "ProducerBlockedQuotaExceededException",
+    "ProducerFenced",
+)
+"""Names of errors at which the client in Go gives up a producer or consumer that reconnects.
+
+It searches the whole text of any error for them, so no text of another refusal contains one.
+"""
