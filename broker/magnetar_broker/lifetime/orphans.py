@@ -13,8 +13,7 @@ from magnetar_proto.names import SYSTEM_NAMESPACE
 from magnetar_storage.errors import StorageError
 from magnetar_storage.interfaces import Sealed, SegmentId
 from magnetar_storage.log.engine import Engine
-from magnetar_storage.log.log import NEW_VALUE
-from magnetar_storage.log.log_record import LogRecord
+from magnetar_storage.log.log_record import LogRecord, is_unused
 
 logger = logging.getLogger(__name__)
 
@@ -45,7 +44,7 @@ async def _unlisted(engine: Engine, candidates: set[SegmentId]) -> set[SegmentId
 
     async def look(key: str) -> None:
         found = await engine.metadata.get(key)
-        if found is not None and found.value != NEW_VALUE:
+        if found is not None and not is_unused(found.value):
             unlisted.difference_update(LogRecord.decode(key, found.value).listed)
 
     # The broker's own topics first: every health check leaves segments of one.  Mostly every

@@ -37,11 +37,15 @@ class Partitioned:
 
     partitions: int
     properties: dict[str, str] = field(default_factory=dict)
+    created_ms: int = 0
+    """When it was created; 0 if an earlier release did."""
 
     def fields(self) -> Fields:
-        """As stored; properties only if there are any."""
+        """As stored; properties and the time only if there are any."""
         fields: Fields = {"partitions": self.partitions}
-        return fields | ({"properties": self.properties} if self.properties else {})
+        if self.properties:
+            fields["properties"] = self.properties
+        return fields | ({"created_ms": self.created_ms} if self.created_ms else {})
 
 
 class Catalogue:
@@ -178,4 +182,5 @@ def _topic(namespace: str, local: str) -> TopicName:
 
 
 def _of(fields: dict[str, Any]) -> Partitioned:
-    return Partitioned(int(fields["partitions"]), fields.get("properties", {}))
+    created_ms = int(fields.get("created_ms", 0))
+    return Partitioned(int(fields["partitions"]), fields.get("properties", {}), created_ms)

@@ -2,7 +2,7 @@
 
 from collections.abc import AsyncIterator
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from magnetar_broker.base.errors import AlreadyExists, BrokerError, NotAllowed, TopicMissing
 from magnetar_broker.base.metadata_keys import topic_key
@@ -172,9 +172,10 @@ class Creation:
             ):
                 raise AlreadyExists(f"topic {name} already exists")
             async with self._room(name, 1):
-                fields = LogRecord(properties=properties).encode()
+                now_ms = self.runtime.clock.now_ms()
+                record = LogRecord(properties=properties, created_ms=now_ms)
                 async with self._listed(name):
-                    await self.runtime.metadata.put(topic_key(name), fields, ABSENT)
+                    await self.runtime.metadata.put(topic_key(name), record.encode(), ABSENT)
 
     async def partitioned(self, name: TopicName, new: Partitioned) -> None:
         """Create a partitioned topic; `AlreadyExists` if there is one, or a plain topic."""
@@ -186,7 +187,8 @@ class Creation:
             if self.residence.is_loaded(name):
                 raise AlreadyExists(f"{name} already exists and is not partitioned")
             async with self._room(name, new.partitions), self._listed(name):
-                await self.catalogue.create_partitioned(name, new)
+                created = replace(new, created_ms=self.runtime.clock.now_ms())
+                await self.catalogue.create_partitioned(name, created)
 
     async def grow(self, name: TopicName, partitions: int) -> None:
         """Give a partitioned topic more partitions; durable on return.

@@ -36,7 +36,7 @@ async def _persistent(topic: Topic, wanted: Wanted) -> Json:
     if oldest is not None:
         found["oldestBacklogMessageSubscriptionName"] = oldest.subscription
     earliest = [one["earliestMsgPublishTimeInBacklog"] for one in subscriptions.values()]
-    segments = log.segments
+    first_ms = log.segments[0].created_ms if log.segments else 0
     return found | {
         "storageSize": log.size,
         "backlogSize": backlog_bytes(topic),
@@ -55,7 +55,7 @@ async def _persistent(topic: Topic, wanted: Wanted) -> Json:
         },
         "delayedMessageIndexSizeInBytes": topic.delays.waiting.size(),
         "compaction": compaction_stats(topic.compactions),
-        "topicCreationTimeStamp": segments[0].created_ms if segments else 0,
+        "topicCreationTimeStamp": log.record.created_ms or first_ms,
         "ongoingTxnCount": len(topic.transactions.open),
         "abortedTxnCount": topic.transactions.aborted,
         "committedTxnCount": topic.transactions.committed,

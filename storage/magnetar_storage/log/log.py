@@ -22,10 +22,6 @@ from magnetar_storage.log.stored_record import StoredRecord
 from magnetar_storage.world.compiling import mypyc_attr
 from magnetar_storage.world.mutex import Mutex
 
-NEW = LogRecord()
-"""Shared by all logs to which nothing was written yet; there may be very many."""
-NEW_VALUE = NEW.encode()
-
 
 # It is in no reference cycle once it was reported; tests have subclasses that are not compiled.
 @mypyc_attr(acyclic=True, allow_interpreted_subclasses=True)
@@ -107,13 +103,10 @@ class Log(LogState):
         if found is None:
             if not create:
                 return None
-            record = NEW
-            version = await engine.metadata.put(key, NEW_VALUE, ABSENT)
+            record = LogRecord(created_ms=engine.clock.now_ms())
+            version = await engine.metadata.put(key, record.encode(), ABSENT)
         else:
-            # Most of many topics never got a message: they share one record in memory.
-            is_new = found.value == NEW_VALUE
-            record = NEW if is_new else LogRecord.decode(key, found.value)
-            version = found.version
+            record, version = LogRecord.decode(key, found.value), found.version
         log = Log(key, engine, record, version)
         await log._take_over()
         return log

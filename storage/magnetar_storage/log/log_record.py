@@ -25,6 +25,8 @@ COMPACTED_VERSION = 3
 """Of a record with compacted data, which earlier releases would not keep."""
 TERMINATED_VERSION = 4
 """Of the record of a terminated log, to which earlier releases would append."""
+CREATED_VERSION = 5
+"""Of a record with the time of the log's creation, which earlier releases would not keep."""
 
 OPTIONAL = ("entries", "kept", "kept_in", "cursor_segment")
 """Fields that may be null; all other fields with a single value are numbers."""
@@ -84,6 +86,8 @@ class LogRecord:
     """Whether nothing can ever be appended any more."""
     terminated_at: tuple[SegmentId, int] | None = None
     """The position of the last entry at that time, if any; it stays when the entry is deleted."""
+    created_ms: int = 0
+    """When the log was created; 0 if a release before version 5 did."""
 
     @property
     def stored(self) -> set[SegmentId]:
@@ -175,10 +179,14 @@ class LogRecord:
             del fields["terminated"]
         if self.terminated_at is None:
             del fields["terminated_at"]
-        return json.dumps({"version": self._version()} | fields).encode()
+        created_ms = fields.pop("created_ms")
+        head = {"version": self._version()} | ({"created_ms": created_ms} if created_ms else {})
+        return json.dumps(head | fields).encode()
 
     def _version(self) -> int:
         """The lowest version whose releases understand the record."""
+        if self.created_ms:
+            return CREATED_VERSION
         if self.terminated:
             return TERMINATED_VERSION
         if self.compacted is not None:
@@ -192,8 +200,8 @@ class LogRecord:
         try:
             fields = json.loads(value)
             version = fields.pop("version")
-            if not RECORD_VERSION <= version <= TERMINATED_VERSION:
-                why = f"record version {version}; this release reads up to {TERMINATED_VERSION}"
+            if not RECORD_VERSION <= version <= CREATED_VERSION:
+                why = f"record version {version}; this release reads up to {CREATED_VERSION}"
                 raise Corrupt(key, 0, why)
             segments = tuple(Segment(**_numbers(s)) for s in fields.pop("segments"))
             delays = _ids(fields.pop("delay_segments", ()))
@@ -208,6 +216,18 @@ class LogRecord:
             )  # fmt: skip
         except (ValueError, TypeError, KeyError, AttributeError) as error:
             raise Corrupt(key, 0, f"the metadata record cannot be read: {error}") from error
+
+
+_UNUSED = LogRecord().encode().partition(b", ")[2]
+"""How the record of a log ends that was created, and not used since."""
+
+
+def is_unused(value: bytes) -> bool:
+    """Whether a stored record is that of a log that was created and not used since.
+
+    There may be very many of these, and this is faster than to decode them.
+    """
+    return value.endswith(_UNUSED)
 
 
 def _numbers(fields: dict[str, Any]) -> dict[str, Any]:

@@ -17,7 +17,8 @@ from magnetar_storage.cursors.cursor_log import CursorLog
 from magnetar_storage.errors import NoSegment
 from magnetar_storage.log.cache import EntryCache
 from magnetar_storage.log.engine import Engine
-from magnetar_storage.log.log import NEW_VALUE, Log
+from magnetar_storage.log.log import Log
+from magnetar_storage.log.log_record import LogRecord
 from magnetar_storage.memory.memory_metadata import MemoryMetadata
 
 T = TypeVar("T")
@@ -123,6 +124,9 @@ def test_segments_in_use_by_a_live_topic_stay() -> None:
     assert world.topic.log.end == 2
 
 
+UNUSED = LogRecord(created_ms=1).encode()
+
+
 def unread_record(world: TopicWorld) -> None:
     """A record that nobody can read, behind that of the topic."""
     world.do(world.metadata.put(f"{topic_key(world.name)}-later", b"no record"))
@@ -133,7 +137,7 @@ def test_records_are_read_until_every_segment_is_known_to_be_listed() -> None:
     world.publish(entry(1))
     candidates = world.do(present_segments(world.engine))
     for number in range(PAGE):
-        world.do(world.metadata.put(f"{topic_key(world.name)}-{number:06}", NEW_VALUE))
+        world.do(world.metadata.put(f"{topic_key(world.name)}-{number:06}", UNUSED))
     unread_record(world)
     assert world.do(sweep(world.engine, candidates)) == {}
 
@@ -150,7 +154,7 @@ def test_records_of_many_pages_are_read() -> None:
     candidates = world.do(present_segments(world.engine))
     tenant, rest = "aaa", topic_key(world.name).split("/", 3)[3]
     for number in range(PAGE + 1):
-        world.do(world.metadata.put(f"{TOPICS}{tenant}/{rest}-{number:06}", NEW_VALUE))
+        world.do(world.metadata.put(f"{TOPICS}{tenant}/{rest}-{number:06}", UNUSED))
     assert world.do(sweep(world.engine, candidates)) == {}
     assert world.do(present_segments(world.engine)) == candidates
 

@@ -462,6 +462,6 @@ def test_a_topic_that_is_not_loaded_gets_no_schema() -> None:
     world.topic(name)
     broker = world.worker(name).broker
     world.do(world.directory.deletion.topics.delete(name, True))
-    with pytest.raises(NotReady, match="being closed"):
+    with pytest.raises(NotReady, match="being unloaded"):
         world.do(broker.names.producer_schema(name, RECORD))
     assert not world.do(world.directory.schemas.has(name))

@@ -8,7 +8,7 @@ import pulsar
 import pytest
 
 from admin_http import Admin
-from official import batching, connect, publish, publish_batch, take
+from official import Again, batching, connect, either_way, publish, publish_batch, take
 from running_broker import RunningBroker
 
 SHARED, KEY_SHARED = pulsar.ConsumerType.Shared, pulsar.ConsumerType.KeyShared
@@ -255,3 +255,29 @@ def test_draining_hashes_name_the_messages_that_hold_them(
     assert admin.get(f"{base}/keyHash").status == 412
     other.close()
     client.close()
+
+
+@either_way
+def test_topics_know_when_they_were_created(make_broker: MakeBroker, again: Again) -> None:
+    broker = make_broker()
+    admin, path = Admin(broker), "persistent/public/default"
+    before_ms = time.time_ns() // 1_000_000
+    assert admin.put(f"{path}/plain").status == 204
+    assert admin.put(f"{path}/parted/partitions", 3).status == 204
+    by_use = connect(broker.service_url)
+    by_use.create_producer("used")
+    by_use.close()
+    after_ms = time.time_ns() // 1_000_000
+
+    def created() -> list[int]:
+        paths = ("plain/stats", "used/stats", "parted/partitioned-stats")
+        return [Admin(broker).get(f"{path}/{one}").json["topicCreationTimeStamp"] for one in paths]
+
+    found = created()
+    assert all(before_ms <= created_ms <= after_ms for created_ms in found)
+    broker = again(broker)
+    for name in ("plain", "parted"):
+        client = connect(broker.service_url)
+        publish(client.create_producer(f"persistent://public/default/{name}"), "first")
+        client.close()
+    assert created() == found

@@ -1,12 +1,14 @@
 """The record of a log: its bytes, and what is none."""
 
+from dataclasses import replace
+
 import pytest
 
 from fakes.logs import BY_THREE, KEY, LogWorld, numbered
 from fakes.rewritten import RewrittenLog
 from magnetar_storage.errors import Corrupt
 from magnetar_storage.log.log import Log
-from magnetar_storage.log.log_record import LogRecord, Segment
+from magnetar_storage.log.log_record import LogRecord, Segment, is_unused
 
 
 def test_the_record_survives_encoding() -> None:
@@ -47,7 +49,7 @@ def test_the_record_of_a_terminated_log_survives_encoding() -> None:
             b'{"version": 4, "segments": [], "trash": [], "terminated_at": [1, ""]}',
             "id: expected a number",
         ),
-        (b'{"version": 5, "segments": [], "trash": [], "surprise": 0}', "record version 5"),
+        (b'{"version": 6, "segments": [], "trash": [], "surprise": 0}', "record version 6"),
     ],
 )
 def test_a_record_that_is_none_is_corrupt(value: bytes, why: str) -> None:
@@ -71,12 +73,42 @@ def test_a_record_of_version_1_loads() -> None:
     assert record.listed == {1, 3, 4}
 
 
-def test_only_a_record_with_rewritten_segments_is_of_the_new_version() -> None:
+def test_a_record_without_the_time_of_its_creation_has_the_version_of_what_it_lists() -> None:
     world = RewrittenLog(30)
-    assert b'"version": 1' in world.log.record.encode()
+    assert b'"version": 1,' in replace(world.log.record, created_ms=0).encode()
     assert b"kept" not in world.log.record.encode()
     world.ack_all_but(3, 29)
     world.reclaim()
-    encoded = world.log.record.encode()
-    assert b'"version": 2' in encoded
-    assert LogRecord.decode(KEY, encoded) == world.log.record
+    old = replace(world.log.record, created_ms=0)
+    assert b'"version": 2,' in old.encode()
+    assert b"created_ms" not in old.encode().partition(b'"segments"')[0]
+    for record in (old, world.log.record):
+        assert LogRecord.decode(KEY, record.encode()) == record
+
+
+def test_the_time_of_its_creation_stays_with_a_log() -> None:
+    world = LogWorld(BY_THREE)
+    world.clock.advance(7)
+    log = world.open()
+    created_ms = world.clock.now_ms()
+    for payload in numbered(0, 8):
+        world.clock.advance(1)
+        world.append(log, payload)
+    world.do(log.close())
+    world.clock.advance(1)
+    again = world.open()
+    assert again.record.created_ms == created_ms
+    assert b'"version": 5,' in again.record.encode()
+
+
+def test_the_record_of_a_log_that_was_only_created_is_known_by_its_bytes() -> None:
+    for unused in (LogRecord(), LogRecord(created_ms=1 << 50)):
+        assert is_unused(unused.encode())
+    for used in (
+        LogRecord(segments=(Segment(1, 5),)),
+        LogRecord(properties={"a": "b"}),
+        LogRecord(trash=(3,), created_ms=5),
+        LogRecord(cursor_segment=1),
+        LogRecord(terminated=True),
+    ):
+        assert not is_unused(used.encode())

@@ -52,9 +52,11 @@ async def partitioned_stats(site: Site, request: Request) -> Response:
         if _is_on(request.query.get("perPartition"))
         else {}
     )
-    return json_response(
-        joined_stats(found) | {"metadata": await _metadata(site, topic), "partitions": each}
-    )
+    joined = joined_stats(found)
+    partitioned = await serving(site).catalogue.partitioned(topic)
+    if partitioned is not None and partitioned.created_ms:
+        joined["topicCreationTimeStamp"] = partitioned.created_ms  # partitions come with their use
+    return json_response(joined | {"metadata": await _metadata(site, topic), "partitions": each})
 
 
 async def _stats_of(site: Site, request: Request, topics: list[TopicName]) -> list[dict[str, Any]]:
