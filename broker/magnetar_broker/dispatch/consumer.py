@@ -189,6 +189,10 @@ class Consumer:
         self.blocked = False
         """Shared and Key_Shared: its limit of unacknowledged messages was reached; delivery resumes
         at half of it."""
+        self.leaving = False
+        """Whether nothing is sent to it, because it is about to be disconnected."""
+        self.last_sent = (-1, -1)
+        """The ledger and entry that were sent last."""
         self.at_end = False
         self.throttle: Throttle | None = None
         """Counts all that is sent against dispatch rates, if any apply."""
@@ -247,7 +251,8 @@ class Consumer:
 
     def can_take(self) -> bool:
         """Whether a message may be sent now."""
-        return self.permits > 0 and not self.blocked and self.connection.has_room()
+        may = self.permits > 0 and not self.blocked and not self.leaving
+        return may and self.connection.has_room()
 
     def give_run(
         self,
@@ -260,6 +265,7 @@ class Consumer:
         """Send consecutive whole entries with redelivery count 0."""
         buffers, size, payload_bytes = frames.of(self.id, self.epoch, ledger, first_entry, payloads)
         self.connection.send_all(buffers, size)
+        self.last_sent = ledger, first_entry + len(payloads) - 1
         self._count(payloads, messages, payload_bytes)
 
     def give_scattered(
@@ -273,6 +279,7 @@ class Consumer:
         """Send whole entries of one ledger, ascending, with redelivery count 0 and no epoch."""
         buffers, size, payload_bytes = frames.scattered(self.id, ledger, entries, payloads)
         self.connection.send_all(buffers, size)
+        self.last_sent = ledger, entries[-1]
         self._count(payloads, messages, payload_bytes)
 
     def give_entry(
@@ -291,6 +298,7 @@ class Consumer:
             self.id, ledger, entry, partition, payload, redelivery_count, ack_set, epoch
         )
         self.connection.send_all([head, payload], len(head) + len(payload))
+        self.last_sent = ledger, entry
         self._count((payload,), messages, len(payload))
         if redelivery_count:
             self.messages_redelivered += messages

@@ -1,6 +1,8 @@
 """A subscription: a cursor, the consumers that share it, and the dispatcher between them."""
 
-from collections.abc import Callable, Collection, Sequence
+import logging
+from collections.abc import AsyncIterator, Callable, Collection, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import replace
 from functools import partial
 
@@ -28,6 +30,7 @@ from magnetar_broker.subscribing.acknowledging import Acknowledger
 from magnetar_broker.subscribing.backlog import BacklogCounter
 from magnetar_broker.subscribing.consumer_group import EXCLUSIVE, ConsumerGroup
 from magnetar_broker.subscribing.finding import last_message_id
+from magnetar_broker.subscribing.half_sent import complete_message
 from magnetar_broker.subscribing.read_history import changing
 from magnetar_broker.subscribing.seeking import target_of, target_since
 from magnetar_broker.subscribing.subscribed_topic import SubscribedTopic
@@ -40,8 +43,11 @@ from magnetar_storage.cursors.attached_state import IDLENESS, PENDING_ACKS
 from magnetar_storage.cursors.cursor import Cursor
 from magnetar_storage.cursors.cursor_log import DurableCursor
 from magnetar_storage.cursors.pending_acks import PendingAcks
+from magnetar_storage.errors import StorageError
 from magnetar_storage.log.offset_set import OffsetSet
 from magnetar_storage.world.runtime import Done
+
+logger = logging.getLogger(__name__)
 
 INDIVIDUAL = 0
 RETURN_SECONDS = 60.0
@@ -440,18 +446,38 @@ class Subscription:
     ) -> None:
         """Continue with this message; `ack_set` are those of its batch that are still wanted."""
         compaction = None if self._compacted is None else self.topic.compaction
-        target = await target_of(self.topic.log, compaction, position, ack_set)
-        check()
-        await self.seek(*target)
+        offset, mask = await target_of(self.topic.log, compaction, position, ack_set)
+        await self.seek(offset, mask, check)
 
     async def seek_to_time(self, timestamp_ms: int, check: Check = always) -> None:
         """Continue with the first message published at or after a time."""
         compacted = self._compacted is not None
-        target = await target_since(self.topic.log, timestamp_ms, compacted)
-        check()  # promise: no subscription is moved for a client that has left
-        await self.seek(*target)
+        offset, mask = await target_since(self.topic.log, timestamp_ms, compacted)
+        await self.seek(offset, mask, check)
 
-    async def seek(self, offset: int, mask: int | None = None) -> None:
+    @asynccontextmanager
+    async def _between_messages(self) -> AsyncIterator[None]:
+        """Within it nothing is sent, and no consumer has the half of a chunked message."""
+        receivers = self.dispatcher.receivers()
+        for consumer in receivers:
+            consumer.leaving = True
+        try:
+            for consumer in receivers:
+                try:
+                    # promise: no seek leaves a client with the half of a chunked message
+                    await complete_message(self.topic.log, consumer, self.topic.frames)
+                except StorageError as error:
+                    what = (
+                        "%s: consumer %s has half of a chunked message, and cannot get the rest: %s"
+                    )
+                    logger.warning(what, self.topic_name, consumer.name, error)
+            yield
+        finally:
+            for consumer in receivers:
+                consumer.leaving = False
+            self.dispatcher.dispatch()  # if they were not disconnected
+
+    async def seek(self, offset: int, mask: int | None = None, check: Check = always) -> None:
         """Make `offset` the next entry, of which the messages of `mask` are wanted, or all.
 
         Consumers that may hold other entries are disconnected, and reconnect.  Durable on return;
@@ -464,7 +490,9 @@ class Subscription:
         clock = self.topic.log.engine.clock
         moving = self._moving = Waiters(clock)
         try:
-            self._move(offset, mask)
+            async with self._between_messages():
+                check()  # promise: no subscription is moved for a client that has left
+                self._move(offset, mask)
             if isinstance(self.cursor, DurableCursor):
                 self.topic.cursors.changed(self.cursor)
                 await self._keep_start(self.cursor)

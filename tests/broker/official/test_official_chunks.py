@@ -20,3 +20,19 @@ def test_a_large_message_that_is_nacked_comes_again(client: pulsar.Client, topic
     consumer.acknowledge(message)
     consumer.close()
     expect_no_more(client, client.subscribe(topic, "sub", SHARED))
+
+
+def test_a_seek_right_behind_a_subscribe_loses_no_large_message(
+    client: pulsar.Client, topic: str
+) -> None:
+    """The client drops a large message that comes after the half of it."""
+    producer = client.create_producer(topic, chunking_enabled=True)
+    for number in range(3):
+        producer.send(bytes([number]) * (6 << 20))
+    for attempt in range(20):
+        consumer = client.subscribe(
+            topic, f"sub-{attempt}", initial_position=pulsar.InitialPosition.Earliest
+        )
+        consumer.seek(pulsar.MessageId.earliest)
+        assert [message.data()[0] for message in take(consumer, 3)] == [0, 1, 2]
+        consumer.close()
