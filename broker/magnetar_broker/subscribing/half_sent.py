@@ -1,28 +1,53 @@
-"""Completes a chunked message of which a consumer has the first chunks, before it is disconnected.
+"""Completes chunked messages of which consumers have the first chunks before they are disconnected.
 
-Clients in C++, and those built on it, keep the first half of it then.  When the whole message comes
-after the client has connected again, they drop it.
+Clients in C++, and those built on it, keep the first half of a message then, and drop the whole
+message when it comes after they have connected again.
 """
+
+import logging
+from collections.abc import Sequence
 
 from magnetar_broker.dispatch.consumer import Consumer
 from magnetar_broker.dispatch.frames import FrameCache
 from magnetar_proto.chunks import chunk_of, chunks_among
+from magnetar_storage.cursors.cursor import Cursor
+from magnetar_storage.errors import StorageError
 from magnetar_storage.interfaces import Run
 from magnetar_storage.log.log import Log
+
+logger = logging.getLogger(__name__)
 
 READ_ENTRIES, READ_BYTES = 100, 1 << 20
 MOST_BYTES = 32 << 20
 """Bytes that are read for the missing chunks of one message; without the rest it stays half."""
 
 
-async def complete_message(log: Log, consumer: Consumer, frames: FrameCache) -> None:
-    """Send the consumer the chunks that are missing of the message that it was sent last.
+async def complete_messages(
+    log: Log, cursor: Cursor, consumers: Sequence[Consumer], frames: FrameCache
+) -> None:
+    """Send nothing else to these consumers, until `leaving` is reset, and complete their messages.
 
-    That is in any number of entries behind it, whatever the permits are: its client has room for
-    the message, which it began.  Nothing else may be sent to the consumer meanwhile.
+    What cannot be read is logged: then a client may keep the half of a message.
+    """
+    for consumer in consumers:
+        consumer.leaving = True
+    for consumer in consumers:
+        try:
+            # promise: who is disconnected in good order has no half of a chunked message
+            await _complete(log, cursor, consumer, frames)
+        except StorageError as error:
+            what = "%s: consumer %s has half of a chunked message, and cannot get the rest: %s"
+            logger.warning(what, log.key, consumer.name, error)
+
+
+async def _complete(log: Log, cursor: Cursor, consumer: Consumer, frames: FrameCache) -> None:
+    """Send the chunks that are missing of the message that was sent last.
+
+    They are in any number of entries behind it, and are sent whatever the permits are: the client
+    has room for the message, which it began.
     """
     last = log.offset_of(*consumer.last_sent)
-    if last is None:
+    if last is None or cursor.next_unacked(last) != last:  # what was acknowledged was whole
         return
     sent = await _read(log, last)
     begun = chunk_of(sent.payloads[0]) if sent.payloads and sent.first == last else None

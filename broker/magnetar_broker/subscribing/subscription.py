@@ -1,8 +1,6 @@
 """A subscription: a cursor, the consumers that share it, and the dispatcher between them."""
 
-import logging
-from collections.abc import AsyncIterator, Callable, Collection, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
 from functools import partial
 
@@ -30,7 +28,7 @@ from magnetar_broker.subscribing.acknowledging import Acknowledger
 from magnetar_broker.subscribing.backlog import BacklogCounter
 from magnetar_broker.subscribing.consumer_group import EXCLUSIVE, ConsumerGroup
 from magnetar_broker.subscribing.finding import last_message_id
-from magnetar_broker.subscribing.half_sent import complete_message
+from magnetar_broker.subscribing.half_sent import complete_messages
 from magnetar_broker.subscribing.read_history import changing
 from magnetar_broker.subscribing.seeking import target_of, target_since
 from magnetar_broker.subscribing.subscribed_topic import SubscribedTopic
@@ -43,11 +41,8 @@ from magnetar_storage.cursors.attached_state import IDLENESS, PENDING_ACKS
 from magnetar_storage.cursors.cursor import Cursor
 from magnetar_storage.cursors.cursor_log import DurableCursor
 from magnetar_storage.cursors.pending_acks import PendingAcks
-from magnetar_storage.errors import StorageError
 from magnetar_storage.log.offset_set import OffsetSet
 from magnetar_storage.world.runtime import Done
-
-logger = logging.getLogger(__name__)
 
 INDIVIDUAL = 0
 RETURN_SECONDS = 60.0
@@ -455,27 +450,10 @@ class Subscription:
         offset, mask = await target_since(self.topic.log, timestamp_ms, compacted)
         await self.seek(offset, mask, check)
 
-    @asynccontextmanager
-    async def _between_messages(self) -> AsyncIterator[None]:
-        """Within it nothing is sent, and no consumer has the half of a chunked message."""
+    async def finish(self) -> None:
+        """Send nothing more to the consumers; on return none has the half of a chunked message."""
         receivers = self.dispatcher.receivers()
-        for consumer in receivers:
-            consumer.leaving = True
-        try:
-            for consumer in receivers:
-                try:
-                    # promise: no seek leaves a client with the half of a chunked message
-                    await complete_message(self.topic.log, consumer, self.topic.frames)
-                except StorageError as error:
-                    what = (
-                        "%s: consumer %s has half of a chunked message, and cannot get the rest: %s"
-                    )
-                    logger.warning(what, self.topic_name, consumer.name, error)
-            yield
-        finally:
-            for consumer in receivers:
-                consumer.leaving = False
-            self.dispatcher.dispatch()  # if they were not disconnected
+        await complete_messages(self.topic.log, self.cursor, receivers, self.topic.frames)
 
     async def seek(self, offset: int, mask: int | None = None, check: Check = always) -> None:
         """Make `offset` the next entry, of which the messages of `mask` are wanted, or all.
@@ -490,9 +468,15 @@ class Subscription:
         clock = self.topic.log.engine.clock
         moving = self._moving = Waiters(clock)
         try:
-            async with self._between_messages():
+            receivers = self.dispatcher.receivers()
+            try:
+                await self.finish()
                 check()  # promise: no subscription is moved for a client that has left
                 self._move(offset, mask)
+            finally:
+                for consumer in receivers:
+                    consumer.leaving = False
+                self.dispatcher.dispatch()  # to those that were not disconnected
             if isinstance(self.cursor, DurableCursor):
                 self.topic.cursors.changed(self.cursor)
                 await self._keep_start(self.cursor)

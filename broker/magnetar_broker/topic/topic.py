@@ -338,10 +338,13 @@ class Topic:
     async def finish(self) -> None:
         """Take no more messages and no more clients; on return what was published is answered.
 
-        So clients that are disconnected then send nothing again that is stored already.
+        So clients that are disconnected then send nothing again that is stored already, and
+        consumers have no half of a chunked message.
         """
         self._finishing = True  # promise: a topic that is being closed opens no producers
         await self.producers.finish()
+        for subscription in list(self.subscriptions.values()):
+            await subscription.finish()
 
     def disconnect(self, new_owner: str = "") -> None:
         """Disconnect every client; the topic accepts none from now on.

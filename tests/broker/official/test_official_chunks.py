@@ -1,8 +1,12 @@
 """The official client asks for large messages again, of which it names the last chunk only."""
 
+from collections.abc import Iterator
+
 import pulsar
 
+from admin_http import Admin
 from official import expect_no_more, take
+from running_broker import RunningBroker
 
 SHARED = pulsar.ConsumerType.Shared
 LARGE = bytes(11 * 1024 * 1024)
@@ -22,17 +26,38 @@ def test_a_large_message_that_is_nacked_comes_again(client: pulsar.Client, topic
     expect_no_more(client, client.subscribe(topic, "sub", SHARED))
 
 
+ATTEMPTS = 20
+"""Of what disconnects a consumer while it receives: nearly each hits the middle of a message."""
+
+
+def with_backlog(client: pulsar.Client, topic: str, count: int) -> Iterator[pulsar.Consumer]:
+    """New subscriptions of a topic with large messages, whose first byte is their number."""
+    producer = client.create_producer(topic, chunking_enabled=True)
+    for number in range(count):
+        producer.send(bytes([number]) * (6 << 20))
+    producer.close()
+    for attempt in range(ATTEMPTS):
+        consumer = client.subscribe(
+            topic, f"sub-{attempt}", initial_position=pulsar.InitialPosition.Earliest
+        )
+        yield consumer
+        consumer.close()
+
+
 def test_a_seek_right_behind_a_subscribe_loses_no_large_message(
     client: pulsar.Client, topic: str
 ) -> None:
     """The client drops a large message that comes after the half of it."""
-    producer = client.create_producer(topic, chunking_enabled=True)
-    for number in range(3):
-        producer.send(bytes([number]) * (6 << 20))
-    for attempt in range(20):
-        consumer = client.subscribe(
-            topic, f"sub-{attempt}", initial_position=pulsar.InitialPosition.Earliest
-        )
+    for consumer in with_backlog(client, topic, 3):
         consumer.seek(pulsar.MessageId.earliest)
         assert [message.data()[0] for message in take(consumer, 3)] == [0, 1, 2]
-        consumer.close()
+
+
+def test_an_unload_loses_no_large_message(
+    broker: RunningBroker, client: pulsar.Client, topic: str
+) -> None:
+    for consumer in with_backlog(client, topic, 5):
+        assert Admin(broker).put(f"{topic.replace('://', '/')}/unload").status == 204
+        left = set(range(5))
+        while left:  # some come twice
+            left -= {take(consumer, 1)[0].data()[0]}

@@ -1,4 +1,4 @@
-"""A seek in the middle of a chunked message: what the consumer is still sent."""
+"""A seek or an unload in the middle of a chunked message: what the consumer is still sent."""
 
 import pytest
 
@@ -37,6 +37,22 @@ def test_a_message_is_completed_before_its_consumer_is_disconnected(sub_type: in
     assert seek(world, consumer) == [2, 3]
     again = world.subscribe(sub_type=sub_type, permits=100)
     assert world.offsets(again) == list(range(8))
+
+
+@pytest.mark.parametrize("sub_type", TYPES)
+def test_a_message_is_completed_before_its_topic_is_closed(sub_type: int) -> None:
+    world = TopicWorld(AT_ONCE)
+    consumer = half_of(world, [*message("one"), *message("two")], sub_type, 1)
+    world.do(world.topic.finish())
+    world.flow(consumer, 10)
+    assert world.offsets(consumer) == [1, 2, 3]
+
+
+def test_what_was_acknowledged_was_whole() -> None:
+    world = TopicWorld(AT_ONCE, cache_bytes=0)
+    consumer = half_of(world, message("one"), TYPES[0], 2)
+    world.ack(consumer, 1)
+    assert seek(world, consumer) == []
 
 
 def test_only_the_chunks_of_the_message_are_sent() -> None:
