@@ -2,19 +2,20 @@
 
 import asyncio
 import uuid
+from typing import Any
 
 import pytest
 
 import magnetar
 from admin_http import Admin
 from client.receiving import TIMEOUT_S, take, values
-from fakes.client_clock import ManualClock
+from fakes.client_clock import FOR_EVER_S, PATIENT, ManualClock
 from fakes.waiting import until
 from running_broker import RunningBroker
 
 Log = pytest.LogCaptureFixture
 PAUSE_S = 0.2
-PATIENT = {"backoff_max_ms": PAUSE_S * 1000, "operation_timeout_s": 1e6}
+RETRYING: dict[str, Any] = {**PATIENT, "backoff_max_ms": PAUSE_S * 1000}
 """The clock goes on by the pauses between attempts, however long the broker takes meanwhile."""
 
 
@@ -35,9 +36,9 @@ async def test_what_was_open_goes_on_when_the_topic_is_there_again(
     admin, topic = Admin(broker), f"persistent://{namespace}/topic"
     path = topic.replace("://", "/") + ("/partitions" if partitions else "")
     await asyncio.to_thread(admin.put, path, partitions or None)
-    async with magnetar.connect(broker.service_url, clock=clock, **PATIENT) as client:
+    async with magnetar.connect(broker.service_url, clock=clock, **RETRYING) as client:
         consumer = await client.subscribe(topic, "s", type="shared", initial_position="earliest")
-        producer = await client.producer(topic, send_timeout_s=1e6)
+        producer = await client.producer(topic, send_timeout_s=FOR_EVER_S)
         await producer.send(b"former")
         await take(consumer, 1)
         assert (await asyncio.to_thread(admin.delete, f"{path}?force=true")).status == 204
@@ -56,13 +57,13 @@ async def test_a_reader_goes_on_from_the_first_message_of_the_new_topic(
     admin, topic = Admin(broker), f"persistent://{namespace}/topic"
     path = topic.replace("://", "/")
     await asyncio.to_thread(admin.put, path)
-    async with magnetar.connect(broker.service_url, clock=clock, **PATIENT) as client:
+    async with magnetar.connect(broker.service_url, clock=clock, **RETRYING) as client:
         reader = await client.reader(topic)
-        await (await client.producer(topic, send_timeout_s=1e6)).send(b"former")
+        await (await client.producer(topic, send_timeout_s=FOR_EVER_S)).send(b"former")
         assert (await reader.read(TIMEOUT_S)).value == b"former"
         assert (await asyncio.to_thread(admin.delete, f"{path}?force=true")).status == 204
         async with clock.running(PAUSE_S):
             await until(lambda: caplog.text.count("does not exist") >= 2, "both are refused")
             await asyncio.to_thread(admin.put, path)
-            await (await client.producer(topic, send_timeout_s=1e6)).send(b"new")
+            await (await client.producer(topic, send_timeout_s=FOR_EVER_S)).send(b"new")
             assert (await reader.read(TIMEOUT_S)).value == b"new"

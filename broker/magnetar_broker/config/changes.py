@@ -51,7 +51,10 @@ def with_reloaded(settings: Settings, values: Mapping[str, Given]) -> Settings:
 
 def names_of_dynamic() -> list[str]:
     """The keys that can be changed at run time, sorted; some have no effect here."""
-    known = (*(key for _, key in FIELDS.values()), *UNSUPPORTED.values())
+    known: list[Key | UnsupportedKey] = [
+        *(key for _, key in FIELDS.values()),
+        *UNSUPPORTED.values(),
+    ]
     return sorted(key.name for key in known if key.dynamic)
 
 
