@@ -70,7 +70,7 @@ def check_dynamic(name: str) -> Key | UnsupportedKey:
     known = UNSUPPORTED.get(name)
     if known is None:
         raise ConfigError(
-            f"{name} is no setting: GET /admin/v2/brokers/configuration lists those that can be "
+            f"{name} is not a setting: GET /admin/v2/brokers/configuration lists those that can be "
             "changed"
         )
     if not known.dynamic:

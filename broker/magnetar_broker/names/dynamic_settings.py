@@ -40,13 +40,13 @@ class DynamicSettings:
         """Follow what earlier runs have stored; a value that is not allowed now is left out."""
         stored = await read_record(self._metadata, DYNAMIC_SETTINGS) or {}
         changed = self._allowed(self._started_with, stored)
-        idle = sorted(name for name, text in changed.items() if without_effect(name, text))
-        if idle:
+        unused = sorted(name for name, text in changed.items() if without_effect(name, text))
+        if unused:
             logger.warning(
-                "settings changed at run time are without effect here: %s", ", ".join(idle)
+                "settings changed at run time are without effect here: %s", ", ".join(unused)
             )
         if changed:
-            shown = json.dumps({name: changed[name] for name in changed if name not in idle})
+            shown = json.dumps({name: changed[name] for name in changed if name not in unused})
             logger.info("settings changed at run time are in effect: %s", shown)
             await self._follow(changed)
 

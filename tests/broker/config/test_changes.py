@@ -22,7 +22,7 @@ def test_changes_that_are_allowed_together_stay_in_any_order() -> None:
         (PARTITIONS, "10", f"{PARTITIONS}=10: expected at most {MOST}, 4"),
         (PARTITIONS, "many", f"{PARTITIONS}=many: expected a whole number"),
         ("clusterName", "other", "clusterName is read at the start only"),
-        ("nothing", "1", "nothing is no setting"),
+        ("nothing", "1", "nothing is not a setting"),
         ("zookeeperServers", "one", "zookeeperServers cannot be changed: it has no effect here"),
     ],
 )

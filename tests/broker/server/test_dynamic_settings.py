@@ -124,8 +124,8 @@ def test_what_cannot_be_changed_is_refused_with_the_reason(make_broker: Make) ->
 
     assert "read at the start only" in refusal("POST", "brokerServicePort/1")
     assert "read at the start only" in refusal("DELETE", "brokerServicePort")
-    assert "no setting" in refusal("POST", "nonsense/1")
-    assert "no setting" in refusal("DELETE", "nonsense")
+    assert "not a setting" in refusal("POST", "nonsense/1")
+    assert "not a setting" in refusal("DELETE", "nonsense")
     assert "no effect here" in refusal("POST", "managedLedgerDefaultEnsembleSize/1")
     assert "expected a whole number" in refusal("POST", "ttlDurationDefaultInSeconds/x")
     assert "expected a whole number" in refusal("POST", "ttlDurationDefaultInSeconds/-1")
