@@ -109,7 +109,7 @@ def test_the_brokers_own_properties_are_not_for_users(
     admin: Admin, broker: RunningBroker, namespace: str
 ) -> None:
     path, topic = f"persistent/{namespace}/topic", f"persistent://{namespace}/topic"
-    with RawClient(broker.port) as client:
+    with RawClient.of_topic(broker.port, topic) as client:
         client.produce(topic, producer_access_mode=1)
         assert admin.get(f"{path}/properties").json == {}
         assert admin.put(f"{path}/properties", {"topicEpoch": "7"}).status == 412
@@ -131,7 +131,7 @@ def test_system_topics_are_listed_on_request(
     admin: Admin, broker: RunningBroker, namespace: str
 ) -> None:
     system = f"persistent://{namespace}/__change_events"
-    with RawClient(broker.port) as client:
+    with RawClient.of_topic(broker.port, system) as client:
         client.produce(system)
     for path in (f"persistent/{namespace}", f"namespaces/{namespace}/topics"):
         assert admin.get(path).json == []
@@ -154,7 +154,7 @@ def test_a_subscription_begins_at_the_requested_position(
 ) -> None:
     topic = f"persistent://public/default/{uuid4().hex}"
     path = topic.replace("://", "/")
-    with RawClient(broker.port) as client:
+    with RawClient.of_topic(broker.port, topic) as client:
         client.produce(topic)
         ids = [client.publish(number, b"%d" % number) for number in range(4)]
     second = {"ledgerId": ids[1].ledgerId, "entryId": ids[1].entryId}
@@ -169,7 +169,7 @@ def test_a_subscription_begins_at_the_requested_position(
         assert admin.put(f"{path}/subscription/{name}", body).status == 204
     wanted = {"all": [0, 1, 2, 3], "none": [], "empty": [], "from": [1, 2, 3], "behind": [2, 3]}
     for name, entries in wanted.items():
-        with RawClient(broker.port) as client:
+        with RawClient.of_topic(broker.port, topic) as client:
             client.subscribe(topic, name)
             client.flow(100)
             received = [client.next_message() for _ in entries]
@@ -217,8 +217,9 @@ def test_names_of_subscriptions_come_encoded_once(admin: Admin, namespace: str, 
 def test_a_subscription_with_properties_alone_begins_at_the_beginning(
     broker: RunningBroker, admin: Admin, namespace: str
 ) -> None:
-    with RawClient(broker.port) as client:
-        client.produce(f"persistent://{namespace}/topic")
+    topic = f"persistent://{namespace}/topic"
+    with RawClient.of_topic(broker.port, topic) as client:
+        client.produce(topic)
         client.publish(0, b"first")
     path = f"persistent/{namespace}/topic/subscription/sub"
     assert admin.put(path, {"properties": {"a": "b"}}).status == 204
