@@ -176,8 +176,8 @@ class Attachment:
     def _may_come_back(self, error: MagnetarError) -> bool:
         # Busy: the broker may not have noticed yet that our former connection is closed.
         # QuotaExceeded: the broker closed us to hold us back, and room may come.
-        # TlsFailed, WrongProtocol: this worked before, so it is the broker's certificate or address,
-        # which may be mended.
+        # TlsFailed, WrongProtocol: this worked before, so it is the broker's certificate or
+        # address, which may be mended.
         passing = Busy | QuotaExceeded | TlsFailed | WrongProtocol
         if error.retriable or isinstance(error, passing):
             return True
