@@ -1,9 +1,8 @@
 """Keeps one producer or consumer registered with the broker that serves its topic."""
 
 import asyncio
-import logging
 from collections.abc import Awaitable, Callable, Coroutine
-from typing import Any
+from typing import Any, Final
 
 from magnetar.connection import Connection
 from magnetar.errors import (
@@ -17,13 +16,20 @@ from magnetar.errors import (
     TlsFailed,
     WrongProtocol,
 )
-from magnetar.log_fields import about
 from magnetar.lookup import find_broker
 from magnetar.pool import Pool
 from magnetar.retry import Retry
 from magnetar.settings import Settings
 
-logger = logging.getLogger(__name__)
+# Busy: the broker may not have noticed yet that our former connection is closed.
+# QuotaExceeded: the broker closed us to hold us back, and room may come.
+# TlsFailed, WrongProtocol: this worked before, so it is the broker's certificate or address, which
+# may be mended.
+# NotFound: the topic was deleted, and may be created again.
+# NotAllowed: this was allowed before; it is also said of partitions of a deleted topic.
+# promise[without | NotFound]: clients outlive a topic that is deleted and created again
+MAY_END: Final = Busy | QuotaExceeded | TlsFailed | WrongProtocol | NotFound | NotAllowed
+"""Refusals that are not final for what was registered before."""
 
 
 class Attachment:
@@ -51,8 +57,6 @@ class Attachment:
         """Called when the topic was deleted, which then is the end; None: waits for the topic."""
         self._register = register
         self._failed = failed
-        self._refusal = ""
-        """The last refusal that was logged."""
         self._candidate: Connection | None = None
         self._reattaching: asyncio.Task[None] | None = None
         self._changed = asyncio.Event()
@@ -169,31 +173,10 @@ class Attachment:
         if self._candidate is not connection:
             raise ConnectionLost(f"{connection.address} closed {self.topic} while it was opened")
         self._candidate = None
-        self._refusal = ""
         self.connection = connection
         self._changed.set()
 
     def _may_come_back(self, error: MagnetarError) -> bool:
-        # Busy: the broker may not have noticed yet that our former connection is closed.
-        # QuotaExceeded: the broker closed us to hold us back, and room may come.
-        # TlsFailed, WrongProtocol: this worked before, so it is the broker's certificate or
-        # address, which may be mended.
-        passing = Busy | QuotaExceeded | TlsFailed | WrongProtocol
-        if error.retriable or isinstance(error, passing):
-            return True
-        # NotFound: the topic was deleted, and may be created again.
-        # NotAllowed: this was allowed before; it is also said of partitions of a deleted topic.
         if isinstance(error, NotFound) and self.on_gone is not None:
             return False
-        # promise[without NotFound | ]: clients outlive a topic that is deleted and created again
-        if not isinstance(error, NotFound | NotAllowed):
-            return False
-        self._log_refusal(str(error))
-        return True
-
-    def _log_refusal(self, refusal: str) -> None:
-        """Log a refusal that may last, once as long as it stays the same."""
-        if refusal != self._refusal:
-            self._refusal = refusal
-            what = "%s cannot be opened again yet, and is tried again: %s"
-            logger.warning(what, self.topic, refusal, extra=about(topic=self.topic))
+        return error.retriable or isinstance(error, MAY_END)
