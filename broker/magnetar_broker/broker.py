@@ -12,6 +12,8 @@ from magnetar_broker.base.periodic_jobs import PeriodicJobs
 from magnetar_broker.base.records import next_number
 from magnetar_broker.base.wanted import Check, always
 from magnetar_broker.config import Settings
+from magnetar_broker.damage.scrubbing import SCRUBBING, Scrubber
+from magnetar_broker.damage.skipping import SKIP_SECONDS, SKIPPING, Skipping
 from magnetar_broker.lifetime.orphans import EXPIRY, EXPIRY_SECONDS, Quarantine, present_segments
 from magnetar_broker.limits.admission import Admission
 from magnetar_broker.limits.held_bytes import HeldBytes, buffer_bytes
@@ -100,6 +102,10 @@ class Broker:
         self.clock_watch = watch = ClockWatch(engine.clock)
         self.quarantine = Quarantine(engine, settings.magnetar_quarantine_minutes, watch)
         self.jobs.every(EXPIRY_SECONDS, EXPIRY, self.quarantine.expire)
+        self.skipping = Skipping(settings, engine, lambda: iter(self.topics))
+        self.jobs.every(SKIP_SECONDS, SKIPPING, self.skipping.look)
+        self.scrubber = Scrubber(settings, engine)
+        self.jobs.every(self.scrubber.look_seconds, SCRUBBING, self.scrubber.look)
         unread = residence.shared_limits.unread
         self.jobs.every(CLOCK_SECONDS, CLOCK, watch.look)
         maintenance = Maintenance(settings, engine, lambda: iter(self.topics), unread, watch)
@@ -133,6 +139,7 @@ class Broker:
         """Disconnect every producer and consumer, and seal every topic."""
         self.ready = False
         self.jobs.stop()
+        self.scrubber.stop()
         self.watchdog.stop()
         await self.names.stop()
         await self.topics.close()

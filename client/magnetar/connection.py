@@ -23,6 +23,7 @@ from magnetar_proto.commands import NO_REQUEST, PROTOCOL_VERSION, decode, encode
 from magnetar_proto.deliveries import DeliveryRun, decode_run
 from magnetar_proto.errors import ProtocolError
 from magnetar_proto.frames import FRAME_PADDING, Frame, FrameDecoder
+from magnetar_proto.ids import MessageId
 from magnetar_proto.sends import decode_receipt
 
 CLIENT_VERSION = f"Magnetar-Python-{version('magnetar')}"
@@ -54,6 +55,9 @@ class ConsumerEnd(Protocol):
 
     def active_changed(self, is_active: bool) -> None:
         """Of a failover subscription: whether this consumer is the one that receives."""
+
+    def damaged(self, first: MessageId, entries: int, why: str) -> None:
+        """Delivery stops at these entries: the broker cannot read them."""
 
     def end_reached(self) -> None:
         """The topic was terminated, and all of it is acknowledged."""
@@ -404,7 +408,12 @@ class Connection(asyncio.Protocol):
     def _on_active_change(self, buf: bytes, start: int, mid: int, payload: bytes) -> None:
         change = decode(buf, start, mid).active_consumer_change
         consumer = self._consumers.get(change.consumer_id)
-        if consumer is not None:
+        if consumer is None:
+            return
+        if change.HasField("magnetar_damaged"):
+            first = MessageId.from_pb(change.magnetar_damaged)
+            consumer.damaged(first, change.magnetar_damaged_entries, change.magnetar_damage)
+        else:
             consumer.active_changed(change.is_active)
 
     def _on_end_of_topic(self, buf: bytes, start: int, mid: int, payload: bytes) -> None:

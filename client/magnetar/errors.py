@@ -12,6 +12,7 @@ MagnetarError
 ├── QueueFull                the producer has as many pending messages as its options allow
 ├── MessageTooLarge          nothing was sent; send less, or raise the broker's limit
 ├── EncryptionFailed         no public key to encrypt with can be had; nothing was sent
+├── Damaged                  the broker cannot read stored messages; delivery stops at them
 ├── Unreadable               an entry arrived that cannot be decoded; `message_id` names it
 │   ├── DecryptionFailed     no private key for it is there, or it is damaged
 │   └── Undecodable          a value does not fit its schema; raised by `message.value`
@@ -86,6 +87,28 @@ class MessageTooLarge(MagnetarError):
 
 class EncryptionFailed(MagnetarError):
     """A producer has no data key: correct its key reader, or the names of its keys."""
+
+
+class Damaged(MagnetarError):
+    """The broker cannot read the next stored entries, since their bytes on disk are damaged.
+
+    `receive` and `read` raise it once everything before these entries was taken.  Nothing behind
+    them is delivered, in order, until they are set aside or their file is put back.
+    """
+
+    def __init__(self, topic: str, message_id: MessageId, entries: int, why: str) -> None:
+        ledger, entry, *_ = message_id
+        last = f" to {ledger}:{entry + entries - 1}" if entries > 1 else ""
+        super().__init__(
+            f"the broker cannot read {ledger}:{entry}{last} of {topic}, and delivers nothing "
+            f"behind it: {why}; put its file back from a copy, or go on without these messages "
+            f"after magnetar admin topics skip-damaged {topic}"
+        )
+        self.topic = topic
+        self.message_id = message_id
+        """The first of these entries."""
+        self.entries = entries
+        """How many follow each other, itself included."""
 
 
 class Unreadable(MagnetarError):

@@ -16,6 +16,7 @@ from magnetar.encryption.receiving import Decrypting
 from magnetar.errors import (
     Closed,
     ConnectionLost,
+    Damaged,
     DecryptionFailed,
     MagnetarError,
     Unreadable,
@@ -88,11 +89,8 @@ class PartitionConsumer(Generic[T]):
         self.is_open = True
         """Whether it was not closed."""
         self._seeking = False
-        self._joiner = (
-            ChunkJoiner(subscription.max_pending_chunked, subscription.chunk_expiry_s)
-            if joins
-            else None
-        )
+        chunks = subscription.max_pending_chunked, subscription.chunk_expiry_s
+        self._joiner = ChunkJoiner(*chunks) if joins else None
         self._chunk_timer: Timer | None = None
         self._tracker = AckTracker(subscription.batch_index_acks)
         self.redelivering = again = Redelivering(self)
@@ -400,6 +398,10 @@ class PartitionConsumer(Generic[T]):
         self.is_active = is_active
         if self.subscription.on_active_change is not None:
             self.subscription.on_active_change(self.topic, is_active)
+
+    def damaged(self, first: MessageId, entries: int, why: str) -> None:
+        # promise: a consumer that stops at damage is told so, behind what it got before
+        self._inbox.put_failure(Failure(Damaged(self.topic, first, entries, why), self, 0))
 
     def end_reached(self) -> None:
         self.is_at_end = True

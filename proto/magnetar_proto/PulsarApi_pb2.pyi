@@ -919,12 +919,18 @@ class CommandRedeliverUnacknowledgedMessages(_message.Message):
     def __init__(self, consumer_id: _Optional[int] = ..., message_ids: _Optional[_Iterable[_Union[MessageIdData, _Mapping]]] = ..., consumer_epoch: _Optional[int] = ...) -> None: ...
 
 class CommandActiveConsumerChange(_message.Message):
-    __slots__ = ("consumer_id", "is_active")
+    __slots__ = ("consumer_id", "is_active", "magnetar_damaged", "magnetar_damaged_entries", "magnetar_damage")
     CONSUMER_ID_FIELD_NUMBER: _ClassVar[int]
     IS_ACTIVE_FIELD_NUMBER: _ClassVar[int]
+    MAGNETAR_DAMAGED_FIELD_NUMBER: _ClassVar[int]
+    MAGNETAR_DAMAGED_ENTRIES_FIELD_NUMBER: _ClassVar[int]
+    MAGNETAR_DAMAGE_FIELD_NUMBER: _ClassVar[int]
     consumer_id: int
     is_active: bool
-    def __init__(self, consumer_id: _Optional[int] = ..., is_active: _Optional[bool] = ...) -> None: ...
+    magnetar_damaged: MessageIdData
+    magnetar_damaged_entries: int
+    magnetar_damage: str
+    def __init__(self, consumer_id: _Optional[int] = ..., is_active: _Optional[bool] = ..., magnetar_damaged: _Optional[_Union[MessageIdData, _Mapping]] = ..., magnetar_damaged_entries: _Optional[int] = ..., magnetar_damage: _Optional[str] = ...) -> None: ...
 
 class CommandReachedEndOfTopic(_message.Message):
     __slots__ = ("consumer_id",)

@@ -41,6 +41,18 @@ class Sealed(NamedTuple):
     """Bytes of all payloads."""
 
 
+class DamagedEntries(NamedTuple):
+    """Entries `first` to `last` of a segment, which cannot be read, with their bytes as stored."""
+
+    segment: SegmentId
+    first: int
+    last: int
+    why: str
+    data: bytes
+    log: str
+    """The key of the log that has them."""
+
+
 class SegmentWriter(Protocol):
     """The single writer of a segment."""
 
@@ -73,6 +85,12 @@ class SegmentReader(Protocol):
 
         Raises `Corrupt` if the first entry is damaged; a run ends before a later damaged
         entry.
+        """
+
+    async def stored_bytes(self, first: int, stop: int) -> bytes:
+        """The bytes in which entries first..stop-1 are stored, as they are, without a check.
+
+        They are whole records, so they may have further entries; empty if none are stored.
         """
 
     def messages_before(self, entry: int) -> int:
@@ -112,6 +130,9 @@ class SegmentStore(Protocol):
     def segments(self) -> AsyncIterator[SegmentId]:
         """All segments that this process may find to be orphans."""
 
+    def closed(self) -> list[SegmentId]:
+        """The segments that do not change any more and that this process is to check for damage."""
+
     async def set_aside(self, segments: Collection[SegmentId], why: str) -> dict[SegmentId, Sealed]:
         """Put segments that nobody lists into quarantine; returns those that were put there.
 
@@ -120,7 +141,10 @@ class SegmentStore(Protocol):
         """
 
     async def delete_set_aside(self, before_ms: int) -> Collection[SegmentId]:
-        """Delete the segments that were set aside before a time; returns them."""
+        """Delete what was set aside before a time; returns the segments among it."""
+
+    async def keep_damaged(self, entries: Sequence[DamagedEntries], why: str) -> None:
+        """Put copies of damaged entries into quarantine; durable on return."""
 
     async def close(self) -> None:
         """Make everything durable, checkpoint, and release the data directory."""

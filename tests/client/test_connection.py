@@ -47,6 +47,9 @@ class End:
         for number, entry in zip(run.entries, run.payloads, strict=True):
             self.reported.append(("entry", run.head.ledger, number, entry))
 
+    def damaged(self, first: MessageId, entries: int, why: str) -> None:
+        self.reported.append(("damaged", first, entries, why))
+
     def active_changed(self, is_active: bool) -> None:
         self.reported.append(("active", is_active))
 

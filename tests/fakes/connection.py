@@ -8,6 +8,7 @@ from magnetar_proto import PulsarApi_pb2 as pb
 from magnetar_proto.deliveries import decode_message
 from magnetar_proto.frames import FrameDecoder
 from magnetar_proto.sends import decode_receipt
+from magnetar_storage.log.damage import Damage
 
 
 class Got(NamedTuple):
@@ -53,6 +54,8 @@ class RecordingConnection:
         self.new_owners: list[str] = []
         """What clients were told to reconnect to, in the order of what was closed."""
         self.active: list[tuple[int, bool]] = []
+        self.damage: list[tuple[int, Damage]] = []
+        """Consumers that were notified of damage at which delivery stops."""
         self.ended: list[int] = []
         """Consumers that were notified of the end of their topic."""
         self.holds = 0
@@ -98,6 +101,9 @@ class RecordingConnection:
 
     def active_changed(self, consumer_id: int, is_active: bool) -> None:
         self.active.append((consumer_id, is_active))
+
+    def damaged(self, consumer_id: int, partition: int, damage: Damage) -> None:
+        self.damage.append((consumer_id, damage))
 
     def close_producer(self, producer_id: int, new_owner: str = "") -> None:
         self.closed_producers.append(producer_id)

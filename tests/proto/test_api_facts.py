@@ -13,6 +13,8 @@ FACTS: dict[str, Any] = json.loads(Path(__file__).with_name("protocol_facts.json
 FILE = pb.DESCRIPTOR
 # Python keeps the name None for itself; names do not travel.
 RENAMED = {("Schema.Type", "None"): "NoSchema"}
+OWN = 1000
+"""Fields from this number on, named magnetar_*, are our own."""
 TYPES = {
     getattr(FieldDescriptor, f"TYPE_{name.upper()}"): name
     for name in ["bool", "bytes", "double", "int32", "int64", "string", "uint32", "uint64"]
@@ -42,6 +44,7 @@ def facts_of(message: Descriptor) -> list[list[Any]]:
     return [
         [field.name, field.number, label(field), type_name(field), default(field)]
         for field in message.fields
+        if field.number < OWN
     ]
 
 
@@ -61,6 +64,13 @@ def test_fields(name: str) -> None:
     expected = sorted(FACTS["messages"][name], key=lambda fact: fact[1])
     actual = sorted(facts_of(FILE.message_types_by_name[name]), key=lambda fact: fact[1])
     assert actual == expected
+
+
+def test_own_fields_are_optional_and_have_names_and_numbers_of_their_own() -> None:
+    fields = [one for message in FILE.message_types_by_name.values() for one in message.fields]
+    own = [one for one in fields if one.name.startswith("magnetar_")]
+    assert own == [one for one in fields if one.number >= OWN]
+    assert {label(one) for one in own} == {"optional"}
 
 
 def test_no_enum_is_missing_and_none_is_ours_alone() -> None:

@@ -67,6 +67,8 @@ class Moved:
         # Asked by the process that has found them.
         self.set_aside = created_by.set_aside
         self.delete_set_aside = created_by.delete_set_aside
+        self.closed = created_by.closed
+        self.keep_damaged = asked.keep_damaged
         self.trouble, self.is_failing = asked.trouble, asked.is_failing
 
 

@@ -3,6 +3,8 @@
 from collections.abc import Callable
 from typing import Protocol
 
+from magnetar_storage.log.damage import Damage
+
 
 def host_of(address: str) -> str:
     """The host of a connection's address."""
@@ -44,6 +46,9 @@ class Connection(Protocol):
 
     def active_changed(self, consumer_id: int, is_active: bool) -> None:
         """Notify a Failover consumer that it became active or inactive (ACTIVE_CONSUMER_CHANGE)."""
+
+    def damaged(self, consumer_id: int, partition: int, damage: Damage) -> None:
+        """Notify a consumer that delivery stops at damaged entries, if its client knows of that."""
 
     def reached_end(self, consumer_id: int) -> None:
         """Send REACHED_END_OF_TOPIC to a consumer, if its client supports the command."""

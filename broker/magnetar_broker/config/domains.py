@@ -12,6 +12,13 @@ class Durability(StrEnum):
     RELAXED = "relaxed"
 
 
+class DamagedEntries(StrEnum):
+    """What becomes of stored entries that cannot be read."""
+
+    STOP = "stop"
+    SKIP = "skip"
+
+
 class TopicType(StrEnum):
     """The type of automatically created topics."""
 

@@ -4,9 +4,10 @@ import logging
 from collections.abc import Callable
 from functools import partial
 
-from magnetar_storage.errors import Corrupt, NoSegment, StorageError
+from magnetar_storage.errors import StorageError
 from magnetar_storage.interfaces import Run
 from magnetar_storage.log.cache import ENTRY_OVERHEAD
+from magnetar_storage.log.damage import LASTING, Damage
 from magnetar_storage.log.log import Log
 from magnetar_storage.log.read_budget import Holding
 
@@ -15,7 +16,6 @@ logger = logging.getLogger(__name__)
 AHEAD_ENTRIES = 5000
 AHEAD_BYTES = 1 << 20
 NOTHING = Run(0, [], ())
-LASTING = (Corrupt, NoSegment)
 RETRY_SECONDS = 1.0
 
 
@@ -42,8 +42,18 @@ class Source:
         self.failure = None
         return range(at, self._log.entries.behind_damage(at, error))
 
+    @property
+    def damage(self) -> Damage | None:
+        """The entries that stop it, if damage does."""
+        error = self.failure
+        log, at = self._log, self._failed_at
+        if not isinstance(error, LASTING) or not log.first_offset <= at < log.end:
+            return None
+        return log.entries.damage_at(at, error)
+
     def _failed(self, offset: int, error: StorageError) -> None:
-        if self.failure is None:
+        # Damage was logged when it was found (`FoundDamage`), not again for each reader.
+        if self.failure is None and not isinstance(error, LASTING):
             logger.error(
                 "%s cannot be read for delivery from offset %d on: %s",
                 self._log.key, offset, error,

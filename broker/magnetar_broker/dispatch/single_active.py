@@ -18,6 +18,7 @@ from magnetar_broker.dispatch.feed import Feed
 from magnetar_broker.dispatch.selection import pick_active
 from magnetar_proto.hashes import range_slot
 from magnetar_proto.sticky_key import sticky_key
+from magnetar_storage.errors import StorageError
 from magnetar_storage.interfaces import Run
 from magnetar_storage.world.runtime import Timer
 
@@ -39,6 +40,8 @@ class SingleActive:
         self._throttle = stream.throttle
         self._failover = failover
         self._feed = Feed(self._log, self.dispatch)
+        self._told: StorageError | None = None
+        """The failure of which the active consumer was notified."""
         self._consumers: list[Consumer] = []
         self._switching: Timer | None = None
         self.read_offset = self._cursor.next_unacked(0)
@@ -99,6 +102,7 @@ class SingleActive:
 
     def rewind(self) -> None:
         self._feed.retry()
+        self._told = None
         self.read_offset = self._cursor.next_unacked(self._log.first_offset)
         if self.active is not None and self.active.compacted is not None:
             self.read_offset = self.active.compacted.first()
@@ -126,8 +130,18 @@ class SingleActive:
             run = self._feed.take(offset, min(room, limits.max_read_entries), size)
             self.read_offset = offset
             if run is None:
+                self._tell_damage(consumer)
                 return
             self._send(consumer, run, consumer.permits - room)
+
+    def _tell_damage(self, consumer: Consumer) -> None:
+        """Notify the consumer, once for each failure, that delivery stops at damage."""
+        failure = self._feed.failure
+        if failure is not None and failure is not self._told:
+            self._told = failure
+            damage = self._feed.damage
+            if damage is not None:  # promise: a consumer is told of damage at which it stops
+                consumer.connection.damaged(consumer.id, self._topic.partition, damage)
 
     def _send_compacted(self, consumer: Consumer, source: CompactedSource) -> bool:
         """Send some entries below the compaction horizon; False when nothing can be sent now."""

@@ -263,6 +263,12 @@ class Figures:
     cache_entries: int = 0
     cache_evicted: int = 0
     """Entries of the cache of recent entries, and those that were dropped from it."""
+    damaged_entries: int = 0
+    """Known to be damaged, and not set aside."""
+    damaged_set_aside: int = 0
+    """Set aside since the start."""
+    scrubbed_bytes: int = 0
+    """Of closed segments, read since the start to find damage."""
     connections_half_open: int = 0
     """Those that are not accepted yet."""
     connections_accepted: int = 0

@@ -32,6 +32,8 @@ from magnetar_proto.commands import FIELDS, MAX31, NO_REQUEST, decode
 from magnetar_proto.deliveries import decode_flow
 from magnetar_proto.errors import BadCommand, FrameTooLarge, RemoteError
 from magnetar_proto.frames import FRAME_PADDING, Frame, FrameDecoder
+from magnetar_proto.ids import MessageId
+from magnetar_storage.log.damage import Damage
 from magnetar_storage.world.runtime import Timer
 
 logger = logging.getLogger(__name__)
@@ -49,6 +51,8 @@ DROPS_DAMAGED = "Pulsar-CPP"
 
 After any refusal of a message but ChecksumError they reconnect and send it again, for ever.
 """
+UNDERSTANDS_DAMAGE = "Magnetar-"
+"""The prefix of the `client_version` of clients that read `magnetar_damaged`."""
 KNOWS_END_OF_TOPIC = ("Pulsar-Java", "Magnetar-Python")
 """The `client_version` of clients that know REACHED_END_OF_TOPIC begins with one of these."""
 
@@ -391,6 +395,20 @@ class Session:
         """Notify a Failover consumer whether it is active (from protocol version 12 on)."""
         if self.protocol_version >= 12:
             self.reply(pb.CommandActiveConsumerChange(consumer_id=consumer_id, is_active=is_active))
+
+    def damaged(self, consumer_id: int, partition: int, damage: Damage) -> None:
+        """Notify a consumer that delivery stops at damaged entries, if it is one of Magnetar's."""
+        # promise[always]: official clients are sent nothing that they do not know
+        if self.client_version.startswith(UNDERSTANDS_DAMAGE):
+            notice = pb.CommandActiveConsumerChange(
+                consumer_id=consumer_id,
+                is_active=True,
+                magnetar_damaged_entries=damage.entries,
+                magnetar_damage=damage.why,
+            )
+            first = MessageId(damage.segment, damage.first, partition=partition)
+            notice.magnetar_damaged.CopyFrom(first.to_pb())
+            self.reply(notice)
 
     def reached_end(self, consumer_id: int) -> None:
         """Notify a consumer that its topic is terminated and delivered to the end.

@@ -1,7 +1,10 @@
 """Why a subscription delivers nothing at the moment, since when, and what to do about it."""
 
+from collections.abc import Iterator
+from itertools import islice
 from typing import Final, NamedTuple
 
+from magnetar_broker.damage.looking import next_damage
 from magnetar_broker.dispatch.base import Blocker
 from magnetar_broker.dispatch.consumer import Consumer
 from magnetar_broker.dispatch.key_shared import KeyShared
@@ -12,9 +15,10 @@ from magnetar_broker.statistics.shapes import Json, address
 from magnetar_broker.statistics.subscriptions import type_name
 from magnetar_broker.subscribing.subscription import Subscription
 from magnetar_broker.topic.topic import Topic
+from magnetar_storage.log.damage import Damage
 
-MAX_CONSUMERS = 100
-"""Consumers that are listed."""
+MAX_CONSUMERS = MAX_DAMAGED = 100
+"""Consumers, and ranges of damaged entries, that are listed."""
 
 
 class Reason(NamedTuple):
@@ -90,7 +94,8 @@ REASONS: Final = {
     ),
     Blocker.DAMAGE: Reason(
         "the next entries cannot be read",
-        "run magnetar verify, then reset the subscription behind them",
+        "put the file back from a copy, or set the entries aside for all subscriptions and "
+        "readers with magnetar admin topics skip-damaged; with --dry-run it names them",
     ),
 }
 
@@ -102,6 +107,9 @@ async def why_not_delivering(topic: Topic, one: Subscription, stalled_seconds: i
     """
     backlog = await one.backlog()
     blocker = one.dispatcher.blocker()
+    # Which entries cannot be read is told also while no consumer has met them.
+    if await next_damage(topic.log, one.next_unacked()) and blocker is Blocker.NO_CONSUMER:
+        blocker = Blocker.DAMAGE
     reason = REASONS[blocker]
     consumers = list(one.consumers)
     found: Json = {
@@ -122,6 +130,7 @@ async def why_not_delivering(topic: Topic, one: Subscription, stalled_seconds: i
         "msgInReplay": one.dispatcher.in_replay,
         "unackedMessages": one.dispatcher.unacked,
         "limits": _limits(topic, one),
+        "damaged": [_damaged(each) for each in islice(_waiting(topic, one), MAX_DAMAGED)],
         "consumerCount": len(consumers),
         "consumers": [_consumer(each) for each in consumers[:MAX_CONSUMERS]],
     }
@@ -194,6 +203,25 @@ def _details(topic: Topic, one: Subscription, blocker: Blocker) -> Json:
     if queues is not None:
         found["drainingHashesCount"] = len(queues.draining)
     return found
+
+
+def _waiting(topic: Topic, one: Subscription) -> Iterator[Damage]:
+    """The damage that is known and that the subscription has not acknowledged, in order."""
+    log = topic.log
+    for damage in sorted(log.engine.damage.of_segments({each.id for each in log.segments})):
+        offsets = log.offsets_of(damage.segment, damage.first, damage.last + 1)
+        if any(one.cursor.acked.missing(max(offsets.start, one.next_unacked()), offsets.stop)):
+            yield damage
+
+
+def _damaged(one: Damage) -> Json:
+    return {
+        "ledgerId": one.segment,
+        "firstEntryId": one.first,
+        "lastEntryId": one.last,
+        "file": one.file,
+        "why": one.why,
+    }
 
 
 def _oldest(topic: Topic) -> Json:

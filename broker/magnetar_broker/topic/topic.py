@@ -1,7 +1,7 @@
 """A persistent topic: a log, the producers that append to it, the subscriptions that read it."""
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from magnetar_broker.base.errors import NotReady, being_unloaded
 from magnetar_broker.base.metadata_keys import topic_key
@@ -44,10 +44,12 @@ from magnetar_storage.cursors.cursor_log import CursorLog
 from magnetar_storage.cursors.pending_acks import PendingAcks
 from magnetar_storage.delays.recent_delays import RecentDelays
 from magnetar_storage.errors import StorageError
+from magnetar_storage.log.damage import Damage
 from magnetar_storage.log.engine import Engine
 from magnetar_storage.log.log import Log
 from magnetar_storage.log.offset_set import OffsetSet
 from magnetar_storage.log.positions import NOWHERE
+from magnetar_storage.log.setting_aside import set_aside
 
 logger = logging.getLogger(__name__)
 
@@ -313,6 +315,16 @@ class Topic:
             # Durable ones needed none of it: it was acknowledged, so nothing of it is pending.
             if not subscription.durable:
                 subscription.dispatcher.skipped()
+
+    async def set_aside(self, damage: Sequence[Damage], why: str) -> None:
+        """Have all subscriptions and readers go past damaged entries; durable on return."""
+        await set_aside(self.log, damage, why)
+        self.traffic.changed = True
+        for subscription in list(self.subscriptions.values()):
+            # promise: consumers that wait at damage go on when it is set aside
+            subscription.dispatcher.skipped()
+            if self.log.terminated:
+                subscription.notify_end()
 
     def drop(self, error: BaseException) -> None:
         """The log failed: disconnect all clients; the topic is loaded again when they reconnect."""

@@ -234,6 +234,7 @@ _BY_KIND: Final[tuple[tuple[type[Exception], type[PulsarException]], ...]] = (
     (errors.CredentialsError, ErrorGettingAuthenticationData),
     (errors.QueueFull, ProducerQueueIsFull),
     (errors.MessageTooLarge, MessageTooBig),
+    (errors.Damaged, ReadError),
     (errors.Unreadable, InvalidMessage),
     (InvalidName, InvalidTopicName),
 )

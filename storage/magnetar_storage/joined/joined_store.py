@@ -4,11 +4,11 @@ A process creates segments in one directory.  It reads and deletes segments of o
 topics move between workers: what a topic has appended before stays where it is.
 """
 
-from collections.abc import AsyncIterator, Callable, Collection, Mapping
+from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequence
 
 from magnetar_storage.errors import NoSegment, StorageError, Unavailable
 from magnetar_storage.identity import Identity
-from magnetar_storage.interfaces import Sealed, SegmentId
+from magnetar_storage.interfaces import DamagedEntries, Sealed, SegmentId
 from magnetar_storage.joined.foreign_directory import ForeignDirectory
 from magnetar_storage.local import directories
 from magnetar_storage.local.recovery import Finding
@@ -103,6 +103,10 @@ class JoinedStore:
                 moved |= await store.set_aside(own, why)
         return moved
 
+    async def keep_damaged(self, entries: Sequence[DamagedEntries], why: str) -> None:
+        """As `SegmentStore.keep_damaged`, in the directory for new segments."""
+        await self._own.keep_damaged(entries, why)
+
     async def delete_set_aside(self, before_ms: int) -> Collection[SegmentId]:
         """As `SegmentStore.delete_set_aside`, of the directories that are open here."""
         deleted: list[SegmentId] = []
@@ -115,6 +119,10 @@ class JoinedStore:
         for store in self._opened.values():
             async for segment in store.segments():
                 yield segment
+
+    def closed(self) -> list[SegmentId]:
+        """Those of the directories that are open here."""
+        return [segment for store in self._opened.values() for segment in store.closed()]
 
     async def close(self) -> None:
         """Close every directory that is open here; then raise what failed first."""

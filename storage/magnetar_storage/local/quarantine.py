@@ -1,22 +1,26 @@
 """Segments that no topic lists, kept in `quarantine/` (docs/formats.md, "Quarantine").
 
-A file there belongs to no segment of the store.  It is complete, with its footer, so that moving it
+Such a file belongs to no segment of the store.  It is complete, with its footer, so that moving it
 back to `segments/` is all that it takes to have the segment again.
+
+The directory also has copies of damaged entries that were set aside, for people and their tools.
 """
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
 from magnetar_storage.errors import NoSegment
-from magnetar_storage.interfaces import Sealed, SegmentId
+from magnetar_storage.interfaces import DamagedEntries, Sealed, SegmentId
 from magnetar_storage.local import segment_file
 from magnetar_storage.local.file_names import number_in
 from magnetar_storage.world.disk import Disk, ReadableDisk
 from magnetar_storage.world.whole_files import file_size, read_file, write_file
 
 DIRECTORY = "quarantine"
+DAMAGED = ".damaged"
+"""The suffix of files with the bytes of damaged entries."""
 
 
 def present(disk: ReadableDisk) -> set[SegmentId]:
@@ -30,10 +34,9 @@ def put(disk: Disk, segments: Mapping[SegmentId, Sealed], why: str, now_ms: int)
 
     No checkpoint and no journal may know them as unfinished: a start would write them anew.
     """
-    disk.make_dir(DIRECTORY)
-    disk.sync_dir("")
+    _make(disk)
     # First: what has no report is kept for ever.
-    write_file(disk, _report_name(disk, now_ms), _report(segments, why, now_ms))
+    write_file(disk, _report_name(disk, now_ms), _report(now_ms, why, segments=_listed(segments)))
     for number in segments:
         disk.link(segment_file.file_name(number), _name(number))
     # promise: a segment loses its name only when the other one is durable
@@ -42,6 +45,37 @@ def put(disk: Disk, segments: Mapping[SegmentId, Sealed], why: str, now_ms: int)
     for number in segments:
         disk.remove(segment_file.file_name(number))
     disk.sync_dir("segments")
+
+
+def put_damaged(disk: Disk, entries: Sequence[DamagedEntries], why: str, now_ms: int) -> None:
+    """Write the bytes of damaged entries, and report them; durable on return."""
+    _make(disk)
+    listed = [
+        {
+            "log": one.log,
+            "segment": one.segment,
+            "first_entry": one.first,
+            "last_entry": one.last,
+            "why": one.why,
+            "file": damaged_name(one.segment, one.first, one.last),
+            "bytes": len(one.data),
+        }
+        for one in entries
+    ]
+    report = _report(now_ms, why, segments=[], damaged=listed)
+    write_file(disk, _report_name(disk, now_ms), report)
+    for one in entries:
+        write_file(disk, f"{DIRECTORY}/{damaged_name(one.segment, one.first, one.last)}", one.data)
+
+
+def damaged_name(segment: SegmentId, first: int, last: int) -> str:
+    """The name of the file with the bytes of damaged entries."""
+    return f"{segment:016x}-{first}-{last}{DAMAGED}"
+
+
+def _make(disk: Disk) -> None:
+    disk.make_dir(DIRECTORY)
+    disk.sync_dir("")
 
 
 def take_back(disk: Disk, number: SegmentId) -> int:
@@ -63,7 +97,9 @@ def expire(disk: Disk, before_ms: int) -> set[SegmentId]:
     A file that no report names stays: it is unknown since when it is here.
     """
     reports = {name: _read(disk, name) for name in disk.list(DIRECTORY) if _time_of(name)}
-    later = {n for report in reports.values() if report["at_ms"] >= before_ms for n in _in(report)}
+    young = [report for report in reports.values() if report["at_ms"] >= before_ms]
+    later = {number for report in young for number in _in(report)}
+    kept = {file for report in young for file in _damaged_in(report)}
     here, expired = present(disk), set[SegmentId]()
     for name, report in reports.items():
         if report["at_ms"] < before_ms:
@@ -72,6 +108,8 @@ def expire(disk: Disk, before_ms: int) -> set[SegmentId]:
             expired |= (doomed := (_in(report) - later) & here)
             for number in sorted(doomed):
                 disk.remove(_name(number))
+            for file in sorted((_damaged_in(report) - kept) & set(disk.list(DIRECTORY))):
+                disk.remove(f"{DIRECTORY}/{file}")
             # Last: after a crash the files that are left are still named.
             disk.sync_dir(DIRECTORY)
             disk.remove(f"{DIRECTORY}/{name}")
@@ -94,30 +132,31 @@ def _time_of(name: str) -> int | None:
     return number_in(name, suffix=".json")
 
 
-def _report(segments: Mapping[SegmentId, Sealed], why: str, now_ms: int) -> bytes:
-    fields = {
-        "at": datetime.fromtimestamp(now_ms / 1000, UTC).isoformat(timespec="milliseconds"),
-        "at_ms": now_ms,
-        "why": why,
-        "segments": [
-            {
-                "segment": number,
-                "file": segment_file.base_name(number),
-                "entries": end.entries,
-                "messages": end.messages,
-                "bytes": end.size,
-            }
-            for number, end in sorted(segments.items())
-        ],
-    }
+def _report(now_ms: int, why: str, **listed: object) -> bytes:
+    at = datetime.fromtimestamp(now_ms / 1000, UTC).isoformat(timespec="milliseconds")
+    fields = {"at": at, "at_ms": now_ms, "why": why} | listed
     return json.dumps(fields, indent=1).encode() + b"\n"
+
+
+def _listed(segments: Mapping[SegmentId, Sealed]) -> list[dict[str, object]]:
+    return [
+        {
+            "segment": number,
+            "file": segment_file.base_name(number),
+            "entries": end.entries,
+            "messages": end.messages,
+            "bytes": end.size,
+        }
+        for number, end in sorted(segments.items())
+    ]
 
 
 def _read(disk: ReadableDisk, name: str) -> dict[str, Any]:
     """A report; one that cannot be read names nothing, and never expires."""
     try:
         report = json.loads(read_file(disk, f"{DIRECTORY}/{name}"))
-        if isinstance(report["at_ms"], int) and _in(report) is not None:
+        _in(report), _damaged_in(report)
+        if isinstance(report["at_ms"], int):
             return dict(report)
     except (ValueError, TypeError, KeyError):
         pass  # an operator has edited it
@@ -126,3 +165,9 @@ def _read(disk: ReadableDisk, name: str) -> dict[str, Any]:
 
 def _in(report: dict[str, Any]) -> set[SegmentId]:
     return {int(one["segment"]) for one in report["segments"]}
+
+
+def _damaged_in(report: dict[str, Any]) -> set[str]:
+    """The files of damaged entries that a report names; none of another directory."""
+    files = {str(one["file"]) for one in report.get("damaged", ())}
+    return {file for file in files if file.endswith(DAMAGED) and "/" not in file}

@@ -158,6 +158,16 @@ class LocalReader:
             partial(_read, self._disk, blocks, first, max_entries, max_bytes)
         )
 
+    async def stored_bytes(self, first: int, stop: int) -> bytes:
+        segment = self._segment
+        index, written = segment.index, segment.written_blocks
+        stop = min(stop, index.firsts[written])
+        if segment.deleted or first >= stop:
+            return b""  # what is not written yet is in memory, and not damaged
+        begin, end = index.block_of(first), index.block_of(stop - 1) + 1
+        blocks = Blocks.of(segment.id, index, begin, end)
+        return await self._worker.run(partial(read_blocks, self._disk, blocks))
+
     def messages_before(self, entry: int) -> int:
         return self._segment.index.messages.before(entry)
 

@@ -8,14 +8,14 @@ its file), `_rows` (unfinished, of an earlier process, index not read yet), `_fi
 has a footer), and of the finished ones the recently used in `_loaded`, with their index.
 """
 
-from collections.abc import AsyncIterator, Callable, Collection
+from collections.abc import AsyncIterator, Callable, Collection, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 
 from magnetar_storage.errors import Corrupt, Fenced, NoSegment, StorageError, Unavailable
 from magnetar_storage.identity import Identity
-from magnetar_storage.interfaces import Sealed, SegmentId
+from magnetar_storage.interfaces import DamagedEntries, Sealed, SegmentId
 from magnetar_storage.local import index_file, layout, quarantine, recovery, segment_ids
 from magnetar_storage.local import limits as sizes
 from magnetar_storage.local import segment_file as segment
@@ -200,6 +200,10 @@ class LocalStore:
             await self._workers.background.run(put)
         return moved
 
+    async def keep_damaged(self, entries: Sequence[DamagedEntries], why: str) -> None:
+        put = partial(quarantine.put_damaged, self._disk, entries, why, self._clock.now_ms())
+        await self._workers.background.run(put)
+
     async def delete_set_aside(self, before_ms: int) -> Collection[SegmentId]:
         expire = partial(quarantine.expire, self._disk, before_ms)
         expired = await self._workers.background.run(expire)
@@ -210,6 +214,9 @@ class LocalStore:
         present = self._finished.keys() | self._rows.keys() | self._segments.keys()
         for number in sorted(present - self._spares.ids):
             yield number
+
+    def closed(self) -> list[SegmentId]:
+        return sorted(self._finished)
 
     @property
     def last_id(self) -> SegmentId:

@@ -4,6 +4,7 @@ from dataclasses import dataclass, field
 
 from magnetar_storage.interfaces import MetadataStore, SegmentStore
 from magnetar_storage.log.cache import EntryCache
+from magnetar_storage.log.damage import FoundDamage
 from magnetar_storage.log.read_budget import ReadBudget
 from magnetar_storage.log.roll_limits import RollLimits
 from magnetar_storage.log.run_sizes import RunSizes
@@ -27,3 +28,5 @@ class Engine:
     """What dispatchers took at once from the cache, and of what was read from disk."""
     write_time: WriteTime = field(default_factory=lambda: WriteTime(()))
     """Set before entries are reported as durable, if anybody measures it."""
+    damage: FoundDamage = field(default_factory=FoundDamage)
+    """The damaged entries that reads have met."""

@@ -153,6 +153,7 @@ class Log(LogState):
     async def delete(self) -> None:
         """Delete every segment, then the record."""
         await self._end_work(LogClosed(f"{self.key} was deleted"))
+        self.engine.damage.forget_segments([segment.id for segment in self.record.segments])
         await self.rollover.discard_unlisted()
         # Not sealed: its entries go, and the store fails its appends when it deletes the segment.
         self.writer = None

@@ -5,11 +5,13 @@ as acknowledged (`Cursor.skip_reclaimed`), so dispatchers never ask for one.
 """
 
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from functools import partial
 from typing import Generic, Protocol, TypeVar
 
 from magnetar_storage.errors import Corrupt, NoSegment, StorageError
 from magnetar_storage.interfaces import Run, SegmentId, SegmentReader
+from magnetar_storage.log.damage import LASTING, Damage
 from magnetar_storage.log.log_record import Segment
 from magnetar_storage.log.log_state import LogState
 from magnetar_storage.log.sparse_segment import SparseReader
@@ -86,6 +88,7 @@ class LogReader:
 
     def moved(self, segments: list[Segment]) -> None:
         """Close the readers of segments whose entries were deleted or copied elsewhere."""
+        self._state.engine.damage.forget_segments([segment.id for segment in segments])
         for segment in segments:
             self._segments.drop(segment.id)
             if segment.kept_in is not None and segment.kept_in not in self._state.record.stored:
@@ -110,8 +113,11 @@ class LogReader:
             limit = min(max_entries, stop - offset)
             try:
                 return await self._read_in(segment, base, offset, limit, max_bytes)
-            except StorageError:
+            except StorageError as error:
                 if segment.stored_in in state.record.stored:
+                    if isinstance(error, LASTING):
+                        # promise: damage that a read meets is known from then on
+                        state.engine.damage.add(self.damage_at(offset, error))
                     raise
                 # It was trimmed or rewritten while it was read: look again where its entries are.
 
@@ -124,6 +130,20 @@ class LogReader:
         if isinstance(error, Corrupt) and error.last_entry is not None:
             stop = min(stop, offset + error.last_entry + 1 - state.position(offset)[1])
         return max(stop, offset + 1)
+
+    def damage_at(self, offset: int, error: Corrupt | NoSegment) -> Damage:
+        """The entries that cannot be read, after `read` at `offset` raised `error`.
+
+        The log must have the offset.
+        """
+        state = self._state
+        ledger, entry = state.position(offset)
+        last = entry + self.behind_damage(offset, error) - 1 - offset
+        now_ms = state.engine.clock.now_ms()
+        if isinstance(error, NoSegment):
+            return Damage(ledger, 0, last, str(error), log=state.key, found_ms=now_ms)
+        first = min(error.first_entry or 0, entry)
+        return Damage(ledger, first, last, error.why, error.file, error.offset, state.key, now_ms)
 
     async def _read_in(
         self, segment: Segment, base: int, offset: int, max_entries: int, max_bytes: int
@@ -140,6 +160,23 @@ class LogReader:
         except Corrupt as error:
             # A sparse segment names offsets; callers of a log know positions.
             raise _in_ledger(error, segment, base) from error
+
+    async def stored_bytes(self, offset: int, stop: int) -> bytes:
+        """The bytes in which the entries offset..stop-1 of one segment are stored, as they are.
+
+        Whole records, which may have further entries; empty if nothing is left of them.
+        """
+        _, segment, base = self._state.segment_at(offset)
+        try:
+            if segment.is_whole:
+                reader = await self._segment(segment.id)
+                return await reader.stored_bytes(offset - base, stop - base)
+            if segment.kept_in is not None:
+                sparse = await self._sparse_segment(segment.kept_in)
+                return await sparse.stored_bytes(offset, stop)
+        except LASTING:
+            pass  # the file is missing, or the map of a sparse segment cannot be read
+        return b""
 
     async def first_where(self, holds: Callable[[bytes], bool]) -> int:
         """The first offset whose payload satisfies `holds`, by binary search; else the end.
@@ -235,15 +272,16 @@ class LogReader:
         for segment, base in zip(state.record.segments, state.bases, strict=True):
             stop = base + (segment.entries or 0)
             if segment.kept_in is not None:
-                try:
+                with suppress(Corrupt, NoSegment):
                     sparse = await self._sparse_segment(segment.kept_in)
-                except (Corrupt, NoSegment):
-                    continue
-                state.holes.add(base, stop)
-                for run in sparse.map.runs(base, stop):
-                    state.holes.remove(*run)
+                    state.holes.add(base, stop)
+                    for run in sparse.map.runs(base, stop):
+                        state.holes.remove(*run)
             elif not segment.is_whole:
                 state.holes.add(base, stop)  # promise: holes are known after a restart
+            for first, behind in segment.lost:
+                # promise: entries that were set aside stay so after a restart
+                state.holes.add(base + first, min(base + behind, stop))
 
 
 def _in_ledger(error: Corrupt, segment: Segment, base: int) -> Corrupt:

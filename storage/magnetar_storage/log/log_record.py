@@ -10,7 +10,7 @@ entries, so no position changes.
 """
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
@@ -27,6 +27,8 @@ TERMINATED_VERSION = 4
 """Of the record of a terminated log, to which earlier releases would append."""
 CREATED_VERSION = 5
 """Of a record with the time of the log's creation, which earlier releases would not keep."""
+LOST_VERSION = 6
+"""Of a record with damaged entries that were set aside: earlier releases would stop at them."""
 
 OPTIONAL = ("entries", "kept", "kept_in", "cursor_segment")
 """Fields that may be null; all other fields with a single value are numbers."""
@@ -47,6 +49,8 @@ class Segment:
     """How many entries are left of a rewritten segment; None if it is whole."""
     kept_in: SegmentId | None = None
     """The sparse segment that has them; None if none is left."""
+    lost: tuple[tuple[int, int], ...] = ()
+    """Damaged entries that count as deleted, in order: each from the first to before the second."""
 
     def settled(self, end: Sealed, now_ms: int) -> "Segment":
         """This segment with its end known."""
@@ -103,6 +107,14 @@ class LogRecord:
         return self.stored | cursors | compacted | set(self.trash)
 
     # Changes --------------------------------------------------------------------
+
+    def with_lost(self, lost: Mapping[SegmentId, Iterable[tuple[int, int]]]) -> "LogRecord":
+        """With more entries, by segment, that count as deleted; segments not listed are ignored."""
+        segments = tuple(
+            replace(s, lost=_united(s.lost, lost[s.id])) if s.id in lost else s
+            for s in self.segments
+        )
+        return replace(self, segments=segments)
 
     def with_segment(self, changed: Segment) -> "LogRecord":
         """One segment in place of the one with its id."""
@@ -185,6 +197,8 @@ class LogRecord:
 
     def _version(self) -> int:
         """The lowest version whose releases understand the record."""
+        if any(segment.lost for segment in self.segments):
+            return LOST_VERSION
         if self.created_ms:
             return CREATED_VERSION
         if self.terminated:
@@ -200,10 +214,10 @@ class LogRecord:
         try:
             fields = json.loads(value)
             version = fields.pop("version")
-            if not RECORD_VERSION <= version <= CREATED_VERSION:
-                why = f"record version {version}; this release reads up to {CREATED_VERSION}"
+            if not RECORD_VERSION <= version <= LOST_VERSION:
+                why = f"record version {version}; this release reads up to {LOST_VERSION}"
                 raise Corrupt(key, 0, why)
-            segments = tuple(Segment(**_numbers(s)) for s in fields.pop("segments"))
+            segments = tuple(map(_decoded, fields.pop("segments")))
             delays = _ids(fields.pop("delay_segments", ()))
             trash = _ids(fields.pop("trash"))
             properties = dict(fields.pop("properties", {}))
@@ -259,9 +273,30 @@ def _joined(one: Segment, other: Segment) -> Segment:
     )
 
 
+def _united(
+    some: Iterable[tuple[int, int]], others: Iterable[tuple[int, int]]
+) -> tuple[tuple[int, int], ...]:
+    """Ranges in order, with those joined that touch each other."""
+    united: list[tuple[int, int]] = []
+    for first, stop in sorted((*some, *others)):
+        if united and first <= united[-1][1]:
+            united[-1] = (united[-1][0], max(stop, united[-1][1]))
+        else:
+            united.append((first, stop))
+    return tuple(united)
+
+
+def _decoded(fields: dict[str, Any]) -> Segment:
+    """A segment, which has `lost` only if there is any."""
+    lost = tuple((first, stop) for first, stop in map(_ids, fields.pop("lost", ())))
+    return Segment(lost=lost, **_numbers(fields))
+
+
 def _encoded(segment: Segment) -> dict[str, Any]:
     """Fields of rewritten segments are left out for others, as earlier releases write it."""
     fields = dict(vars(segment))
     if segment.is_whole:
         del fields["kept"], fields["kept_in"]
+    if not segment.lost:
+        del fields["lost"]
     return fields

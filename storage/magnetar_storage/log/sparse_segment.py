@@ -188,6 +188,14 @@ class SparseReader:
         stop = at + _fitting(payloads, at, min(max_entries, follow), max_bytes)
         return Run(offset, payloads[at:stop], counts[at:stop])
 
+    async def stored_bytes(self, offset: int, stop: int) -> bytes:
+        """See `SegmentReader.stored_bytes`; by offsets, up to the next gap."""
+        found = self.map.entry_of(offset)
+        if found is None:
+            return b""
+        entry, follow = found
+        return await self._reader.stored_bytes(entry, entry + min(stop - offset, follow))
+
     def messages_before(self, offset: int) -> int | None:
         """See `SparseMap.messages_before`."""
         return self.map.messages_before(offset, self._reader)

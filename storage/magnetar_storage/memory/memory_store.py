@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator, Collection, Sequence
 from itertools import accumulate, islice
 
 from magnetar_storage.errors import Fenced, NoSegment, StorageError, WriterFailed
-from magnetar_storage.interfaces import Run, Sealed, SegmentId
+from magnetar_storage.interfaces import DamagedEntries, Run, Sealed, SegmentId
 from magnetar_storage.world.runtime import Clock, Done
 
 
@@ -94,6 +94,9 @@ class MemoryReader:
             end += 1
         return Run(first, content.payloads[first:end], content.counts[first:end])
 
+    async def stored_bytes(self, first: int, stop: int) -> bytes:
+        return b"".join(self._content.payloads[first:stop])
+
     def messages_before(self, entry: int) -> int:
         return self._content.messages[entry]
 
@@ -109,6 +112,8 @@ class MemoryStore:
         self._segments: dict[SegmentId, MemorySegment] = {}
         self._aside: dict[SegmentId, tuple[int, MemorySegment]] = {}
         """Segments that were set aside, and when."""
+        self.damaged: list[DamagedEntries] = []
+        """Entries that were set aside because they are damaged."""
         self._next = 1
         self.trouble: StorageError | None = None
         self.is_failing = False
@@ -134,6 +139,9 @@ class MemoryStore:
         for segment in sorted(self._segments):
             yield segment
 
+    def closed(self) -> list[SegmentId]:
+        return sorted(n for n, content in self._segments.items() if content.sealed is not None)
+
     async def set_aside(self, segments: Collection[SegmentId], why: str) -> dict[SegmentId, Sealed]:
         moved: dict[SegmentId, Sealed] = {}
         for segment in self._segments.keys() & set(segments):
@@ -146,6 +154,9 @@ class MemoryStore:
         for segment in expired:
             del self._aside[segment]
         return expired
+
+    async def keep_damaged(self, entries: Sequence[DamagedEntries], why: str) -> None:
+        self.damaged += entries
 
     async def close(self) -> None:
         for content in self._segments.values():

@@ -71,6 +71,7 @@ class _Walk:
         self._knows_all_topics = records is not None
         self._logs: dict[str, LogRecord] = {}
         self._topic_of: dict[SegmentId, str] = {}
+        self._set_aside: dict[SegmentId, tuple[tuple[int, int], ...]] = {}
         self._ends: dict[SegmentId, int | None] = {}
         """Of all segments, as `StoreCheck.ends`."""
         for key, value in (records or {}).items():
@@ -118,6 +119,7 @@ class _Walk:
             self._knows_all_topics = False
             return
         self._topic_of.update(dict.fromkeys(log.listed, key))
+        self._set_aside.update({one.id: one.lost for one in log.segments if one.is_whole})
 
     # Topics ---------------------------------------------------------------------
 
@@ -240,7 +242,19 @@ class _Walk:
     def _add_problem(self, problem: Problem) -> None:
         if problem.segment is not None:
             problem = replace(problem, topic=self._topic_of.get(problem.segment))
+        if self._was_set_aside(problem):
+            # promise[damage=False -> damage=True]: what was set aside is not damage any more
+            text = f"{problem.text}; they were set aside"
+            problem = replace(problem, text=text, damage=False)
         self._report.problems.append(problem)
+
+    def _was_set_aside(self, problem: Problem) -> bool:
+        """Whether the topic goes past the entries of a problem."""
+        first, last = problem.first_entry, problem.last_entry
+        if problem.segment is None or first is None or last is None:
+            return False
+        aside = self._set_aside.get(problem.segment, ())
+        return any(start <= first and last < stop for start, stop in aside)
 
 
 def file_of(number: SegmentId) -> str:

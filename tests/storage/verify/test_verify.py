@@ -416,7 +416,7 @@ def test_a_sparse_segment_that_is_none_is_found() -> None:
 @pytest.mark.parametrize("changes", [{"kept": 2}, {"entries": 4}])
 def test_a_sparse_segment_of_other_entries_is_found(changes: dict[str, int]) -> None:
     directory = Directory(rewrite=True)
-    kept = replace(directory.record.segments[0], **changes)
+    kept = replace(directory.record.segments[0], **changes)  # type: ignore[arg-type]
     directory.record = replace(directory.record, segments=(kept, *directory.record.segments[1:]))
     problem = only(directory.verify())
     assert (problem.segment, problem.topic) == (directory.sparse, KEY)

@@ -2,7 +2,7 @@
 
 from typing import Annotated
 
-from magnetar_broker.config.domains import COUNT, PATH, Durability
+from magnetar_broker.config.domains import COUNT, PATH, DamagedEntries, Durability
 from magnetar_broker.config.sections.section import section
 from magnetar_broker.config.values import Choice, Integer, Key
 
@@ -124,12 +124,45 @@ class Storage:
         Key(
             "magnetarQuarantineMinutes",
             Integer(-1),
-            "How long ledgers that no topic lists stay in `quarantine` in the data directory "
-            "before they are deleted; -1 is for ever.",
+            "How long ledgers that no topic lists, and copies of damaged entries that were set "
+            "aside, stay in `quarantine` in the data directory before they are deleted; -1 is for "
+            "ever.",
             unit="min",
             of_workers=True,
         ),
     ] = 10080
+    magnetar_damaged_entries: Annotated[
+        DamagedEntries,
+        Key(
+            "magnetarDamagedEntries",
+            Choice(DamagedEntries),
+            "What happens at stored entries that cannot be read. stop: delivery in order stops "
+            "there until `magnetar admin topics skip-damaged`. skip: they are set aside as soon as "
+            "they are found, so their messages are not delivered.",
+            of_workers=True,
+        ),
+    ] = DamagedEntries.STOP
+    magnetar_scrub_interval_in_seconds: Annotated[
+        int,
+        Key(
+            "magnetarScrubIntervalInSeconds",
+            COUNT,
+            "In how much time every closed ledger is read once, about, to find damage before "
+            "readers do; 0 is never.",
+            unit="s",
+            of_workers=True,
+        ),
+    ] = 604800
+    magnetar_scrub_bytes_per_second: Annotated[
+        int,
+        Key(
+            "magnetarScrubBytesPerSecond",
+            Integer(1),
+            "How fast closed ledgers are read for that.",
+            unit="B",
+            of_workers=True,
+        ),
+    ] = 8388608
     default_retention_time_in_minutes: Annotated[
         int,
         Key(

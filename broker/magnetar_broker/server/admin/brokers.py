@@ -10,7 +10,8 @@ from urllib.parse import urlsplit
 
 from magnetar_broker.base.version import VERSION
 from magnetar_broker.names.directory import Directory
-from magnetar_broker.server.admin.site import Handler, Site, http_url, parts_of, serving
+from magnetar_broker.server.admin.operations import damage
+from magnetar_broker.server.admin.site import Handler, Site, flag_of, http_url, parts_of, serving
 from magnetar_broker.server.health import Unhealthy
 from magnetar_broker.server.http.contract import (
     ALL,
@@ -96,7 +97,8 @@ async def health(site: Site, request: Request) -> Response:
     """`ok` if the broker is ready and the health check's message was delivered; else 503.
 
     Every worker checks that, or the one that `brokerId` names.  One that serves no topic for the
-    message only reads metadata.  The answer is `ok` then, too: clients accept no other text.
+    message only reads metadata.  The answer is `ok` then, too: clients accept no other text.  With
+    `detailed` it is JSON, with the `status` degraded while some messages cannot be read.
     """
     if not site.directory.ready:
         return refusal(503, "the broker is starting or stopping: retry")
@@ -106,7 +108,16 @@ async def health(site: Site, request: Request) -> Response:
         await site.health.check(process)
     except Unhealthy as error:
         return refusal(503, str(error))
+    if flag_of(request, "detailed"):
+        return await _detailed(site)
+    # Also with damage: a broker that a probe restarts for it would have the same damage again.
     return text_response("ok")
+
+
+async def _detailed(site: Site) -> Response:
+    """Whether all that is stored can be read, as far as it was read since the start."""
+    found = [one for each in await site.owners.ask_all(damage.known) for one in each]
+    return json_response({"status": "degraded" if found else "ok", "damaged": found})
 
 
 async def ready(site: Site, request: Request) -> Response:
@@ -122,6 +133,7 @@ async def version(site: Site, request: Request) -> Response:
 
 
 BROKER = Query("brokerId", "check only this broker")
+DETAILED = Query("detailed", "answer JSON, with the damage that was found", "boolean")
 
 
 def routes() -> Iterator[Route[Handler]]:
@@ -131,7 +143,7 @@ def routes() -> Iterator[Route[Handler]]:
     yield Route("GET", f"{path}/", SUPER_USER, CONTROLLER, brokers)
     yield Route("GET", f"{path}/leaderBroker", SUPER_USER, CONTROLLER, leader)
     # promise[ALL -> CONTROLLER]: a route names the process that it runs in
-    yield Route("GET", f"{path}/health", SUPER_USER, ALL, health, query=(BROKER,))
+    yield Route("GET", f"{path}/health", SUPER_USER, ALL, health, query=(BROKER, DETAILED))
     yield Route("GET", f"{path}/ready", OPEN, CONTROLLER, ready)
     yield Route("GET", f"{path}/version", AUTHENTICATED, CONTROLLER, version)
     yield Route(

@@ -55,6 +55,11 @@ COMMANDS = (
                 "-tv, --topic-version", "Has no effect.", one_of("V1", "V2"), query="topicVersion"
             ),
             option("--broker-id", "Ask this broker only.", query="brokerId"),
+            flag(
+                "--detailed",
+                "Show whether all that was read since the start could be read, too.",
+                query="detailed",
+            ),
         ),
         as_text=True,
     ),

@@ -212,7 +212,7 @@ COMMANDS = (
         "GET",
         f"{OF_SUBSCRIPTION}/whyNotDelivering",
         (SUBJECT, ARGUMENT),
-        show=lambda found: with_tables(found, consumers=()),
+        show=lambda found: with_tables(found, consumers=(), damaged=()),
     ),
     Command(
         "key-hash",

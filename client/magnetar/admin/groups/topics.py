@@ -17,7 +17,14 @@ from magnetar.admin.declarations import (
     option,
     whole_body,
 )
-from magnetar.admin.groups import letters, messages, stored_policies, subscriptions, topic_policies
+from magnetar.admin.groups import (
+    damage,
+    letters,
+    messages,
+    stored_policies,
+    subscriptions,
+    topic_policies,
+)
 from magnetar.admin.groups.subscriptions import FORCE, PROPERTY
 from magnetar.admin.groups.topic_policies import PATH, SUBJECT
 from magnetar.admin.kinds import (
@@ -418,6 +425,7 @@ COMMANDS = (
     *PLACES,
     *STATE,
     *messages.MESSAGES,
+    *damage.COMMANDS,
     letters.SEARCH,
     *subscriptions.OF_TOPICS,
     *letters.OF_SUBSCRIPTIONS,

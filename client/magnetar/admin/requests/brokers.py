@@ -26,6 +26,11 @@ def health(broker: str | None = None) -> Request[None]:
     return Request("GET", f"{_PATH}/health", query=given(brokerId=broker), result=nothing)
 
 
+def health_details() -> Request[Figures]:
+    """As `health`; `status` is degraded while stored messages cannot be read, with `damaged`."""
+    return Request("GET", f"{_PATH}/health", query={"detailed": "true"}, result=dict)
+
+
 def bundles(cluster: str, broker: str) -> Request[Figures]:
     """The bundles that a broker owns."""
     path = f"{_PATH}/{quoted(cluster)}/{quoted(broker)}/ownedNamespaces"

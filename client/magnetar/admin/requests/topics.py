@@ -4,6 +4,7 @@ from typing import Any
 
 from magnetar.admin.requests.request import (
     Figures,
+    Query,
     Request,
     forced,
     message_id_of,
@@ -97,6 +98,23 @@ def remove_policies(topic: str) -> Request[None]:
 def explain_retention(topic: str) -> Request[Figures]:
     """Why what is stored is still there."""
     return Request("GET", f"{topic_path(topic)}/explainRetention", result=dict)
+
+
+def damaged(topic: str, *, scan: bool = False) -> Request[Figures]:
+    """The entries that the broker cannot read, and those that were set aside.
+
+    With `scan` all that is stored is read, else it is what is known.
+    """
+    return Request("GET", f"{topic_path(topic)}/damaged", query=_scan(scan), result=dict)
+
+
+def skip_damaged(topic: str, *, scan: bool = False) -> Request[Figures]:
+    """Set them aside for all subscriptions and readers; names them."""
+    return Request("POST", f"{topic_path(topic)}/skipDamaged", query=_scan(scan), result=dict)
+
+
+def _scan(scan: bool) -> Query:
+    return {"scan": "true"} if scan else {}
 
 
 def expire(topic: str, older_than_s: int) -> Request[None]:

@@ -4,6 +4,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, Final
 
 from magnetar_broker.server.admin.operations import (
+    damage,
     loading,
     messages,
     participants,
@@ -31,6 +32,10 @@ def _by_name(*operations: Operation) -> Mapping[str, Operation]:
 OF_TOPIC: Final = _by_name(
     loading.load,
     loading.require_subscription,
+    damage.subscriptions,
+    damage.damaged,
+    damage.set_aside,
+    damage.skip,
     messages.skip,
     messages.skip_everything,
     messages.expirable,
@@ -86,5 +91,5 @@ OF_TOPIC: Final = _by_name(
     participants.position_in_pending_acks,
 )
 OF_PROCESS: Final = _by_name(
-    messages.check_quotas, statistics.loaded_names, statistics.brief, statistics.load
+    damage.known, messages.check_quotas, statistics.loaded_names, statistics.brief, statistics.load
 )

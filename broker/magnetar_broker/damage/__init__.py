@@ -1,0 +1,1 @@
+"""Damage of stored messages: finding it, and setting damaged entries aside."""

@@ -1,0 +1,68 @@
+"""The damage of one topic: what was found before, what subscriptions are about to meet, or all."""
+
+from collections.abc import Iterable, Iterator
+
+from magnetar_broker.topic.topic import Topic
+from magnetar_storage.interfaces import SegmentId
+from magnetar_storage.log.damage import Damage
+from magnetar_storage.log.log import Log
+from magnetar_storage.log.log_record import Segment
+from magnetar_storage.log.setting_aside import check_again, find_damage
+
+MOST = 1000
+"""Ranges of entries that are named, or set aside, at a time."""
+
+
+async def damage_of(topic: Topic, whole: bool) -> list[Damage]:
+    """The damaged entries of a topic, in order; every range was read, and could not be, just now.
+
+    With `whole` all that is stored is read.  Else it is the damage that readers or the scrubber
+    have met since the start, and what the next entries of each subscription have.
+    """
+    log = topic.log
+    if whole:
+        return (await find_damage(log, log.first_offset, log.end))[:MOST]
+    found = [
+        each
+        for segment, base in zip(log.segments, list(log.bases), strict=True)
+        for each in await _known_in(log, segment, base)
+    ]
+    for subscription in list(topic.subscriptions.values()):
+        found += await next_damage(log, subscription.next_unacked())
+    return _in_order(found)[:MOST]
+
+
+async def next_damage(log: Log, offset: int) -> list[Damage]:
+    """The damage from an offset on, up to the first entry that can be read."""
+    found: list[Damage] = []
+    end = log.visible_end
+    while offset < end and len(found) < MOST:
+        offset = log.holes.next_missing(max(offset, log.first_offset))
+        here = await find_damage(log, offset, min(offset + 1, end))
+        if not here:
+            break
+        found += here
+        offset = log.offsets_of(here[0].segment, here[0].first, here[0].last + 1).stop
+    return found
+
+
+async def _known_in(log: Log, segment: Segment, base: int) -> list[Damage]:
+    """The damage that was found in a segment before, and is still there."""
+    known = log.engine.damage.of_segments([segment.id])
+    found = [each for one in known for each in await check_again(log, one)]
+    if segment.kept_in is not None and log.engine.damage.of_segments([segment.kept_in]):
+        # The scrubber names the sparse segment itself, not the ledgers whose entries it has.
+        found += await find_damage(log, base, base + (segment.entries or 0))
+    return found
+
+
+def _in_order(found: Iterable[Damage]) -> list[Damage]:
+    return sorted({one[:3]: one for one in found}.values())
+
+
+def segments_of(log: Log) -> Iterator[SegmentId]:
+    """The segments of the store in which a log's entries are, and those that clients know."""
+    for segment in log.segments:
+        yield segment.id
+        if segment.kept_in is not None:
+            yield segment.kept_in

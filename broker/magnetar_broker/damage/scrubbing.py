@@ -1,0 +1,183 @@
+"""The scrubber: reads closed segments slowly, to find damage before readers do."""
+
+import logging
+from collections.abc import Iterator
+from contextlib import suppress
+
+from magnetar_broker.base.metadata_keys import TOPICS
+from magnetar_broker.base.pace import Pace
+from magnetar_broker.config import Settings
+from magnetar_storage.errors import Corrupt, NoSegment
+from magnetar_storage.interfaces import SegmentId
+from magnetar_storage.log.damage import Damage
+from magnetar_storage.log.engine import Engine
+from magnetar_storage.log.log import NEW
+from magnetar_storage.log.log_record import LogRecord, Segment
+from magnetar_storage.log.sparse_segment import SparseReader
+from magnetar_storage.world.runtime import yield_turn
+
+logger = logging.getLogger(__name__)
+
+SCRUBBING = "reading of closed ledgers to find damage"
+LOOKS = 168
+"""How often in an interval it is looked which segments are due: every hour of a week."""
+LONGEST_SECONDS = 3600
+READ_ENTRIES = 1000
+READ_BYTES = 256 << 10
+"""What is read at a time: little, so that readers with consumers do not wait."""
+PAGE = 1000
+PAUSE_EVERY = 1000
+"""Segments or records between two turns that are left to the rest of the broker."""
+STEP, OTHER_STEP = 0x9E3779B97F4A7C15, 0xBF58476D1CE4E5B9
+"""Odd numbers without a pattern, which spread segments over an interval."""
+OF_TOPIC = "the segment has cursors, delays or compacted data"
+
+
+class Scrubber:
+    """Checks every closed segment of a process once in an interval, at a time that changes.
+
+    When a segment is due follows from its id and the time alone, so nothing is stored: a broker
+    that starts again goes on, and leaves out what was due while it was stopped.
+    """
+
+    def __init__(self, settings: Settings, engine: Engine) -> None:
+        self.scrubbed_bytes = 0
+        """How many were read since the start."""
+        self.seconds = settings.magnetar_scrub_interval_in_seconds
+        self._rate = settings.magnetar_scrub_bytes_per_second
+        self._engine = engine
+        self._looked_ms = engine.clock.now_ms()
+        self._stopped = False
+
+    @property
+    def look_seconds(self) -> int:
+        """The interval of `look`; 0 if it is switched off."""
+        return min(max(self.seconds // LOOKS, 1), LONGEST_SECONDS) if self.seconds else 0
+
+    def stop(self) -> None:
+        """End a `look` that is under way soon."""
+        self._stopped = True
+
+    async def look(self) -> None:
+        """Check the segments that have become due since the last call."""
+        now_ms = self._engine.clock.now_ms()
+        since_ms = max(self._looked_ms, now_ms - self.seconds * 1000)
+        self._looked_ms = now_ms
+        pace = Pace(self._engine.clock, self._rate)
+        for count, segment in enumerate(self._engine.store.closed(), 1):
+            if self._stopped:
+                return
+            if is_due(segment, since_ms, now_ms, self.seconds * 1000):
+                await self._check(segment, pace)
+            if count % PAUSE_EVERY == 0:
+                await yield_turn(self._engine.clock)
+
+    async def _check(self, segment: SegmentId, pace: Pace) -> None:
+        """Read a segment to its end; what cannot be read is noted."""
+        entry = 0
+        try:
+            reader = await self._engine.store.reader(segment)
+            while not self._stopped:
+                try:
+                    run = await reader.read(entry, READ_ENTRIES, READ_BYTES)
+                except Corrupt as error:
+                    if error.first_entry is None or error.last_entry is None:
+                        raise
+                    await self._note(segment, error, error.first_entry, error.last_entry)
+                    entry = error.last_entry + 1
+                    continue
+                if not run.payloads:
+                    return
+                size = sum(map(len, run.payloads))
+                self.scrubbed_bytes += size
+                entry += len(run.payloads)
+                await pace.after(size)
+        except Corrupt as error:
+            await self._note(segment, error, 0, 0)
+        except NoSegment as error:
+            if segment in self._engine.store.closed():  # else it was deleted meanwhile
+                await self._note(segment, Corrupt("", 0, str(error)), 0, 0)
+
+    async def _note(self, segment: SegmentId, error: Corrupt, first: int, last: int) -> None:
+        """Note damage in a segment of the store, unless it was set aside."""
+        key, record = await self._listing(segment)
+        damage = Damage(
+            segment, first, last, error.why, error.file, error.offset, key,
+            self._engine.clock.now_ms(),
+        )  # fmt: skip
+        of_messages = None if record is None else await self._of_messages(segment, record, damage)
+        if of_messages is not None:
+            listed, damage = of_messages
+            if any(start <= damage.first and damage.last < stop for start, stop in listed.lost):
+                return  # promise: entries that were set aside are not reported again
+        elif record is not None:
+            damage = damage._replace(why=f"{damage.why}; {OF_TOPIC}")
+        self._engine.damage.add(damage)
+
+    async def _of_messages(
+        self, segment: SegmentId, record: LogRecord, damage: Damage
+    ) -> tuple[Segment, Damage] | None:
+        """The damage as clients name the entries, with their segment; None if it has others."""
+        for one in record.segments:
+            if one.is_whole and one.id == segment:
+                return one, damage
+        if not any(one.kept_in == segment for one in record.segments):
+            return None
+        try:
+            sparse = await SparseReader.open(self._engine.store, segment)
+        except (Corrupt, NoSegment):
+            return None
+        offset = sparse.map.offset_of(max(damage.first, sparse.map.pieces))
+        for one, base in _with_bases(record):
+            if base <= offset < base + (one.entries or 0):
+                first = offset - base
+                last = min(first + damage.entries, one.entries or 0) - 1
+                return one, damage._replace(segment=one.id, first=first, last=last)
+        return None
+
+    async def _listing(self, segment: SegmentId) -> tuple[str, LogRecord | None]:
+        """The key and the record of the log that lists a segment; a search through all of them.
+
+        Only for damage, which is rare.
+        """
+        metadata, after, seen = self._engine.metadata, "", 0
+        while keys := await metadata.list(TOPICS, after, PAGE):
+            for key in keys:
+                found = await metadata.get(key)
+                with suppress(Corrupt):  # the topic cannot be loaded, which is reported
+                    record = NEW if found is None else LogRecord.decode(key, found.value)
+                    if segment in record.listed:
+                        return key, record
+                seen += 1
+                if seen % PAUSE_EVERY == 0:
+                    await yield_turn(self._engine.clock)
+            after = keys[-1]
+        return "", None
+
+
+def is_due(segment: SegmentId, since_ms: int, now_ms: int, interval_ms: int) -> bool:
+    """Whether the time of a segment lies behind `since_ms` and not behind `now_ms`.
+
+    Each segment has one time in every interval, another one in the next.
+    """
+    first, last = since_ms // interval_ms, now_ms // interval_ms
+    return any(
+        since_ms
+        < number * interval_ms + _within(segment, number) * interval_ms // (1 << 64)
+        <= now_ms
+        for number in range(first, last + 1)
+    )
+
+
+def _within(segment: SegmentId, number: int) -> int:
+    """The place of a segment in an interval, of 2^64 places."""
+    mixed = (segment * STEP + number * OTHER_STEP) % (1 << 64)
+    return (mixed ^ mixed >> 31) * STEP % (1 << 64)
+
+
+def _with_bases(record: LogRecord) -> Iterator[tuple[Segment, int]]:
+    """The segments of a log, each with the offset of its first entry."""
+    base = record.first_offset
+    for one in record.segments:
+        yield one, base
+        base += one.entries or 0

@@ -1,0 +1,43 @@
+"""Requests about entries that cannot be read: which there are, and setting them aside."""
+
+from collections.abc import Iterator
+
+from magnetar_broker.server.admin.authorizing import authorize_subscriptions
+from magnetar_broker.server.admin.messages import topics_with_messages
+from magnetar_broker.server.admin.operations import damage as operations
+from magnetar_broker.server.admin.site import TOPIC, Handler, Site, flag_of, topic_of
+from magnetar_broker.server.http.contract import CONSUME, OWNER, Query
+from magnetar_broker.server.http.messages import Request, Response, json_response
+from magnetar_broker.server.http.table import Route
+
+SCAN = Query("scan", "read all that is stored, instead of what is known to be damaged", "boolean")
+
+
+async def damaged(site: Site, request: Request) -> Response:
+    """The entries of a topic that cannot be read, and those that were set aside."""
+    ask, scan = site.owners.ask, flag_of(request, "scan")
+    topics = await topics_with_messages(site, request)
+    found = [one for topic in topics for one in await ask(operations.damaged, topic, scan)]
+    aside = [one for topic in topics for one in await ask(operations.set_aside, topic)]
+    return json_response({"damaged": found, "setAside": aside})
+
+
+async def skip(site: Site, request: Request) -> Response:
+    """Set aside the entries of a topic that cannot be read, for all subscriptions and readers.
+
+    Their bytes are kept in quarantine.  Of none if any subscription is for other roles only.
+    """
+    ask, scan = site.owners.ask, flag_of(request, "scan")
+    topics = await topics_with_messages(site, request)
+    names = [name for topic in topics for name in await ask(operations.subscriptions, topic)]
+    # promise: damaged entries are set aside only by who may use every subscription
+    await authorize_subscriptions(site, request, str(topic_of(request)), names, 401)
+    found = [one for topic in topics for one in await ask(operations.skip, topic, scan)]
+    return json_response({"setAside": found})
+
+
+def routes() -> Iterator[Route[Handler]]:
+    """The routes that this module answers."""
+    topic = f"/admin/v2/{TOPIC}"
+    yield Route("GET", f"{topic}/damaged", CONSUME, OWNER, damaged, query=(SCAN,))
+    yield Route("POST", f"{topic}/skipDamaged", CONSUME, OWNER, skip, query=(SCAN,), success=(200,))

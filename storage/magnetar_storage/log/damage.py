@@ -1,0 +1,101 @@
+"""The damage of stored entries that a process has found, each range logged once."""
+
+import logging
+from collections.abc import Callable, Collection, Iterator
+from typing import Final, NamedTuple
+
+from magnetar_storage.errors import Corrupt, NoSegment
+from magnetar_storage.interfaces import SegmentId
+
+logger = logging.getLogger(__name__)
+
+LASTING: Final = (Corrupt, NoSegment)
+"""The errors of reads that fail again: damage, unlike trouble of a disk or of another process."""
+MOST = 1000
+"""How many ranges are remembered; of more only that there are more."""
+
+
+class Damage(NamedTuple):
+    """Consecutive entries of one segment that cannot be read."""
+
+    segment: SegmentId
+    """As the wire names it; where only the store's own segment is known, that."""
+    first: int
+    last: int
+    why: str
+    file: str = ""
+    """Blank if a whole file is missing."""
+    offset: int = 0
+    """Where the damaged bytes begin in the file."""
+    log: str = ""
+    """The key of the log that has the entries; blank while it is unknown."""
+    found_ms: int = 0
+
+    @property
+    def entries(self) -> int:
+        return self.last - self.first + 1
+
+    def __str__(self) -> str:
+        where = f"segment {self.segment}, entries {self.first} to {self.last}"
+        of = f" of {self.log}" if self.log else ""
+        file = f" ({self.file} at byte {self.offset})" if self.file else ""
+        return f"{where}{of}{file}: {self.why}"
+
+
+class FoundDamage:
+    """What one process knows of damage, from its start on."""
+
+    def __init__(self) -> None:
+        self.on_found: Callable[[Damage], None] | None = None
+        """Called with each range when it is found first."""
+        self.is_full = False
+        """Whether there was more than is remembered."""
+        self.set_aside = 0
+        """How many entries were set aside since the start."""
+        self._known: dict[tuple[SegmentId, int, int], Damage] = {}
+
+    def __len__(self) -> int:
+        """How many ranges are known."""
+        return len(self._known)
+
+    def __iter__(self) -> Iterator[Damage]:
+        return iter(list(self._known.values()))
+
+    @property
+    def entries(self) -> int:
+        """How many entries are known to be damaged, and were not set aside."""
+        return sum(one.entries for one in self._known.values())
+
+    def add(self, damage: Damage) -> None:
+        """Note a range, and log it unless it is known."""
+        place = damage[:3]
+        known = self._known.get(place)
+        if known is not None:
+            if not known.log:
+                self._known[place] = known._replace(log=damage.log)
+            return
+        if len(self._known) >= MOST:
+            if not self.is_full:
+                logger.error("more than %d ranges of damaged entries: no more are listed", MOST)
+            self.is_full = True
+            return
+        self._known[place] = damage
+        # promise[logger.error -> logger.debug]: damage is logged when it is found
+        logger.error("damaged entries: %s", damage)
+        if self.on_found is not None:
+            self.on_found(damage)
+
+    def of_segments(self, segments: Collection[SegmentId]) -> list[Damage]:
+        """What is known of some segments."""
+        return [one for one in self._known.values() if one.segment in segments]
+
+    def forget(self, damage: Damage) -> None:
+        """Forget a range: it was set aside, or can be read again."""
+        self._known.pop(damage[:3], None)
+        self.is_full = self.is_full and bool(self._known)
+
+    def forget_segments(self, segments: Collection[SegmentId]) -> None:
+        """Forget all ranges of segments that were deleted or rewritten."""
+        if self._known:
+            for one in self.of_segments(segments):
+                self.forget(one)
