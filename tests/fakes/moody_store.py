@@ -20,7 +20,7 @@ class MoodyReader(MemoryReader):
             await self._store.read_gate
         if self._store.read_failure is not None:
             raise self._store.read_failure
-        if self._segment in self._store.rotten:
+        if self._segment in self._store.rotten and first < self._content.durable:
             raise Corrupt("file", 0, "rot", self._segment, first, first)
         return await super().read(first, max_entries, max_bytes)
 

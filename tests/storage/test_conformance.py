@@ -11,7 +11,7 @@ from fakes.local_store import TINY
 from fakes.worker_stores import WorkerStores
 from fakes.world import ManualClock, QueuedWorkers, run, start
 from magnetar_storage.errors import Fenced, NoSegment, StorageError
-from magnetar_storage.interfaces import SegmentStore, SegmentWriter
+from magnetar_storage.interfaces import DamagedEntries, SegmentStore, SegmentWriter
 from magnetar_storage.joined.opening import open_store
 from magnetar_storage.local import directories
 from magnetar_storage.local.store import LocalStore
@@ -27,6 +27,8 @@ class Driven:
     store: SegmentStore
     clock: ManualClock
     idle: Callable[[], bool]
+    checkpoint: Callable[[], Coroutine[Any, Any, None]] | None = None
+    """Brings the files up to date, where there are any."""
 
     def settle(self) -> None:
         """Let everything that was begun come to its end."""
@@ -44,7 +46,7 @@ def local() -> Driven:
     clock = ManualClock()
     workers = QueuedWorkers(clock)
     store = run(LocalStore.open(FaultyDisk(), workers, clock, TINY), clock, workers.step)
-    return Driven(store, clock, workers.step)
+    return Driven(store, clock, workers.step, store.checkpoint)
 
 
 def joined() -> Driven:
@@ -53,7 +55,7 @@ def joined() -> Driven:
     workers, disk = QueuedWorkers(clock), FaultyDisk()
     directories.prepare(disk, 3)
     store = run(open_store(disk, workers, clock, TINY), clock, workers.step)
-    return Driven(store, clock, workers.step)
+    return Driven(store, clock, workers.step, store.directories[0].checkpoint)
 
 
 class Moved:
@@ -76,7 +78,8 @@ def moved() -> Driven:
     stores = WorkerStores(FaultyDisk(), 2, workers=QueuedWorkers)
     stores.start()
     clock = ManualClock()
-    return Driven(Moved(stores.stores[1], stores.stores[0]), clock, stores.step)
+    moving = Moved(stores.stores[1], stores.stores[0])
+    return Driven(moving, clock, stores.step, stores.stores[1].directories[1].checkpoint)
 
 
 GROWING: dict[str, Callable[[], Driven]] = {"memory": memory, "local": local, "joined": joined}
@@ -261,3 +264,37 @@ def test_what_was_set_aside_is_kept_for_a_time_and_comes_back_when_asked_for(
     with pytest.raises(NoSegment):
         do(driven.store.recover(second.segment))
     assert all_of(driven, first.segment) == [b"a", b"bb"]
+
+
+def test_the_bytes_of_entries_are_had_without_a_check(driven: Driven) -> None:
+    writer = made(driven)
+    for payload in (b"first", b"second", b"third"):
+        writer.append([payload], [1], Outcomes())
+        driven.settle()
+    run(driven.store.recover(writer.segment), driven.clock, driven.idle)
+    assert all_of(driven, writer.segment) == [b"first", b"second", b"third"]
+    if driven.checkpoint is not None:
+        run(driven.checkpoint(), driven.clock, driven.idle)
+    reader = run(driven.store.reader(writer.segment), driven.clock, driven.idle)
+    data = run(reader.stored_bytes(1, 2), driven.clock, driven.idle)
+    assert b"second" in data and b"first" not in data and b"third" not in data
+    whole = run(reader.stored_bytes(0, 3), driven.clock, driven.idle)
+    assert whole.index(b"first") < whole.index(b"second") < whole.index(b"third")
+
+
+def test_closed_segments_are_those_that_do_not_change_any_more(driven: Driven) -> None:
+    closed, growing = made(driven), made(driven)
+    for writer in (closed, growing):
+        writer.append([b"entry"], [1], Outcomes())
+        driven.settle()
+    run(driven.store.recover(closed.segment), driven.clock, driven.idle)
+    if driven.checkpoint is not None:
+        run(driven.checkpoint(), driven.clock, driven.idle)
+    assert closed.segment in driven.store.closed()
+    assert growing.segment not in driven.store.closed()
+
+
+def test_damaged_entries_can_be_kept(driven: Driven) -> None:
+    entries = [DamagedEntries(1, 0, 2, "rot", b"bytes", "/topics/x")]
+    run(driven.store.keep_damaged(entries, "a test"), driven.clock, driven.idle)
+    assert run(driven.store.delete_set_aside(0), driven.clock, driven.idle) in ([], set())

@@ -17,7 +17,8 @@ async def damage_of(topic: Topic, whole: bool) -> list[Damage]:
     """The damaged entries of a topic, in order; every range was read, and could not be, just now.
 
     With `whole` all that is stored is read.  Else it is the damage that readers or the scrubber
-    have met since the start, and what the next entries of each subscription have.
+    have met since the start, and what the next entries of each subscription have; with what
+    follows, up to an entry that can be read.
     """
     log = topic.log
     if whole:
@@ -42,14 +43,21 @@ async def next_damage(log: Log, offset: int) -> list[Damage]:
         if not here:
             break
         found += here
-        offset = log.offsets_of(here[0].segment, here[0].first, here[0].last + 1).stop
+        offset = _stop_of(log, here[0])
     return found
+
+
+def _stop_of(log: Log, damage: Damage) -> int:
+    """The offset behind a range."""
+    return log.offsets_of(damage.segment, damage.first, damage.last + 1).stop
 
 
 async def _known_in(log: Log, segment: Segment, base: int) -> list[Damage]:
     """The damage that was found in a segment before, and is still there."""
     known = log.engine.damage.of_segments([segment.id])
     found = [each for one in known for each in await check_again(log, one)]
+    for one in tuple(found):
+        found += await next_damage(log, _stop_of(log, one))
     if segment.kept_in is not None and log.engine.damage.of_segments([segment.kept_in]):
         # The scrubber names the sparse segment itself, not the ledgers whose entries it has.
         found += await find_damage(log, base, base + (segment.entries or 0))

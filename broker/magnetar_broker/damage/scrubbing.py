@@ -61,7 +61,8 @@ class Scrubber:
     async def look(self) -> None:
         """Check the segments that have become due since the last call."""
         now_ms = self._engine.clock.now_ms()
-        since_ms = max(self._looked_ms, now_ms - self.seconds * 1000)
+        # Of two intervals one is whole: every segment is due in it.
+        since_ms = max(self._looked_ms, now_ms - 2 * self.seconds * 1000)
         self._looked_ms = now_ms
         pace = Pace(self._engine.clock, self._rate)
         for count, segment in enumerate(self._engine.store.closed(), 1):
@@ -85,6 +86,7 @@ class Scrubber:
                         raise
                     await self._note(segment, error, error.first_entry, error.last_entry)
                     entry = error.last_entry + 1
+                    await pace.after()
                     continue
                 if not run.payloads:
                     return

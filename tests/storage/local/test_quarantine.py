@@ -8,10 +8,11 @@ from fakes.faulty_disk import Crash, FaultyDisk, nothing, seeded
 from fakes.local_store import TINY
 from fakes.world import InlineWorkers, ManualClock, run
 from magnetar_storage.errors import NoSegment, StorageError
-from magnetar_storage.interfaces import Sealed
+from magnetar_storage.interfaces import DamagedEntries, Sealed
 from magnetar_storage.local import quarantine
 from magnetar_storage.local import segment_file as segment
 from magnetar_storage.local.store import LocalStore
+from magnetar_storage.world.whole_files import write_file
 
 ENTRIES = [b"one", b"", b"three"]
 END = Sealed(3, 6, 8)
@@ -205,3 +206,79 @@ def test_without_room_everything_is_as_before() -> None:
     world.clock.advance(TINY.retry_seconds)
     assert world.read(gone) == ENTRIES
     assert world.set_aside(gone) == {gone: END}
+
+
+# Copies of damaged entries ------------------------------------------------------------------
+
+ROTTEN = DamagedEntries(7, 2, 4, "rot", b"what is left", "/topics/x")
+OTHER = DamagedEntries(7, 9, 9, "the entries are lost", b"", "/topics/x")
+
+
+def damaged_files(world: World) -> dict[str, bytes]:
+    names = [name for name in world.disk.list("quarantine") if name.endswith(".damaged")]
+    return {name: world.disk.content(f"quarantine/{name}") for name in names}
+
+
+def keep(world: World, *entries: DamagedEntries) -> None:
+    run(world.store.keep_damaged(entries, "a test"), world.clock)
+
+
+def test_damaged_entries_are_kept_with_a_report() -> None:
+    world = World()
+    keep(world, ROTTEN, OTHER)
+    assert damaged_files(world) == {
+        "0000000000000007-2-4.damaged": b"what is left",
+        "0000000000000007-9-9.damaged": b"",
+    }
+    (report,) = world.reports()
+    assert (report["why"], report["segments"]) == ("a test", [])
+    listed = report["damaged"]
+    assert isinstance(listed, list)
+    assert listed[0] == {
+        "log": "/topics/x",
+        "segment": 7,
+        "first_entry": 2,
+        "last_entry": 4,
+        "why": "rot",
+        "file": "0000000000000007-2-4.damaged",
+        "bytes": 12,
+    }
+
+
+def test_they_are_deleted_after_their_time_unless_a_younger_report_names_them() -> None:
+    world = World()
+    keep(world, ROTTEN, OTHER)
+    world.clock.set_forward(1000)
+    keep(world, OTHER)
+    assert world.expire(world.clock.now_ms()) == set()
+    assert list(damaged_files(world)) == ["0000000000000007-9-9.damaged"]
+    world.clock.set_forward(1)
+    world.expire(world.clock.now_ms())
+    assert damaged_files(world) == {}
+    assert world.reports() == []
+
+
+def test_a_store_opens_with_them_as_it_did_without() -> None:
+    world = World()
+    number = world.made(ENTRIES)
+    keep(world, ROTTEN)
+    run(world.store.close(), world.clock)
+    world.open()
+    assert world.present() == [number]
+    assert list(damaged_files(world)) == ["0000000000000007-2-4.damaged"]
+
+
+def test_a_report_that_was_edited_deletes_nothing_elsewhere() -> None:
+    world = World()
+    number = world.made(ENTRIES)
+    world.set_aside(number)
+    keep(world, ROTTEN)
+    for name in world.disk.list("quarantine"):
+        if name.endswith(".json"):
+            fields = json.loads(world.disk.content(f"quarantine/{name}"))
+            fields["damaged"] = [{"file": "../LOCK"}, {"file": segment.base_name(number)}]
+            fields["segments"] = []
+            write_file(world.disk, f"quarantine/{name}", json.dumps(fields).encode())
+    world.expire(1 << 60)
+    assert world.read(number) == ENTRIES
+    assert list(damaged_files(world)) == ["0000000000000007-2-4.damaged"]

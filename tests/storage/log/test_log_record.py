@@ -49,6 +49,15 @@ def test_the_record_of_a_terminated_log_survives_encoding() -> None:
             b'{"version": 4, "segments": [], "trash": [], "terminated_at": [1, ""]}',
             "id: expected a number",
         ),
+        (
+            b'{"version": 5, "segments": [{"id": 1, "created_ms": 0, "lost": [[1]]}], "trash": []}',
+            "cannot be read",
+        ),
+        (
+            b'{"version": 5, "segments": [{"id": 1, "created_ms": 0, "lost": [[1, ""]]}], '
+            b'"trash": []}',
+            "id: expected a number",
+        ),
         (b'{"version": 6, "segments": [], "trash": [], "surprise": 0}', "record version 6"),
     ],
 )
@@ -112,3 +121,28 @@ def test_the_record_of_a_log_that_was_only_created_is_known_by_its_bytes() -> No
         LogRecord(terminated=True),
     ):
         assert not is_unused(used.encode())
+
+
+def test_a_record_of_version_5_loads() -> None:
+    """As written before damaged entries could be set aside."""
+    value = (
+        b'{"version": 5, "created_ms": 8, "epoch": 2, "first_offset": 0, "first_messages": 0, "segments": '
+        b'[{"id": 3, "created_ms": 1, "entries": 4, "messages": 6, "size": 8, "sealed_ms": 9, '
+        b'"kept": 1, "kept_in": 5}], "cursor_segment": 4, "trash": [], "properties": {}, '
+        b'"terminated": true}'
+    )
+    record = LogRecord.decode(KEY, value)
+    segment = Segment(3, 1, 4, 6, 8, 9, kept=1, kept_in=5)
+    assert record == LogRecord(2, 0, 0, (segment,), 4, terminated=True, created_ms=8)
+
+
+def test_only_a_record_with_damaged_entries_set_aside_is_of_the_new_version() -> None:
+    record = LogRecord(segments=(Segment(3, 1, 4), Segment(4, 1, 4)), created_ms=7)
+    assert b"lost" not in record.encode()
+    lost = record.with_lost({3: [(2, 3), (0, 1)], 9: [(0, 1)]}).with_lost({3: [(1, 2)]})
+    assert lost.segments == (Segment(3, 1, 4, lost=((0, 3),)), Segment(4, 1, 4))
+    encoded = lost.encode()
+    assert b'"version": 6' in encoded
+    assert LogRecord.decode(KEY, encoded) == lost
+    other = record.with_lost({3: [(0, 1), (2, 3)]})
+    assert other.segments[0].lost == ((0, 1), (2, 3))

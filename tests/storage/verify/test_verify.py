@@ -451,3 +451,24 @@ def test_compacted_data_of_other_entries_is_found(changes: dict[str, int]) -> No
     problem = only(directory.verify())
     assert (problem.segment, problem.topic) == (other.segment, KEY)
     assert "compacted data" in problem.text
+
+
+# Entries that were set aside --------------------------------------------------------------
+
+
+def test_damage_that_was_set_aside_is_harmless() -> None:
+    directory = Directory()
+    number = directory.segments[0]
+    directory.disk.flip_bit(segment.file_name(number), segment.FIRST_BLOCK_AT + 40, 0)
+    problem = only(directory.verify())
+    first, last = problem.first_entry, problem.last_entry
+    assert problem.damage and first is not None and last is not None
+    directory.record = directory.record.with_lost({number: [(first, last + 1)]})
+    problem = only(directory.verify())
+    assert not problem.damage
+    assert problem.text.endswith("they were set aside")
+    (aside, *rest) = directory.record.segments
+    directory.record = replace(
+        directory.record, segments=(replace(aside, lost=((first, last),)), *rest)
+    )
+    assert only(directory.verify()).damage, "one entry of them was not"
