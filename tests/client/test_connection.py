@@ -207,10 +207,19 @@ async def test_frames_reach_their_ends_even_in_pieces() -> None:
         stranger = pb.CommandSendReceipt(producer_id=77, sequence_id=1)
         stranger.message_id.CopyFrom(MessageId(1, 1).to_pb())
         change = pb.CommandActiveConsumerChange(consumer_id=2, is_active=True)
+        damage = pb.CommandActiveConsumerChange(
+            consumer_id=2, is_active=True, magnetar_damaged_entries=3, magnetar_damage="rot"
+        )
+        damage.magnetar_damaged.CopyFrom(MessageId(7, 9, partition=4).to_pb())
         data = head + payload + encode(refusal) + encode(stranger) + encode(change)
+        data += encode(damage)
         for index in range(len(data)):
             connection.data_received(data[index : index + 1])
-        assert consumer.reported == [("entry", 7, 8, payload), ("active", True)]
+        assert consumer.reported == [
+            ("entry", 7, 8, payload),
+            ("active", True),
+            ("damaged", MessageId(7, 9, partition=4), 3, "rot"),
+        ]
         assert producer.reported == [("refused", 9, "no")]
 
 

@@ -23,7 +23,8 @@ from magnetar_storage.compacted.compacted_log import CompactedLog
 from magnetar_storage.compacted.compacted_part import Stretch
 from magnetar_storage.cursors.cursor import Cursor
 from magnetar_storage.cursors.cursor_log import DurableCursor
-from magnetar_storage.errors import StorageError
+from magnetar_storage.errors import Corrupt, StorageError
+from magnetar_storage.log.damage import Damage
 from magnetar_storage.log.log import Log
 from magnetar_storage.log.read_budget import Holding
 
@@ -228,7 +229,19 @@ class CompactedReading:
             logger.error("%s", trouble)
             self._logged = trouble
         self.failure = error
+        if isinstance(error, Corrupt):
+            self._note(error)
         self._log.engine.clock.later(RETRY_SECONDS, self._try_again)
+
+    def _note(self, error: Corrupt) -> None:
+        """Have damage of compacted data known: nothing but a compaction replaces it."""
+        first, last, now_ms = error.first_entry, error.last_entry, self._log.engine.clock.now_ms()
+        self._log.engine.damage.add(
+            Damage(
+                error.segment or 0, first or 0, last or 0, f"{error.why}; it has compacted data",
+                error.file, error.offset, self._log.key, now_ms,
+            )
+        )  # fmt: skip
 
     def _try_again(self) -> None:
         self.failure = None

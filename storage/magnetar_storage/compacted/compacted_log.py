@@ -96,7 +96,9 @@ class CompactedLog:
 
     def forget_replaced(self) -> None:
         """Close the parts that the record does not list any more."""
-        for segment in [s for s in self._open if s not in self.listed.segments]:
+        replaced = [s for s in self._open if s not in self.listed.segments]
+        self._log.engine.damage.forget_segments(replaced)
+        for segment in replaced:
             self._open.pop(segment).close()
 
     def close(self) -> None:

@@ -12,7 +12,7 @@ from magnetar_broker.limits.topic_limits import TopicLimits
 from magnetar_proto import PulsarApi_pb2 as pb
 from magnetar_proto.entries import encode_entry
 from magnetar_proto.hashes import range_slot
-from magnetar_storage.errors import Corrupt
+from magnetar_storage.errors import Corrupt, Unavailable
 
 PARTITION = "persistent://public/default/topic-partition-0"
 
@@ -246,6 +246,40 @@ def test_a_consumer_that_waits_at_damage_continues_when_it_is_skipped(sub_type: 
     world.subscription().skip(range(3))
     world.clock.pump()
     assert world.offsets(consumer) == [3, 4]
+
+
+@pytest.mark.parametrize("sub_type", [EXCLUSIVE, FAILOVER])
+def test_the_active_consumer_is_told_of_damage_once_at_each_attempt(sub_type: int) -> None:
+    world = TopicWorld(TopicLimits(failover_delay_ms=0), BY_THREE, cache_bytes=0)
+    for number in range(5):
+        world.publish(b"%d" % number)
+    segment = world.topic.log.segments[0].id
+    world.store.rotten.add(segment)
+    connection = RecordingConnection()
+    consumer = world.subscribe(connection, permits=5, earliest=True, sub_type=sub_type)
+    for _ in range(3):
+        world.flow(consumer, 1)
+        world.subscription().wake()
+    assert [(one, told[:4]) for one, told in connection.damage] == [
+        (consumer.id, (segment, 0, 0, "rot"))
+    ]
+    world.nack(consumer)
+    assert len(connection.damage) == 2
+    consumer.close()
+    again = RecordingConnection()
+    world.subscribe(again, permits=5, sub_type=sub_type)
+    assert len(again.damage) == 1
+
+
+def test_nobody_is_told_of_trouble_that_passes() -> None:
+    world = TopicWorld(cache_bytes=0)
+    world.publish(b"a")
+    world.store.read_failure = Unavailable("busy")
+    connection = RecordingConnection()
+    consumer = world.subscribe(connection, permits=5, earliest=True)
+    world.store.read_failure = None
+    world.clock.advance(1)
+    assert (world.offsets(consumer), connection.damage) == ([0], [])
 
 
 @pytest.mark.parametrize("sub_type", [EXCLUSIVE, FAILOVER])

@@ -18,6 +18,7 @@ from magnetar_proto import PulsarApi_pb2 as pb
 from magnetar_proto.acks import encode_ack
 from magnetar_proto.commands import NO_REQUEST
 from magnetar_proto.deliveries import encode_flow
+from magnetar_proto.ids import MessageId
 from magnetar_storage.errors import DiskFull, Unavailable
 from raw_client import refused, send_frame
 
@@ -275,3 +276,28 @@ def test_an_ack_in_a_transaction_where_they_are_off_with_and_without_a_request_i
     assert isinstance(answer, kind)
     assert answer.request_id == (NO_REQUEST if request_id is None else request_id)
     assert not client.closed and world.topic().subscriptions["sub"].cursor.mark_delete == -1
+
+
+# Damage ---------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("version", "told"),
+    [("Magnetar-Python-1.0", 1), ("Pulsar-CPP-v3.7.0", 0), ("Pulsar-Java-4.0.6", 0), ("raw", 0)],
+)
+def test_only_magnetars_own_clients_are_told_of_damage(version: str, told: int) -> None:
+    world = SessionWorld(cache_bytes=0)
+    published(world, b"a", b"b")
+    segment = world.topic().log.segments[0].id
+    world.store.rotten.add(segment)
+    client = world.client(client_version=version)
+    client.ask(subscribe(1))
+    client.send_bytes(encode_flow(1, 10))
+    received = client.received()
+    assert len(received) == told
+    for one in received:
+        assert isinstance(one, pb.CommandActiveConsumerChange)
+        assert (one.consumer_id, one.is_active) == (1, True)
+        first = MessageId.from_pb(one.magnetar_damaged)
+        assert (first.ledger, first.entry, first.partition) == (segment, 0, -1)
+        assert (one.magnetar_damaged_entries, one.magnetar_damage) == (1, "rot")

@@ -15,6 +15,7 @@ from magnetar_broker.statistics.blockers import why_not_delivering
 from magnetar_broker.statistics.internal import MAX_RANGES, internal_stats
 from magnetar_broker.statistics.subscriptions import Wanted
 from magnetar_broker.statistics.topics import topic_stats
+from magnetar_storage.log.roll_limits import RollLimits
 
 
 def stats_of(world: TopicWorld, wanted: Wanted | None = None) -> dict[str, Any]:
@@ -100,3 +101,41 @@ def test_the_last_compaction_is_shown() -> None:
     assert found["lastCompactionRemovedEventCount"] == 6
     assert begun_ms <= found["lastCompactionSucceedTimestamp"] <= world.clock.now_ms()
     assert found["lastCompactionFailedTimestamp"] == 0
+
+
+def rotten(consumers: bool) -> tuple[TopicWorld, int]:
+    """Four entries, of which the second and later cannot be read; a consumer got the first."""
+    world = TopicWorld(roll=RollLimits(max_entries=1, min_age_ms=0), cache_bytes=0)
+    for number in range(4):
+        world.publish(b"%d" % number)
+    segment = world.topic.log.segments[1].id
+    world.store.rotten.add(segment)
+    consumer = world.subscribe(permits=10, earliest=True)
+    world.ack(consumer, 0)
+    if not consumers:
+        consumer.close()
+        world.reload()
+    return world, segment
+
+
+@pytest.mark.parametrize("consumers", [True, False])
+def test_damage_at_which_a_subscription_stops_is_explained(consumers: bool) -> None:
+    world, segment = rotten(consumers)
+    found = world.do(why_not_delivering(world.topic, world.subscription(), None))
+    assert (found["blocker"], found["consumerCount"]) == ("damage", int(consumers))
+    assert "skip-damaged" in found["whatToDo"]
+    assert found["damaged"] == [
+        {"ledgerId": segment, "firstEntryId": 0, "lastEntryId": 0, "file": "file", "why": "rot"}
+    ]
+
+
+def test_damage_further_on_is_listed_and_is_no_reason_yet() -> None:
+    world, segment = rotten(consumers=True)
+    behind = world.subscribe(sub="behind", earliest=True)
+    behind.close()
+    world.do(world.topic.subscriptions.create("ahead", 2, {}))
+    found = world.do(why_not_delivering(world.topic, world.subscription("behind"), None))
+    assert found["blocker"] == "no_consumer"
+    assert [one["ledgerId"] for one in found["damaged"]] == [segment]
+    found = world.do(why_not_delivering(world.topic, world.subscription("ahead"), None))
+    assert (found["blocker"], found["damaged"]) == ("no_consumer", [])
