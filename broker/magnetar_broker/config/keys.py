@@ -94,7 +94,7 @@ NOT_BUILT = _table(
         "not built yet: nothing will be offloaded": """
             managedLedgerOffloadDriver= managedLedgerOffloadAutoTriggerSizeThresholdBytes=-1
             managedLedgerOffloadThresholdInSeconds=-1""",
-        "not built yet: damaged data is reported and never skipped": """
+        "not built yet: with magnetarDamagedEntries=skip what is damaged is skipped": """
             autoSkipNonRecoverableData*=false managedLedgerForceRecovery*=false
             schemaLedgerForceRecovery*=false""",
         "not built yet: this broker is on its own, with its metadata in magnetarDataDirectory": """

@@ -139,6 +139,9 @@ async def test_subscriptions(admin: AsyncAdmin, client: magnetar.Client, topic: 
     found = await admin(subscriptions.consumer_of_key(topic, "keys", "a"))
     assert found["consumer"]["consumerName"] == "c"
     assert await admin(subscriptions.draining_hashes(topic, "keys"))
+    nothing = {"damaged": [], "setAside": []}
+    assert await admin(topics.damaged(topic, scan=True)) == nothing
+    assert await admin(topics.skip_damaged(topic)) == {"setAside": []}
     await admin(subscriptions.expire(topic, "all", 3600))
     await admin(topics.expire(topic, 3600))
     await admin(namespaces.clear_backlog("public/default", "all"))
@@ -193,6 +196,7 @@ async def test_tenants_and_namespaces(admin: AsyncAdmin, namespace: str) -> None
 async def test_brokers(admin: AsyncAdmin) -> None:
     name, *_ = await admin(brokers.names())
     await admin(brokers.health())
+    assert (await admin(brokers.health_details()))["status"] == "ok"
     assert await admin(brokers.version())
     assert "brokerId" in await admin(brokers.leader())
     assert await admin(brokers.bundles("standalone", name)) is not None
