@@ -94,7 +94,7 @@ def test_a_file_that_is_missing_is_found() -> None:
             raise NoSegment("there is no file")
         return await reader(number)
 
-    stage.world.store.reader = missing  # type: ignore[method-assign]
+    stage.world.store.reader = missing  # type: ignore[method-assign, assignment]
     stage.scrub()
     assert [one.segment for one in stage.world.engine.damage] == [segment]
 

@@ -139,7 +139,7 @@ async def test_subscriptions(admin: AsyncAdmin, client: magnetar.Client, topic: 
     found = await admin(subscriptions.consumer_of_key(topic, "keys", "a"))
     assert found["consumer"]["consumerName"] == "c"
     assert await admin(subscriptions.draining_hashes(topic, "keys"))
-    nothing = {"damaged": [], "setAside": []}
+    nothing: Any = {"damaged": [], "setAside": []}
     assert await admin(topics.damaged(topic, scan=True)) == nothing
     assert await admin(topics.skip_damaged(topic)) == {"setAside": []}
     await admin(subscriptions.expire(topic, "all", 3600))

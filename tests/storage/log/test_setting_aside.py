@@ -90,7 +90,7 @@ def test_nothing_is_set_aside_whose_bytes_cannot_be_kept() -> None:
     async def refuse(*_: object) -> None:
         raise StorageError("no room")
 
-    world.store.keep_damaged = refuse  # type: ignore[method-assign]
+    world.store.keep_damaged = refuse  # type: ignore[method-assign, assignment]
     with pytest.raises(StorageError):
         world.do(set_aside(world.log, damage, "a test"))
     assert not world.log.holes
