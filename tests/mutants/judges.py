@@ -77,7 +77,9 @@ ELSEWHERE: dict[str, tuple[str, ...]] = {
     "broker/topic": (
         "broker/metrics/test_figures.py", "broker/session/test_moved_topics.py",
         "broker/publishing/test_deduplication.py", "broker/server/test_dynamic_settings.py",
+        "broker/damage/test_skipping.py",
     ),
+    "client/partition_consumer.py": ("broker/server/test_damage.py",),
     "broker/verify.py": ("storage/verify", "broker/test_verify_command.py"),
     "client/tools": ("client/test_cli_traces.py", "client/test_cli.py"),
 }  # fmt: skip

@@ -243,8 +243,8 @@ class _Walk:
         if problem.segment is not None:
             problem = replace(problem, topic=self._topic_of.get(problem.segment))
         if self._was_set_aside(problem):
-            # promise[damage=False -> damage=True]: what was set aside is not damage any more
             text = f"{problem.text}; they were set aside"
+            # promise[damage=False -> damage=True]: what was set aside is not damage any more
             problem = replace(problem, text=text, damage=False)
         self._report.problems.append(problem)
 
