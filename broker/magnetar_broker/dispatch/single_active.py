@@ -130,14 +130,14 @@ class SingleActive:
             run = self._feed.take(offset, min(room, limits.max_read_entries), size)
             self.read_offset = offset
             if run is None:
-                self._tell_damage(consumer)
+                if self._feed.failure is not None:
+                    self._tell_failure(consumer, self._feed.failure)
                 return
             self._send(consumer, run, consumer.permits - room)
 
-    def _tell_damage(self, consumer: Consumer) -> None:
-        """Notify the consumer, once for each failure, that delivery stops at damage."""
-        failure = self._feed.failure
-        if failure is not None and failure is not self._told:
+    def _tell_failure(self, consumer: Consumer, failure: StorageError) -> None:
+        """Notify the consumer, once for each failure, if delivery stops at damage."""
+        if failure is not self._told:
             self._told = failure
             damage = self._feed.damage
             if damage is not None:  # promise: a consumer is told of damage at which it stops

@@ -111,7 +111,8 @@ def consume(
 
     Nothing is left at the broker but what a named subscription has acknowledged.
 
-    Exits with 0, or with 1 if fewer messages than -n came in the time of --wait.
+    Exits with 0, or with 1 if fewer messages than -n came in the time of --wait, or if delivery
+    stops at messages that the broker cannot read.
     """
     form = form_of(as_json, as_hex, hide_content)
     limits = _Limits(count, follow, wait_s, rate)
@@ -205,7 +206,8 @@ def read(
 ) -> None:
     """Print messages without a subscription: nothing is acknowledged, nothing stays.
 
-    Exits with 0, or with 1 if fewer messages than -n came in the time of --wait.
+    Exits with 0, or with 1 if fewer messages than -n came in the time of --wait, or if delivery
+    stops at messages that the broker cannot read.
     """
     first, partition = _position(start)
     form: Form = form_of(as_json, as_hex, hide_content)

@@ -158,7 +158,7 @@ class Storage:
         Key(
             "magnetarScrubBytesPerSecond",
             Integer(1),
-            "How fast closed ledgers are read for that.",
+            "How fast each worker reads closed ledgers for that.",
             unit="B",
             of_workers=True,
         ),
