@@ -126,11 +126,15 @@ def changing(topic: Remembering) -> ReadHistory:
 
 def held_or_read(topic: Remembering) -> RangeSet:
     """The offsets that a durable subscription of a topic holds or any has acknowledged, and those
-    that nobody gets: of aborted transactions and markers.
+    that nobody gets: of aborted transactions, markers, and damaged ones that were set aside.
     """
     found = (topic.read_history or ReadHistory()).held_or_read(topic.cursors.cursors)
     for run in topic.log.hidden:
         found.add(*run)
+    for segment in topic.log.segments:
+        for lost in segment.lost:
+            offsets = topic.log.offsets_of(segment.id, *lost)
+            found.add(offsets.start, offsets.stop)
     return found
 
 

@@ -12,6 +12,7 @@ from magnetar_broker.damage import skipping
 from magnetar_broker.damage.skipping import Skipping, skip_damaged
 from magnetar_broker.dispatch.consumer import Consumer
 from magnetar_broker.limits.topic_limits import TopicLimits
+from magnetar_broker.subscribing.read_history import held_or_read
 from magnetar_storage.errors import StorageError, Unavailable
 
 
@@ -68,6 +69,13 @@ def test_the_backlog_has_them_no_more_and_a_restart_changes_nothing() -> None:
     stage.world.crash()
     assert stage.world.do(stage.world.subscription().backlog()).messages == 6
     assert stage.world.offsets(stage.consumer()) == [0, 1, 2, 6, 7, 8]
+
+
+def test_what_is_set_aside_does_not_count_as_unread() -> None:
+    stage = Stage()
+    assert list(held_or_read(stage.world.topic)) == []
+    stage.skip(whole=True)
+    assert list(held_or_read(stage.world.topic)) == [(3, 6)]
 
 
 def test_what_is_set_aside_is_logged(caplog: pytest.LogCaptureFixture) -> None:
