@@ -6,7 +6,7 @@ with the records of the topics.
 """
 
 import struct
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 
 from magnetar_storage.compacted.compacted_part import PartMap
@@ -21,6 +21,7 @@ from magnetar_storage.local import segment_file as segment
 from magnetar_storage.local.segment_ids import directory_of
 from magnetar_storage.log.compacted_record import CompactedPart
 from magnetar_storage.log.log_record import LogRecord
+from magnetar_storage.log.offset_set import OffsetSet
 from magnetar_storage.log.sparse_segment import map_of
 from magnetar_storage.metadata.sqlite import FILE as METADATA_FILE
 from magnetar_storage.verify.overlay import Overlay
@@ -71,7 +72,9 @@ class _Walk:
         self._knows_all_topics = records is not None
         self._logs: dict[str, LogRecord] = {}
         self._topic_of: dict[SegmentId, str] = {}
-        self._set_aside: dict[SegmentId, tuple[tuple[int, int], ...]] = {}
+        self._set_aside: dict[SegmentId, OffsetSet] = {}
+        """Damaged entries of segments, and offsets of what sparse segments have, set aside."""
+        self._sparse: set[SegmentId] = set()
         self._ends: dict[SegmentId, int | None] = {}
         """Of all segments, as `StoreCheck.ends`."""
         for key, value in (records or {}).items():
@@ -119,7 +122,14 @@ class _Walk:
             self._knows_all_topics = False
             return
         self._topic_of.update(dict.fromkeys(log.listed, key))
-        self._set_aside.update({one.id: one.lost for one in log.segments if one.is_whole})
+        self._sparse.update(one.kept_in for one in log.segments if one.kept_in is not None)
+        base = log.first_offset
+        for one in log.segments:
+            for first, stop in one.lost:
+                into = base if one.kept_in is not None else 0
+                aside = self._set_aside.setdefault(one.stored_in or one.id, OffsetSet())
+                aside.add(into + first, into + stop)
+            base += one.entries or 0
 
     # Topics ---------------------------------------------------------------------
 
@@ -250,11 +260,17 @@ class _Walk:
 
     def _was_set_aside(self, problem: Problem) -> bool:
         """Whether the topic goes past the entries of a problem."""
-        first, last = problem.first_entry, problem.last_entry
-        if problem.segment is None or first is None or last is None:
+        number, first, last = problem.segment, problem.first_entry, problem.last_entry
+        if number is None or first is None or last is None or number not in self._set_aside:
             return False
-        aside = self._set_aside.get(problem.segment, ())
-        return any(start <= first and last < stop for start, stop in aside)
+        entries: Iterable[int] = range(first, last + 1)
+        if number in self._sparse:
+            try:
+                found = map_of(self._payloads(number))
+            except (Corrupt, ValueError):
+                return False  # then it has no map, which is reported
+            entries = map(found.offset_of, range(max(first, found.pieces), last + 1))
+        return all(entry in self._set_aside[number] for entry in entries)
 
 
 def file_of(number: SegmentId) -> str:

@@ -472,3 +472,18 @@ def test_damage_that_was_set_aside_is_harmless() -> None:
         directory.record, segments=(replace(aside, lost=((first, last),)), *rest)
     )
     assert only(directory.verify()).damage, "one entry of them was not"
+
+
+def test_so_is_that_of_a_rewritten_segment() -> None:
+    directory = Directory(rewrite=True)
+    (first, *_) = directory.record.segments
+    assert first.kept_in == directory.sparse
+    name = segment.file_name(directory.sparse)
+    kept = directory.disk.content(name).index(b"1 2")  # the entry 5
+    directory.disk.flip_bit(name, kept, 0)
+    assert only(directory.verify()).damage
+    directory.record = directory.record.with_lost({first.id: [(5, 6)]})
+    assert not only(directory.verify()).damage
+    directory.record = replace(directory.record, segments=(first, *directory.record.segments[1:]))
+    directory.record = directory.record.with_lost({first.id: [(4, 5)]})
+    assert only(directory.verify()).damage, "another one was"
