@@ -105,8 +105,15 @@ class LogState:
 
     def last_visible(self) -> int:
         """The last entry that can be delivered; below `first_offset` if there is none."""
-        offset = self.visible_end - 1
-        return self.hidden.last_missing(offset) if self.hidden else offset
+        offset = self.visible_end
+        below = offset - 1
+        while below < offset:
+            offset = below
+            if self.hidden:
+                below = self.hidden.last_missing(below)
+            # Rewriting leaves the last entry, but it may have been set aside for damage.
+            below = self.holes.last_missing(below)
+        return offset
 
     # Offsets and positions ------------------------------------------------------
 

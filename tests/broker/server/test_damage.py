@@ -250,6 +250,25 @@ def test_it_holds_after_a_restart_and_a_check_finds_no_damage(make_broker: Make)
     assert read_all(running) == rest
 
 
+def test_the_last_message_may_be_the_one_that_is_set_aside(make_broker: Make) -> None:
+    running = make_broker()
+    publish(running, TOPIC)
+    assert running.stop() == 0
+    rot(running.data_dir, body(TOPIC, 4).encode())
+    running.start()
+    done(running, "topics", "skip-damaged", TOPIC, "--scan")
+    assert read_all(running) == [body(TOPIC, number) for number in (1, 2, 3)]
+    client = connect(running.service_url)
+    reader = client.create_reader(TOPIC, pulsar.MessageId.earliest)
+    found: list[str] = []
+    while reader.has_message_available():
+        found.append(reader.read_next(int(TIMEOUT_S * 1000)).data().decode())
+    assert found == [body(TOPIC, number) for number in (1, 2, 3)]
+    client.close()
+    publish(running, TOPIC)
+    assert len(read_all(running)) == 7
+
+
 def test_of_a_partitioned_topic_all_partitions_are_set_aside(make_broker: Make) -> None:
     parts = [f"{TOPIC}-partition-{number}" for number in range(2)]
     running = make_broker()

@@ -8,6 +8,8 @@ from magnetar_storage.cursors.cursor import Cursor
 from magnetar_storage.errors import Corrupt, StorageError
 from magnetar_storage.log.damage import Damage
 from magnetar_storage.log.log import Log
+from magnetar_storage.log.log_state import NO_LIMIT
+from magnetar_storage.log.offset_set import OffsetSet
 from magnetar_storage.log.setting_aside import check_again, find_damage, set_aside
 
 
@@ -130,6 +132,28 @@ def test_what_was_trimmed_meanwhile_is_left_out() -> None:
     world.do(world.log.trim(3))
     world.do(set_aside(world.log, damage, "a test"))
     assert (world.store.damaged, world.engine.damage.set_aside) == ([], 0)
+
+
+def test_the_last_entry_is_the_last_that_is_left() -> None:
+    world = Rotting()
+    world.rot(2)
+    world.set_aside()
+    log = world.log
+    assert log.last_visible() == 5
+    log.hidden = OffsetSet()
+    log.hidden.add(4, 6)
+    assert log.last_visible() == 3
+    world.rot(1)
+    world.set_aside()
+    assert log.last_visible() == 2
+    log.limit_visible(2)
+    assert log.last_visible() == 1
+    log.limit_visible(NO_LIMIT)
+    world.rot(0)
+    world.set_aside()
+    assert log.last_visible() < log.first_offset
+    world.append(log, b"9")
+    assert log.last_visible() == 9
 
 
 def test_a_missing_segment_is_set_aside_without_bytes() -> None:
