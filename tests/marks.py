@@ -49,6 +49,7 @@ BY_PATH: Final = {
     "broker/server/test_all_providers.py": "broker",
     "broker/server/test_allocator.py": "process",
     "broker/server/test_authentication.py": "broker",
+    "broker/server/test_damage.py::test_what_one_worker": "workers",
     "broker/server/test_half_open.py": "broker",
     "broker/server/test_hand_over.py::test_a_thousand_clients_at_once": "slow",
     "broker/server/test_hostile_clients.py": "broker slow",

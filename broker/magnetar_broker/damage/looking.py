@@ -5,10 +5,13 @@ from collections.abc import Iterable, Iterator
 from magnetar_broker.topic.topic import Topic
 from magnetar_storage.interfaces import SegmentId
 from magnetar_storage.log.damage import Damage
-from magnetar_storage.log.log import Log
-from magnetar_storage.log.log_record import Segment
+from magnetar_storage.log.engine import Engine
+from magnetar_storage.log.log import NEW, Log
+from magnetar_storage.log.log_record import LogRecord, Segment
 from magnetar_storage.log.setting_aside import check_again, find_damage
 
+Place = tuple[SegmentId, int, int]
+"""A segment, and the first and the last of some entries."""
 MOST = 1000
 """Ranges of entries that are named, or set aside, at a time."""
 
@@ -31,6 +34,31 @@ async def damage_of(topic: Topic, whole: bool) -> list[Damage]:
     for subscription in list(topic.subscriptions.values()):
         found += await next_damage(log, subscription.next_unacked())
     return _in_order(found)[:MOST]
+
+
+async def look_at(log: Log, places: Iterable[Place]) -> None:
+    """Read what another process has found to be damaged: it is known here then, if it still is."""
+    for segment, first, last in places:
+        offsets = log.offsets_of(segment, first, last + 1)
+        await find_damage(log, offsets.start, offsets.stop)
+
+
+async def forget_settled(engine: Engine) -> None:
+    """Forget the damage of what was deleted or set aside meanwhile, by whichever process."""
+    for one in engine.damage:
+        if one.log:
+            found = await engine.metadata.get(one.log)
+            record = NEW if found is None else LogRecord.decode(one.log, found.value)
+            if _is_settled(one, record):
+                engine.damage.forget(one)
+
+
+def _is_settled(damage: Damage, record: LogRecord) -> bool:
+    """Whether a log does not need the damaged entries any more."""
+    for segment in record.segments:
+        if segment.id == damage.segment:
+            return segment.has_lost(damage.first, damage.last)
+    return damage.segment not in record.listed
 
 
 async def next_damage(log: Log, offset: int) -> list[Damage]:

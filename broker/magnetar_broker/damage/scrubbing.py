@@ -110,7 +110,7 @@ class Scrubber:
         of_messages = None if record is None else await self._of_messages(segment, record, damage)
         if of_messages is not None:
             listed, damage = of_messages
-            if any(start <= damage.first and damage.last < stop for start, stop in listed.lost):
+            if listed.has_lost(damage.first, damage.last):
                 return  # promise: entries that were set aside are not reported again
         elif record is not None:
             damage = damage._replace(why=f"{damage.why}; {OF_TOPIC}")

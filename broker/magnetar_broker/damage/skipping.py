@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from magnetar_broker.base.periodic_jobs import each
 from magnetar_broker.config import Settings
 from magnetar_broker.config.domains import DamagedEntries
-from magnetar_broker.damage.looking import damage_of, segments_of
+from magnetar_broker.damage.looking import damage_of, forget_settled, segments_of
 from magnetar_broker.topic.loaded_topics import AnyTopic
 from magnetar_broker.topic.topic import Topic
 from magnetar_storage.errors import StorageError
@@ -63,9 +63,13 @@ class Skipping:
             logger.warning("damaged entries stay for now, trying again later: %s", error)
 
     async def look(self) -> None:
-        """Set aside what is known to be damaged of the topics that are loaded."""
+        """Set aside what is known to be damaged of the topics that are loaded, if that is wanted.
+
+        What others have set aside or deleted is forgotten in any case.
+        """
         async with self._turn.held():
             self._is_due = False
+            await forget_settled(self._engine)
             if self._is_on and len(self._engine.damage):
                 await each(self._engine.clock, self._damaged(), self._skip, FAILURE)
 

@@ -67,6 +67,10 @@ class Segment:
         """The segment of the store that has the entries, if any are left."""
         return self.id if self.kept is None else self.kept_in
 
+    def has_lost(self, first: int, last: int) -> bool:
+        """Whether the entries first..last were set aside."""
+        return any(start <= first and last < stop for start, stop in self.lost)
+
     @property
     def held(self) -> int:
         """How many entries are stored; 0 while the segment is not settled."""

@@ -2,7 +2,7 @@
 
 from fakes.logs import BY_THREE
 from fakes.topics import SHARED, TopicWorld
-from magnetar_broker.damage.looking import damage_of, next_damage
+from magnetar_broker.damage.looking import damage_of, look_at, next_damage
 from magnetar_broker.limits.topic_limits import TopicLimits
 from magnetar_storage.log.damage import Damage
 
@@ -74,6 +74,15 @@ def test_what_can_be_read_again_is_not_named() -> None:
     stage.world.store.rotten.clear()
     assert stage.found() == []
     assert not len(stage.world.engine.damage)
+
+
+def test_what_another_process_has_found_is_read_here() -> None:
+    stage = Stage()
+    stage.rot(1)
+    log = stage.world.topic.log
+    places = [(stage.segments[1], 1, 1), (stage.segments[0], 0, 2), (99, 0, 0)]
+    stage.world.do(look_at(log, places))
+    assert stage.found() == stage.all_of(1)[1:]
 
 
 def test_what_one_subscription_passes_over_is_named() -> None:

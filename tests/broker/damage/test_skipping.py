@@ -14,6 +14,7 @@ from magnetar_broker.dispatch.consumer import Consumer
 from magnetar_broker.limits.topic_limits import TopicLimits
 from magnetar_broker.subscribing.read_history import held_or_read
 from magnetar_storage.errors import StorageError, Unavailable
+from magnetar_storage.log.damage import Damage
 
 
 class Stage:
@@ -122,6 +123,32 @@ def test_what_cannot_be_set_aside_is_tried_again(monkeypatch: pytest.MonkeyPatch
     stage.world.do(stage.skipping.look())
     stage.world.clock.pump()
     assert stage.world.offsets(consumer) == [6, 7, 8]
+
+
+def test_what_another_process_has_set_aside_or_deleted_is_known_no_more() -> None:
+    stage = Stage()
+    damage = stage.world.engine.damage
+    segment = stage.world.topic.log.segments[0].id
+    cursors = Damage(99, 0, 0, "rot", log=stage.world.topic.log.key)
+    present = Damage(segment, 1, 1, "rot", log=stage.world.topic.log.key)
+    stage.skip(whole=True)
+    for one in (cursors, present, present._replace(segment=stage.damaged)):
+        damage.add(one)
+    damage.add(Damage(7, 0, 0, "rot", log="/topics/public/default/persistent/gone"))
+    damage.add(Damage(7, 0, 0, "rot"))
+    stage.world.do(stage.skipping.look())
+    assert list(damage) == [present]
+
+
+def test_damage_of_cursors_stays_known() -> None:
+    stage = Stage()
+    stage.consumer()
+    cursors = stage.world.topic.log.record.cursor_segment
+    assert cursors is not None
+    found = Damage(cursors, 0, 0, "rot", log=stage.world.topic.log.key)
+    stage.world.engine.damage.add(found)
+    stage.world.do(stage.skipping.look())
+    assert found in list(stage.world.engine.damage)
 
 
 def test_a_request_that_fails_says_so() -> None:

@@ -307,3 +307,26 @@ def test_the_scrubber_finds_damage_that_nobody_has_read(make_broker: Make) -> No
     assert metric(running, "magnetar_damaged_entries") == 1
     assert metric(running, "magnetar_scrubbed_bytes_total") > 0
     assert running.log.count("damaged entries: ") == 1
+
+
+def test_what_one_worker_finds_is_set_aside_by_the_worker_that_serves_the_topic(
+    make_broker: Make,
+) -> None:
+    topics = [f"{TOPIC}-{number}" for number in range(6)]
+    running = make_broker(magnetarWorkers="1")
+    publish(running, *topics)
+    assert running.stop() == 0
+    rot(running.data_dir, *(body(topic, 2).encode() for topic in topics))
+    running.settings |= {"magnetarWorkers": "3", "magnetarScrubIntervalInSeconds": "1"}
+    running.start()
+    stats = [Admin(running).get(f"{topic.replace('://', '/')}/stats").json for topic in topics]
+    owners = {one["ownerBroker"] for one in stats}
+    assert len(owners) > 1, "the segments of some topics are another worker's"
+    while len(detailed(running)["damaged"]) < len(topics):
+        pass
+    for topic in topics:
+        (one,) = answered(running, "topics", "skip-damaged", topic)["setAside"]
+        assert (one["topic"], one["firstEntryId"]) == (topic, 1)
+        result = command(running, "read", topic)
+        assert result.exit_code == 0, result.output
+        assert result.output.count(" message ") == 3

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 
+from magnetar_broker.damage.looking import Place
 from magnetar_broker.server.admin.authorizing import authorize_subscriptions
 from magnetar_broker.server.admin.messages import topics_with_messages
 from magnetar_broker.server.admin.operations import damage as operations
@@ -16,8 +17,12 @@ SCAN = Query("scan", "read all that is stored, instead of what is known to be da
 async def damaged(site: Site, request: Request) -> Response:
     """The entries of a topic that cannot be read, and those that were set aside."""
     ask, scan = site.owners.ask, flag_of(request, "scan")
-    topics = await topics_with_messages(site, request)
-    found = [one for topic in topics for one in await ask(operations.damaged, topic, scan)]
+    topics, known = await topics_with_messages(site, request), await _known(site)
+    found = [
+        one
+        for topic in topics
+        for one in await ask(operations.damaged, topic, scan, known.get(str(topic), []))
+    ]
     aside = [one for topic in topics for one in await ask(operations.set_aside, topic)]
     return json_response({"damaged": found, "setAside": aside})
 
@@ -28,12 +33,26 @@ async def skip(site: Site, request: Request) -> Response:
     Their bytes are kept in quarantine.  Of none if any subscription is for other roles only.
     """
     ask, scan = site.owners.ask, flag_of(request, "scan")
-    topics = await topics_with_messages(site, request)
+    topics, known = await topics_with_messages(site, request), await _known(site)
     names = [name for topic in topics for name in await ask(operations.subscriptions, topic)]
     # promise: damaged entries are set aside only by who may use every subscription
     await authorize_subscriptions(site, request, str(topic_of(request)), names, 401)
-    found = [one for topic in topics for one in await ask(operations.skip, topic, scan)]
+    found = [
+        one
+        for topic in topics
+        for one in await ask(operations.skip, topic, scan, known.get(str(topic), []))
+    ]
     return json_response({"setAside": found})
+
+
+async def _known(site: Site) -> dict[str, list[Place]]:
+    """What all processes have found, by topic: that of its segments may be another one's."""
+    found: dict[str, list[Place]] = {}
+    for each in await site.owners.ask_all(operations.known):
+        for one in each:
+            place = one["ledgerId"], one["firstEntryId"], one["lastEntryId"]
+            found.setdefault(one["topic"], []).append(place)
+    return found
 
 
 def routes() -> Iterator[Route[Handler]]:

@@ -1,10 +1,11 @@
 """The damaged entries of one topic, and of all that a process has found."""
 
+from collections.abc import Sequence
 from typing import Any
 
 from magnetar_broker.base.metadata_keys import topic_of
 from magnetar_broker.broker import Broker
-from magnetar_broker.damage.looking import damage_of
+from magnetar_broker.damage.looking import Place, damage_of, look_at
 from magnetar_broker.damage.skipping import REQUESTED, skip_damaged
 from magnetar_broker.server.admin.operations.loading import loaded
 from magnetar_proto.names import TopicName
@@ -18,9 +19,16 @@ async def subscriptions(broker: Broker, name: TopicName) -> list[str]:
     return [one.name for one in (await loaded(broker, name)).subscriptions.values() if one.durable]
 
 
-async def damaged(broker: Broker, name: TopicName, whole: bool) -> list[Json]:
-    """The entries of a topic that cannot be read; `whole` as for `damage_of`."""
-    return [as_json(one) for one in await damage_of(await loaded(broker, name), whole)]
+async def damaged(
+    broker: Broker, name: TopicName, whole: bool, places: Sequence[Place]
+) -> list[Json]:
+    """The entries of a topic that cannot be read; `whole` as for `damage_of`.
+
+    `places` are what other processes have found.
+    """
+    topic = await loaded(broker, name)
+    await look_at(topic.log, places)
+    return [as_json(one) for one in await damage_of(topic, whole)]
 
 
 async def set_aside(broker: Broker, name: TopicName) -> list[Json]:
@@ -39,9 +47,11 @@ async def set_aside(broker: Broker, name: TopicName) -> list[Json]:
     ]
 
 
-async def skip(broker: Broker, name: TopicName, whole: bool) -> list[Json]:
-    """Set the damaged entries of a topic aside; durable on return, which names them."""
-    skipped = await skip_damaged(await loaded(broker, name), whole, REQUESTED)
+async def skip(broker: Broker, name: TopicName, whole: bool, places: Sequence[Place]) -> list[Json]:
+    """Set the entries aside that `damaged` names; durable on return, which names them."""
+    topic = await loaded(broker, name)
+    await look_at(topic.log, places)
+    skipped = await skip_damaged(topic, whole, REQUESTED)
     return [as_json(one) for one in skipped]
 
 
