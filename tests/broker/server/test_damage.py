@@ -202,6 +202,9 @@ def test_the_broker_is_degraded_and_stays_alive(make_broker: Make) -> None:
     (one,) = found["damaged"]
     assert (one["topic"], one["firstEntryId"], one["lastEntryId"]) == (TOPIC, 1, 1)
     assert one["file"].startswith("segments/") and one["byte"] > 0
+    shown = done(running, "brokers", "healthcheck", "--detailed")
+    assert "degraded" in shown and TOPIC in shown
+    assert done(running, "brokers", "healthcheck") == "ok\n"
     probe = Admin(running).get("brokers/health")
     assert (probe.status, probe.body) == (200, b"ok")
     assert metric(running, "magnetar_damaged_entries") == 1

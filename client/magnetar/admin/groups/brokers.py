@@ -3,8 +3,9 @@
 from typing import TYPE_CHECKING, Any
 
 from magnetar.admin.declarations import Command, Lines, Values, argument, flag, option
+from magnetar.admin.groups.damage import WHERE
 from magnetar.admin.kinds import NUMBER, one_of
-from magnetar.admin.showing import rows, table
+from magnetar.admin.showing import rows, table, with_tables
 
 if TYPE_CHECKING:
     from magnetar.admin.client import AdminClient
@@ -26,6 +27,15 @@ def _explained(found: dict[str, Any]) -> Lines:
     return table(("setting", "value", "default", "source"), lines)
 
 
+def _health(admin: "AdminClient", values: Values) -> object:
+    answer = admin.ask("GET", HEALTH.url(values), query=HEALTH.query(values))
+    return answer.value if values["detailed"] else answer.text
+
+
+def _health_lines(found: Any) -> Lines:
+    return iter((found,)) if isinstance(found, str) else with_tables(found, damaged=WHERE)
+
+
 BROKERS = Command(
     "list",
     "List the brokers.",
@@ -33,6 +43,23 @@ BROKERS = Command(
     f"{PATH}/{{cluster}}",
     (argument("cluster", "Name of the cluster; the broker's own if absent.", required=False),),
     run=_list,
+)
+HEALTH = Command(
+    "healthcheck",
+    "Send a message through the broker, and print ok if it arrives.",
+    "GET",
+    f"{PATH}/health",
+    (
+        option("-tv, --topic-version", "Has no effect.", one_of("V1", "V2"), query="topicVersion"),
+        option("--broker-id", "Ask this broker only.", query="brokerId"),
+        flag(
+            "--detailed",
+            "Show which stored messages could not be read since the start, too.",
+            query="detailed",
+        ),
+    ),
+    run=_health,
+    show=_health_lines,
 )
 COMMANDS = (
     BROKERS,
@@ -45,24 +72,7 @@ COMMANDS = (
         (CLUSTER, option("-u, --url", "Id of the broker, HOST:PORT.", required=True)),
         show=rows,
     ),
-    Command(
-        "healthcheck",
-        "Send a message through the broker, and print ok if it arrives.",
-        "GET",
-        f"{PATH}/health",
-        (
-            option(
-                "-tv, --topic-version", "Has no effect.", one_of("V1", "V2"), query="topicVersion"
-            ),
-            option("--broker-id", "Ask this broker only.", query="brokerId"),
-            flag(
-                "--detailed",
-                "Show whether all that was read since the start could be read, too.",
-                query="detailed",
-            ),
-        ),
-        as_text=True,
-    ),
+    HEALTH,
     Command("version", "Show the broker's version.", "GET", f"{PATH}/version", as_text=True),
     Command(
         "list-dynamic-config",
