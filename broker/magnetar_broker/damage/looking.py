@@ -6,7 +6,7 @@ from magnetar_broker.topic.topic import Topic
 from magnetar_storage.interfaces import SegmentId
 from magnetar_storage.log.damage import Damage
 from magnetar_storage.log.engine import Engine
-from magnetar_storage.log.log import NEW, Log
+from magnetar_storage.log.log import Log
 from magnetar_storage.log.log_record import LogRecord, Segment
 from magnetar_storage.log.setting_aside import check_again, find_damage
 
@@ -48,7 +48,7 @@ async def forget_settled(engine: Engine) -> None:
     for one in engine.damage:
         if one.log:
             found = await engine.metadata.get(one.log)
-            record = NEW if found is None else LogRecord.decode(one.log, found.value)
+            record = LogRecord() if found is None else LogRecord.decode(one.log, found.value)
             if _is_settled(one, record):
                 engine.damage.forget(one)
 

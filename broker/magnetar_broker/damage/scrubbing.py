@@ -11,8 +11,7 @@ from magnetar_storage.errors import Corrupt, NoSegment
 from magnetar_storage.interfaces import SegmentId
 from magnetar_storage.log.damage import Damage
 from magnetar_storage.log.engine import Engine
-from magnetar_storage.log.log import NEW
-from magnetar_storage.log.log_record import LogRecord, Segment
+from magnetar_storage.log.log_record import LogRecord, Segment, is_unused
 from magnetar_storage.log.sparse_segment import SparseReader
 from magnetar_storage.world.runtime import yield_turn
 
@@ -146,10 +145,11 @@ class Scrubber:
         while keys := await metadata.list(TOPICS, after, PAGE):
             for key in keys:
                 found = await metadata.get(key)
-                with suppress(Corrupt):  # the topic cannot be loaded, which is reported
-                    record = NEW if found is None else LogRecord.decode(key, found.value)
-                    if segment in record.listed:
-                        return key, record
+                if found is not None and not is_unused(found.value):
+                    with suppress(Corrupt):  # the topic cannot be loaded, which is reported
+                        record = LogRecord.decode(key, found.value)
+                        if segment in record.listed:
+                            return key, record
                 seen += 1
                 if seen % PAUSE_EVERY == 0:
                     await yield_turn(self._engine.clock)

@@ -50,15 +50,15 @@ def test_the_record_of_a_terminated_log_survives_encoding() -> None:
             "id: expected a number",
         ),
         (
-            b'{"version": 5, "segments": [{"id": 1, "created_ms": 0, "lost": [[1]]}], "trash": []}',
+            b'{"version": 6, "segments": [{"id": 1, "created_ms": 0, "lost": [[1]]}], "trash": []}',
             "cannot be read",
         ),
         (
-            b'{"version": 5, "segments": [{"id": 1, "created_ms": 0, "lost": [[1, ""]]}], '
+            b'{"version": 6, "segments": [{"id": 1, "created_ms": 0, "lost": [[1, ""]]}], '
             b'"trash": []}',
             "id: expected a number",
         ),
-        (b'{"version": 6, "segments": [], "trash": [], "surprise": 0}', "record version 6"),
+        (b'{"version": 7, "segments": [], "trash": [], "surprise": 0}', "record version 7"),
     ],
 )
 def test_a_record_that_is_none_is_corrupt(value: bytes, why: str) -> None:
@@ -126,7 +126,8 @@ def test_the_record_of_a_log_that_was_only_created_is_known_by_its_bytes() -> No
 def test_a_record_of_version_5_loads() -> None:
     """As written before damaged entries could be set aside."""
     value = (
-        b'{"version": 5, "created_ms": 8, "epoch": 2, "first_offset": 0, "first_messages": 0, "segments": '
+        b'{"version": 5, "created_ms": 8, "epoch": 2, "first_offset": 0, "first_messages": 0, '
+        b'"segments": '
         b'[{"id": 3, "created_ms": 1, "entries": 4, "messages": 6, "size": 8, "sealed_ms": 9, '
         b'"kept": 1, "kept_in": 5}], "cursor_segment": 4, "trash": [], "properties": {}, '
         b'"terminated": true}'
