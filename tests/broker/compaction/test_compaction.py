@@ -1,5 +1,6 @@
 """When a topic is compacted, what holds its messages until then, and what may come between."""
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -342,11 +343,12 @@ def test_messages_without_key_stay_where_that_is_wanted() -> None:
 
 
 def test_releases_that_do_not_know_compacted_data_refuse_its_record(world: Compacting) -> None:
-    assert b'"version": 1' in world.topic.log.record.encode()
+    # Without the time of its creation, as those releases have written it.
+    assert b'"version": 1' in replace(world.topic.log.record, created_ms=0).encode()
     world.send_all(numbered(0, 3))
     world.compact()
+    assert b'"version": 3' in replace(world.topic.log.record, created_ms=0).encode()
     stored = world.topic.log.record.encode()
-    assert b'"version": 3' in stored
     assert LogRecord.decode("key", stored) == world.topic.log.record
 
 
