@@ -1,13 +1,15 @@
 """The periodic jobs that work on every loaded topic."""
 
 from collections.abc import Awaitable, Callable, Iterator
+from functools import partial
 
 from magnetar_broker.base.clock_watch import ClockWatch
+from magnetar_broker.base.errors import NoRoom
 from magnetar_broker.base.periodic_jobs import PAUSE_EVERY, PeriodicJobs, each
 from magnetar_broker.config import Settings
 from magnetar_broker.lifetime.expiry import expire_messages, expire_subscriptions
 from magnetar_broker.lifetime.quotas import enforce_quotas
-from magnetar_broker.lifetime.tidying import tidy
+from magnetar_broker.lifetime.tidying import end_consumed, tidy
 from magnetar_broker.limits.unread_total import UnreadTotal
 from magnetar_broker.topic.measuring import close_window
 from magnetar_broker.topic.non_persistent import NonPersistentTopic
@@ -21,6 +23,9 @@ MESSAGE_EXPIRY = "expiry of messages"
 SUBSCRIPTION_EXPIRY = "expiry of subscriptions"
 QUOTAS = "check of backlog quotas"
 COMPACTION = "compaction"
+FREEING = "freeing of room"
+FREE_SECONDS = 5
+"""Between two attempts while the disk lacks room."""
 
 
 class Maintenance:
@@ -53,6 +58,12 @@ class Maintenance:
         jobs.every(seconds, QUOTAS, self._enforce_quotas)
         seconds = settings.broker_service_compaction_monitor_interval_in_seconds
         jobs.every(seconds, COMPACTION, self._compact)
+        jobs.every(FREE_SECONDS, FREEING, partial(self._free, jobs))
+        self._engine.space.when_changed(self._room_changed)
+
+    def _room_changed(self, lacks: bool) -> None:
+        if lacks:
+            self._engine.tasks.spawn(self._refuse_producers())
 
     def _stored(self) -> Iterator[Topic]:
         """The persistent topics that are not being closed."""
@@ -67,8 +78,31 @@ class Maintenance:
         await each(self._engine.clock, self._stored(), tidy, "%s could not be trimmed: %s")
         self._unread.end_check()
 
+    async def _refuse_producers(self) -> None:
+        """Disconnect all producers; until there is room again they are refused with the reason."""
+        for number, topic in enumerate(self._stored(), 1):
+            refusal = self._engine.space.refusal
+            if refusal is None:
+                return
+            # promise: nothing is published on a disk that lacks room
+            topic.producers.refuse(NoRoom(str(refusal)))
+            if number % PAUSE_EVERY == 0:
+                await yield_turn(self._engine.clock)
+
+    async def _free(self, jobs: PeriodicJobs) -> None:
+        """While the disk lacks room, delete at once what nothing needs any more."""
+        if self._engine.space.refusal is None:
+            return
+        for number, topic in enumerate(self._stored(), 1):
+            end_consumed(topic)
+            if number % PAUSE_EVERY == 0:
+                await yield_turn(self._engine.clock)
+        await jobs.run(TRIMMING)
+
     async def _compact(self) -> None:
         """Start the compaction of topics whose backlog of it exceeds their threshold."""
+        if self._engine.space.refusal is not None:
+            return  # it takes room before it frees any
 
         def work(topic: Topic) -> Awaitable[None]:
             return topic.compact_if_due()

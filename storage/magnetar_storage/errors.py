@@ -4,6 +4,7 @@
     ├── NoSegment           the segment does not exist (if it should, its data is lost)
     ├── Unavailable         the outcome is unknown, or the store cannot work now
     │   ├── DiskFull        nothing was written; works again when there is room
+    │   │   └── DiskLow     nothing was tried: the disk has less room than it is to keep
     │   ├── WriterFailed    this writer cannot be used any more; open the log again
     │   │   └── LogClosed   its owner has closed or deleted the log
     │   └── ProcessUnavailable   no trouble of storage: the process that has it cannot be asked
@@ -47,6 +48,10 @@ class Unavailable(StorageError):
 
 class DiskFull(Unavailable):
     """There was no room; nothing was written and nothing was acknowledged."""
+
+
+class DiskLow(DiskFull):
+    """The disk has less room than it is to keep: what would take more of it is refused."""
 
 
 class WriterFailed(Unavailable):

@@ -9,6 +9,7 @@
     ├── ProducerBusy, ProducerFenced, ConsumerBusy, ConsumerUnassigned
     ├── TopicTerminated             nothing can be published any more
     ├── QuotaHolds, QuotaExceeded   the backlog has reached its quota
+    ├── NoRoom                      the disk has too little free space
     ├── NotReady                    try again: loading, fenced, moving, or its process has ended
     ├── ListenerMissing             a lookup names a listener that is not configured
     ├── NotAuthenticated            no credentials, or none that prove a role
@@ -31,7 +32,7 @@ from typing import ClassVar
 from magnetar_broker.base.client_texts import UNLOADED
 from magnetar_proto import PulsarApi_pb2 as pb
 from magnetar_proto.errors import InvalidTopicName
-from magnetar_storage.errors import LogClosed, ProcessUnavailable, StorageError
+from magnetar_storage.errors import DiskLow, LogClosed, ProcessUnavailable, StorageError
 
 ServerError = pb.ServerError
 
@@ -107,6 +108,13 @@ class QuotaHolds(BrokerError):
 class QuotaExceeded(BrokerError):
     """A backlog quota is exceeded, and the application gets an exception."""
 
+    code = pb.ProducerBlockedQuotaExceededException
+
+
+class NoRoom(BrokerError):
+    """The disk has too little free space for what takes more of it."""
+
+    # The one code for which official clients fail what is being sent at once, and go on connecting.
     code = pb.ProducerBlockedQuotaExceededException
 
 
@@ -237,6 +245,8 @@ def as_refusal(error: BaseException) -> BrokerError | None:
         return InvalidName(str(error))
     if isinstance(error, TRANSIENT):
         return NotReady(str(error))
+    if isinstance(error, DiskLow):
+        return NoRoom(str(error))
     if isinstance(error, StorageError):
         return PersistenceTrouble(str(error))
     return None

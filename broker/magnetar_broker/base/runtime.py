@@ -1,9 +1,10 @@
 """What rooms need of an `Engine`, where they do not need the whole of it."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Protocol
 
 from magnetar_storage.interfaces import MetadataStore
+from magnetar_storage.space.disk_space import SpaceState
 from magnetar_storage.world.runtime import Clock, Tasks
 
 
@@ -26,6 +27,10 @@ class MetadataRuntime(Runtime, Protocol):
     def metadata(self) -> MetadataStore:
         """Names, policies, schemas, and the records of logs."""
 
+    @property
+    def space(self) -> SpaceState:
+        """Whether the disk has room."""
+
 
 @dataclass(frozen=True)
 class NamesRuntime:
@@ -34,3 +39,4 @@ class NamesRuntime:
     metadata: MetadataStore
     clock: Clock
     tasks: Tasks
+    space: SpaceState = field(default_factory=SpaceState)

@@ -123,6 +123,7 @@ class TopicCompaction:
         from magnetar_broker.compaction.run import CompactionRun  # noqa: PLC0415 (not for the start)
 
         self._check_open()
+        self._log.engine.space.check()
         if self.is_running:
             return False
         self.status, before = CompactionStatus.RUNNING, self.status

@@ -6,6 +6,8 @@ from dataclasses import dataclass
 from enum import Enum, StrEnum
 from typing import Literal, Protocol
 
+from magnetar_storage.space.free_limit import FreeLimit
+
 
 class Kind(Protocol):
     """Turns text into a value; `allowed` describes in words which texts it accepts."""
@@ -120,6 +122,24 @@ class Share:
         if number > 1:
             raise ValueError(text)
         return number
+
+
+class FreeSpace:
+    """A limit of the free space of a disk."""
+
+    allowed = (
+        "auto, a number of bytes (also with K, M, G or T), or a percentage of the disk such as 5%"
+    )
+
+    def parse(self, text: str) -> FreeLimit:
+        if text.lower() == "auto":
+            return FreeLimit()
+        found = re.fullmatch(r"([0-9]{1,15})([KMGT]?)|([0-9]{1,2}(?:\.[0-9]+)?)%", text, re.I)
+        if found is None:
+            raise ValueError(text)
+        if found[3] is not None:
+            return FreeLimit(percent=float(found[3]))
+        return FreeLimit(bytes=int(found[1]) << 10 * " KMGT".index(found[2].upper() or " "))
 
 
 class Boolean:

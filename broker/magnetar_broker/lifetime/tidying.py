@@ -23,6 +23,7 @@ from magnetar_proto.names import TopicName
 from magnetar_storage.cursors.cursor_log import CursorLog
 from magnetar_storage.cursors.needed import needed_by
 from magnetar_storage.log.log import Log
+from magnetar_storage.log.rewriting import COPY_BYTES
 
 
 class Tidied(Protocol):
@@ -87,7 +88,9 @@ async def tidy(topic: Tidied) -> None:
         await log.trim(deletable)
         if topic.read_history is not None:
             topic.read_history.forget_below(log.first_offset)
-        await log.reclaim(needed_by(topic.cursors.cursors.values()), released)
+        # promise[always]: nothing is rewritten on a disk that has no room for the copy
+        if log.engine.space.allows(min(COPY_BYTES, log.size)):
+            await log.reclaim(needed_by(topic.cursors.cursors.values()), released)
     await topic.delays.tidy()
 
 
@@ -108,6 +111,20 @@ def _count_unread(topic: Tidied, found: Sequence[Verdict], deletable: int) -> No
     ]
     if deleted:
         total.delete(topic.name, len(deleted), sum(deleted))
+
+
+def end_consumed(topic: Tidied) -> None:
+    """Begin a new segment if nothing needs the messages of the open one, so that `tidy` deletes it,
+    which otherwise stays until it is full or old."""
+    log, limits = topic.log, topic.limits
+    if any(cursor.mark_delete + 1 < log.end for cursor in topic.cursors.cursors.values()):
+        return
+    is_read = limits.unread.minutes == 0 or (
+        held_or_read(topic).next_missing(log.first_offset) >= log.end
+    )
+    if is_read and not limits.retention.keeps(0, 0):
+        # promise: what was consumed is deleted at once while the disk lacks room
+        log.rollover.roll()
 
 
 async def truncate(topic: Truncated) -> None:

@@ -123,6 +123,8 @@ class Creation:
         return rule.allowed or name.is_system
 
     def _room(self, name: TopicName, topics: int) -> AbstractAsyncContextManager[None]:
+        if name.is_persistent and not name.is_system:
+            self.runtime.space.check()  # promise: no topic is created on a disk without room
         limit = self.policies.of_namespace(MAX_TOPICS, name.namespace_name).value
         # Limits are for what users store: non-persistent topics store nothing, and the broker's
         # own topics must not fail because a namespace is full.

@@ -53,6 +53,7 @@ class Admission:
     def _check(self) -> None:
         """`TopicTerminated` if nothing may be published, `NotReady` while that is uncertain."""
         self._check_open()
+        self._log.engine.space.check()  # promise: a disk without room takes no producers
         if self._log.terminated:
             raise TopicTerminated(
                 f"{self._topic} is terminated: it takes no more messages; those that it has can "

@@ -43,7 +43,7 @@ from magnetar_broker.server.control import (
     Undrained,
 )
 from magnetar_broker.server.descriptors import Descriptors
-from magnetar_broker.server.engine import data_disk, metadata_of
+from magnetar_broker.server.engine import data_disk, metadata_of, reserves_of, space_of
 from magnetar_broker.server.event_loop import LoopFactory
 from magnetar_broker.server.garbage import THRESHOLD
 from magnetar_broker.server.http.guard import HttpGuard, HttpLimits
@@ -63,6 +63,7 @@ from magnetar_broker.server.web_pages import web_pages_of
 from magnetar_storage.errors import StorageError
 from magnetar_storage.interfaces import MetadataStore, SegmentId
 from magnetar_storage.metadata.sqlite import SqliteMetadata
+from magnetar_storage.space.disk_space import DiskSpace
 from magnetar_storage.world.runtime import Clock
 
 logger = logging.getLogger(__name__)
@@ -104,16 +105,24 @@ class Controller:
         """Open the metadata store and serve; all is closed on return."""
         process = self._process
         disk = data_disk(self._settings)
-        metadata = await metadata_of(disk, self._noted, process.threads.metadata, process.clock)
+        reserves = reserves_of(disk, store=None, has_metadata=True)
+        metadata = await metadata_of(
+            disk, self._noted, process.threads.metadata, process.clock, reserves.of_metadata
+        )
         process.phases.end("metadata")
         try:
-            await self._serve(metadata)
+            threads, clock = process.threads, process.clock
+            space = await space_of(self._settings, disk, reserves, threads.reads, clock)
+            try:
+                await self._serve(metadata, space)
+            finally:
+                space.stop()
         finally:
             await metadata.close()
 
-    async def _serve(self, metadata: SqliteMetadata) -> None:
+    async def _serve(self, metadata: SqliteMetadata, space: DiskSpace) -> None:
         process, settings = self._process, self._settings
-        runtime = NamesRuntime(metadata, process.clock, process.tasks)
+        runtime = NamesRuntime(metadata, process.clock, process.tasks, space)
         links = WorkerLinks(self._owners.workers, process.clock)
         stored = stored_bundles(settings, metadata, self._owners.workers)
         placement = Placement(self._owners, stored, links, process.clock)

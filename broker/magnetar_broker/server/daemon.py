@@ -17,7 +17,14 @@ from magnetar_broker.server.audit import audit_log
 from magnetar_broker.server.authentication import authenticator_of
 from magnetar_broker.server.banner import banner
 from magnetar_broker.server.descriptors import Descriptors
-from magnetar_broker.server.engine import data_disk, engine_of, metadata_of, store_of
+from magnetar_broker.server.engine import (
+    data_disk,
+    engine_of,
+    metadata_of,
+    reserves_of,
+    space_of,
+    store_of,
+)
 from magnetar_broker.server.event_loop import LoopFactory
 from magnetar_broker.server.garbage import CHECK_SECONDS, CLOSED_TOPICS, Garbage
 from magnetar_broker.server.http.guard import HttpGuard, HttpLimits
@@ -65,6 +72,7 @@ class Daemon:
             try:
                 await self._serve(engine, part, snapshots)
             finally:
+                engine.space.stop()
                 # The store's lock is that of the directory: it is given up last.
                 try:
                     await engine.metadata.close()
@@ -82,15 +90,17 @@ class Daemon:
         disk = data_disk(self.settings)
         lock, noted = await workers.background.run(partial(take, disk))
         addresses.forget(self.settings.data_dir)
+        reserves = reserves_of(disk, store=0, has_metadata=True)
         try:
-            metadata = await metadata_of(disk, noted, workers.metadata, clock)
+            metadata = await metadata_of(disk, noted, workers.metadata, clock, reserves.of_metadata)
         except BaseException:
             lock.close()
             raise
         self._phases.end("metadata")
         try:
+            space = await space_of(self.settings, disk, reserves, workers.reads, clock)
             store = await store_of(
-                self.settings, disk, workers, clock, self._journal_stats, lock=lock
+                self.settings, disk, workers, clock, self._journal_stats, space, lock=lock
             )
         except BaseException:
             await metadata.close()
@@ -102,7 +112,7 @@ class Daemon:
         snapshots = Snapshots(metadata, lambda: [part], self.settings, clock)
         await snapshots.clear()
         return (
-            engine_of(self.settings, store, metadata, clock, tasks, self._journal_stats),
+            engine_of(self.settings, store, metadata, clock, tasks, self._journal_stats, space),
             part,
             snapshots,
         )

@@ -4,6 +4,7 @@ import logging
 import os
 import time
 from functools import partial
+from typing import NamedTuple
 
 from magnetar_broker.config import Durability, Settings
 from magnetar_broker.metrics.journal import JournalStats
@@ -12,13 +13,16 @@ from magnetar_storage.interfaces import MetadataStore, SegmentStore
 from magnetar_storage.joined.belonging import Noted, check, mark
 from magnetar_storage.joined.joined_store import JoinedStore
 from magnetar_storage.joined.opening import ALL, Share, open_store
-from magnetar_storage.local.limits import Limits
+from magnetar_storage.local import directories
+from magnetar_storage.local.limits import Limits, fitting
 from magnetar_storage.local.recovery import Finding
 from magnetar_storage.log.cache import EntryCache
 from magnetar_storage.log.engine import Engine
 from magnetar_storage.log.read_budget import DEFAULT_LIMIT, ReadBudget
 from magnetar_storage.log.roll_limits import RollLimits
 from magnetar_storage.metadata.sqlite import SqliteMetadata
+from magnetar_storage.space.disk_space import DiskSpace, SpaceState
+from magnetar_storage.space.reserve import METADATA_FILE, STORE_FILE, Reserve
 from magnetar_storage.world.disk import Disk, LocalDisk, Lock
 from magnetar_storage.world.runtime import Clock, Tasks, Worker, Workers
 
@@ -30,15 +34,53 @@ def data_disk(settings: Settings) -> LocalDisk:
     return LocalDisk(settings.data_dir, durable=settings.durability is Durability.FSYNC)
 
 
+class Reserves(NamedTuple):
+    """The room that a process has set aside."""
+
+    of_store: Reserve | None
+    of_metadata: Reserve | None
+
+
+def reserves_of(disk: Disk, store: int | None, has_metadata: bool) -> Reserves:
+    """The reserves of the process that writes store directory number `store`, and perhaps the
+    metadata."""
+    return Reserves(
+        None if store is None else Reserve(directories.disk_of(disk, store), STORE_FILE),
+        Reserve(disk, METADATA_FILE) if has_metadata else None,
+    )
+
+
+async def space_of(
+    settings: Settings, disk: Disk, reserves: Reserves, worker: Worker, clock: Clock
+) -> DiskSpace:
+    """Watch the room of a disk, until `DiskSpace.stop`; it was looked at once on return."""
+    space = DiskSpace(
+        disk,
+        settings.data_dir,
+        settings.magnetar_disk_free_limit,
+        *reserves,
+        worker,
+        clock,
+        _log_of_space,
+    )
+    await space.look()
+    space.start()
+    return space
+
+
+def _log_of_space(is_low: bool, text: str) -> None:
+    logger.log(logging.ERROR if is_low else logging.WARNING, "%s", text)
+
+
 async def metadata_of(
-    disk: LocalDisk, noted: Noted | None, worker: Worker, clock: Clock
+    disk: LocalDisk, noted: Noted | None, worker: Worker, clock: Clock, reserve: Reserve | None
 ) -> SqliteMetadata:
     """Open the metadata store of a data directory, whose other parts are `noted`, and count the
     start; `Incomplete` if they do not belong together.  The caller holds the directory's lock.
 
     `noted` is None if they were compared since the lock was taken: they have changed since.
     """
-    metadata = await SqliteMetadata.open(disk, worker, clock)
+    metadata = await SqliteMetadata.open(disk, worker, clock, reserve)
     try:
         compare = (lambda _: None) if noted is None else partial(check, noted)
         await metadata.begin(compare, os.urandom(ID_BYTES))
@@ -55,6 +97,7 @@ async def store_of(
     workers: Workers,
     clock: Clock,
     journal: JournalStats,
+    space: DiskSpace,
     share: Share = ALL,
     lock: Lock | None = None,
 ) -> JoinedStore:
@@ -62,17 +105,23 @@ async def store_of(
 
     What is found damaged is logged.
     """
+
+    def observe(records: int, size: int, seconds: float | None) -> None:
+        journal.observe(records, size, seconds)
+        space.written(size)
+
     store = await open_store(
         disk,
         workers,
         clock,
-        store_limits(settings),
-        observe=journal.observe,
+        fitting(store_limits(settings), disk.space().size, share.of),
+        observe=observe,
         timer=time.monotonic,
         report=report,
         share=share,
         lock=lock,
         written=journal.written,
+        space=space,
     )
     for finding in store.findings:
         report(finding)
@@ -86,6 +135,7 @@ def engine_of(
     clock: Clock,
     tasks: Tasks,
     journal: JournalStats,
+    space: SpaceState,
 ) -> Engine:
     """The engine on these stores, with the limits of the settings."""
     return Engine(
@@ -99,6 +149,7 @@ def engine_of(
             settings.managed_ledger_max_reads_in_flight_size_in_mb << 20 or DEFAULT_LIMIT
         ),
         write_time=journal.write_time,
+        space=space,
     )
 
 

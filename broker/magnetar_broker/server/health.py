@@ -66,6 +66,8 @@ class HealthCheck:
         trouble = self._broker.engine.store.trouble
         if trouble is not None:
             raise Unhealthy(f"nothing can be stored: {trouble}")
+        if (refusal := self._broker.engine.space.refusal) is not None:
+            raise Unhealthy(str(refusal))
         outcome = self._broker.engine.clock.promise()
         self._waiting.append(outcome)
         timer = self._broker.engine.clock.later(LIMIT_SECONDS, lambda: self._expire(outcome))

@@ -21,7 +21,7 @@ from magnetar_broker.server.broker_page import BrokerPage
 from magnetar_broker.server.children import Context, name_of
 from magnetar_broker.server.control import Peer
 from magnetar_broker.server.descriptors import Descriptors
-from magnetar_broker.server.engine import data_disk, engine_of, store_of
+from magnetar_broker.server.engine import data_disk, engine_of, reserves_of, space_of, store_of
 from magnetar_broker.server.event_loop import LoopFactory
 from magnetar_broker.server.garbage import CHECK_SECONDS, CLOSED_TOPICS, Garbage
 from magnetar_broker.server.health import HealthCheck
@@ -47,6 +47,7 @@ from magnetar_proto.names import TopicName
 from magnetar_storage.identity import Identity
 from magnetar_storage.joined.joined_store import JoinedStore
 from magnetar_storage.joined.opening import Share
+from magnetar_storage.space.disk_space import DiskSpace
 
 
 def run_worker(factory: LoopFactory, prepared: Prepared, context: Context) -> None:
@@ -99,22 +100,27 @@ class Worker:
         """Open the store and serve; all is closed on return."""
         process = self._process
         holders = {number: RemoteHolder(links) for number, links in self._links.items()}
+        disk = data_disk(self._settings)
+        reserves = reserves_of(disk, self._number, has_metadata=False)
+        space = await space_of(self._settings, disk, reserves, process.threads.reads, process.clock)
         store = await store_of(
             self._settings,
-            data_disk(self._settings),
+            disk,
             process.threads,
             process.clock,
             self._journal_stats,
+            space,
             Share(self._number, self._workers, holders),
             self._lock if self._number == 0 else None,
         )
         process.phases.end(recovery(store.replayed_bytes))
         try:
-            await self._serve(store)
+            await self._serve(store, space)
         finally:
+            space.stop()
             await store.close()
 
-    async def _serve(self, store: JoinedStore) -> None:
+    async def _serve(self, store: JoinedStore, space: DiskSpace) -> None:
         process, controller, contexts = self._process, self._controller, self._contexts
         metadata = RemoteMetadata(controller, process.clock)
         engine = engine_of(
@@ -124,6 +130,7 @@ class Worker:
             process.clock,
             process.tasks,
             self._journal_stats,
+            space,
         )
         policies = PolicyView(self._settings)
         residence = LocalResidence(self._of_broker, engine, policies, self._new_owner, self._part)

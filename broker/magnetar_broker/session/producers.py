@@ -65,6 +65,7 @@ async def _create(
     name = command.producer_name or session.broker.producer_name()
     topic.producers.check_room(name)
     if isinstance(topic, Topic):
+        topic.log.engine.space.check()
         await admit_producer(topic)  # promise: a full quota keeps new producers away
     if topic.policies.value(ENCRYPTION_REQUIRED, topic_name) and not command.encrypted:
         raise MetadataTrouble(

@@ -16,6 +16,8 @@ from magnetar_storage.local.journal import Observe
 from magnetar_storage.local.limits import Limits
 from magnetar_storage.local.recovery import Finding
 from magnetar_storage.local.store import LocalStore, Report
+from magnetar_storage.space.disk_space import SpaceState
+from magnetar_storage.space.reserve import STORE_FILE, Reserve
 from magnetar_storage.world.disk import Disk, Lock
 from magnetar_storage.world.runtime import Clock, Workers
 
@@ -45,6 +47,7 @@ async def open_store(
     share: Share = ALL,
     lock: Lock | None = None,
     written: Callable[[float], None] | None = None,
+    space: SpaceState | None = None,
 ) -> JoinedStore:
     """Open what is this process's share of a data directory; see its `findings` then.
 
@@ -60,11 +63,15 @@ async def open_store(
     opened: dict[int, LocalStore] = {}
     try:
         for number in mine:
+            if number != own:
+                # Of an earlier worker: this process writes to its own directory.
+                left = Reserve(directories.disk_of(disk, number), STORE_FILE)
+                await workers.background.run(left.give)
             with directories.named(number):
                 opened[number] = await LocalStore.open(
                     directories.disk_of(disk, number), workers, clock, limits, observe, timer,
                     partial(_report, add, number), number, lock if number == 0 else None,
-                    written,
+                    written, space,
                 )  # fmt: skip
         # Topics of this process may have segments in any of them.
         # promise: new ids are above those of all directories of the process

@@ -174,7 +174,10 @@ def write(disk: Disk, checkpoint: Checkpoint, spare_files: int) -> None:
         if number < checkpoint.number:
             disk.remove(file_name(number))
     names = disk.list("journal")
-    room = spare_files - sum(name.endswith(".spare") for name in names)
+    spares = [name for name in names if name.endswith(".spare")]
+    for name in spares[spare_files:]:
+        disk.remove(f"journal/{name}")
+    room = spare_files - len(spares)
     for name in names:
         file = rounds.file_number(name)
         if file is None or file >= checkpoint.position.file:

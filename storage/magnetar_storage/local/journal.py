@@ -127,9 +127,20 @@ class JournalPosition(NamedTuple):
 class JournalFiles:
     """The files, as the journal's worker sees them; used by one job at a time."""
 
-    def __init__(self, disk: Disk, start: JournalPosition, file_bytes: int, salt: int) -> None:
-        """Continue at `start` with a new file; no file of that number may exist."""
+    def __init__(
+        self,
+        disk: Disk,
+        start: JournalPosition,
+        file_bytes: int,
+        salt: int,
+        make_room: Callable[[], bool] = lambda: False,
+    ) -> None:
+        """Continue at `start` with a new file; no file of that number may exist.
+
+        `make_room` is called when a round finds no room, and returns whether to write it again.
+        """
         self._disk = disk
+        self._make_room = make_room
         self._next_file = start.file
         self._round = start.round
         self._file_bytes = file_bytes
@@ -151,7 +162,7 @@ class JournalFiles:
         written.  After any other error it is unknown what was written: no round may follow.
         """
         self._error = None
-        return partial(self._noting_errors, self._prepared(queued))
+        return partial(self._noting_errors, queued, self._prepared(queued))
 
     def next_job(self, queued: JournalQueue) -> Callable[[], JournalPosition]:
         """The same for records that follow those of a job that has not ended.
@@ -163,14 +174,27 @@ class JournalFiles:
     def _write_next(self, queued: JournalQueue) -> JournalPosition:
         if self._error is not None:  # promise: nothing is written behind a round that failed
             raise self._error
-        return self._noting_errors(self._prepared(queued))
+        return self._noting_errors(queued, self._prepared(queued))
 
-    def _noting_errors(self, job: Callable[[], JournalPosition]) -> JournalPosition:
+    def _noting_errors(
+        self, queued: JournalQueue, job: Callable[[], JournalPosition]
+    ) -> JournalPosition:
         try:
-            return job()
+            return self._with_room(queued, job)
         except BaseException as error:
             self._error = error
             raise
+
+    def _with_room(
+        self, queued: JournalQueue, job: Callable[[], JournalPosition]
+    ) -> JournalPosition:
+        """Write the round, and once more if it found no room and some could be made."""
+        try:
+            return job()
+        except DiskFull:
+            if not self._make_room():
+                raise
+            return self._prepared(queued)()  # nothing of the round remains
 
     def _prepared(self, queued: JournalQueue) -> Callable[[], JournalPosition]:
         size = ROUND_HEADER.size + DIRECTORY_BYTES_PER_RECORD * len(queued.sizes) + queued.size
@@ -310,6 +334,8 @@ class Journal:
         self._failure: Unavailable | None = None
         self.full = False
         """Whether the last round found no room."""
+        self.ran_out: Callable[[], None] = lambda: None
+        """Called when a round found no room, before its records are reported."""
         self._drained: list[Callable[[], None]] = []
         self.position = start
         """Everything before it is durable, and was reported."""
@@ -432,6 +458,7 @@ class Journal:
     def _verdict(self, error: BaseException | None) -> Unavailable:
         if isinstance(error, DiskFull):
             self.full = True
+            self.ran_out()
             return error
         self._failure = Unavailable(
             f"the journal failed and what it wrote last is unknown; restart the broker: {error}"

@@ -1,6 +1,7 @@
 """How much a `LocalStore` keeps in memory and in the journal."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Final
 
 
 @dataclass(frozen=True)
@@ -47,3 +48,23 @@ class Limits:
 
 
 DEFAULT = Limits()
+
+UNWRITTEN_PART: Final = 20
+"""What is in the journal and not in its segments needs room a second time: a start after a crash
+must find it."""
+
+
+def fitting(limits: Limits, disk_bytes: int, workers: int) -> Limits:
+    """The limits for a disk of that size, which so many workers share: lower ones if it is small.
+
+    Then a journal file is not larger than the reserve, so that a start has room for its part.
+    """
+    part = disk_bytes // workers // UNWRITTEN_PART
+    return replace(
+        limits,
+        journal_file_bytes=min(limits.journal_file_bytes, part // 2),
+        round_bytes=min(limits.round_bytes, part // 2),
+        write_behind_bytes=min(limits.write_behind_bytes, part // 4),
+        unwritten_bytes=min(limits.unwritten_bytes, part),
+        checkpoint_bytes=min(limits.checkpoint_bytes, part),
+    )

@@ -32,6 +32,7 @@ from magnetar_storage.local.record import (
     flat,
 )
 from magnetar_storage.local.rounds import FIRST_ROUND_AT, Place
+from magnetar_storage.space.reserve import STORE_FILE, Reserve
 from magnetar_storage.world.disk import Disk
 from magnetar_storage.world.whole_files import read_file, write_file
 
@@ -242,6 +243,20 @@ class Rebuild:
         )
 
 
+class _Deletions(Rebuild):
+    """A reading of the journal that only finds out which segments it deletes."""
+
+    def _take(self, data: bytes, record: Record) -> None:
+        if record.kind == DELETE:
+            self.deleted.add(record.segment)
+
+    def _damaged(self, name: str, data: bytes, place: Place) -> None:
+        """Not a deletion."""
+
+    def _lost(self, name: str, lost: Lost) -> None:
+        """Not a deletion that could be told from anything else."""
+
+
 def _extend(disk: Disk, name: str, size: int) -> None:
     """Make a file, which may be missing, as long as a checkpoint has it: with zeros."""
     file = disk.open(name, create=True)
@@ -263,26 +278,39 @@ APPLY = {
 def recover(disk: Disk, limits: Limits, directory: int = 0) -> Recovered:
     """Apply the journal and write a checkpoint; may be interrupted and repeated.
 
-    `directory` is the number of the store directory.  If there is no room, spare journal files are
-    removed.
+    `directory` is the number of the store directory.  If there is no room, spare journal files and
+    the reserve are removed, and the journal is applied and removed file by file.
     """
     try:
         return _recover(disk, limits, directory)
     except DiskFull:
-        if not _remove_spares(disk):
-            raise
-        return _recover(disk, limits, directory)
+        for name in disk.list("journal"):
+            if name.endswith(".spare"):
+                disk.remove(f"journal/{name}")
+        Reserve(disk, STORE_FILE).give()
+        return _recover_by_files(disk, limits, directory)
 
 
-def _remove_spares(disk: Disk) -> bool:
-    """Remove the spare journal files; returns whether there were any."""
-    spares = [name for name in disk.list("journal") if name.endswith(".spare")]
-    for name in spares:
-        disk.remove(f"journal/{name}")
-    return bool(spares)
+def _recover_by_files(disk: Disk, limits: Limits, directory: int) -> Recovered:
+    """Apply one journal file after the other: each makes the room that the next one needs."""
+    start = checkpoints.read_newest(disk)
+    deletions = _Deletions(disk, {}, start.next_segment, set(), limits.write_behind_bytes)
+    _replay(disk, start.position, deletions, limits.journal_is_synced)
+    findings: list[Finding] = []
+    read = 0
+    while True:
+        found = _recover(disk, limits, directory, deletions.deleted)
+        findings += found.findings
+        read += found.journal_bytes
+        if found.lost or not _journal_from(disk, found.checkpoint.position.file):
+            return found._replace(findings=findings, journal_bytes=read)
 
 
-def _recover(disk: Disk, limits: Limits, directory: int) -> Recovered:
+def _recover(
+    disk: Disk, limits: Limits, directory: int, deleted: set[SegmentId] | None = None
+) -> Recovered:
+    """Apply the journal; with `deleted`, the segments that all of it deletes, its first file."""
+    by_files = deleted is not None
     start = checkpoints.read_newest(disk)
     # promise: a store directory is not used in the place of another
     _check_directory(start, directory)
@@ -293,11 +321,14 @@ def _recover(disk: Disk, limits: Limits, directory: int) -> Recovered:
         if (number := segment.segment_of(name)) is not None
     }
     index_files = {number for name in names if (number := index_file.segment_of(name)) is not None}
+    lost = lost_files(start, files)
+    for number in deleted or ():
+        # promise: a file is not missed whose deletion a later file of the journal has
+        lost.pop(number, None)
     rebuild = Rebuild(
-        disk, start.rows, start.next_segment, set(files), limits.write_behind_bytes,
-        lost_files(start, files),
-    )  # fmt: skip
-    position = _replay(disk, start.position, rebuild, limits.journal_is_synced)
+        disk, start.rows, start.next_segment, set(files), limits.write_behind_bytes, lost
+    )
+    position = _replay(disk, start.position, rebuild, limits.journal_is_synced, by_files)
     given_up = bool(rebuild.lost) and (rebuild.may_lack_deletions or not limits.refuse_missing)
     if given_up:
         rebuild.report_lost()
@@ -317,7 +348,7 @@ def _recover(disk: Disk, limits: Limits, directory: int) -> Recovered:
             start.identity,
         )  # fmt: skip
         # Before the next journal file exists, since that proves that the one before was complete.
-        checkpoints.write(disk, start, limits.spare_journal_files)
+        checkpoints.write(disk, start, 0 if by_files else limits.spare_journal_files)
     quarantined = quarantine.present(disk) - files.keys()
     return Recovered(
         start, finished, rebuild.findings, index_files, quarantined, rebuild.lost,
@@ -383,12 +414,21 @@ def _make_durable(disk: Disk, name: str) -> None:
         file.close()
 
 
-def _replay(
-    disk: Disk, start: JournalPosition, rebuild: Rebuild, journal_is_synced: bool
-) -> JournalPosition:
-    """Apply the journal from `start` on; returns where to continue the journal."""
+def _journal_from(disk: Disk, first: int) -> list[int]:
+    """The numbers of the journal files from one on, in order."""
     files = [number for name in disk.list("journal") if (number := rounds.file_number(name))]
-    files = sorted(number for number in files if number >= start.file)
+    return sorted(number for number in files if number >= first)
+
+
+def _replay(
+    disk: Disk,
+    start: JournalPosition,
+    rebuild: Rebuild,
+    journal_is_synced: bool,
+    first_only: bool = False,
+) -> JournalPosition:
+    """Apply the journal from `start` on, or its first file only; returns where to continue."""
+    files = _journal_from(disk, start.file)
     if files != list(range(start.file, start.file + len(files))) or (start.offset and not files):
         raise Corrupt(
             rounds.file_name(start.file),
@@ -397,7 +437,7 @@ def _replay(
         )
     contents = [read_file(disk, rounds.file_name(number)) for number in files[:1]]
     last_round, ended = start.round, True
-    for number in files:
+    for number in files[:1] if first_only else files:
         data = contents.pop()
         following = number + 1 in files
         if following:
@@ -415,19 +455,22 @@ def _replay(
         if scan.torn_at is not None:
             rebuild.findings.append(_save_torn(disk, name, data, scan.torn_at))
     if not ended:
+        # Of a file before the last one the rest may follow: then more ids are skipped than needed.
         rebuild.skip_ids()
         rebuild.may_lack_deletions = rebuild.may_lack_deletions or not journal_is_synced
-    return JournalPosition(files[-1] + 1, 0, last_round) if files else start
+    return JournalPosition(number + 1, 0, last_round) if files else start
 
 
 def _save_torn(disk: Disk, name: str, data: bytes, at: int) -> Finding:
     """Save a copy of a torn round, of which nothing was confirmed, for the operator."""
     copy = name.replace(".wal", ".torn")
-    write_file(disk, copy, data[at : at + TORN_COPY_BYTES].rstrip(b"\0"))
+    cut = f"{name} at byte {at}: the last write was cut short; nothing of it had been confirmed, "
+    try:
+        write_file(disk, copy, data[at : at + TORN_COPY_BYTES].rstrip(b"\0"))
+    except DiskFull:
+        disk.remove(f"{copy}.tmp")
+        return Finding(name, at, f"{cut}and there was no room for a copy")
     kept = [f"journal/{file}" for file in disk.list("journal") if file.endswith(".torn")]
     for old in kept[:-TORN_COPIES_KEPT]:
         disk.remove(old)
-    return Finding(
-        name, at, f"{name} at byte {at}: the last write was cut short; nothing of it had been "
-        f"confirmed, a copy is in {copy}",
-    )  # fmt: skip
+    return Finding(name, at, f"{cut}a copy is in {copy}")

@@ -13,7 +13,7 @@ from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 
-from magnetar_storage.errors import Corrupt, Fenced, NoSegment, StorageError, Unavailable
+from magnetar_storage.errors import Corrupt, DiskFull, Fenced, NoSegment, StorageError, Unavailable
 from magnetar_storage.identity import Identity
 from magnetar_storage.interfaces import DamagedEntries, Sealed, SegmentId
 from magnetar_storage.local import index_file, layout, quarantine, recovery, segment_ids
@@ -30,6 +30,7 @@ from magnetar_storage.local.segment_file import Index
 from magnetar_storage.local.segment_writer import LocalReader, LocalSegment, LocalWriter
 from magnetar_storage.local.spare_segments import Made, SpareSegments
 from magnetar_storage.local.write_behind import Capture, Take, WriteBehind
+from magnetar_storage.space.disk_space import SpaceState
 from magnetar_storage.world.disk import Disk, Lock
 from magnetar_storage.world.mutex import Mutex
 from magnetar_storage.world.runtime import Clock, Done, Promise, Workers, settling
@@ -53,6 +54,7 @@ class LocalStore:
         timer: Callable[[], float] | None,
         report: Report | None,
         written: Callable[[float], None] | None,
+        space: SpaceState,
     ) -> None:
         start = recovered.checkpoint
         self.findings: list[Finding] = recovered.findings
@@ -66,6 +68,7 @@ class LocalStore:
         self._lock = lock
         self._observe = observe
         self._directory = directory
+        self._space = space
         self._next = start.next_segment
         self._passed = start.next_segment - 1
         """Ids up to here are not handed out: a restart knows of them, whatever it loses."""
@@ -82,17 +85,18 @@ class LocalStore:
             disk, workers.reads, limits.loaded_segments, self._add_finding
         )
         self._files = JournalFiles(
-            disk, start.position, limits.journal_file_bytes, salt=clock.now_ms()
+            disk, start.position, limits.journal_file_bytes, clock.now_ms(), space.make_room
         )
         self._journal = Journal(
             self._files, workers.journal, clock, start.position, limits, self._after_round, timer,
             written,
         )  # fmt: skip
+        self._journal.ran_out = space.ran_out
         self._spares = SpareSegments(clock, limits.spare_segments, self._make, self._remove)
         self._write_behind = WriteBehind(
             disk, workers.background, clock, limits, self._journal, self._segments, start,
             OpenIndexes(limits.index_bytes, recovered.index_files), self._describe, self._finish,
-            self._report,
+            self._report, space,
         )  # fmt: skip
 
     @classmethod
@@ -108,6 +112,7 @@ class LocalStore:
         directory: int = 0,
         lock: Lock | None = None,
         written: Callable[[float], None] | None = None,
+        space: SpaceState | None = None,
     ) -> "LocalStore":
         """Lock the directory and replay the journal; the caller must check `findings` then.
 
@@ -116,6 +121,7 @@ class LocalStore:
         `directory` is the number of the store directory, whose root is that of `disk`.  A caller
         that has locked it already passes the `lock`, which the store closes.  `written` is called
         before the records of a round are reported, with the seconds that it took with its wait.
+        `space` is whether the disk has room.
         """
         held, recovered = await workers.background.run(
             partial(_open, disk, limits, directory, lock)
@@ -132,6 +138,7 @@ class LocalStore:
             timer,
             report,
             written,
+            space or SpaceState(),
         )  # fmt: skip
 
     @property
@@ -289,13 +296,23 @@ class LocalStore:
         self._journal.end(Unavailable("the store is closed"))
         self._write_behind.stop()
         try:
-            await self.checkpoint()
+            await self._last_checkpoint()
             if in_order:
                 await self._workers.journal.run(self._files.end)
         finally:
             self._write_behind.stop()
             self._files.close()
             self._lock.close()
+
+    async def _last_checkpoint(self) -> None:
+        """Write a checkpoint if there is room, also that which is set aside; without one the next
+        start reads the journal."""
+        with suppress(DiskFull):  # was reported
+            try:
+                await self.checkpoint()
+            except DiskFull:
+                await self._workers.background.run(self._space.make_room)
+                await self.checkpoint()
 
     def _make(self, call: Made) -> None:
         """Journal a new segment; `call` gets it when it is durable, or the error."""

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Final, NamedTuple
 
-from magnetar_storage.errors import Unavailable
+from magnetar_storage.errors import DiskFull, Unavailable
 from magnetar_storage.interfaces import SegmentId
 from magnetar_storage.local import checkpoint as checkpoints
 from magnetar_storage.local import segment_file as segment
@@ -18,6 +18,7 @@ from magnetar_storage.local.limits import Limits
 from magnetar_storage.local.open_indexes import IndexesKept, IndexWork, OpenIndexes, keep
 from magnetar_storage.local.segment_writer import LocalSegment
 from magnetar_storage.local.segments_state import SegmentsState
+from magnetar_storage.space.disk_space import SpaceState
 from magnetar_storage.world.disk import Disk
 from magnetar_storage.world.runtime import Clock, Done, Timer, Worker
 
@@ -63,6 +64,7 @@ class WriteBehind:
         describe: Callable[[], Checkpoint],
         finished: Callable[[LocalSegment, int], None],
         failed: Callable[[str, BaseException], None],
+        space: SpaceState,
     ) -> None:
         """`describe` returns a checkpoint of what is not in memory, which does not change any more;
         `finished` is called with each segment whose file has got its footer, and its bytes."""
@@ -77,6 +79,9 @@ class WriteBehind:
         self._describe = describe
         self._finished = finished
         self._failed = failed
+        self._space = space
+        self._stopped = False
+        space.when_changed(self._space_changed)
         self._doomed: set[SegmentId] = set()
         self._waiting_bytes = 0
         self._flush_above = limits.write_behind_bytes  # more while all segments have little
@@ -126,8 +131,15 @@ class WriteBehind:
         self._finishing.append((number, done))
         self._clock.soon(self._work, "write_behind")
 
+    def _space_changed(self, is_low: bool) -> None:
+        """While room lacks, have neither journal files that are superfluous nor ones to reuse."""
+        if is_low and not self._stopped:
+            # promise[never]: the journal gives up its room when the disk is nearly full
+            self.checkpoint(self._ignore)
+
     def stop(self) -> None:
         """Start nothing by timer any more."""
+        self._stopped = True
         if self._timer is not None:
             self._timer.cancel()
 
@@ -202,7 +214,7 @@ class WriteBehind:
                 self._flush_above = self._limits.write_behind_bytes
             self._written(flushes, waiters, made.finished, error)
 
-        spare_files = self._limits.spare_journal_files
+        spare_files = 0 if self._space.refusal else self._limits.spare_journal_files
         index_work = state.index_work()
         takes = partial(_have_taken, captures, made, doomed, outcomes)
         job = partial(
@@ -309,6 +321,8 @@ class WriteBehind:
         if self._timer is not None:
             self._timer.cancel()
         self._timer = self._clock.later(self._limits.retry_seconds, self._due)
+        if isinstance(error, DiskFull):
+            self._space.ran_out()
         if self._error is None:
             self._failed(SEGMENTS, error)
         self._error = error

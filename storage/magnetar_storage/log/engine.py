@@ -8,6 +8,7 @@ from magnetar_storage.log.damage import FoundDamage
 from magnetar_storage.log.read_budget import ReadBudget
 from magnetar_storage.log.roll_limits import RollLimits
 from magnetar_storage.log.run_sizes import RunSizes
+from magnetar_storage.space.disk_space import SpaceState
 from magnetar_storage.world.runtime import Clock, Tasks
 from magnetar_storage.world.write_time import WriteTime
 
@@ -30,3 +31,5 @@ class Engine:
     """Set before entries are reported as durable, if anybody measures it."""
     damage: FoundDamage = field(default_factory=FoundDamage)
     """The damaged entries that reads have met."""
+    space: SpaceState = field(default_factory=SpaceState)
+    """Whether the disk has room."""

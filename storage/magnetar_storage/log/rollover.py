@@ -76,10 +76,17 @@ class Rollover:
         `Log.append` checks size and number of entries; call this now and then for the age.
         """
         state = self._state
-        if state.writer is None or self._switching.is_held or state.failed is not None:
+        if state.writer is None:
             return
         age_ms = self._engine.clock.now_ms() - state.record.segments[-1].created_ms
         if self._engine.roll.reached(state.open_entries, state.open_bytes, age_ms):
+            self.roll()
+
+    def roll(self) -> None:
+        """Begin a new segment if the open one has entries, so that it can be deleted."""
+        state = self._state
+        can = state.writer is not None and state.failed is None and not self._switching.is_held
+        if can and state.open_entries:
             # Taken now and not by the coroutine, which begins later: the runs that become
             # durable until then must not begin a roll each, and `idle` must wait for this one.
             self._switching.take()

@@ -30,7 +30,17 @@ from magnetar_storage.metadata import sqlite_digest
 from magnetar_storage.metadata.sorted_keys import SortedKeys
 from magnetar_storage.metadata.sqlite_digest import ALL, Checks
 from magnetar_storage.metadata.sqlite_wal import damaged_frame
+from magnetar_storage.metadata.statements import (
+    ADD,
+    DAMAGED_ROWS,
+    KNOWN_SCHEMAS,
+    REPLACE,
+    SCHEMA,
+    SCHEMA_VERSION,
+    UPDATE,
+)
 from magnetar_storage.metadata.watch import Watch, Watchers
+from magnetar_storage.space.reserve import METADATA_FILE, Reserve
 from magnetar_storage.world.disk import Disk, ReadableDisk
 from magnetar_storage.world.runtime import Clock, Promise, Worker
 from magnetar_storage.world.whole_files import read_file, write_file
@@ -38,31 +48,6 @@ from magnetar_storage.world.whole_files import read_file, write_file
 T = TypeVar("T")
 
 FILE = "metadata.db"
-SCHEMA_VERSION = 3
-KNOWN_SCHEMAS = (0, 2, SCHEMA_VERSION)
-"""Those that become the present one when a database is opened; 0 is a new database."""
-SCHEMA = (
-    """CREATE TABLE IF NOT EXISTS entries (
-        key TEXT PRIMARY KEY, value BLOB NOT NULL, version INTEGER NOT NULL, lease TEXT,
-        crc INTEGER NOT NULL
-    ) WITHOUT ROWID""",
-    "CREATE INDEX IF NOT EXISTS entries_lease ON entries (lease) WHERE lease IS NOT NULL",
-    "CREATE TABLE IF NOT EXISTS writes (last INTEGER NOT NULL)",
-    "INSERT INTO writes SELECT 0 WHERE NOT EXISTS (SELECT 1 FROM writes)",
-    "CREATE TABLE IF NOT EXISTS directory (id BLOB NOT NULL, starts INTEGER NOT NULL)",
-    """INSERT INTO directory SELECT zeroblob(16), 0
-        WHERE NOT EXISTS (SELECT 1 FROM directory)""",
-)
-DAMAGED_ROWS = """SELECT CAST(key AS BLOB) FROM entries
-    WHERE typeof(key) != 'text' OR crc IS NOT checksum(CAST(key AS BLOB), value, version, lease)
-    LIMIT 1"""
-INSERT = "INSERT INTO entries (value, version, lease, crc, key) VALUES (?, ?, ?, ?, ?)"
-# Joined of constants: every value is a parameter.
-REPLACE = f"""{INSERT} ON CONFLICT (key) DO UPDATE SET value = excluded.value,
-    version = excluded.version, lease = excluded.lease, crc = excluded.crc"""  # nosec B608
-ADD = f"{INSERT} ON CONFLICT (key) DO NOTHING"
-UPDATE = """UPDATE entries SET value = ?, version = ?, lease = ?, crc = ?
-    WHERE key = ? AND version = ?"""
 GROUP = 1000
 """The most writes in one transaction."""
 COPIED_PAGES = 256
@@ -122,10 +107,17 @@ class Copying:
 class Database:
     """The statements; every method runs as one job and one transaction."""
 
-    def __init__(self, path: str, checks: Checks = ALL) -> None:
-        """Open or create the database at a path; see `SqliteMetadata.open` for errors."""
+    def __init__(
+        self, path: str, checks: Checks = ALL, make_room: Callable[[], bool] = lambda: False
+    ) -> None:
+        """Open or create the database at a path; see `SqliteMetadata.open` for errors.
+
+        `make_room` is called when a write found no room, and returns whether it made some.
+        """
         self._path = path
-        self._connection = self._explained(partial(self._connect, checks))
+        self._make_room = make_room
+        self._opened: sqlite3.Connection | None = None
+        self._connection = self._opened = self._explained(partial(self._connect, checks))
         self._last: Version | None = None
         """The version of the last change; None if it is not known."""
 
@@ -236,11 +228,14 @@ class Database:
         if checks.structure:
             # Before anything is written to it: more writes would spread the damage.
             self._check_structure(connection)
-        with connection:
-            connection.execute("BEGIN IMMEDIATE")
-            for statement in SCHEMA:
-                connection.execute(statement)
-            connection.execute(f"PRAGMA user_version={SCHEMA_VERSION}")
+        if (
+            version != SCHEMA_VERSION
+        ):  # else nothing is to be written, and a full disk is no trouble
+            with connection:
+                connection.execute("BEGIN IMMEDIATE")
+                for statement in SCHEMA:
+                    connection.execute(statement)
+                connection.execute(f"PRAGMA user_version={SCHEMA_VERSION}")
         if checks.rows:
             self._check_rows(connection)
         connection.execute("DELETE FROM entries WHERE lease IS NOT NULL")
@@ -315,12 +310,37 @@ class Database:
             return self._refusal(key, expect)
         return [Change(key, None, version)]
 
+    def _with_room(self, job: Callable[[], T]) -> T:
+        """Do a job, and once more if it found no room and some could be made: it changed nothing
+        then, since it is one transaction."""
+        try:
+            return job()
+        except sqlite3.OperationalError as error:
+            if _code(error) != sqlite3.SQLITE_FULL:
+                raise
+            made = self._reuse_log()
+            # promise[self._make_room() or made -> made]: metadata is written on a full disk
+            if not (self._make_room() or made):
+                raise
+            return job()
+
+    def _reuse_log(self) -> bool:
+        """Bring SQLite's log into the database's file, so that it is written from its start again,
+        over blocks that it has; returns whether there was room for that."""
+        try:
+            if self._opened is None:
+                return False
+            busy, *_ = self._opened.execute("PRAGMA wal_checkpoint(RESTART)").fetchone()
+        except sqlite3.OperationalError:
+            return False
+        return not busy
+
     def _explained(self, job: Callable[[], T]) -> T:
         """Translate SQLite's errors into those of storage, with a remedy."""
         try:
-            return job()
+            return self._with_room(job)
         except sqlite3.DatabaseError as error:
-            code = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_ERROR) & 0xFF
+            code = _code(error)
             if code == sqlite3.SQLITE_FULL:
                 raise DiskFull(f"no room to write {self._path}: free some space") from error
             if code in DAMAGE:
@@ -349,6 +369,11 @@ class Database:
         return BadVersion(f"{key}: expected {wanted}, but {present}")
 
 
+def _code(error: sqlite3.Error) -> int:
+    """SQLite's number of an error, without its details."""
+    return int(getattr(error, "sqlite_errorcode", sqlite3.SQLITE_ERROR)) & 0xFF
+
+
 def check_log(disk: ReadableDisk) -> None:
     """`Corrupt` if SQLite would drop durable writes with a damaged part of its log."""
     name = f"{FILE}-wal"
@@ -364,9 +389,9 @@ def check_log(disk: ReadableDisk) -> None:
         raise Corrupt(name, at, why)
 
 
-def _open(disk: Disk) -> Database:
+def _open(disk: Disk, reserve: Reserve) -> Database:
     check_log(disk)
-    return Database(disk.path_of(FILE), sqlite_digest.needed(disk, FILE))
+    return Database(disk.path_of(FILE), sqlite_digest.needed(disk, FILE), reserve.give)
 
 
 class SqliteMetadata:
@@ -393,9 +418,15 @@ class SqliteMetadata:
         self._leases_made = 0
 
     @classmethod
-    async def open(cls, disk: Disk, worker: Worker, clock: Clock) -> "SqliteMetadata":
-        """`Corrupt` if the database is damaged, `Unavailable` if another process has it."""
-        database = await worker.run(partial(_open, disk))
+    async def open(
+        cls, disk: Disk, worker: Worker, clock: Clock, reserve: Reserve | None = None
+    ) -> "SqliteMetadata":
+        """`Corrupt` if the database is damaged, `Unavailable` if another process has it.
+
+        `reserve` is given back when there is no room for a write.
+        """
+        reserve = reserve or Reserve(disk, METADATA_FILE)
+        database = await worker.run(partial(_open, disk, reserve))
         try:
             keys = await worker.run(database.keys)
         except BaseException:

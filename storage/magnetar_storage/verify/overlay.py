@@ -3,9 +3,10 @@
 A store can be opened, recovered and written to on an `Overlay`, and nothing has happened.
 """
 
+import sys
 from collections.abc import Sequence
 
-from magnetar_storage.world.disk import Lock, ReadableDisk
+from magnetar_storage.world.disk import Lock, ReadableDisk, Space
 from magnetar_storage.world.whole_files import file_size
 
 
@@ -70,6 +71,10 @@ class Overlay:
 
     def sync_dir(self, directory: str) -> None:
         """Nothing to do: nothing here is durable."""
+
+    def space(self) -> Space:
+        """As if it were unlimited: nothing is written."""
+        return Space(sys.maxsize, sys.maxsize)
 
     def lock(self, name: str) -> Lock:
         return self._below.lock(name)

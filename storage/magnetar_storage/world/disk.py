@@ -9,11 +9,19 @@ import fcntl
 import os
 from collections.abc import Sequence
 from contextlib import suppress
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from magnetar_storage.errors import DataDirLocked, Unavailable
 from magnetar_storage.world.local_file import LocalFile, explained
 from magnetar_storage.world.native_file import NATIVE_FILE
+
+
+class Space(NamedTuple):
+    """The room of a file system in bytes."""
+
+    free: int
+    """What the user of this process may still write."""
+    size: int
 
 
 class File(Protocol):
@@ -102,6 +110,9 @@ class Disk(ReadableDisk, Protocol):
     def sync_dir(self, directory: str) -> None:
         """Make what was created, renamed and removed in the directory durable."""
 
+    def space(self) -> Space:
+        """The room of the file system that the tree is on."""
+
     def lock(self, name: str) -> Lock:
         """Lock for this process alone, else `DataDirLocked`."""
 
@@ -131,6 +142,11 @@ class _Tree:
 
     def path_of(self, name: str) -> str:
         return os.path.join(self._root, name)
+
+    def space(self) -> Space:
+        with explained("read the free space of", self._root):
+            found = os.statvfs(self._root)
+        return Space(found.f_bavail * found.f_frsize, found.f_blocks * found.f_frsize)
 
     def _lock(self, file: LocalFile, name: str, how: int) -> None:
         try:

@@ -1,6 +1,6 @@
 """A directory of a disk, used as a disk of its own."""
 
-from magnetar_storage.world.disk import Disk, File, Lock
+from magnetar_storage.world.disk import Disk, File, Lock, Space
 
 
 class Subtree:
@@ -33,6 +33,9 @@ class Subtree:
 
     def sync_dir(self, directory: str) -> None:
         self._disk.sync_dir(self._inside(directory))
+
+    def space(self) -> Space:
+        return self._disk.space()
 
     def lock(self, name: str) -> Lock:
         return self._disk.lock(self._inside(name))

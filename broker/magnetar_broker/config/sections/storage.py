@@ -4,7 +4,8 @@ from typing import Annotated
 
 from magnetar_broker.config.domains import COUNT, PATH, DamagedEntries, Durability
 from magnetar_broker.config.sections.section import section
-from magnetar_broker.config.values import Choice, Integer, Key
+from magnetar_broker.config.values import Choice, FreeSpace, Integer, Key
+from magnetar_storage.space.free_limit import FreeLimit
 
 
 @section
@@ -33,6 +34,17 @@ class Storage:
             "failure can lose acknowledged messages.",
         ),
     ] = Durability.FSYNC
+    magnetar_disk_free_limit: Annotated[
+        FreeLimit,
+        Key(
+            "magnetarDiskFreeLimit",
+            FreeSpace(),
+            "With less free space on the disk of the data directory, publishing and the creation "
+            "of topics are refused. auto is 1 GiB, or 2 % of the disk if that is more, but a tenth "
+            "of the disk at most; 0 is no limit.",
+            of_workers=False,
+        ),
+    ] = FreeLimit()
     managed_ledger_cache_size_mb: Annotated[
         int,
         Key(

@@ -13,6 +13,7 @@ from magnetar_broker.base.errors import (
     ListenerMissing,
     MetadataTrouble,
     NamespaceMissing,
+    NoRoom,
     NotAllowed,
     NotAuthenticated,
     NotAuthorized,
@@ -72,6 +73,7 @@ STATUSES: dict[type[BrokerError], int] = {
     NotReady: 503,
     TooManyRequests: 503,
     PersistenceTrouble: 503,
+    NoRoom: 507,
     MetadataTrouble: 503,
     UnknownTrouble: 500,
 }
