@@ -63,7 +63,7 @@ from magnetar_broker.server.web_pages import web_pages_of
 from magnetar_storage.errors import StorageError
 from magnetar_storage.interfaces import MetadataStore, SegmentId
 from magnetar_storage.metadata.sqlite import SqliteMetadata
-from magnetar_storage.space.disk_space import DiskSpace
+from magnetar_storage.space.disk_space import SpaceState
 from magnetar_storage.world.runtime import Clock
 
 logger = logging.getLogger(__name__)
@@ -107,20 +107,22 @@ class Controller:
         disk = data_disk(self._settings)
         reserves = reserves_of(disk, store=None, has_metadata=True)
         metadata = await metadata_of(
-            disk, self._noted, process.threads.metadata, process.clock, reserves.of_metadata
+            disk, self._noted, process.threads.metadata, process.clock, reserves
         )
         process.phases.end("metadata")
+        threads, clock = process.threads, process.clock
+        space = SpaceState()
         try:
-            threads, clock = process.threads, process.clock
             space = await space_of(self._settings, disk, reserves, threads.reads, clock)
-            try:
-                await self._serve(metadata, space)
-            finally:
-                space.stop()
+            await self._serve(metadata, space)
         finally:
-            await metadata.close()
+            space.stop()
+            try:
+                await metadata.close()
+            finally:
+                await threads.metadata.run(space.set_aside)
 
-    async def _serve(self, metadata: SqliteMetadata, space: DiskSpace) -> None:
+    async def _serve(self, metadata: SqliteMetadata, space: SpaceState) -> None:
         process, settings = self._process, self._settings
         runtime = NamesRuntime(metadata, process.clock, process.tasks, space)
         links = WorkerLinks(self._owners.workers, process.clock)

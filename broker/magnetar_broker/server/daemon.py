@@ -42,6 +42,7 @@ from magnetar_broker.server.world import LoopClock, LoopTasks, ThreadWorkers
 from magnetar_broker.standalone import standalone
 from magnetar_storage.joined.belonging import take
 from magnetar_storage.log.engine import Engine
+from magnetar_storage.space.disk_space import SpaceState
 
 logger = logging.getLogger(__name__)
 
@@ -92,18 +93,21 @@ class Daemon:
         addresses.forget(self.settings.data_dir)
         reserves = reserves_of(disk, store=0, has_metadata=True)
         try:
-            metadata = await metadata_of(disk, noted, workers.metadata, clock, reserves.of_metadata)
+            metadata = await metadata_of(disk, noted, workers.metadata, clock, reserves)
         except BaseException:
             lock.close()
             raise
         self._phases.end("metadata")
+        space = SpaceState()
         try:
             space = await space_of(self.settings, disk, reserves, workers.reads, clock)
             store = await store_of(
                 self.settings, disk, workers, clock, self._journal_stats, space, lock=lock
             )
         except BaseException:
+            space.stop()
             await metadata.close()
+            await workers.background.run(space.set_aside)
             raise
         self._phases.end(recovery(store.replayed_bytes))
         store.belong(lambda: metadata.identity)

@@ -40,6 +40,11 @@ class Reserves(NamedTuple):
     of_store: Reserve | None
     of_metadata: Reserve | None
 
+    def give(self) -> bool:
+        """Give back that of the metadata, else that of the store; returns whether there was one."""
+        # promise[without and one.give()]: metadata has room on a full disk
+        return any(one is not None and one.give() for one in (self.of_metadata, self.of_store))
+
 
 def reserves_of(disk: Disk, store: int | None, has_metadata: bool) -> Reserves:
     """The reserves of the process that writes store directory number `store`, and perhaps the
@@ -73,14 +78,14 @@ def _log_of_space(is_low: bool, text: str) -> None:
 
 
 async def metadata_of(
-    disk: LocalDisk, noted: Noted | None, worker: Worker, clock: Clock, reserve: Reserve | None
+    disk: LocalDisk, noted: Noted | None, worker: Worker, clock: Clock, reserves: Reserves
 ) -> SqliteMetadata:
     """Open the metadata store of a data directory, whose other parts are `noted`, and count the
     start; `Incomplete` if they do not belong together.  The caller holds the directory's lock.
 
     `noted` is None if they were compared since the lock was taken: they have changed since.
     """
-    metadata = await SqliteMetadata.open(disk, worker, clock, reserve)
+    metadata = await SqliteMetadata.open(disk, worker, clock, reserves.give)
     try:
         compare = (lambda _: None) if noted is None else partial(check, noted)
         await metadata.begin(compare, os.urandom(ID_BYTES))

@@ -51,9 +51,11 @@ class JournalScan:
     torn_at: int | None = None
     ended: bool = False
     """Whether the file ends with the END round."""
+    clean_at: int | None = None
+    """Where the last file ends without one, if it was not torn: nothing behind it counts."""
 
     def items(self, at: int) -> Iterator[Item]:
-        """All items from a round's beginning on; sets `last_round`, `torn_at` and `ended`."""
+        """All items from a round's beginning on; sets what is found out of the end."""
         while True:
             found = rounds.round_at(self.data, at, self.seed)
             # promise[without and found.number > self.last_round]: a round of an earlier use of the
@@ -73,6 +75,7 @@ class JournalScan:
                 continue
             later = rounds.next_round(self.data, at, self.seed, self.last_round)
             if later is None and self._ends_at(at):
+                self.clean_at = None if self.complete else at
                 return
             if later is None and not self.complete:
                 self.torn_at = at

@@ -98,6 +98,8 @@ class Rebuild:
     records: dict[SegmentId, list[Buffers]] = field(default_factory=dict)
     unwritten_bytes: int = 0
     journal_bytes: int = 0
+    unused: tuple[str, int] | None = None
+    """The last journal file, and from where on nothing in it counts."""
     next_segment: SegmentId = field(init=False)
 
     def __post_init__(self) -> None:
@@ -279,7 +281,8 @@ def recover(disk: Disk, limits: Limits, directory: int = 0) -> Recovered:
     """Apply the journal and write a checkpoint; may be interrupted and repeated.
 
     `directory` is the number of the store directory.  If there is no room, spare journal files and
-    the reserve are removed, and the journal is applied and removed file by file.
+    the reserve are removed, the last journal file gives up what it has not used, and the journal is
+    applied and removed file by file.
     """
     try:
         return _recover(disk, limits, directory)
@@ -296,6 +299,13 @@ def _recover_by_files(disk: Disk, limits: Limits, directory: int) -> Recovered:
     start = checkpoints.read_newest(disk)
     deletions = _Deletions(disk, {}, start.next_segment, set(), limits.write_behind_bytes)
     _replay(disk, start.position, deletions, limits.journal_is_synced)
+    if deletions.unused is not None:
+        name, end = deletions.unused
+        file = disk.open(name)
+        try:
+            file.truncate(end)
+        finally:
+            file.close()
     findings: list[Finding] = []
     read = 0
     while True:
@@ -452,6 +462,8 @@ def _replay(
         for item in scan.items(at):
             rebuild.apply(name, data, item)
         last_round, ended = scan.last_round, scan.ended
+        if scan.clean_at is not None:
+            rebuild.unused = name, scan.clean_at
         if scan.torn_at is not None:
             rebuild.findings.append(_save_torn(disk, name, data, scan.torn_at))
     if not ended:

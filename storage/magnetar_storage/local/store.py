@@ -302,7 +302,10 @@ class LocalStore:
         finally:
             self._write_behind.stop()
             self._files.close()
-            self._lock.close()
+            try:
+                await self._workers.background.run(self._space.set_aside)
+            finally:
+                self._lock.close()
 
     async def _last_checkpoint(self) -> None:
         """Write a checkpoint if there is room, also that which is set aside; without one the next

@@ -40,7 +40,6 @@ from magnetar_storage.metadata.statements import (
     UPDATE,
 )
 from magnetar_storage.metadata.watch import Watch, Watchers
-from magnetar_storage.space.reserve import METADATA_FILE, Reserve
 from magnetar_storage.world.disk import Disk, ReadableDisk
 from magnetar_storage.world.runtime import Clock, Promise, Worker
 from magnetar_storage.world.whole_files import read_file, write_file
@@ -389,9 +388,9 @@ def check_log(disk: ReadableDisk) -> None:
         raise Corrupt(name, at, why)
 
 
-def _open(disk: Disk, reserve: Reserve) -> Database:
+def _open(disk: Disk, make_room: Callable[[], bool]) -> Database:
     check_log(disk)
-    return Database(disk.path_of(FILE), sqlite_digest.needed(disk, FILE), reserve.give)
+    return Database(disk.path_of(FILE), sqlite_digest.needed(disk, FILE), make_room)
 
 
 class SqliteMetadata:
@@ -419,14 +418,18 @@ class SqliteMetadata:
 
     @classmethod
     async def open(
-        cls, disk: Disk, worker: Worker, clock: Clock, reserve: Reserve | None = None
+        cls,
+        disk: Disk,
+        worker: Worker,
+        clock: Clock,
+        make_room: Callable[[], bool] = lambda: False,
     ) -> "SqliteMetadata":
         """`Corrupt` if the database is damaged, `Unavailable` if another process has it.
 
-        `reserve` is given back when there is no room for a write.
+        `make_room` is called in the worker's thread when there is no room for a write, and returns
+        whether it made some.
         """
-        reserve = reserve or Reserve(disk, METADATA_FILE)
-        database = await worker.run(partial(_open, disk, reserve))
+        database = await worker.run(partial(_open, disk, make_room))
         try:
             keys = await worker.run(database.keys)
         except BaseException:

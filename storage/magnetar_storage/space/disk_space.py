@@ -18,6 +18,8 @@ LOOK_SECONDS: Final = 1.0
 LOOKED_AFTER_PART: Final = 8
 """When this part of the limit was written since the last look, the next one does not wait."""
 
+LEAST_RESERVED: Final = 16 << 10
+"""What a stop sets aside at least, if it can: a start on a full disk needs some blocks."""
 SPARED: Final = 4
 """So many times the bytes must be free that work takes which frees more of them."""
 
@@ -79,6 +81,9 @@ class SpaceState:
     def stop(self) -> None:
         """Look no more."""
 
+    def set_aside(self) -> None:
+        """In a thread, at the very end: set aside what there is room for, for the next start."""
+
 
 class _Seen(NamedTuple):
     space: Space
@@ -101,9 +106,9 @@ class DiskSpace(SpaceState):
         clock: Clock,
         log: Callable[[bool, str], None],
     ) -> None:
-        """`path` names the disk in texts.  `of_store` is the reserve of the store that this process writes, `of_metadata` that of
-        the metadata, which gives it back by itself.  `log` is called when room begins to lack and
-        when there is enough again, with a text for the operator."""
+        """`path` names the disk in texts.  `of_store` is the reserve of the store that this process
+        writes, `of_metadata` that of the metadata, which gives it back by itself.  `log` is called
+        when room begins to lack and when there is enough again, with a text for the operator."""
         super().__init__()
         self._disk = disk
         self._path = path
@@ -161,6 +166,14 @@ class DiskSpace(SpaceState):
         return SpaceFigures(
             seen.space.free, seen.space.size, seen.limit, seen.reserved, self.refusal is not None
         )
+
+    def set_aside(self) -> None:
+        space = self._disk.space()
+        size = reserve_bytes(space.size, self._limit.of(space.size))
+        for one in self._reserves:
+            free = self._disk.space().free
+            if size and not one.is_held() and free >= LEAST_RESERVED:
+                one.take(min(size, free))
 
     # Looking ------------------------------------------------------------------------------
 
