@@ -215,6 +215,8 @@ def render(value: object) -> str:
             return ""
         case bool():
             return "true" if value else "false"
+        case FreeLimit():
+            return str(value)
         case tuple():
             return ",".join(map(str, value))
         case frozenset():

@@ -52,6 +52,11 @@ RULES: Final[Mapping[str, Rule]] = {
     "magnetar_publish_pending_bytes": Rule.APART,
     "magnetar_unread_bytes": Rule.APART,
     "magnetar_unread_limit_bytes": Rule.APART,
+    # Of one disk.
+    "magnetar_disk_free_bytes": Rule.SAME,
+    "magnetar_disk_size_bytes": Rule.SAME,
+    "magnetar_disk_free_limit_bytes": Rule.SAME,
+    "magnetar_disk_low": Rule.LARGEST,
     # One that has not read the new files must show.
     "magnetar_tls_certificate_expiry_timestamp_seconds": Rule.APART,
 }

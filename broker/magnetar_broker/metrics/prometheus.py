@@ -60,6 +60,7 @@ from magnetar_broker.metrics.rows import (
     SCHEMA_FAILED_ROW,
     SCHEMA_ROWS,
     SHOWN_ROW,
+    SPACE_ROWS,
     STALL_ROWS,
     SUBSCRIPTION_ROWS,
     THROTTLED_ROWS,
@@ -77,6 +78,7 @@ from magnetar_broker.metrics.usage import Usage
 from magnetar_broker.metrics.writes import Window, of_broker, of_writes, summed
 from magnetar_broker.schemas.counts import SchemaCounts, Work
 from magnetar_broker.topic.measuring import Consuming
+from magnetar_storage.space.disk_space import SpaceFigures
 
 T = TypeVar("T")
 Labels = dict[str, str]
@@ -152,6 +154,13 @@ def of_tls(figures: TlsFigures | None, cluster: str) -> bytes:
     if figures is None:
         return b""
     return b"".join(table("", TLS_ROWS, [(labels_of({"cluster": cluster}), figures)]))
+
+
+def of_space(space: SpaceFigures | None, cluster: str) -> bytes:
+    """The metrics of the disk's free space; none in a process that does not look at it."""
+    if space is None:
+        return b""
+    return b"".join(table("", SPACE_ROWS, [(labels_of({"cluster": cluster}), space)]))
 
 
 def of_usage(usage: Usage, figures: Figures) -> bytes:

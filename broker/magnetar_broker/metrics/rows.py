@@ -309,6 +309,18 @@ TLS_ROWS: tuple[Row, ...] = (
         "When the certificate expires that new TLS connections get, in seconds since 1970",
         attrgetter("expires_at")),
 )  # fmt: skip
+SPACE_ROWS: tuple[Row, ...] = (
+    Row("magnetar_disk_free_bytes", "Free bytes of the disk of the data directory",
+        attrgetter("free")),
+    Row("magnetar_disk_size_bytes", "Bytes of this disk", attrgetter("size")),
+    Row("magnetar_disk_free_limit_bytes",
+        "With fewer free bytes publishing and the creation of topics are refused",
+        attrgetter("limit")),
+    Row("magnetar_disk_reserve_bytes", "Bytes set aside for what is written on a full disk",
+        attrgetter("reserved")),
+    Row("magnetar_disk_low", "1 while publishing is refused for lack of room, else 0",
+        lambda space: int(space.is_low)),
+)  # fmt: skip
 SHOWN_ROW = Row(
     "magnetar_topics_shown",
     "Topics in this page, one by one or, with the label `topic` other, only in sums",

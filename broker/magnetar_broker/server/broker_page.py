@@ -71,6 +71,7 @@ class BrokerPage:
         """
         from magnetar_broker.metrics.prometheus import (  # noqa: PLC0415
             of_schemas,
+            of_space,
             of_tls,
             of_usage,
             parts,
@@ -80,6 +81,7 @@ class BrokerPage:
         process = (
             process_part(figures.cluster),
             of_tls(tls, figures.cluster),
+            of_space(self._broker.engine.space.figures(), figures.cluster),
             of_usage(self._usage.usage(figures.now_ms), figures),
             of_schemas(self._schemas, figures.cluster),
         )

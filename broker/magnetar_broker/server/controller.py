@@ -149,6 +149,7 @@ class Controller:
             self._authenticator,
             self._contexts.figures if self._contexts is not None else lambda: None,
             directory.schemas.counts,
+            space,
         )
         parts = partial(_parts, links, process.clock)
         snapshots = Snapshots(metadata, parts, settings, process.clock)

@@ -18,6 +18,7 @@ from magnetar_broker.metrics.prometheus import (
     of_limits,
     of_loop,
     of_schemas,
+    of_space,
     of_tls,
     of_workers,
     process_part,
@@ -28,6 +29,7 @@ from magnetar_broker.server.admin.metrics_page import Page, Wanted, gradually
 from magnetar_broker.server.children import name_of
 from magnetar_broker.server.linked_page import page_of
 from magnetar_broker.server.turns import Turns
+from magnetar_storage.space.disk_space import SpaceState
 from magnetar_storage.world.runtime import Clock
 
 
@@ -45,6 +47,7 @@ class JoinedPage:
         authenticator: Authenticator | None = None,
         tls: Callable[[], TlsFigures | None] = lambda: None,
         schemas: SchemaCounts | None = None,
+        space: SpaceState | None = None,
     ) -> None:
         """`links` are those to the present workers, by their numbers.
 
@@ -53,6 +56,7 @@ class JoinedPage:
         self._authenticator = authenticator
         self._tls = tls
         self._schemas = schemas
+        self._space = space or SpaceState()
         self._cluster = cluster
         self._workers = workers
         self._links = links
@@ -81,6 +85,7 @@ class JoinedPage:
             of_loop(self._loop.figures(), self._cluster),
             of_authentication(outcomes, self._cluster),
             of_tls(self._tls(), self._cluster),
+            of_space(self._space.figures(), self._cluster),
             of_limits(self._reached.counts, self._cluster),
             of_schemas(self._schemas, self._cluster),
         )

@@ -12,11 +12,12 @@ from statistics import median
 
 from magnetar_broker.commands.checks.finding import Finding
 from magnetar_broker.config import Durability, Settings
+from magnetar_storage.space.free_limit import FreeLimit
 from magnetar_storage.world.native_file import NATIVE_FILE
 
 SUBJECT = "disk"
-LITTLE_BYTES = 2 << 30
-LITTLE_PART = 0.05
+LITTLE_LIMITS = 2
+"""With less than so many times the limit free there is little room."""
 TOO_LITTLE_BYTES = 256 << 20
 FEW_INODES = 10_000
 SLOW_SYNC_MS = 20.0
@@ -36,7 +37,7 @@ def check(settings: Settings) -> Iterator[Finding]:
     if place != data_dir:
         yield Finding("note", "data directory", f"{data_dir} does not exist: a start creates it")
     yield from _permissions(place, place == data_dir)
-    yield from _room(place)
+    yield from _room(place, settings.magnetar_disk_free_limit)
     yield from _kind(place)
     yield from _speed(place, settings.durability)
 
@@ -75,17 +76,25 @@ def _some_files(place: str) -> Iterator[str]:
                 yield entry.path
 
 
-def _room(place: str) -> Iterator[Finding]:
+def _room(place: str, limit: FreeLimit) -> Iterator[Finding]:
     found = os.statvfs(place)
     free, size = found.f_bavail * found.f_frsize, found.f_blocks * found.f_frsize
+    least = limit.of(size)
     text = f"{free / 1e9:.1f} of {size / 1e9:.1f} GB are free at {place}"
-    remedy = "free some space, or shorten retention: producers wait while the disk is full"
-    if free < TOO_LITTLE_BYTES:
+    if least:
+        text += f", {least / 1e9:.1f} GB are to stay free (magnetarDiskFreeLimit)"
+    remedy = "free some space, or shorten retention: with less than that nothing can be published"
+    if free < (least or TOO_LITTLE_BYTES):
         yield Finding("error", SUBJECT, text, remedy)
-    elif free < LITTLE_BYTES or free < LITTLE_PART * size:
+    elif free < LITTLE_LIMITS * (least or TOO_LITTLE_BYTES):
         yield Finding("warning", SUBJECT, text, remedy)
     else:
         yield Finding("ok", SUBJECT, text)
+    if not least:
+        yield Finding(
+            "warning", SUBJECT, "magnetarDiskFreeLimit=0: a broker that fills the disk may be "
+            "unable to delete anything, or to start", "set it to auto",
+        )  # fmt: skip
     if found.f_files and found.f_favail < FEW_INODES:
         yield Finding(
             "warning", SUBJECT, f"only {found.f_favail} more files can be created",

@@ -42,7 +42,6 @@ class Storage:
             "With less free space on the disk of the data directory, publishing and the creation "
             "of topics are refused. auto is 1 GiB, or 2 % of the disk if that is more, but a tenth "
             "of the disk at most; 0 is no limit.",
-            of_workers=False,
         ),
     ] = FreeLimit()
     managed_ledger_cache_size_mb: Annotated[
