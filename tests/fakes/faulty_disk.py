@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from magnetar_storage.errors import DataDirLocked, DiskFull, Unavailable
+from magnetar_storage.world.disk import Space
 from magnetar_storage.world.pieces import cut
 
 ALIGNMENT, PIECE_BYTES = 64, 256
@@ -175,6 +176,7 @@ class FaultyFile:
     def write(self, offset: int, buffers: Sequence[bytes]) -> None:
         self._operation("write")
         data = b"".join(buffers)
+        self._disk.count_room()
         room = self._disk.room - max(0, offset + len(data) - len(self._content.seen))
         if room < 0:
             self._content.change((offset, data[: max(0, len(data) + room)]))
@@ -228,6 +230,7 @@ class FaultyFile:
     def allocate(self, size: int) -> None:
         self._operation("allocate")
         more = max(0, size - len(self._content.seen))
+        self._disk.count_room()
         if more > self._disk.room:
             raise DiskFull(f"no room to reserve for {self._name}")
         self._disk.room -= more
@@ -266,6 +269,8 @@ class FaultyDisk:
         """How many syncs from now on fail."""
         self.room = 1 << 40
         """Bytes until the disk is full."""
+        self.capacity: int | None = None
+        """Bytes that all files may have together; instead of `room`, which nothing gives back."""
         self.dead = False
         self.starts = 0
         """How often the machine has crashed and started again."""
@@ -299,6 +304,17 @@ class FaultyDisk:
             raise Crash("the machine has stopped")
         if self.fault is not None and (error := self.fault(what, name)) is not None:
             raise error
+
+    def count_room(self) -> None:
+        """Before a file grows: find out how much room there is."""
+        if self.capacity is not None:
+            files = {id(content): len(content.seen) for content in self._names.values()}
+            self.room = max(0, self.capacity - sum(files.values()))
+
+    def space(self) -> Space:
+        self.look("look at", "")
+        self.count_room()
+        return Space(self.room, self.capacity or self.room)
 
     def crash(self, survives: Survives) -> None:
         """Stop and start the machine: everything not synced may or may not be there.
@@ -359,7 +375,7 @@ class FaultyDisk:
                 copies[id(content)] = content.copy()
             return copies[id(content)]
 
-        twin.room, twin.lies = self.room, self.lies
+        twin.room, twin.lies, twin.capacity = self.room, self.lies, self.capacity
         twin._names = {name: copied(content) for name, content in self._names.items()}
         twin._synced_names = {name: copied(one) for name, one in self._synced_names.items()}
         twin._changes = {

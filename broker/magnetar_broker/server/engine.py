@@ -74,7 +74,7 @@ async def space_of(
 
 
 def _log_of_space(is_low: bool, text: str) -> None:
-    logger.log(logging.ERROR if is_low else logging.WARNING, "%s", text)
+    logger.log(logging.ERROR if is_low else logging.INFO, "%s", text)
 
 
 async def metadata_of(
