@@ -287,9 +287,6 @@ def recover(disk: Disk, limits: Limits, directory: int = 0) -> Recovered:
     try:
         return _recover(disk, limits, directory)
     except DiskFull:
-        for name in disk.list("journal"):
-            if name.endswith(".spare"):
-                disk.remove(f"journal/{name}")
         Reserve(disk, STORE_FILE).give()
         return _recover_by_files(disk, limits, directory)
 
@@ -297,15 +294,17 @@ def recover(disk: Disk, limits: Limits, directory: int = 0) -> Recovered:
 def _recover_by_files(disk: Disk, limits: Limits, directory: int) -> Recovered:
     """Apply one journal file after the other: each makes the room that the next one needs."""
     start = checkpoints.read_newest(disk)
+    # The name of the checkpoint that replaces the files before it may not be durable.
+    disk.sync_dir("")
+    for name in disk.list("journal"):
+        number = rounds.file_number(name)
+        if name.endswith(".spare") or (number is not None and number < start.position.file):
+            disk.remove(f"journal/{name}")
     deletions = _Deletions(disk, {}, start.next_segment, set(), limits.write_behind_bytes)
     _replay(disk, start.position, deletions, limits.journal_is_synced)
     if deletions.unused is not None:
-        name, end = deletions.unused
-        file = disk.open(name)
-        try:
-            file.truncate(end)
-        finally:
-            file.close()
+        _truncate(disk, *deletions.unused)
+    _drop_uncounted(disk, start)
     findings: list[Finding] = []
     read = 0
     while True:
@@ -314,6 +313,26 @@ def _recover_by_files(disk: Disk, limits: Limits, directory: int) -> Recovered:
         read += found.journal_bytes
         if found.lost or not _journal_from(disk, found.checkpoint.position.file):
             return found._replace(findings=findings, journal_bytes=read)
+
+
+def _drop_uncounted(disk: Disk, start: Checkpoint) -> None:
+    """Free what is in files of segments and does not count, such as a failed attempt leaves there:
+    all of it is in the journal, too."""
+    for name, size in disk.sizes("segments").items():
+        number = segment.segment_of(name)
+        if number is None or (number not in start.rows and number < start.next_segment):
+            continue  # no file of a segment, or of one that is finished
+        length = start.rows[number].length if number in start.rows else 0
+        if size > length:
+            _truncate(disk, segment.file_name(number), length)
+
+
+def _truncate(disk: Disk, name: str, size: int) -> None:
+    file = disk.open(name)
+    try:
+        file.truncate(size)
+    finally:
+        file.close()
 
 
 def _recover(
