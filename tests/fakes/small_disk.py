@@ -1,6 +1,6 @@
 """A `LocalStore` on a small disk that is watched, with another program that uses it, too."""
 
-from fakes.faulty_disk import FaultyDisk
+from fakes.faulty_disk import FaultyDisk, Survives
 from fakes.local_store import TINY, Machine
 from magnetar_storage.local.limits import fitting
 from magnetar_storage.local.store import LocalStore
@@ -8,7 +8,7 @@ from magnetar_storage.space.disk_space import LOOK_SECONDS, DiskSpace
 from magnetar_storage.space.free_limit import FreeLimit
 from magnetar_storage.space.reserve import STORE_FILE, Reserve
 
-CAPACITY = 40_000
+CAPACITY = 400_000
 FILLER = "other/program"
 
 
@@ -51,6 +51,21 @@ class SmallMachine(Machine):
         file.truncate(max(0, before + self.free - left))
         file.sync()
         file.close()
+
+    def crash(self, survives: Survives) -> None:
+        """The machine loses its power.
+
+        Files may be back that were removed: the other program has not got their room then.
+        """
+        self.disk.crash(survives)
+        program = self.disk.sizes("other").get("program", 0)
+        others = sum(len(self.disk.content(name)) for name in self.disk.names()) - program
+        assert self.disk.capacity is not None
+        if program and others + program > self.disk.capacity:
+            file = self.disk.open(FILLER)
+            file.truncate(max(0, self.disk.capacity - others))
+            file.sync()
+            file.close()
 
     def empty(self) -> None:
         """The other program's file is gone."""

@@ -50,7 +50,7 @@ def test_below_the_limit_there_is_no_room_until_a_quarter_more_is_free() -> None
     machine.space.check()
     machine.fill(LIMIT - 1)
     machine.look()
-    with pytest.raises(DiskLow, match=r"/data has 4 kB free, less than the 4 kB .*consume"):
+    with pytest.raises(DiskLow, match=r"/data has 40 kB free, less than the 40 kB .*consume"):
         machine.space.check()
     for left, is_low in ((LIMIT, True), (resumed_at(LIMIT) - 1, True), (resumed_at(LIMIT), False)):
         machine.empty()
@@ -64,7 +64,7 @@ def test_state_and_figures_are_those_of_the_last_look() -> None:
     machine = opened()
     changes: list[bool] = []
     machine.space.when_changed(changes.append)
-    for left in (2000, 3000, 1000):
+    for left in (20_000, 30_000, 10_000):
         machine.empty()
         machine.fill(left)
         machine.look()
@@ -89,7 +89,7 @@ def test_a_write_that_finds_no_room_is_refused_from_then_on() -> None:
     machine = opened()
     segment = machine.create()
     machine.fill()
-    machine.append(segment, [bytes(2000)], [1])
+    machine.append(segment, [bytes(20_000)], [1])
     machine.pump()
     assert machine.truths[segment].confirmed == 0
     assert machine.space.refusal is not None
@@ -113,6 +113,33 @@ def test_what_frees_room_has_the_reserve() -> None:
     machine.look()
     assert machine.space.refusal is None and machine.holds_reserve
     machine.check_still_works()
+
+
+def test_the_journal_goes_on_with_the_reserve() -> None:
+    """All its records are of what frees room: messages are refused."""
+    machine = opened()
+    machine.fill()
+    machine.look()
+    for number in range(1, 400):
+        machine.do(machine.store.advance_beyond(number * 1000))
+        machine.fill(min(machine.free, RESERVE))
+    assert not machine.holds_reserve
+    machine.empty()
+    machine.look()
+    assert machine.holds_reserve
+
+
+def test_a_stop_sets_aside_what_there_is_room_for() -> None:
+    machine = SmallMachine(10 * CAPACITY)
+    machine.open()
+    machine.fill(LIMIT)
+    machine.look()
+    assert machine.space.make_room()
+    machine.empty()
+    machine.fill(LIMIT)
+    machine.close()
+    assert machine.holds_reserve
+    assert machine.free < LIMIT
 
 
 def test_messages_do_not_use_up_the_reserve() -> None:
