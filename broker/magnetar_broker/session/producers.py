@@ -61,11 +61,12 @@ def _check_metadata(session: Session, command: pb.CommandProducer) -> None:
 async def _create(
     session: Session, topic_name: TopicName, command: pb.CommandProducer, check: Check
 ) -> Producer:
+    if topic_name.is_persistent:
+        session.broker.engine.space.check()  # before the topic is loaded, which also needs room
     topic = await session.broker.topic(topic_name, True, check)
     name = command.producer_name or session.broker.producer_name()
     topic.producers.check_room(name)
     if isinstance(topic, Topic):
-        topic.log.engine.space.check()
         await admit_producer(topic)  # promise: a full quota keeps new producers away
     if topic.policies.value(ENCRYPTION_REQUIRED, topic_name) and not command.encrypted:
         raise MetadataTrouble(

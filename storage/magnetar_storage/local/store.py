@@ -37,6 +37,9 @@ from magnetar_storage.world.runtime import Clock, Done, Promise, Workers, settli
 
 Report = Callable[[Finding], None]
 
+NO_SEGMENT = 0
+"""No segment has this id."""
+
 
 class LocalStore:
     """The `SegmentStore` of one store directory; create it with `open`."""
@@ -92,6 +95,7 @@ class LocalStore:
             written,
         )  # fmt: skip
         self._journal.ran_out = space.ran_out
+        space.add_journal(lambda: self._journal.full, self._probe)
         self._spares = SpareSegments(clock, limits.spare_segments, self._make, self._remove)
         self._write_behind = WriteBehind(
             disk, workers.background, clock, limits, self._journal, self._segments, start,
@@ -332,6 +336,10 @@ class LocalStore:
         # promise[self._record(CREATE, number, b"", done) -> done(None)]: a segment is used only
         #   when its creation is durable
         self._record(CREATE, number, b"", done)
+
+    def _probe(self) -> None:
+        """Write a record that means nothing: the deletion of a segment that never was."""
+        self._record(DELETE, NO_SEGMENT, b"", lambda _: None)
 
     def _remove(self, spare: LocalSegment) -> None:
         """Delete a segment that has no file and that nobody knows."""

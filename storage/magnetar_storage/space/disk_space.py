@@ -74,6 +74,9 @@ class SpaceState:
     def ran_out(self) -> None:
         """A write found no room; called on the owner's thread."""
 
+    def add_journal(self, is_full: Callable[[], bool], probe: Callable[[], None]) -> None:
+        """Know a journal: whether its last round found no room, and what has it write one."""
+
     def figures(self) -> SpaceFigures | None:
         """What was seen last; None if nobody looks."""
         return None
@@ -122,6 +125,7 @@ class DiskSpace(SpaceState):
         self._is_looking = self._looks_again = False
         self._written = 0
         self._ran_out = False
+        self._journals: list[tuple[Callable[[], bool], Callable[[], None]]] = []
         self._timer: Timer | None = None
         self._stopped = False
 
@@ -159,6 +163,9 @@ class DiskSpace(SpaceState):
         self._set(seen)
         self._look_soon()
 
+    def add_journal(self, is_full: Callable[[], bool], probe: Callable[[], None]) -> None:
+        self._journals.append((is_full, probe))
+
     def figures(self) -> SpaceFigures | None:
         seen = self._seen
         if seen is None:
@@ -179,6 +186,7 @@ class DiskSpace(SpaceState):
 
     def _due(self) -> None:
         self._timer = self._clock.later(LOOK_SECONDS, self._due)
+        self._probe()
         self._look_soon()
 
     def _look_soon(self) -> None:
@@ -198,6 +206,13 @@ class DiskSpace(SpaceState):
         if self._looks_again:
             self._looks_again = False
             self._look_soon()
+
+    def _probe(self) -> None:
+        """Find out whether journals that found no room can write: free space does not tell that of
+        a quota or a limit of file sizes."""
+        for is_full, probe in self._journals:
+            if is_full():
+                probe()
 
     def _measure(self, is_first: bool, ran_out: bool = False) -> _Seen:
         """In the worker's thread."""
@@ -225,7 +240,14 @@ class DiskSpace(SpaceState):
         free, limit = seen.space.free, seen.limit
         was_low = self.refusal is not None
         enough = resumed_at(limit) if was_low else limit
-        is_low = limit > 0 and (free < enough or seen.lacks_reserve or self._ran_out)
+        # promise[without or any(is_full() for is_full, _ in self._journals)]: messages are taken
+        #   again when the journal can be written, whatever the free space
+        is_low = limit > 0 and (
+            free < enough
+            or seen.lacks_reserve
+            or self._ran_out
+            or any(is_full() for is_full, _ in self._journals)
+        )
         text = LOW_TEXT if free < enough else NO_ROOM_TEXT
         refusal = DiskLow(text.format(path=self._path, free=_named(free), limit=_named(limit)))
         # A new one each time, with the present figures.

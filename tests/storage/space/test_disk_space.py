@@ -181,7 +181,9 @@ def test_a_quota_that_the_disk_does_not_show_is_noticed() -> None:
     assert machine.space.refusal is not None, "the reserve cannot be set aside"
     machine.disk.fault = None
     machine.look()
+    machine.look()
     assert machine.space.refusal is None and machine.holds_reserve
+    assert len(machine.logged) == 2
 
 
 def test_while_room_lacks_no_journal_file_is_kept_to_be_reused() -> None:

@@ -73,7 +73,7 @@ STATUSES: dict[type[BrokerError], int] = {
     NotReady: 503,
     TooManyRequests: 503,
     PersistenceTrouble: 503,
-    NoRoom: 507,
+    NoRoom: 503,
     MetadataTrouble: 503,
     UnknownTrouble: 500,
 }
