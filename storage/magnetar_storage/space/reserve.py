@@ -18,13 +18,11 @@ class Reserve:
         """The name is that in the root of the disk."""
         self._disk = disk
         self._name = name
-        self._is_held: bool | None = None  # not looked yet
 
     def is_held(self) -> bool:
         """Whether its room is set aside at present."""
-        if self._is_held is None:
-            self._is_held = self._disk.sizes("").get(self._name, 0) > 0
-        return self._is_held
+        # Not remembered: a start gives it back, too.
+        return self._disk.sizes("").get(self._name, 0) > 0
 
     def take(self, size: int) -> bool:
         """Set `size` bytes aside; returns whether there was room for them."""
@@ -32,22 +30,19 @@ class Reserve:
             file = self._disk.open(self._name, create=True)
             try:
                 file.allocate(size)
+                if file.size() < size:
+                    file.truncate(size)  # the file system cannot: then nothing is set aside
                 file.sync()
             finally:
                 file.close()
         except DiskFull:
-            self._remove()  # what there was room for
+            self._disk.remove(self._name)  # what there was room for
             return False
-        self._is_held = True
         return True
 
     def give(self) -> bool:
         """Give the room back to the disk; returns whether any was set aside."""
         had = self.is_held()
         if had:
-            self._remove()
+            self._disk.remove(self._name)
         return had
-
-    def _remove(self) -> None:
-        self._disk.remove(self._name)
-        self._is_held = False

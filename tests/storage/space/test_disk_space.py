@@ -5,6 +5,7 @@ import pytest
 from fakes.small_disk import CAPACITY, SmallMachine
 from magnetar_storage.errors import DiskFull, DiskLow
 from magnetar_storage.space.free_limit import FreeLimit, reserve_bytes, resumed_at
+from magnetar_storage.space.reserve import STORE_FILE, Reserve
 
 GB = 1 << 30
 LIMIT = CAPACITY // 10
@@ -81,6 +82,18 @@ def test_a_start_sets_the_reserve_aside_and_a_stop_keeps_it() -> None:
     machine.close()
     assert machine.holds_reserve
     machine.open()
+    assert machine.holds_reserve and machine.space.refusal is None
+
+
+def test_a_reserve_that_another_part_has_given_back_is_missed_and_set_aside_again() -> None:
+    """Recovery gives it back, too."""
+    machine = opened()
+    assert Reserve(machine.disk, STORE_FILE).give()
+    machine.fill(LIMIT)
+    machine.look()
+    assert machine.space.refusal is not None
+    machine.empty()
+    machine.look()
     assert machine.holds_reserve and machine.space.refusal is None
 
 

@@ -1,0 +1,161 @@
+"""The daemon on a small disk that is full: what goes on, what is refused, and its restarts."""
+
+import ctypes
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import closing
+from itertools import count
+from pathlib import Path
+
+import pulsar
+import pytest
+
+from crash.test_trouble import await_health, health
+from official import TIMEOUT_MS, connect
+from running_broker import RunningBroker
+
+TOPIC = "persistent://public/default/full"
+MEGABYTES = 32
+PAYLOAD = 300_000
+BLOCK = 4096
+FILLS = 3
+REFUSED = pulsar.ProducerBlockedQuotaExceededException
+LIBC = ctypes.CDLL(None, use_errno=True)
+
+
+@pytest.fixture
+def small(tmp_path: Path) -> Iterator[Path]:
+    """A file system of some MB, in memory."""
+    place = tmp_path / "small"
+    place.mkdir()
+    options = f"size={MEGABYTES}m".encode()
+    if LIBC.mount(b"tmpfs", os.fsencode(place), b"tmpfs", 0, options):
+        why = os.strerror(ctypes.get_errno())
+        pytest.skip(f"a small file system cannot be mounted here (only root can): {why}")
+    yield place
+    assert LIBC.umount2(os.fsencode(place), 2) == 0  # also while a process has it open
+
+
+@pytest.fixture(params=[1, 3], ids=["alone", "three_workers"])
+def full_broker(small: Path, request: pytest.FixtureRequest) -> Iterator[RunningBroker]:
+    broker = RunningBroker(
+        small / "data", magnetarWorkers=str(request.param), retentionCheckIntervalInSeconds="1"
+    )
+    broker.log_path = small.parent / "broker.log"
+    broker.start()
+    yield broker
+    broker.close()
+
+
+def fill(place: Path) -> None:
+    """Another program takes all that is free."""
+    with (place / "program").open("ab", buffering=0) as file:
+        for size in (1 << 20, BLOCK, 1):
+            try:
+                while True:
+                    file.write(bytes(size))
+            except OSError:
+                continue
+
+
+def free_bytes(place: Path) -> int:
+    found = os.statvfs(place)
+    return found.f_bavail * found.f_frsize
+
+
+def publish_until_refused(producer: pulsar.Producer, numbers: Iterator[int]) -> list[int]:
+    """The numbers of the messages that were confirmed before one was refused."""
+    confirmed: list[int] = []
+    for number in numbers:
+        try:
+            producer.send(b"%d " % number + os.urandom(PAYLOAD))
+        except REFUSED:
+            return confirmed
+        confirmed.append(number)
+    raise AssertionError("numbers never end")
+
+
+def consume(client: pulsar.Client, messages: int) -> list[int]:
+    """The numbers of so many messages, acknowledged."""
+    with closing(client.subscribe(TOPIC, "sub")) as consumer:
+        numbers = []
+        for _ in range(messages):
+            message = consumer.receive(timeout_millis=TIMEOUT_MS)
+            numbers.append(int(message.data().split(b" ")[0]))
+            consumer.acknowledge(message)
+        return numbers
+
+
+def admin(broker: RunningBroker, *words: str) -> str:
+    command = str(Path(sys.executable).with_name("magnetar"))
+    done = subprocess.run(
+        [command, "admin", "--admin-url", broker.http_url, *words],
+        capture_output=True, text=True, timeout=120, check=False,
+    )  # fmt: skip
+    return done.stdout + done.stderr
+
+
+def test_a_disk_that_fills_again_and_again_loses_nothing(
+    full_broker: RunningBroker, small: Path
+) -> None:
+    """And each time publishing goes on by itself when the messages were consumed."""
+    numbers, expected = count(), list[int]()
+    for fills in range(FILLS):
+        client = connect(full_broker.service_url)
+        client.subscribe(TOPIC, "sub").close()
+        producer = client.create_producer(TOPIC)
+        confirmed = publish_until_refused(producer, numbers)
+        assert confirmed, "there was room"
+        expected += confirmed
+        fill(small)
+        # With no byte free: half of it is consumed, then the broker is killed or stopped.
+        half = len(expected) // 2
+        received = consume(client, half)
+        client.close()
+        if fills % 2:
+            full_broker.stop()
+        else:
+            full_broker.kill()
+        fill(small)
+        full_broker.start()
+        client = connect(full_broker.service_url)
+        # What was acknowledged in the last moments may come again.
+        while len({*received}) < len(expected):
+            received += consume(client, 1)
+        assert sorted({*received}) == expected, "what had a receipt is there, and nothing else"
+        assert admin(full_broker, "topics", "clear-backlog", "-s", "sub", TOPIC) == ""
+        (small / "program").unlink()
+        await_health(full_broker)
+        client.close()
+        expected = []
+    assert "Traceback" not in full_broker.log
+    assert full_broker.stop() == 0
+
+
+def test_what_is_refused_says_why_and_what_frees_room_goes_on(
+    full_broker: RunningBroker, small: Path
+) -> None:
+    client = connect(full_broker.service_url)
+    client.subscribe(TOPIC, "sub").close()
+    producer = client.create_producer(TOPIC)
+    publish_until_refused(producer, count())
+    fill(small)
+    status, reason = health(full_broker)
+    assert status == 503
+    for text in (reason, admin(full_broker, "topics", "create", TOPIC + "2")):
+        assert f"the disk of {small / 'data'} has" in text
+        assert "magnetarDiskFreeLimit" in text
+    with pytest.raises(REFUSED):
+        client.create_producer(TOPIC)
+    assert "magnetar_disk_low{" in full_broker.metrics
+    low = [line for line in full_broker.metrics.splitlines() if "magnetar_disk_low{" in line]
+    assert low and all(line.endswith((" 1.0", " 1")) for line in low)
+    assert admin(full_broker, "topics", "delete", "-f", TOPIC) == ""
+    (small / "program").unlink()
+    await_health(full_broker)
+    assert free_bytes(small) > MEGABYTES << 19
+    producer = client.create_producer(TOPIC)
+    producer.send(b"again")
+    client.close()
