@@ -1,0 +1,97 @@
+"""Metadata on a disk without room: what SQLite reuses, and what is given back for it."""
+
+from pathlib import Path
+
+import pytest
+
+from fakes.world import InlineWorkers, ManualClock, run
+from magnetar_storage.errors import DiskFull
+from magnetar_storage.metadata.sqlite import FILE, SqliteMetadata
+from magnetar_storage.world.disk import LocalDisk
+
+LARGE = bytes(100_000)
+
+
+class Small:
+    """A database that may have no more pages than it has, until room is made."""
+
+    def __init__(self, directory: Path, rooms: int) -> None:
+        """Room can be made so many times."""
+        self.clock = ManualClock()
+        self.rooms = rooms
+        self.asked = 0
+        self.store: SqliteMetadata = run(
+            SqliteMetadata.open(
+                LocalDisk(str(directory)),
+                InlineWorkers(self.clock).background,
+                self.clock,
+                self.make_room,
+            ),
+            self.clock,
+        )
+        self.limit_pages(0)
+
+    def limit_pages(self, more: int) -> None:
+        connection = self.store._database._connection
+        (pages,) = connection.execute("PRAGMA page_count").fetchone()
+        connection.execute(f"PRAGMA max_page_count={pages + more}")
+
+    def make_room(self) -> bool:
+        self.asked += 1
+        if not self.rooms:
+            return False
+        self.rooms -= 1
+        self.limit_pages(100)
+        return True
+
+    def put(self, key: str) -> None:
+        run(self.store.put(key, LARGE), self.clock)
+
+    def value(self, key: str) -> bytes | None:
+        found = run(self.store.get(key), self.clock)
+        return None if found is None else bytes(found.value)
+
+
+def test_a_write_that_finds_no_room_is_made_when_room_was_given_back(tmp_path: Path) -> None:
+    small = Small(tmp_path, rooms=1)
+    small.put("/a")
+    assert small.value("/a") == LARGE
+    assert small.asked == 1
+
+
+def test_without_any_room_a_write_fails_and_changes_nothing(tmp_path: Path) -> None:
+    small = Small(tmp_path, rooms=0)
+    with pytest.raises(DiskFull, match=r"no room to write .*metadata\.db"):
+        small.put("/a")
+    assert small.value("/a") is None
+    small.limit_pages(100)
+    small.put("/a")
+    assert small.value("/a") == LARGE
+
+
+def test_a_start_writes_nothing_to_a_database_that_needs_nothing(tmp_path: Path) -> None:
+    """So it is opened on a disk without a free byte."""
+    small = Small(tmp_path, rooms=1)
+    small.put("/a")
+    run(small.store.close(), small.clock)
+    before = (tmp_path / FILE).read_bytes()
+    again = Small(tmp_path, rooms=0)
+    log = tmp_path / f"{FILE}-wal"
+    assert not log.exists() or log.stat().st_size == 0
+    run(again.store.close(), again.clock)
+    assert (tmp_path / FILE).read_bytes() == before
+
+
+def test_room_is_found_in_the_log_of_the_database(tmp_path: Path) -> None:
+    """What it holds is brought into the database, and it is written from its start again."""
+    small = Small(tmp_path, rooms=0)
+    small.limit_pages(1000)
+    for _ in range(5):
+        small.put("/a")
+    log = tmp_path / f"{FILE}-wal"
+    size = log.stat().st_size
+    assert small.store._database._reuse_log()
+    for _ in range(3):
+        small.put("/a")
+    assert log.stat().st_size == size
+    assert small.value("/a") == LARGE
