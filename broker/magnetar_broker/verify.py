@@ -7,12 +7,12 @@ import sys
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, closing, contextmanager, suppress
 from dataclasses import asdict, replace
-from tempfile import TemporaryDirectory
+from tempfile import TemporaryDirectory, gettempdir
 
 import click
 
 from magnetar_broker.base.metadata_keys import TOPICS, topic_of
-from magnetar_storage.errors import Corrupt, Incomplete, StorageError
+from magnetar_storage.errors import Corrupt, Incomplete, StorageError, Unavailable
 from magnetar_storage.identity import Identity
 from magnetar_storage.interfaces import SegmentId
 from magnetar_storage.joined import belonging
@@ -24,6 +24,7 @@ from magnetar_storage.verify.overlay import Overlay
 from magnetar_storage.verify.report import Problem, Progress, Report
 from magnetar_storage.verify.verify import size_of, verify
 from magnetar_storage.world.disk import ReadOnlyDisk
+from magnetar_storage.world.whole_files import file_size
 
 NAMED = 10
 """How many topics an error names."""
@@ -73,7 +74,7 @@ def _log_records(disk: ReadOnlyDisk) -> tuple[dict[str, bytes] | None, list[Prob
         return None, [
             Problem(METADATA_FILE, 0, "the file is missing: the names of all topics are lost")
         ]
-    with TemporaryDirectory() as directory:
+    with TemporaryDirectory(dir=_place_for(disk, names)) as directory:
         for name in names:
             shutil.copy(disk.path_of(name), directory)
         try:
@@ -86,6 +87,20 @@ def _log_records(disk: ReadOnlyDisk) -> tuple[dict[str, bytes] | None, list[Prob
             return dict(_values(database)), _mismatch(disk, database.identity())
         finally:
             database.close()
+
+
+def _place_for(disk: ReadOnlyDisk, names: Sequence[str]) -> str:
+    """A directory with room for a copy of these files, which SQLite may double: that for temporary
+    files, or one in memory when it is on the disk that is full."""
+    needed = 2 * sum(file_size(disk, name) for name in names)
+    usual = gettempdir()
+    for place in (usual, "/dev/shm"):
+        if os.path.isdir(place) and shutil.disk_usage(place).free > needed:
+            return place
+    raise Unavailable(
+        f"no room in {usual} for a copy of {METADATA_FILE}: set TMPDIR to a directory with "
+        f"{needed} free bytes"
+    )
 
 
 def _mismatch(disk: ReadOnlyDisk, metadata: Identity) -> list[Problem]:

@@ -88,6 +88,15 @@ def test_nothing_is_wrong_with_a_new_directory(tmp_path: Path) -> None:
     assert not (tmp_path / "data").exists(), "nothing is created"
 
 
+def test_little_room(tmp_path: Path) -> None:
+    code, found = doctor("--conf", configured(tmp_path, "magnetarDiskFreeLimit=99%"))
+    assert code == 1
+    assert "are to stay free (magnetarDiskFreeLimit)" in texts(found, "error")
+    code, found = doctor("--conf", configured(tmp_path, "magnetarDiskFreeLimit=0"))
+    assert code == 0
+    assert "magnetarDiskFreeLimit=0" in texts(found, "warning")
+
+
 def test_configuration(tmp_path: Path) -> None:
     unknown = configured(tmp_path, "brokerServicePorts=1", "magnetarDurability=relaxed")
     code, found = doctor("--conf", unknown)

@@ -97,6 +97,16 @@ def admin(broker: RunningBroker, *words: str) -> str:
     return done.stdout + done.stderr
 
 
+def verify(place: Path) -> None:
+    """Check the data while not even temporary files have room."""
+    command = str(Path(sys.executable).with_name("magnetar"))
+    done = subprocess.run(
+        [command, "verify", str(place / "data")], env={**os.environ, "TMPDIR": str(place)},
+        capture_output=True, text=True, timeout=120, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
 def test_a_disk_that_fills_again_and_again_loses_nothing(
     full_broker: RunningBroker, small: Path
 ) -> None:
@@ -115,10 +125,11 @@ def test_a_disk_that_fills_again_and_again_loses_nothing(
         received = consume(client, half)
         client.close()
         if fills % 2:
-            full_broker.stop()
+            assert full_broker.stop() == 0
         else:
             full_broker.kill()
         fill(small)
+        verify(small)
         full_broker.start()
         client = connect(full_broker.service_url)
         # What was acknowledged in the last moments may come again.

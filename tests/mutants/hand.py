@@ -134,7 +134,7 @@ FAULTS = (
         ),
     ),
     Fault(
-        "storage/magnetar_storage/metadata/sqlite.py",
+        "storage/magnetar_storage/metadata/statements.py",
         "the checksum of each row of the metadata is compared",
         " OR crc IS NOT checksum(CAST(key AS BLOB), value, version, lease)",
         "",

@@ -56,6 +56,7 @@ from magnetar_broker.server.links import connect
 from magnetar_broker.server.ports import of_port
 from magnetar_broker.server.process import Process
 from magnetar_broker.server.several import Prepared, bundle_owners
+from magnetar_broker.server.shared_looks import serve_looks, share_looks
 from magnetar_broker.server.snapshots.making import Snapshots
 from magnetar_broker.server.snapshots.part import LinkedPart
 from magnetar_broker.server.tls.contexts import Contexts
@@ -136,7 +137,8 @@ class Controller:
         requests = NameRequests(directory, placement, residence, policies)
         obey = partial(self._obey, Draining(directory.bundles, placement), directory.dynamic)
         process.obey(lambda message: process.tasks.spawn(obey(message)))
-        process.meet(partial(self._meet, metadata, requests))
+        share_looks(space, self._links.values)
+        process.meet(partial(self._meet, metadata, requests, space))
         reached = ReachedLimits(process.clock)
         admission = Admission(lambda: settings, process.clock, reached)
         page = JoinedPage(
@@ -216,7 +218,9 @@ class Controller:
         gc.enable()
         self._process.ready()
 
-    def _meet(self, metadata: SqliteMetadata, requests: NameRequests, peer: Peer) -> None:
+    def _meet(
+        self, metadata: SqliteMetadata, requests: NameRequests, space: SpaceState, peer: Peer
+    ) -> None:
         """Serve a worker that has started, or started again."""
         assert peer.worker is not None
         process, number = self._process, peer.worker
@@ -226,6 +230,7 @@ class Controller:
         requests.serve(number, link)
         join = partial(self._join, metadata, number, self._links.get(number))
         link.serve({"segments.join": join, "identity": lambda: tuple(metadata.identity)})
+        serve_looks(space, link)
         self._last_ids.follow(number, link)
         self._links[number] = link
         process.tasks.spawn(connect(link, peer.link, process.stretches))

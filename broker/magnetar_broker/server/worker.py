@@ -34,6 +34,7 @@ from magnetar_broker.server.phases import recovery
 from magnetar_broker.server.ports import of_port
 from magnetar_broker.server.process import Process
 from magnetar_broker.server.several import Prepared, bundle_owners
+from magnetar_broker.server.shared_looks import serve_looks, share_looks
 from magnetar_broker.server.snapshots.part import LocalPart, serve_snapshots
 from magnetar_broker.server.tls.contexts import Contexts
 from magnetar_broker.server.upstreams import Upstreams
@@ -172,6 +173,8 @@ class Worker:
         )
         LinkedPage(page.make, controller, process.stretches)
         controller.serve(learning(policies))
+        share_looks(space, lambda: [controller])
+        serve_looks(space, controller)
         controller.serve(
             {"segments.last_id": lambda: store.last_id, "segments.advance": store.advance_beyond}
         )

@@ -134,7 +134,7 @@ class WriteBehind:
     def _space_changed(self, is_low: bool) -> None:
         """While room lacks, have neither journal files that are superfluous nor ones to reuse."""
         if is_low and not self._stopped:
-            # promise[never]: the journal gives up its room when the disk is nearly full
+            # promise: the journal gives up its room when the disk is nearly full
             self.checkpoint(self._ignore)
 
     def stop(self) -> None:

@@ -74,6 +74,9 @@ class SpaceState:
     def ran_out(self) -> None:
         """A write found no room; called on the owner's thread."""
 
+    def look_soon(self) -> None:
+        """Look before the timer is due, for example because another process has seen a change."""
+
     def add_journal(self, is_full: Callable[[], bool], probe: Callable[[], None]) -> None:
         """Know a journal: whether its last round found no room, and what has it write one."""
 
@@ -147,7 +150,7 @@ class DiskSpace(SpaceState):
         self._written += size
         seen = self._seen
         if seen is not None and self._written * LOOKED_AFTER_PART > seen.limit > 0:
-            self._look_soon()
+            self.look_soon()
 
     def make_room(self) -> bool:
         # promise[self.refusal is None -> False]: messages do not use up the reserve
@@ -161,7 +164,7 @@ class DiskSpace(SpaceState):
             return
         self._ran_out = True
         self._set(seen)
-        self._look_soon()
+        self.look_soon()
 
     def add_journal(self, is_full: Callable[[], bool], probe: Callable[[], None]) -> None:
         self._journals.append((is_full, probe))
@@ -187,9 +190,9 @@ class DiskSpace(SpaceState):
     def _due(self) -> None:
         self._timer = self._clock.later(LOOK_SECONDS, self._due)
         self._probe()
-        self._look_soon()
+        self.look_soon()
 
-    def _look_soon(self) -> None:
+    def look_soon(self) -> None:
         if self._stopped:
             return
         if self._is_looking:
@@ -205,7 +208,7 @@ class DiskSpace(SpaceState):
             self._apply(seen)
         if self._looks_again:
             self._looks_again = False
-            self._look_soon()
+            self.look_soon()
 
     def _probe(self) -> None:
         """Find out whether journals that found no room can write: free space does not tell that of
