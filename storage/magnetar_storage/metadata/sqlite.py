@@ -227,9 +227,8 @@ class Database:
         if checks.structure:
             # Before anything is written to it: more writes would spread the damage.
             self._check_structure(connection)
-        if (
-            version != SCHEMA_VERSION
-        ):  # else nothing is to be written, and a full disk is no trouble
+        # Else nothing is to be written, and a full disk is no trouble.
+        if version != SCHEMA_VERSION:
             with connection:
                 connection.execute("BEGIN IMMEDIATE")
                 for statement in SCHEMA:

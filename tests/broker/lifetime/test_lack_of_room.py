@@ -4,12 +4,14 @@ from typing import Any
 
 import pytest
 
+from fakes.connection import RecordingConnection
 from fakes.sessions import TOPIC, SessionWorld, produce
 from fakes.space import LACKS, set_room
 from magnetar_broker.base.errors import NoRoom, as_refusal
 from magnetar_broker.maintenance import FREE_SECONDS
 from magnetar_broker.policies.retention import Retention
 from magnetar_broker.policies.table import COMPACTION_THRESHOLD, RETENTION
+from magnetar_broker.publishing.producer import ProducerRequest
 from magnetar_proto import PulsarApi_pb2 as pb
 from magnetar_proto.deliveries import encode_flow
 from magnetar_storage.errors import DiskLow
@@ -58,12 +60,13 @@ def test_producers_are_disconnected_and_refused_with_the_reason() -> None:
 
 
 def test_a_producer_that_was_being_opened_when_room_began_to_lack_is_refused() -> None:
+    """Its request was accepted before."""
     world = Lacking()
-    other = world.client()
-    other.send(produce(1, producer_id=2))
-    set_room(world.engine.space, True)
-    (refused,) = other.received()
-    assert refused.error == pb.ProducerBlockedQuotaExceededException
+    topic = world.topic()
+    world.lack()
+    with pytest.raises(DiskLow):
+        world.do(topic.producers.add(RecordingConnection(), ProducerRequest(7, "late")))
+    assert len(topic.producers) == 0
 
 
 def test_topics_are_not_created_and_others_are_served() -> None:
@@ -129,13 +132,14 @@ def test_what_is_retained_stays() -> None:
     assert topic.log.size > 0
 
 
-def test_compaction_waits_for_room() -> None:
+def test_compaction_waits_for_room(caplog: pytest.LogCaptureFixture) -> None:
     world = Lacking()
     topic = world.topic()
     world.lack()
     world.do(world.directory.enforcement.set(topic.name, {COMPACTION_THRESHOLD: 1}))
     world.clock.advance(600)
     assert topic.compactions is None
+    assert "compacted" not in caplog.text, "it is not even tried again and again"
     with pytest.raises(DiskLow):
         world.do(topic.compaction.start())
     world.lack(False)
