@@ -12,10 +12,8 @@ import sqlite3
 from collections.abc import Callable, Sequence
 from contextlib import closing
 from functools import partial
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, TypeVar
 from urllib.parse import quote
-
-from crc32c import crc32c
 
 from magnetar_storage.errors import BadVersion, Corrupt, DiskFull, StorageError, Unavailable
 from magnetar_storage.identity import UNKNOWN, Identity
@@ -38,8 +36,10 @@ from magnetar_storage.metadata.statements import (
     SCHEMA,
     SCHEMA_VERSION,
     UPDATE,
+    checksum,
 )
 from magnetar_storage.metadata.watch import Watch, Watchers
+from magnetar_storage.metadata.writes import Changes, Delete, EndLease, Outcome, Put, Write
 from magnetar_storage.world.disk import Disk, ReadableDisk
 from magnetar_storage.world.runtime import Clock, Promise, Worker
 from magnetar_storage.world.whole_files import read_file, write_file
@@ -52,40 +52,6 @@ GROUP = 1000
 COPIED_PAGES = 256
 """So many are copied before it is asked whether the copying was given up."""
 DAMAGE = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
-
-
-def checksum(key: bytes, value: object, version: object, lease: object) -> int:
-    """The checksum of a row; -1 if the value is no blob, as may be in a damaged row."""
-    if not isinstance(value, bytes):
-        return -1
-    if lease is None and isinstance(version, int):
-        # The same text, made faster: a start checks every row, and hardly any has a lease.
-        return crc32c(value, crc32c(b"%d (%d, None) %b" % (len(key), version, key)))
-    return crc32c(value, crc32c(b"%d %a " % (len(key), (version, lease)) + key))
-
-
-class Put(NamedTuple):
-    key: str
-    value: bytes
-    expect: Version | Absent | None
-    lease: str | None
-
-
-class Delete(NamedTuple):
-    key: str
-    expect: Version | None
-
-
-class EndLease(NamedTuple):
-    """Delete the keys that were put under the lease."""
-
-    lease: str
-
-
-Write = Put | Delete | EndLease
-Changes = list[Change]
-Outcome = Changes | BaseException
-"""The changes of a write, or why it was refused."""
 
 
 Found = Versioned | BaseException | None

@@ -1,5 +1,7 @@
 """The schema of `metadata.db`, and the SQL statements that change it."""
 
+from crc32c import crc32c
+
 SCHEMA_VERSION = 3
 KNOWN_SCHEMAS = (0, 2, SCHEMA_VERSION)
 """Those that become the present one when a database is opened; 0 is a new database."""
@@ -25,3 +27,13 @@ REPLACE = f"""{INSERT} ON CONFLICT (key) DO UPDATE SET value = excluded.value,
 ADD = f"{INSERT} ON CONFLICT (key) DO NOTHING"
 UPDATE = """UPDATE entries SET value = ?, version = ?, lease = ?, crc = ?
     WHERE key = ? AND version = ?"""
+
+
+def checksum(key: bytes, value: object, version: object, lease: object) -> int:
+    """The checksum of a row; -1 if the value is no blob, as may be in a damaged row."""
+    if not isinstance(value, bytes):
+        return -1
+    if lease is None and isinstance(version, int):
+        # The same text, made faster: a start checks every row, and hardly any has a lease.
+        return crc32c(value, crc32c(b"%d (%d, None) %b" % (len(key), version, key)))
+    return crc32c(value, crc32c(b"%d %a " % (len(key), (version, lease)) + key))

@@ -28,6 +28,11 @@ LOW_TEXT: Final = (
     "(magnetarDiskFreeLimit), so nothing can be published and no topic created: consume, expire or "
     "delete messages, remove other files, or enlarge the disk"
 )
+RESUMING_TEXT: Final = (
+    "the disk of {path} has {free} free, and with {needed} publishing and the creation of topics go "
+    "on (magnetarDiskFreeLimit): consume, expire or delete messages, remove other files, or enlarge "
+    "the disk"
+)
 NO_ROOM_TEXT: Final = (
     "there was no room to write to {path} although its disk has {free} free, so nothing can be "
     "published and no topic created: look at quotas, free inodes (df -i) and the limit of file "
@@ -94,7 +99,8 @@ class SpaceState:
 class _Seen(NamedTuple):
     space: Space
     limit: int
-    lacks_reserve: bool
+    lacking: int
+    """Bytes of the reserves that are not set aside."""
     reserved: int
 
 
@@ -230,8 +236,8 @@ class DiskSpace(SpaceState):
         if lacking and space.free >= needed + (needed if is_first else resumed_at(limit)):
             lacking = [one for one in lacking if not one.take(size)]
             space = self._disk.space()
-        held = sum(one.is_held() for one in self._reserves)
-        return _Seen(space, limit, bool(lacking) and not is_first, held * size)
+        missed = 0 if is_first else size * len(lacking)
+        return _Seen(space, limit, missed, size * (len(self._reserves) - len(lacking)))
 
     # The state ----------------------------------------------------------------------------
 
@@ -245,15 +251,14 @@ class DiskSpace(SpaceState):
         enough = resumed_at(limit) if was_low else limit
         # promise[without or any(is_full() for is_full, _ in self._journals)]: messages are taken
         #   again when the journal can be written, whatever the free space
-        is_low = limit > 0 and (
+        is_low = limit > 0 and bool(
             free < enough
-            or seen.lacks_reserve
+            or seen.lacking
             or self._ran_out
             or any(is_full() for is_full, _ in self._journals)
         )
-        text = LOW_TEXT if free < enough else NO_ROOM_TEXT
-        refusal = DiskLow(text.format(path=self._path, free=_named(free), limit=_named(limit)))
         # A new one each time, with the present figures.
+        refusal = self._refusal(seen.space.free, limit, enough + seen.lacking)
         self.refusal = refusal if is_low else None
         if is_low != was_low:
             self._log(
@@ -261,6 +266,13 @@ class DiskSpace(SpaceState):
             )
             for call in self._listeners:
                 call(is_low)
+
+    def _refusal(self, free: int, limit: int, needed: int) -> DiskLow:
+        text = LOW_TEXT if free < limit else RESUMING_TEXT if free < needed else NO_ROOM_TEXT
+        figures = {"free": free, "limit": limit, "needed": needed}
+        return DiskLow(
+            text.format(path=self._path, **{name: _named(size) for name, size in figures.items()})
+        )
 
 
 def _named(size: int) -> str:

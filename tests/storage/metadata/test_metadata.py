@@ -23,7 +23,8 @@ from magnetar_storage.interfaces import (
 )
 from magnetar_storage.memory.memory_metadata import MemoryMetadata
 from magnetar_storage.metadata import sqlite
-from magnetar_storage.metadata.sqlite import Database, SqliteMetadata, checksum
+from magnetar_storage.metadata.sqlite import Database, SqliteMetadata
+from magnetar_storage.metadata.statements import checksum
 from magnetar_storage.metadata.watch import Watchers
 from magnetar_storage.world.disk import LocalDisk
 

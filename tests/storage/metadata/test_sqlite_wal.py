@@ -7,8 +7,9 @@ import pytest
 
 from fakes.world import InlineWorker, ManualClock, run
 from magnetar_storage.errors import Corrupt
-from magnetar_storage.metadata.sqlite import Database, Put, SqliteMetadata
+from magnetar_storage.metadata.sqlite import Database, SqliteMetadata
 from magnetar_storage.metadata.sqlite_wal import FRAME, HEADER, damaged_frame
+from magnetar_storage.metadata.writes import Put
 from magnetar_storage.world.disk import LocalDisk
 
 FRAME_BYTES = FRAME.size + 4096

@@ -1,0 +1,29 @@
+"""Writes that wait for their transaction, and what becomes of them."""
+
+from typing import NamedTuple
+
+from magnetar_storage.interfaces import Absent, Change, Version
+
+
+class Put(NamedTuple):
+    key: str
+    value: bytes
+    expect: Version | Absent | None
+    lease: str | None
+
+
+class Delete(NamedTuple):
+    key: str
+    expect: Version | None
+
+
+class EndLease(NamedTuple):
+    """Delete the keys that were put under the lease."""
+
+    lease: str
+
+
+Write = Put | Delete | EndLease
+Changes = list[Change]
+Outcome = Changes | BaseException
+"""The changes of a write, or why it was refused."""
