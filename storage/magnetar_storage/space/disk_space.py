@@ -29,9 +29,9 @@ LOW_TEXT: Final = (
     "delete messages, remove other files, or enlarge the disk"
 )
 RESUMING_TEXT: Final = (
-    "the disk of {path} has {free} free, and with {needed} publishing and the creation of topics go "
-    "on (magnetarDiskFreeLimit): consume, expire or delete messages, remove other files, or enlarge "
-    "the disk"
+    "the disk of {path} has {free} free, and with {needed} publishing and the creation of topics "
+    "go on (magnetarDiskFreeLimit): consume, expire or delete messages, remove other files, or "
+    "enlarge the disk"
 )
 NO_ROOM_TEXT: Final = (
     "there was no room to write to {path} although its disk has {free} free, so nothing can be "
