@@ -22,6 +22,7 @@ BY_USE = {
     "site.snapshots": Runs.ALL,
 }
 """What a handler uses to have something done in other processes, and what that means."""
+BOTH = {Runs.OWNER, Runs.ALL}
 
 
 def name_of(route: Route[Handler]) -> str:
@@ -43,6 +44,8 @@ def test_a_route_says_who_may_use_it(route: Route[Handler]) -> None:
 @each_route()
 def test_a_route_says_where_it_runs(route: Route[Handler]) -> None:
     used = {BY_USE[name] for name in attributes_of(route.handler) if name in BY_USE}
+    if used == BOTH:
+        used = {Runs.ALL_THEN_OWNER}
     assert len(used) <= 1, f"{name_of(route)} runs in {used}: that needs a value of its own"
     assert route.runs is (used.pop() if used else Runs.CONTROLLER)
 

@@ -7,7 +7,7 @@ from magnetar_broker.server.admin.authorizing import authorize_subscriptions
 from magnetar_broker.server.admin.messages import topics_with_messages
 from magnetar_broker.server.admin.operations import damage as operations
 from magnetar_broker.server.admin.site import TOPIC, Handler, Site, flag_of, topic_of
-from magnetar_broker.server.http.contract import CONSUME, OWNER, Query
+from magnetar_broker.server.http.contract import ALL_THEN_OWNER, CONSUME, Query
 from magnetar_broker.server.http.messages import Request, Response, json_response
 from magnetar_broker.server.http.table import Route
 
@@ -58,5 +58,8 @@ async def _known(site: Site) -> dict[str, list[Place]]:
 def routes() -> Iterator[Route[Handler]]:
     """The routes that this module answers."""
     topic = f"/admin/v2/{TOPIC}"
-    yield Route("GET", f"{topic}/damaged", CONSUME, OWNER, damaged, query=(SCAN,))
-    yield Route("POST", f"{topic}/skipDamaged", CONSUME, OWNER, skip, query=(SCAN,), success=(200,))
+    yield Route("GET", f"{topic}/damaged", CONSUME, ALL_THEN_OWNER, damaged, query=(SCAN,))
+    yield Route(
+        "POST", f"{topic}/skipDamaged", CONSUME, ALL_THEN_OWNER, skip, query=(SCAN,),
+        success=(200,),
+    )  # fmt: skip

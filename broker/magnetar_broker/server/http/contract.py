@@ -30,6 +30,8 @@ class Runs(Enum):
     """The worker that owns the topic, or each partition of it; the controller joins the answers."""
     ALL = "all workers"
     """Every worker; the controller joins the answers."""
+    ALL_THEN_OWNER = "all workers, then the owner"
+    """Every worker, for what it knows, and then the owner of the topic or of each partition."""
 
 
 OPEN, AUTHENTICATED = Permission.OPEN, Permission.AUTHENTICATED
@@ -37,6 +39,7 @@ PRODUCE, CONSUME = Permission.PRODUCE, Permission.CONSUME
 PRODUCE_OR_CONSUME = Permission.PRODUCE_OR_CONSUME
 TENANT_ADMIN, SUPER_USER = Permission.TENANT_ADMIN, Permission.SUPER_USER
 CONTROLLER, OWNER, ALL = Runs.CONTROLLER, Runs.OWNER, Runs.ALL
+ALL_THEN_OWNER = Runs.ALL_THEN_OWNER
 
 
 class Query(NamedTuple):
