@@ -134,13 +134,16 @@ class JournalFiles:
         file_bytes: int,
         salt: int,
         make_room: Callable[[], bool] = lambda: False,
+        reserves: Callable[[], bool] = lambda: True,
     ) -> None:
         """Continue at `start` with a new file; no file of that number may exist.
 
         `make_room` is called when a round finds no room, and returns whether to write it again.
+        `reserves` is whether a file gets room ahead: on a full disk others need it more.
         """
         self._disk = disk
         self._make_room = make_room
+        self._reserves = reserves
         self._next_file = start.file
         self._round = start.round
         self._file_bytes = file_bytes
@@ -265,7 +268,7 @@ class JournalFiles:
         name, spare = file_name(self._next_file), _spare(self._disk, self._next_file)
         file = self._disk.open(spare, create=True)
         try:
-            self._end = _reserve(file, max(self._file_bytes, needed))
+            self._end = _reserve(file, max(self._file_bytes, needed), self._reserves())
             file.write_through(0, [head, CLEAN_END])
         finally:
             file.close()
@@ -284,13 +287,14 @@ def _spare(disk: Disk, number: int) -> str:
     return next((f"journal/{name}" for name in spares), spare_name(number))
 
 
-def _reserve(file: File, needed: int) -> int:
-    """Reserve room ahead; returns where the file is to end.
+def _reserve(file: File, needed: int, ahead: bool) -> int:
+    """Reserve room if it is to be ahead; returns where the file is to end.
 
     Without that much room the file grows as rounds are written, until one gets `DiskFull`.
     """
     size = file.size()
-    if size < needed:
+    # promise[without ahead and]: a journal takes no room ahead that others need on a full disk
+    if ahead and size < needed:
         try:
             file.allocate(needed)
         except DiskFull:

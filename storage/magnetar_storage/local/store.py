@@ -88,8 +88,9 @@ class LocalStore:
             disk, workers.reads, limits.loaded_segments, self._add_finding
         )
         self._files = JournalFiles(
-            disk, start.position, limits.journal_file_bytes, clock.now_ms(), space.make_room
-        )
+            disk, start.position, limits.journal_file_bytes, clock.now_ms(), space.make_room,
+            lambda: space.refusal is None,
+        )  # fmt: skip
         self._journal = Journal(
             self._files, workers.journal, clock, start.position, limits, self._after_round, timer,
             written,

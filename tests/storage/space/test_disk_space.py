@@ -142,6 +142,16 @@ def test_the_journal_goes_on_with_the_reserve() -> None:
     assert machine.holds_reserve
 
 
+def test_while_room_lacks_a_journal_takes_none_ahead() -> None:
+    machine = opened()
+    machine.fill(LIMIT - 1)
+    machine.look()
+    machine.do(machine.store.advance_beyond(1000))
+    machine.do(machine.store.advance_beyond(2000))
+    (journal,) = (name for name in machine.disk.names() if name.endswith(".wal"))
+    assert len(machine.disk.content(journal)) < machine.limits.journal_file_bytes
+
+
 def test_a_stop_sets_aside_what_there_is_room_for() -> None:
     machine = SmallMachine(10 * CAPACITY)
     machine.open()
