@@ -76,7 +76,8 @@ class Maintenance:
         if self._clock_watch.holds_deletions():
             return
         await each(self._engine.clock, self._stored(), tidy, "%s could not be trimmed: %s")
-        self._unread.end_check()
+        disk = self._engine.space.figures()
+        self._unread.end_check(None if disk is None else disk.size)
 
     async def _refuse_producers(self) -> None:
         """Disconnect all producers; until there is room again they are refused with the reason."""

@@ -11,6 +11,8 @@ from magnetar_proto.names import TopicName
 
 logger = logging.getLogger(__name__)
 
+DISK_PART: Final = 4
+"""Unread messages take a quarter of the disk at most, unless there is no limit."""
 NEAR_PERCENT: Final = 80
 """The part of its limit from which a topic's unread messages are warned about."""
 
@@ -57,17 +59,23 @@ class UnreadTotal:
             ledgers, topic, size,
         )  # fmt: skip
 
-    def end_check(self) -> None:
-        """All topics were counted: decide what the next check deletes."""
+    def end_check(self, disk_bytes: int | None = None) -> None:
+        """Decide what the next check deletes; all topics were counted.
+
+        `disk_bytes` is the size of the disk, a quarter of which is a limit as well.
+        """
         found = sorted(ledger for ledgers in self._found.values() for ledger in ledgers)
         self._found = {}
         self._near, self._near_now = self._near_now, set()
         self.kept_bytes = left = sum(size for _, size in found)
         self.given_up_ms = 0
-        if self.limit_bytes < 0:
+        limit = self.limit_bytes
+        if limit < 0:
             return
+        if disk_bytes is not None:
+            limit = min(limit, disk_bytes // DISK_PART)
         for sealed_ms, size in found:
-            if left <= self.limit_bytes:
+            if left <= limit:
                 break
             left -= size
             self.given_up_ms = sealed_ms
@@ -76,5 +84,5 @@ class UnreadTotal:
                 "%d MB are kept of all topics that no subscription has acknowledged; the oldest "
                 "above %d MB are deleted at the next check: subscribe, or raise "
                 "magnetarUnreadMessagesRetentionTotalSizeInMB",
-                self.kept_bytes >> 20, self.limit_bytes >> 20,
+                self.kept_bytes >> 20, limit >> 20,
             )  # fmt: skip

@@ -9,7 +9,7 @@ from functools import partial
 from typing import Final, NamedTuple
 
 from magnetar_storage.errors import DiskLow
-from magnetar_storage.space.free_limit import FreeLimit, reserve_bytes, resumed_at
+from magnetar_storage.space.free_limit import FreeLimit, named_bytes, reserve_bytes, resumed_at
 from magnetar_storage.space.reserve import Reserve
 from magnetar_storage.world.disk import Disk, Space
 from magnetar_storage.world.runtime import Clock, Timer, Worker
@@ -262,7 +262,8 @@ class DiskSpace(SpaceState):
         self.refusal = refusal if is_low else None
         if is_low != was_low:
             self._log(
-                is_low, str(refusal) if is_low else f"messages are taken again: {_named(free)} free"
+                is_low,
+                str(refusal) if is_low else f"messages are taken again: {named_bytes(free)} free",
             )
             for call in self._listeners:
                 call(is_low)
@@ -271,13 +272,7 @@ class DiskSpace(SpaceState):
         text = LOW_TEXT if free < limit else RESUMING_TEXT if free < needed else NO_ROOM_TEXT
         figures = {"free": free, "limit": limit, "needed": needed}
         return DiskLow(
-            text.format(path=self._path, **{name: _named(size) for name, size in figures.items()})
+            text.format(
+                path=self._path, **{name: named_bytes(size) for name, size in figures.items()}
+            )
         )
-
-
-def _named(size: int) -> str:
-    """A number of bytes for people."""
-    for unit, divisor in (("GB", 10**9), ("MB", 10**6)):
-        if size >= divisor:
-            return f"{size / divisor:.1f} {unit}"
-    return f"{size / 1000:.0f} kB"

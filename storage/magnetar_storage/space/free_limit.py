@@ -45,3 +45,11 @@ def resumed_at(limit: int) -> int:
 def reserve_bytes(size: int, limit: int) -> int:
     """The bytes of each reserve on a disk of that size; none without a limit."""
     return min(RESERVE_BYTES, size // RESERVED_PART, limit // LIMIT_PART)
+
+
+def named_bytes(size: int) -> str:
+    """A number of bytes for people."""
+    for unit, divisor in (("GB", 10**9), ("MB", 10**6)):
+        if size >= divisor:
+            return f"{size / divisor:.1f} {unit}"
+    return f"{size / 1000:.0f} kB"

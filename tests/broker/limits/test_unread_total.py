@@ -26,6 +26,13 @@ def test_the_oldest_of_all_topics_are_given_up_at_the_next_check(
     assert (total.kept_bytes, total.given_up_ms) == (8 * MB, 0)
 
 
+def test_they_take_a_quarter_of_a_small_disk_at_most() -> None:
+    total = UnreadTotal(10 * MB)
+    total.add(ORDERS, [(100, 4 * MB), (300, 4 * MB)], -1)
+    total.end_check(disk_bytes=20 * MB)
+    assert total.given_up_ms == 100
+
+
 @pytest.mark.parametrize("limit", [-1, 16 * MB])
 def test_up_to_the_limit_nothing_is_given_up(limit: int, caplog: pytest.LogCaptureFixture) -> None:
     total = UnreadTotal(limit)

@@ -12,7 +12,7 @@ from statistics import median
 
 from magnetar_broker.commands.checks.finding import Finding
 from magnetar_broker.config import Durability, Settings
-from magnetar_storage.space.free_limit import FreeLimit
+from magnetar_storage.space.free_limit import FreeLimit, named_bytes
 from magnetar_storage.world.native_file import NATIVE_FILE
 
 SUBJECT = "disk"
@@ -80,9 +80,9 @@ def _room(place: str, limit: FreeLimit) -> Iterator[Finding]:
     found = os.statvfs(place)
     free, size = found.f_bavail * found.f_frsize, found.f_blocks * found.f_frsize
     least = limit.of(size)
-    text = f"{free / 1e9:.1f} of {size / 1e9:.1f} GB are free at {place}"
+    text = f"{named_bytes(free)} of {named_bytes(size)} are free at {place}"
     if least:
-        text += f", {least / 1e9:.1f} GB are to stay free (magnetarDiskFreeLimit)"
+        text += f", {named_bytes(least)} are to stay free (magnetarDiskFreeLimit)"
     remedy = "free some space, or shorten retention: with less than that nothing can be published"
     if free < (least or TOO_LITTLE_BYTES):
         yield Finding("error", SUBJECT, text, remedy)
@@ -150,6 +150,9 @@ def _speed(place: str, durability: Durability) -> Iterator[Finding]:
     try:
         sync_ms, mbytes = _measure(place)
     except OSError as error:
+        if error.errno in (errno.ENOSPC, errno.EDQUOT):
+            yield Finding("note", SUBJECT, f"its speed was not measured: {error.strerror}")
+            return
         yield Finding(
             "error", SUBJECT, f"cannot write to {place}: {error.strerror}",
             "correct the permissions, or name another directory (magnetarDataDirectory)",

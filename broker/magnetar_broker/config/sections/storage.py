@@ -222,7 +222,7 @@ class Storage:
             "magnetarUnreadMessagesRetentionTotalSizeInMB",
             Integer(-1),
             "Size of all such messages of all topics, divided among several workers; above it "
-            "the oldest are deleted. -1 is no limit.",
+            "the oldest are deleted. They take a quarter of the disk at most; -1 is no limit.",
             unit="MB",
             dynamic=True,
             of_workers=True,
