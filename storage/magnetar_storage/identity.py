@@ -15,5 +15,12 @@ class Identity(NamedTuple):
     revision: int = 0
     """The number of a write of the metadata that took place before the part was written."""
 
+    def and_later(self, other: "Identity") -> "Identity":
+        """The same data directory, of which another part knows as much or more."""
+        if UNKNOWN.directory != self.directory != other.directory:
+            return self
+        starts, revision = max(self.starts, other.starts), max(self.revision, other.revision)
+        return Identity(other.directory, starts, revision)
+
 
 UNKNOWN = Identity()

@@ -14,7 +14,7 @@ conformance suite (`tests/storage/test_conformance.py`) runs against every drive
 
 from collections.abc import AsyncIterator, Collection, Sequence
 from dataclasses import dataclass
-from enum import Enum
+from enum import Enum, StrEnum
 from typing import NamedTuple, Protocol
 
 from magnetar_storage.errors import StorageError
@@ -53,6 +53,50 @@ class DamagedEntries(NamedTuple):
     """The key of the log that has them."""
 
 
+class SegmentKind(StrEnum):
+    """The uses that a log has for segments."""
+
+    MESSAGES = "messages"
+    KEPT = "kept"
+    """What is left of rewritten segments (`sparse_segment`)."""
+    CURSORS = "cursors"
+    """Cursors and attached states."""
+    DELAYS = "delays"
+    COMPACTED = "compacted"
+    SCRATCH = "scratch"
+    """Of no use after a crash."""
+
+
+class Replaced(NamedTuple):
+    """A segment of which another one keeps a part: what the log's record says of it."""
+
+    id: SegmentId
+    first_offset: int
+    entries: int
+    first_messages: int
+    """Messages of the log before it."""
+    messages: int
+    created_ms: int
+    sealed_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class SegmentOrigin:
+    """What a segment was created for: enough to list it again when its log's record is lost."""
+
+    log: str
+    """The key of the log's record in the metadata store."""
+    kind: SegmentKind
+    epoch: int = 0
+    """Of the log's record."""
+    created_ms: int = 0
+    first_offset: int = 0
+    """The offset of its first entry, of `MESSAGES` (`SegmentWriter.begin`); of others, the offset
+    after the log's last durable entry then."""
+    replaces: tuple[Replaced, ...] = ()
+    """Of `KEPT`: the segments of which it keeps a part, oldest first."""
+
+
 class SegmentWriter(Protocol):
     """The single writer of a segment."""
 
@@ -62,6 +106,9 @@ class SegmentWriter(Protocol):
     @property
     def confirmed(self) -> int:
         """The last durable entry's id, -1 while there is none."""
+
+    def begin(self, first_offset: int) -> None:
+        """Note `SegmentOrigin.first_offset`; nothing may have been appended yet."""
 
     def append(self, payloads: Sequence[bytes], counts: Sequence[int], done: Done) -> int:
         """Queue a run of entries and return the first one's id (ids are 0, 1, 2...).
@@ -111,11 +158,17 @@ class SegmentStore(Protocol):
     def is_failing(self) -> bool:
         """Whether the next append is likely to fail: there is trouble, or there was no room."""
 
-    async def create(self, beyond: SegmentId = 0) -> SegmentWriter:
+    async def create(self, origin: SegmentOrigin, beyond: SegmentId = 0) -> SegmentWriter:
         """A new, empty segment; durable on return.
 
         Its id is above all that this process gave before, and above `beyond`, which another
-        process may have given.
+        process may have given.  The origin becomes durable with the first entries.
+        """
+
+    async def origin(self, segment: SegmentId) -> SegmentOrigin | None:
+        """What a segment was created for; `NoSegment` if it does not exist.
+
+        None if it is empty, or an earlier release has created it, or the origin is damaged.
         """
 
     async def recover(self, segment: SegmentId) -> Sealed:

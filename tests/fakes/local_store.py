@@ -7,6 +7,7 @@ from itertools import accumulate
 from typing import Any, TypeVar
 
 from fakes.faulty_disk import FaultyDisk
+from fakes.origins import MESSAGES
 from fakes.world import InlineWorkers, ManualClock, QueuedWorkers, run
 from magnetar_storage.errors import Incomplete, NoSegment, StorageError
 from magnetar_storage.interfaces import Run, SegmentStore, SegmentWriter
@@ -59,7 +60,7 @@ class SegmentBooks(ABC):
         """Let everything that was begun come to its end."""
 
     def create(self) -> int:
-        writer = self.do(self.store.create())
+        writer = self.do(self.store.create(MESSAGES))
         assert writer.segment not in self.truths, "an id was given out twice"
         self.truths[writer.segment] = Truth()
         self.writers[writer.segment] = writer

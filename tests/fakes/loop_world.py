@@ -5,7 +5,7 @@ from collections.abc import Callable, Coroutine
 from typing import Any
 
 from fakes.logs import KEY, NEVER
-from magnetar_storage.interfaces import SegmentId
+from magnetar_storage.interfaces import SegmentId, SegmentOrigin
 from magnetar_storage.log.cache import EntryCache
 from magnetar_storage.log.engine import Engine
 from magnetar_storage.log.log import Log
@@ -62,12 +62,12 @@ class GatedStore(MemoryStore):
         """Set when a coroutine waits at the gate."""
         self.created = 0
 
-    async def create(self, beyond: SegmentId = 0) -> MemoryWriter:
+    async def create(self, origin: SegmentOrigin, beyond: SegmentId = 0) -> MemoryWriter:
         self.created += 1
         if not self.gate.is_set():
             self.asked.set()
             await self.gate.wait()
-        return await super().create(beyond)
+        return await super().create(origin, beyond)
 
 
 class LoopWorld:

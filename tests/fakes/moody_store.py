@@ -2,7 +2,7 @@
 
 from fakes.world import ManualClock, ManualPromise
 from magnetar_storage.errors import Corrupt
-from magnetar_storage.interfaces import Run, SegmentId
+from magnetar_storage.interfaces import Run, SegmentId, SegmentOrigin
 from magnetar_storage.memory.memory_store import MemoryReader, MemoryStore, MemoryWriter
 
 
@@ -39,12 +39,12 @@ class MoodyStore(MemoryStore):
         self.reads = 0
         self.created: list[SegmentId] = []
 
-    async def create(self, beyond: SegmentId = 0) -> MemoryWriter:
+    async def create(self, origin: SegmentOrigin, beyond: SegmentId = 0) -> MemoryWriter:
         if self.create_gate is not None:
             await self.create_gate
         if self.create_failure is not None:
             raise self.create_failure
-        writer = await super().create(beyond)
+        writer = await super().create(origin, beyond)
         self.created.append(writer.segment)
         return writer
 

@@ -1,17 +1,24 @@
 """The seven rules of `magnetar_storage.interfaces`, for every driver of segments."""
 
 from collections.abc import Callable, Coroutine
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
 import pytest
 
 from fakes.faulty_disk import FaultyDisk
 from fakes.local_store import TINY
+from fakes.origins import MESSAGES
 from fakes.worker_stores import WorkerStores
 from fakes.world import ManualClock, QueuedWorkers, run, start
 from magnetar_storage.errors import Fenced, NoSegment, StorageError
-from magnetar_storage.interfaces import DamagedEntries, SegmentStore, SegmentWriter
+from magnetar_storage.interfaces import (
+    DamagedEntries,
+    Replaced,
+    SegmentOrigin,
+    SegmentStore,
+    SegmentWriter,
+)
 from magnetar_storage.joined.opening import open_store
 from magnetar_storage.local import directories
 from magnetar_storage.local.store import LocalStore
@@ -64,7 +71,7 @@ class Moved:
     def __init__(self, created_by: SegmentStore, asked: SegmentStore) -> None:
         self.create, self.segments = created_by.create, created_by.segments
         self.recover, self.reader = asked.recover, asked.reader
-        self.delete = asked.delete
+        self.delete, self.origin = asked.delete, asked.origin
         self.close = asked.close
         # Asked by the process that has found them.
         self.set_aside = created_by.set_aside
@@ -105,7 +112,7 @@ class Outcomes(list[BaseException | None]):
 
 
 def made(driven: Driven) -> SegmentWriter:
-    return run(driven.store.create(), driven.clock, driven.idle)
+    return run(driven.store.create(MESSAGES), driven.clock, driven.idle)
 
 
 def all_of(driven: Driven, segment: int) -> list[bytes]:
@@ -128,6 +135,26 @@ def test_1_what_was_reported_durable_is_recovered(driven: Driven) -> None:
     sealed = run(driven.store.recover(writer.segment), driven.clock, driven.idle)
     assert sealed == (3, 5, 3)
     assert all_of(driven, writer.segment) == [b"a", b"bb", b""]
+
+
+def test_the_origin_of_a_segment_is_known(driven: Driven) -> None:
+    origin = replace(
+        MESSAGES, epoch=3, created_ms=5, replaces=(Replaced(1, 0, 10, 4, 12, 2, 3),), first_offset=4
+    )
+    writer = run(driven.store.create(origin), driven.clock, driven.idle)
+    writer.begin(9)
+    writer.append([b"a"], [1], Outcomes())
+    driven.settle()
+
+    def found() -> SegmentOrigin | None:
+        return run(driven.store.origin(writer.segment), driven.clock, driven.idle)
+
+    assert found() == replace(origin, first_offset=9)
+    run(driven.store.recover(writer.segment), driven.clock, driven.idle)
+    assert found() == replace(origin, first_offset=9)
+    run(driven.store.delete(writer.segment), driven.clock, driven.idle)
+    with pytest.raises(NoSegment):
+        found()
 
 
 def test_2_after_recover_nothing_more_is_reported_durable(driven: Driven) -> None:

@@ -2,8 +2,9 @@
 
 The samples were written by this package: `samples/v2` (before there were digests) and
 `samples/v2-digest-1` by `write_sample`, `samples/v2-index-1` by `write_index_sample`,
-`samples/v3` by `write_sample_of_workers`, and `samples/v4` by `write_identified_sample`.  A new
-version of a format adds a directory; the old ones stay as they are.
+`samples/v3` by `write_sample_of_workers`, and `samples/v4` (before segments had origins) and
+`samples/v5` by `write_identified_sample`.  A new version of a format adds a directory; the old ones
+stay as they are.
 """
 
 import shutil
@@ -12,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from fakes.origins import MESSAGES
 from fakes.world import InlineWorker, InlineWorkers, ManualClock, run
 from magnetar_storage.joined.belonging import check, mark, take
 from magnetar_storage.joined.opening import open_store
@@ -27,6 +29,7 @@ V2 = Path(__file__).parent / "samples" / "v2"
 V2_DIGEST = Path(__file__).parent / "samples" / "v2-digest-1"
 V2_INDEX = Path(__file__).parent / "samples" / "v2-index-1"
 V4 = Path(__file__).parent / "samples" / "v4"
+V5 = Path(__file__).parent / "samples" / "v5"
 V4_ID = bytes(range(16))
 V3 = Path(__file__).parent / "samples" / "v3"
 SMALL = Limits(journal_file_bytes=1024)
@@ -38,7 +41,7 @@ def write_sample(directory: Path) -> None:
     store = run(
         LocalStore.open(LocalDisk(str(directory)), InlineWorkers(clock), clock, SMALL), clock
     )
-    finished, sealed, unsealed, deleted = (run(store.create(), clock) for _ in range(4))
+    finished, sealed, unsealed, deleted = (run(store.create(MESSAGES), clock) for _ in range(4))
     for writer in (finished, sealed, unsealed, deleted):
         writer.append([b"first", b"", b"third"], [1, 2, 3], lambda error: None)
     run(finished.seal(), clock)
@@ -63,7 +66,7 @@ def write_index_sample(directory: Path) -> None:
     store = run(
         LocalStore.open(LocalDisk(str(directory)), InlineWorkers(clock), clock, limits), clock
     )
-    writer = run(store.create(), clock)
+    writer = run(store.create(MESSAGES), clock)
     for number in range(20):
         writer.append([b"entry %d" % number, b""], [1, number], lambda error: None)
         clock.pump()
@@ -77,7 +80,7 @@ def write_sample_of_workers(directory: Path) -> None:
     disk = LocalDisk(str(directory))
     workers = InlineWorkers(clock)
     alone = run(LocalStore.open(disk, workers, clock, SMALL), clock)
-    run(alone.create(), clock).append([b"alone"], [1], lambda error: None)
+    run(alone.create(MESSAGES), clock).append([b"alone"], [1], lambda error: None)
     run(alone.close(), clock)
     directories.prepare(disk, 3)
     latest = FIRST_WITH_DIRECTORY
@@ -85,7 +88,7 @@ def write_sample_of_workers(directory: Path) -> None:
         own = directories.disk_of(disk, number)
         store = run(LocalStore.open(own, workers, clock, SMALL, directory=number), clock)
         run(store.advance_beyond(latest), clock)
-        finished, unsealed = (run(store.create(), clock) for _ in range(2))
+        finished, unsealed = (run(store.create(MESSAGES), clock) for _ in range(2))
         for writer in (finished, unsealed):
             writer.append([b"worker %d" % number, b""], [1, 2], lambda error: None)
         run(store.finish(finished.segment), clock)
@@ -104,7 +107,7 @@ def write_identified_sample(directory: Path) -> None:
     mark(disk, metadata.identity.directory)
     store = run(open_store(disk, InlineWorkers(clock), clock, SMALL, lock=lock), clock)
     store.belong(lambda: metadata.identity)
-    finished, aside, unsealed = (run(store.create(), clock) for _ in range(3))
+    finished, aside, unsealed = (run(store.create(MESSAGES), clock) for _ in range(3))
     run(metadata.put("/topics/sample", b"value"), clock)
     for writer in (finished, aside, unsealed):
         writer.append([b"first", b"", b"third"], [1, 2, 3], lambda error: None)
@@ -139,7 +142,7 @@ def test_version_2_loads(tmp_path: Path, sample: Path) -> None:
         assert run(reader.read(0, 100, 1 << 20), clock).payloads == payloads
         sealed = run(store.recover(segment), clock)
         assert sealed == (len(payloads), messages[segment], sum(map(len, payloads)))
-    assert run(store.create(), clock).segment > 4
+    assert run(store.create(MESSAGES), clock).segment > 4
     run(store.close(), clock)
     metadata = run(SqliteMetadata.open(disk, InlineWorker(clock), clock), clock)
     assert run(metadata.get("/topics/sample"), clock) == (b"value", 1)
@@ -195,13 +198,14 @@ def test_version_3_loads(tmp_path: Path) -> None:
         reader = run(store.reader(segment), clock)
         assert run(reader.read(0, 100, 1 << 20), clock).payloads == payloads
         assert reader.messages_before(len(payloads)) == messages
-    assert run(store.create(), clock).segment > max(segments)
+    assert run(store.create(MESSAGES), clock).segment > max(segments)
     run(store.close(), clock)
 
 
-def test_version_4_loads(tmp_path: Path) -> None:
+@pytest.mark.parametrize("sample", [V4, V5], ids=lambda sample: sample.name)
+def test_an_identified_directory_loads(tmp_path: Path, sample: Path) -> None:
     directory = tmp_path / "data"
-    shutil.copytree(V4, directory)
+    shutil.copytree(sample, directory)
     clock = ManualClock()
     disk = LocalDisk(str(directory))
     lock, noted = take(disk)
@@ -222,6 +226,7 @@ def test_version_4_loads(tmp_path: Path) -> None:
     for segment, payloads in ((1, whole), (2, whole), (3, [*whole, b"last"])):
         reader = run(store.reader(segment), clock)
         assert run(reader.read(0, 100, 1 << 20), clock).payloads == payloads
+        assert run(store.origin(segment), clock) == (None if sample is V4 else MESSAGES)
     assert run(listed(), clock) == [1, 2, 3]  # one that is asked for leaves the quarantine
     run(store.close(), clock)
 
@@ -235,5 +240,5 @@ def test_a_directory_of_version_2_gets_workers(tmp_path: Path) -> None:
     reader = run(store.reader(2), clock)
     payloads = [b"first", b"", b"third", b"last"]
     assert run(reader.read(0, 100, 1 << 20), clock).payloads == payloads
-    assert run(store.create(), clock).segment >= FIRST_WITH_DIRECTORY
+    assert run(store.create(MESSAGES), clock).segment >= FIRST_WITH_DIRECTORY
     run(store.close(), clock)

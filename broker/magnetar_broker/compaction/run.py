@@ -71,13 +71,13 @@ class CompactionRun:
         try:
             latest = await self._find(spill)
             await self._copy(latest, writer)
-            await writer.end()
+            await writer.end(self._end)
         except BaseException:
             parts.settled()
             raise
         finally:
             spill.settled()
-        compacted = await writer.list(self._end)
+        compacted = await writer.list()
         parts.settled()
         self._view.forget_replaced()
         return compacted

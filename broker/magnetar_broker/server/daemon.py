@@ -40,6 +40,7 @@ from magnetar_broker.server.tls.contexts import Contexts, uses_tls
 from magnetar_broker.server.web_pages import web_pages_of
 from magnetar_broker.server.world import LoopClock, LoopTasks, ThreadWorkers
 from magnetar_broker.standalone import standalone
+from magnetar_storage.errors import Incomplete
 from magnetar_storage.joined.belonging import take
 from magnetar_storage.log.engine import Engine
 from magnetar_storage.space.disk_space import SpaceState
@@ -104,6 +105,11 @@ class Daemon:
             store = await store_of(
                 self.settings, disk, workers, clock, self._journal_stats, space, lock=lock
             )
+            try:
+                store.compare(metadata.identity)
+            except Incomplete:
+                await store.close()
+                raise
         except BaseException:
             space.stop()
             await metadata.close()

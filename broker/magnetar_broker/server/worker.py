@@ -200,10 +200,12 @@ class Worker:
         self, store: JoinedStore, metadata: RemoteMetadata, broker: Broker, listener: Listener
     ) -> None:
         controller, phases = self._controller, self._process.phases
+        metadata.identity = Identity(*await controller.request("identity"))
+        # Before it joins: no worker goes on until all have joined, so none notes what is refused.
+        store.compare(metadata.identity)
         last = await controller.request("segments.join", store.last_id)
         phases.end("recovery of the other workers")
         await store.advance_beyond(last)
-        metadata.identity = Identity(*await controller.request("identity"))
         store.belong(lambda: metadata.identity)
         await broker.start()
         phases.end("names")

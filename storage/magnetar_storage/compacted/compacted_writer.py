@@ -1,7 +1,7 @@
 """Writing compacted data: new parts, hidden in the trash until one change lists them all."""
 
 from magnetar_storage.compacted.compacted_part import PartMap, Stretch
-from magnetar_storage.interfaces import SegmentId, SegmentWriter
+from magnetar_storage.interfaces import SegmentId, SegmentKind, SegmentWriter
 from magnetar_storage.log.compacted_record import Compacted, CompactedPart
 from magnetar_storage.log.log import Log
 from magnetar_storage.log.log_record import LogRecord
@@ -20,9 +20,9 @@ class Scratch:
         self._log = log
         self._segments: set[SegmentId] = set()
 
-    async def create(self) -> SegmentWriter:
+    async def create(self, kind: SegmentKind) -> SegmentWriter:
         """Create one more."""
-        writer = await self._log.stored.create_in_trash()
+        writer = await self._log.stored.create_in_trash(self._log.origin_of(kind))
         self._segments.add(writer.segment)
         return writer
 
@@ -70,7 +70,11 @@ class Appender:
 
 
 class CompactedWriter:
-    """Takes the entries in order; then `end`, and `list` replaces the earlier compacted data."""
+    """Takes the entries in order; then `end`, and `list` replaces the earlier compacted data.
+
+    The last part ends with what the record is to list, so that all parts are found by it if the
+    record is lost.
+    """
 
     def __init__(self, log: Log, scratch: Scratch) -> None:
         self._log = log
@@ -80,6 +84,7 @@ class CompactedWriter:
         self._map = PartMap()
         self._first = (0, 0, 0)  # of the part: offset, ledger, entry
         self._size = self._messages = 0
+        self._horizon = 0
         self._payloads: list[bytes] = []
         self._counts: list[int] = []
         self._gathered = 0
@@ -88,8 +93,12 @@ class CompactedWriter:
         """Append entries."""
         if not stretch.payloads:
             return
+        # Not before there is more: the last part is ended by `end`.
+        if len(self._map.offsets) >= PART_ENTRIES or self._size >= PART_BYTES:
+            await self._end_part()
         if self._part is None:
-            self._part = Appender(self._log, await self._scratch.create())
+            new = await self._scratch.create(SegmentKind.COMPACTED)
+            self._part = Appender(self._log, new)
             first = stretch.offsets[0]
             self._first = first, stretch.ledger, first - stretch.base
         self._map.add(stretch.ledger, stretch.base, stretch.offsets)
@@ -99,8 +108,6 @@ class CompactedWriter:
         self._gathered += sum(map(len, stretch.payloads))
         if self._gathered >= APPEND_BYTES:
             await self._write(self._part)
-        if len(self._map.offsets) >= PART_ENTRIES or self._size >= PART_BYTES:
-            await self._end_part()
 
     async def _write(self, part: Appender) -> None:
         payloads, counts = self._payloads, self._counts
@@ -108,32 +115,38 @@ class CompactedWriter:
         self._size, self._gathered = self._size + self._gathered, 0
         await part.append(payloads, counts)
 
-    async def _end_part(self) -> None:
+    async def _end_part(self, horizon: int | None = None) -> None:
+        """End the part, if there is one; with `horizon` it is the last one."""
         part, self._part = self._part, None
         if part is None:
             return
         if self._payloads:
             await self._write(part)
         entries, messages = part.entries, self._messages
-        # Behind the entries, so that an entry's number is its index in the map.
-        await part.append_each(self._map.pieces())
-        await part.seal()  # promise: compacted data is sealed before it is listed
         first, ledger, entry = self._first
         self._parts.append(
             CompactedPart(part.segment, first, ledger, entry, entries, messages, self._size)
         )
+        # Behind the entries, so that an entry's number is its index in the map.
+        pieces = self._map.pieces()
+        if horizon is not None:
+            # promise: compacted data is found without the record
+            pieces.append(Compacted(horizon, tuple(self._parts)).encode())
+        await part.append_each(pieces)
+        await part.seal()  # promise: compacted data is sealed before it is listed
         self._map, self._size, self._messages = PartMap(), 0, 0
 
-    async def end(self) -> None:
-        """Write what is left; nothing can be added any more."""
-        await self._end_part()
+    async def end(self, horizon: int) -> None:
+        """Write what is left; nothing can be added any more, and all below `horizon` was."""
+        self._horizon = horizon
+        await self._end_part(horizon)
 
-    async def list(self, horizon: int) -> Compacted:
+    async def list(self) -> Compacted:
         """List the new data in the record, and the old data as trash; durable on return.
 
         If this fails it may have taken place: the new parts must not be deleted then.
         """
-        compacted = Compacted(horizon, tuple(self._parts))
+        compacted = Compacted(self._horizon, tuple(self._parts))
 
         def listing(record: LogRecord) -> LogRecord:
             return record.with_compacted(compacted)

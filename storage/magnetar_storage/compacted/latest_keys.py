@@ -12,7 +12,7 @@ from struct import Struct
 from magnetar_storage.compacted.compacted_part import READ_ENTRIES
 from magnetar_storage.compacted.compacted_writer import Appender, Scratch
 from magnetar_storage.errors import Corrupt
-from magnetar_storage.interfaces import SegmentReader
+from magnetar_storage.interfaces import SegmentKind, SegmentReader
 from magnetar_storage.log.log import Log
 
 HASH_BYTES = 16
@@ -114,7 +114,7 @@ class LatestKeys:
         if not self._latest:
             return
         if self._spill is None:
-            self._spill = Appender(self._log, await self._scratch.create())
+            self._spill = Appender(self._log, await self._scratch.create(SegmentKind.SCRATCH))
             self._blocks = [[] for _ in range(self._divisions)]
         divisions, pack = self._divisions, _SPILLED.pack
         parts = [bytearray() for _ in range(divisions)]

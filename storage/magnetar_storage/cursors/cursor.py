@@ -41,6 +41,12 @@ class Cursor:
         self.partial: dict[int, int] = {}
         self.redelivered = RedeliveryCounts()
 
+    @property
+    def highest(self) -> int:
+        """The last entry of which anything is acknowledged."""
+        acked = max((stop - 1 for _, stop in self.acked), default=self.mark_delete)
+        return max(self.mark_delete, acked, *self.partial)
+
     # Acknowledging ------------------------------------------------------------
 
     def ack(self, offsets: Iterable[int]) -> None:

@@ -20,7 +20,7 @@ from magnetar_storage.cursors.attached_state import AttachedState, UnknownState
 from magnetar_storage.cursors.cursor import TrackedCursor
 from magnetar_storage.cursors.cursor_record import HEAD, Kind
 from magnetar_storage.errors import Corrupt, StorageError
-from magnetar_storage.interfaces import SegmentId, SegmentStore, SegmentWriter
+from magnetar_storage.interfaces import SegmentId, SegmentKind, SegmentStore, SegmentWriter
 from magnetar_storage.log.log import Log
 from magnetar_storage.world.runtime import Done, Timer, settling
 
@@ -328,7 +328,8 @@ class CursorLog:
         waiting: list[Done] = []
         writer: SegmentWriter | None = None
         try:
-            writer = await self._engine.store.create()
+            origin = self._log.origin_of(SegmentKind.CURSORS)
+            writer = await self._engine.store.create(origin)
             # Both in one turn: everybody who is answered by this write has their change in it.
             payloads = self._take_whole()
             waiting = self._take_waiting()

@@ -21,6 +21,7 @@ from magnetar_storage.delays.delay_run import (
 )
 from magnetar_storage.delays.recent_delays import RecentDelays
 from magnetar_storage.errors import Corrupt, NoSegment, StorageError
+from magnetar_storage.interfaces import SegmentKind
 from magnetar_storage.log.log import Log
 from magnetar_storage.log.offset_set import OffsetSet, ranges_of
 from magnetar_storage.world.mutex import Mutex
@@ -176,7 +177,7 @@ class DelayIndex:
         """Write a new run of sorted blocks; it is listed first, so that a crash leaves no unknown
         segment."""
         engine = self._log.engine
-        writer = await engine.store.create()
+        writer = await engine.store.create(self._log.origin_of(SegmentKind.DELAYS))
         try:
             await self._log.stored.add_delay_segment(writer.segment)
         except StorageError:

@@ -4,12 +4,14 @@ The metadata counts the starts and its own writes, and every checkpoint notes bo
 checkpoint proves what the metadata must know.
 """
 
+from collections.abc import Mapping
+from dataclasses import replace
 from typing import NamedTuple
 
 from magnetar_storage.errors import Incomplete
 from magnetar_storage.identity import UNKNOWN, Identity
 from magnetar_storage.local import checkpoint as checkpoints
-from magnetar_storage.local import directories, layout
+from magnetar_storage.local import directories, layout, limits, recovery
 from magnetar_storage.metadata.sqlite import FILE as METADATA_FILE
 from magnetar_storage.world.disk import Disk, Lock
 
@@ -17,6 +19,9 @@ WAYS_OUT = (
     "Nothing was changed. Put the right one back, or restore a snapshot of the whole directory "
     "(docs/backup.md)"
 )
+GIVING_UP = replace(limits.DEFAULT, refuse_missing=False)
+"""A store is opened whatever files of segments are missing."""
+REBUILT = f", or have {METADATA_FILE} rebuilt from the other files: magnetar repair DATA_DIR"
 
 
 class Noted(NamedTuple):
@@ -34,7 +39,20 @@ class Noted(NamedTuple):
 
 
 def noted(disk: Disk) -> Noted:
-    """Read all parts but the metadata; `Incomplete` if that is missing.
+    """As `all_but_metadata`; `Incomplete` if the metadata is missing."""
+    result = all_but_metadata(disk)
+    has_metadata = METADATA_FILE in disk.list("")
+    # promise[result.is_used or -> False or]: a used directory without metadata is refused
+    if not has_metadata and (result.is_used or result.directory != UNKNOWN.directory):
+        raise Incomplete(
+            f"{METADATA_FILE} is missing: it has the names of all topics and what belongs to "
+            f"them. {WAYS_OUT}{REBUILT}"
+        )
+    return result
+
+
+def all_but_metadata(disk: Disk) -> Noted:
+    """Read all parts but the metadata.
 
     A new directory gets its files.  The caller holds the lock, and nothing has it open.
     """
@@ -53,14 +71,21 @@ def noted(disk: Disk) -> Noted:
         name = directories.path_of(number, checkpoints.file_name(newest.number))
         parts[name] = newest.identity
         is_used = is_used or newest.number > 0 or bool(store.list("journal"))
-    result = Noted(parts, is_used)
-    has_metadata = METADATA_FILE in disk.list("")
-    # promise[is_used or -> False or]: a used directory without metadata is refused
-    if not has_metadata and (is_used or result.directory != UNKNOWN.directory):
-        raise Incomplete(
-            f"{METADATA_FILE} is missing: it has the names of all topics and what belongs to "
-            f"them. {WAYS_OUT}"
-        )
+    return Noted(parts, is_used)
+
+
+def noted_offline(overlay: Disk) -> Noted:
+    """As `all_but_metadata`, and what the journals prove, of a directory that nothing has open.
+
+    The journals are applied to the files: the disk is one of which the changes are dropped.
+    """
+    result = all_but_metadata(overlay)
+    for number in directories.present(overlay):
+        store = directories.disk_of(overlay, number)
+        with directories.named(number):
+            recovered = recovery.recover(store, GIVING_UP, number)
+        journal = directories.path_of(number, "journal")
+        result.parts[journal] = recovered.checkpoint.identity
     return result
 
 
@@ -84,7 +109,7 @@ def check(found: Noted, metadata: Identity) -> None:
     if metadata.directory == UNKNOWN.directory != found.directory:
         raise Incomplete(
             f"{METADATA_FILE} is new or of another data directory: it has no id, and the others "
-            f"have {found.directory.hex()}. {WAYS_OUT}"
+            f"have {found.directory.hex()}. {WAYS_OUT}{REBUILT}"
         )
     # A start gives FORMAT the id before it changes metadata, and creates the journal afterwards.
     is_new = not found.is_used and found.directory == UNKNOWN.directory
@@ -93,11 +118,16 @@ def check(found: Noted, metadata: Identity) -> None:
             f"there is nothing but {METADATA_FILE}: journal and segments of the data directory "
             f"{metadata.directory.hex()} are missing. {WAYS_OUT}"
         )
-    for name, part in found.parts.items():
+    compare(found.parts, metadata)
+
+
+def compare(parts: Mapping[str, Identity], metadata: Identity) -> None:
+    """`Incomplete` if a part is of another data directory, or knows more than the metadata."""
+    for name, part in parts.items():
         if part.directory not in (UNKNOWN.directory, metadata.directory):
             raise Incomplete(
                 f"{name} and {METADATA_FILE} are of different data directories, "
-                f"{part.directory.hex()} and {metadata.directory.hex()}. {WAYS_OUT}"
+                f"{part.directory.hex()} and {metadata.directory.hex()}. {WAYS_OUT}{REBUILT}"
             )
         # promise[part.starts > metadata.starts or -> ]: metadata of fewer starts are refused
         # promise[without or part.revision > metadata.revision]: metadata of fewer changes are
@@ -106,7 +136,7 @@ def check(found: Noted, metadata: Identity) -> None:
             raise Incomplete(
                 f"{METADATA_FILE} is older than {name}: it has {metadata.revision} changes of "
                 f"{metadata.starts} starts, and lacks later ones up to change {part.revision} of "
-                f"start {part.starts}. {WAYS_OUT}"
+                f"start {part.starts}. {WAYS_OUT}{REBUILT}"
             )
 
 
@@ -117,6 +147,6 @@ def mark(disk: Disk, directory: bytes) -> None:
     for number in reversed(found):
         store = directories.disk_of(disk, number)
         stores = () if number else tuple(found)
-        what = layout.Format(layout.IDENTIFIED, directory, stores)
+        what = layout.Format(layout.PRESENT, directory, stores)
         if layout.format_of(store) != what:
             layout.write_format(store, what)

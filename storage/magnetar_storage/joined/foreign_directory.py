@@ -1,7 +1,10 @@
 """A store directory that another process has open."""
 
-from magnetar_storage.interfaces import Sealed, SegmentId
+from functools import partial
+
+from magnetar_storage.interfaces import Sealed, SegmentId, SegmentOrigin
 from magnetar_storage.joined.holder import Holder
+from magnetar_storage.local import segment_origin
 from magnetar_storage.local.finished_segments import FinishedSegments
 from magnetar_storage.local.segment_writer import LocalReader
 from magnetar_storage.world.disk import ReadableDisk
@@ -30,6 +33,11 @@ class ForeignDirectory:
             await self._holder.finish(segment)
             found = await self._files.load(segment)
         return LocalReader(found, self._disk, self._reads)
+
+    async def origin(self, segment: SegmentId) -> SegmentOrigin | None:
+        await self._holder.finish(segment)
+        named = await self._reads.run(partial(segment_origin.read, self._disk, segment))
+        return None if named is None else named.origin
 
     async def delete(self, segment: SegmentId) -> None:
         await self._holder.delete(segment)

@@ -8,7 +8,8 @@ from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequen
 
 from magnetar_storage.errors import NoSegment, StorageError, Unavailable
 from magnetar_storage.identity import Identity
-from magnetar_storage.interfaces import DamagedEntries, Sealed, SegmentId
+from magnetar_storage.interfaces import DamagedEntries, Sealed, SegmentId, SegmentOrigin
+from magnetar_storage.joined import belonging
 from magnetar_storage.joined.foreign_directory import ForeignDirectory
 from magnetar_storage.local import directories
 from magnetar_storage.local.recovery import Finding
@@ -35,10 +36,23 @@ class JoinedStore:
         self._directories: dict[int, LocalStore | ForeignDirectory] = {**opened, **foreign}
 
     def belong(self, identity: Callable[[], Identity]) -> None:
-        """Have every checkpoint from now on note what `identity` returns then: the data directory,
-        and what its metadata has stored durably."""
+        """Have everything from now on note what `identity` returns then: the data directory, and
+        what its metadata has stored durably.  Call `compare` before.
+        """
         for store in self._opened.values():
             store.identity = identity
+
+    def compare(self, metadata: Identity) -> None:
+        """`Incomplete` if the metadata lacks what a journal proves: it is an older copy.
+
+        To be called before any process of the broker notes anything of this metadata.
+        """
+        noted = {
+            directories.path_of(number, "journal"): store.identity()
+            for number, store in self._opened.items()
+        }
+        # promise: metadata is refused that is older than a segment in a journal
+        belonging.compare(noted, metadata)
 
     @property
     def trouble(self) -> StorageError | None:
@@ -78,8 +92,11 @@ class JoinedStore:
             raise Unavailable(f"segment {segment} is in directory {number}, which is not open here")
         return self._opened[number]
 
-    async def create(self, beyond: SegmentId = 0) -> LocalWriter:
-        return await self._own.create(beyond)
+    async def create(self, origin: SegmentOrigin, beyond: SegmentId = 0) -> LocalWriter:
+        return await self._own.create(origin, beyond)
+
+    async def origin(self, segment: SegmentId) -> SegmentOrigin | None:
+        return await self._directory(segment).origin(segment)
 
     async def recover(self, segment: SegmentId) -> Sealed:
         return await self._directory(segment).recover(segment)

@@ -197,6 +197,8 @@ class Flush(NamedTuple):
     """Where the file's durable part ends; 0 if the file does not exist yet."""
     records: Sequence[Buffers]
     footer: tuple[segment.Index, Sealed] | None
+    origin: bytes = b""
+    """The ORIGIN, to be written before the records of a new file."""
 
 
 def flush(disk: Disk, flushes: Sequence[Flush]) -> dict[SegmentId, int]:
@@ -219,7 +221,7 @@ def flush(disk: Disk, flushes: Sequence[Flush]) -> dict[SegmentId, int]:
 
 def _flush(file: File, work: Flush) -> int:
     """Returns where what it has written ends."""
-    buffers = [] if work.offset else [segment.encode_file_head(work.segment)]
+    buffers = [] if work.offset else [segment.encode_file_head(work.segment), work.origin]
     buffers += flat(work.records)
     if work.footer is not None:
         buffers.append(footer.encode_footer(work.segment, *work.footer))

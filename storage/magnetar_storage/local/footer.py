@@ -25,8 +25,7 @@ from magnetar_storage.local.record import (
     to_bytes,
 )
 from magnetar_storage.local.segment_file import (
-    FILE_VERSION,
-    FIRST_BLOCK_AT,
+    RECORDS_AT,
     Index,
     file_name,
     open_segment,
@@ -36,6 +35,7 @@ from magnetar_storage.local.segment_file import (
 from magnetar_storage.world.disk import File, ReadableDisk
 
 TRAILER_MAGIC = b"MAGNSEAL"
+TRAILER_VERSION = 1
 TRAILER = Struct("<8sIIQQQQQ")
 """magic, version, zero, segment, where the INDEX record is, entries, messages, size."""
 
@@ -58,7 +58,7 @@ def encode_footer(segment: SegmentId, index: Index, sealed: Sealed) -> bytes:
     if not messages.is_plain:
         body.append(to_bytes(_differences(messages.cut, len(messages))))
     record = encode(INDEX, segment, b"".join(body), n=sealed.entries)
-    trailer = TRAILER.pack(TRAILER_MAGIC, FILE_VERSION, 0, segment, index.offsets[-1], *sealed)
+    trailer = TRAILER.pack(TRAILER_MAGIC, TRAILER_VERSION, 0, segment, index.offsets[-1], *sealed)
     return b"".join((record, trailer, CRC.pack(crc32c(trailer))))
 
 
@@ -79,8 +79,8 @@ def _totals(differences: "array[int]", start: int) -> "array[int]":
     return found
 
 
-def decode_index(data: bytes, record: Record) -> Index | None:
-    """The index of an intact INDEX record; None if it contradicts itself."""
+def decode_index(data: bytes, record: Record, index_at: int) -> Index | None:
+    """The index of an intact INDEX record at a place of the file; None if it contradicts itself."""
     at = record.at + HEADER.size
     if record.end - at < INDEX_BODY.size:
         return None
@@ -93,7 +93,11 @@ def decode_index(data: bytes, record: Record) -> Index | None:
     if index.entries != record.n:
         return None
     sizes = from_bytes(data[at + 4 * blocks : at + 8 * blocks])
-    index.offsets = _totals(sizes, FIRST_BLOCK_AT)
+    # The blocks end where the index begins.
+    start = index_at - sum(sum(sizes[at : at + PIECE]) for at in range(0, len(sizes), PIECE))
+    if start < RECORDS_AT:
+        return None
+    index.offsets = _totals(sizes, start)
     if has_counts:
         counts = from_bytes(data[at + 8 * blocks : record.end])
         for first in range(0, len(counts), PIECE):
@@ -120,7 +124,7 @@ def load(disk: ReadableDisk, segment: SegmentId) -> tuple[Index, str | None]:
         data = file.read(index_at, at - index_at)
         record = record_at(data, 0)
         if record is not None and record.kind == INDEX and record.segment == segment:
-            index = decode_index(data, record)
+            index = decode_index(data, record, index_at)
             if index is not None:
                 return index, None
         index = scan(file, segment, index_at, sealed.entries, sealed.messages)
@@ -133,7 +137,7 @@ def _decode_trailer(data: bytes, segment: SegmentId) -> tuple[int, Sealed] | Non
     if len(data) != TRAILER_BYTES:
         return None
     magic, version, _, whose, index_at, *sealed = TRAILER.unpack_from(data)
-    if magic != TRAILER_MAGIC or version != FILE_VERSION or whose != segment:
+    if magic != TRAILER_MAGIC or version != TRAILER_VERSION or whose != segment:
         return None
     if CRC.unpack_from(data, TRAILER.size)[0] != crc32c(data[: TRAILER.size]):
         return None
@@ -142,9 +146,9 @@ def _decode_trailer(data: bytes, segment: SegmentId) -> tuple[int, Sealed] | Non
 
 def _rebuild(file: File, size: int, segment: SegmentId) -> Index:
     """Find the INDEX record by a scan, if the trailer that points to it is damaged."""
-    for _, data, record in records_of(file, FIRST_BLOCK_AT, size):
+    for base, data, record in records_of(file, RECORDS_AT, size):
         if record.kind == INDEX and record.segment == segment:
-            index = decode_index(data, record)
+            index = decode_index(data, record, base + record.at)
             if index is not None:
                 return index
     raise Corrupt(

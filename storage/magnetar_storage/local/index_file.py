@@ -122,7 +122,9 @@ def read(file: File, segment: SegmentId) -> Content:
         return Content(index, stops, 0)
     seed = file_head.checksum_of(head)
     while (body := _part_at(file, at, size, index, seed)) is not None:
-        blocks, tables = body
+        start, blocks, tables = body
+        if not index.blocks:
+            index.begin(start)
         index.firsts.extend(from_bytes(tables[: 8 * blocks], "Q"))
         index.offsets.extend(from_bytes(tables[8 * blocks : 16 * blocks], "Q"))
         index.messages.extend(from_bytes(tables[16 * blocks :], "Q"))
@@ -131,19 +133,25 @@ def read(file: File, segment: SegmentId) -> Content:
     return Content(index, stops, at)
 
 
-def _part_at(file: File, at: int, size: int, index: Index, seed: int) -> tuple[int, bytes] | None:
-    """Blocks and tables of the part that continues the index, if it is intact."""
+def _part_at(
+    file: File, at: int, size: int, index: Index, seed: int
+) -> tuple[int, int, bytes] | None:
+    """The part that continues the index, if it is intact: where its first block begins in the
+    segment, how many blocks it has, and its tables."""
     front = file.read(at, PART_HEADER.size)
     if len(front) < PART_HEADER.size:
         return None
     magic, crc, blocks, entries, *before = PART_HEADER.unpack(front)
-    known = [index.entries, index.offsets[-1], index.messages.all]
+    # Where the first one begins is not known here: `_fits` compares it with the segment.
+    start = index.offsets[-1] if index.blocks else before[1]
+    known = [index.entries, start, index.messages.all]
     tables_at, tables_bytes = at + PART_HEADER.size, 16 * blocks + 8 * entries
     # promise[without before != known or]: each part of an index follows the one before
     if magic != PART_MAGIC or before != known or not blocks or tables_at + tables_bytes > size:
         return None
     tables = file.read(tables_at, tables_bytes)
-    return (blocks, tables) if crc32c(tables, crc32c(front[SUMMED_AT:], seed)) == crc else None
+    intact = crc32c(tables, crc32c(front[SUMMED_AT:], seed)) == crc
+    return (start, blocks, tables) if intact else None
 
 
 def load_unfinished(

@@ -22,6 +22,7 @@ from magnetar_storage.local.rounds import (
     encode_file_head,
     encode_round,
     file_name,
+    mark_of,
     seeds,
     spare_name,
 )
@@ -133,14 +134,17 @@ class JournalFiles:
         start: JournalPosition,
         file_bytes: int,
         salt: int,
+        directory: Callable[[], bytes],
         make_room: Callable[[], bool] = lambda: False,
         reserves: Callable[[], bool] = lambda: True,
     ) -> None:
         """Continue at `start` with a new file; no file of that number may exist.
 
+        `directory` returns the id of the data directory; it is called in the journal's thread.
         `make_room` is called when a round finds no room, and returns whether to write it again.
         `reserves` is whether a file gets room ahead: on a full disk others need it more.
         """
+        self._directory = directory
         self._disk = disk
         self._make_room = make_room
         self._reserves = reserves
@@ -263,7 +267,13 @@ class JournalFiles:
         one that must allocate blocks, and changes neither a directory nor the file's size.
         """
         head = encode_file_head(
-            FileHead(self._next_file, self._salt, self._round + 1, self._previous_end)
+            FileHead(
+                self._next_file,
+                self._salt,
+                self._round + 1,
+                self._previous_end,
+                mark_of(self._directory()),
+            )
         )
         name, spare = file_name(self._next_file), _spare(self._disk, self._next_file)
         file = self._disk.open(spare, create=True)

@@ -31,7 +31,9 @@ ALONE, SEVERAL = Format(2), Format(3)
 """Of earlier releases, and of a directory that no broker has served yet: a data directory that is
 one store directory, and one that has several."""
 IDENTIFIED = 4
-"""The version with an id."""
+"""The first version with an id."""
+PRESENT = 5
+"""The version that a start gives to every directory: segments have an ORIGIN."""
 FIRST_LINE = re.compile(HEAD + rb"(\d{1,9})\n?")
 IDENTITY = re.compile(rb"id ([0-9a-f]{32})\nstores((?: \d{1,3})*)\n")
 FIRST_SEGMENT = 1
@@ -63,7 +65,7 @@ def prepare(disk: Disk, directory: int = 0) -> None:
 def write_format(disk: Disk, what: Format) -> None:
     """Record the format of a directory durably."""
     text = HEAD + b"%d\n" % what.version
-    if what.version == IDENTIFIED:
+    if what.version >= IDENTIFIED:
         stores = " ".join(map(str, what.stores))
         text += f"id {what.directory.hex()}\nstores {stores}".rstrip().encode() + b"\n"
     write_file(disk, FORMAT_FILE, text)
@@ -74,15 +76,15 @@ def format_of(disk: ReadableDisk) -> Format:
     text = read_file(disk, FORMAT_FILE) if FORMAT_FILE in disk.list("") else b""
     found = FIRST_LINE.match(text)
     if found is None:
-        wanted = (HEAD + b"%d" % IDENTIFIED).decode()
+        wanted = (HEAD + b"%d" % PRESENT).decode()
         raise _damaged(f'expected the line "{wanted}"')
     version = int(found[1])
     if version in (ALONE.version, SEVERAL.version):
         return Format(version)
-    if version != IDENTIFIED:
+    if version not in (IDENTIFIED, PRESENT):
         raise Unavailable(
             f"the data directory has format {version}, but this release reads "
-            f"{ALONE.version} to {IDENTIFIED} only: use a release that reads it"
+            f"{ALONE.version} to {PRESENT} only: use a release that reads it"
         )
     rest = IDENTITY.fullmatch(text, found.end())
     if rest is None:

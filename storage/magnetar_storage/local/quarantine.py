@@ -12,8 +12,8 @@ from datetime import UTC, datetime
 from typing import Any
 
 from magnetar_storage.errors import NoSegment
-from magnetar_storage.interfaces import DamagedEntries, Sealed, SegmentId
-from magnetar_storage.local import segment_file
+from magnetar_storage.interfaces import DamagedEntries, Sealed, SegmentId, SegmentOrigin
+from magnetar_storage.local import segment_file, segment_origin
 from magnetar_storage.local.file_names import number_in
 from magnetar_storage.world.disk import Disk, ReadableDisk
 from magnetar_storage.world.whole_files import file_size, read_file, write_file
@@ -36,7 +36,10 @@ def put(disk: Disk, segments: Mapping[SegmentId, Sealed], why: str, now_ms: int)
     """
     _make(disk)
     # First: what has no report is kept for ever.
-    write_file(disk, _report_name(disk, now_ms), _report(now_ms, why, segments=_listed(segments)))
+    named = {number: segment_origin.read(disk, number) for number in segments}
+    origins = {number: one.origin for number, one in named.items() if one is not None}
+    report = _report(now_ms, why, segments=_listed(segments, origins))
+    write_file(disk, _report_name(disk, now_ms), report)
     for number in segments:
         disk.link(segment_file.file_name(number), _name(number))
     # promise: a segment loses its name only when the other one is durable
@@ -138,7 +141,9 @@ def _report(now_ms: int, why: str, **listed: object) -> bytes:
     return json.dumps(fields, indent=1).encode() + b"\n"
 
 
-def _listed(segments: Mapping[SegmentId, Sealed]) -> list[dict[str, object]]:
+def _listed(
+    segments: Mapping[SegmentId, Sealed], origins: Mapping[SegmentId, SegmentOrigin]
+) -> list[dict[str, object]]:
     return [
         {
             "segment": number,
@@ -147,6 +152,7 @@ def _listed(segments: Mapping[SegmentId, Sealed]) -> list[dict[str, object]]:
             "messages": end.messages,
             "bytes": end.size,
         }
+        | ({"log": origins[number].log, "kind": origins[number].kind} if number in origins else {})
         for number, end in sorted(segments.items())
     ]
 

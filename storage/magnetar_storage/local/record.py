@@ -23,7 +23,8 @@ CREATE: Final = 2
 SEAL: Final = 3
 DELETE: Final = 4
 INDEX: Final = 5
-KINDS = frozenset((ENTRIES, CREATE, SEAL, DELETE, INDEX))
+ORIGIN: Final = 6
+KINDS = frozenset((ENTRIES, CREATE, SEAL, DELETE, INDEX, ORIGIN))
 
 JOIN_BELOW_BYTES: Final = 64 * 1024
 """Runs with more payload than this are checksummed and written without being joined."""
@@ -128,7 +129,7 @@ def _fits(kind: int, body: int, n: int) -> bool:
     """Whether the size of the body agrees with the rest of the header."""
     if kind == ENTRIES:
         return body >= TABLE_BYTES_PER_ENTRY * n
-    return kind == INDEX or body == (SEALED_BODY.size if kind == SEAL else 0)
+    return kind in (INDEX, ORIGIN) or body == (SEALED_BODY.size if kind == SEAL else 0)
 
 
 def next_record(data: bytes, at: int) -> Record | None:

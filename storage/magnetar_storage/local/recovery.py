@@ -10,9 +10,17 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from magnetar_storage.errors import Corrupt, DiskFull, Incomplete
+from magnetar_storage.identity import Identity
 from magnetar_storage.interfaces import SegmentId
 from magnetar_storage.local import checkpoint as checkpoints
-from magnetar_storage.local import index_file, quarantine, rounds, segment_ids
+from magnetar_storage.local import (
+    index_file,
+    quarantine,
+    rounds,
+    segment_ids,
+    segment_origin,
+    strangers,
+)
 from magnetar_storage.local import segment_file as segment
 from magnetar_storage.local.checkpoint import Checkpoint, Flush, Row
 from magnetar_storage.local.journal import JournalPosition
@@ -23,6 +31,7 @@ from magnetar_storage.local.record import (
     DELETE,
     ENTRIES,
     HEADER,
+    ORIGIN,
     SEAL,
     SEALED_BODY,
     TABLE_BYTES_PER_ENTRY,
@@ -93,6 +102,8 @@ class Rebuild:
     """Segments that the checkpoint has and whose files lack something, unless they are deleted."""
     may_lack_deletions: bool = False
     """Whether a segment may have been deleted of which the journal does not say so any more."""
+    last_origin: bytes = b""
+    """The last ORIGIN in the journal, which proves the most of the metadata."""
     findings: list[Finding] = field(default_factory=list)
     deleted: set[SegmentId] = field(default_factory=set)
     records: dict[SegmentId, list[Buffers]] = field(default_factory=dict)
@@ -141,7 +152,7 @@ class Rebuild:
             row = self.rows[number]
             flushes.append(Flush(number, row.length, records, None))
             size = sum(map(len, flat(records)))
-            row.length = (row.length or segment.FIRST_BLOCK_AT) + size
+            row.length = (row.length or segment.RECORDS_AT) + size
         checkpoints.flush(self.disk, flushes)
         self.records, self.unwritten_bytes = kept, 0
 
@@ -158,6 +169,22 @@ class Rebuild:
         self._add(
             record.segment, record.n, sum(counts_of(data, record)), data[record.at : record.end]
         )
+
+    def origin(self, data: bytes, record: Record) -> None:
+        row = self.rows.setdefault(record.segment, Row())
+        self.last_origin = data[record.at : record.end]
+        # Else it is a repeated record: it is in the file, or before its entries.
+        if not row.entries and not row.length and record.segment not in self.records:
+            self.records[record.segment] = [data[record.at : record.end]]
+            self.unwritten_bytes += record.size
+
+    def proven(self, identity: Identity) -> Identity:
+        """What the metadata must know, by a checkpoint and by the journal behind it."""
+        named = segment_origin.of(self.last_origin)
+        if named is not None:
+            # promise: what a segment proves of the metadata is not forgotten with the journal
+            identity = identity.and_later(named.identity)
+        return identity
 
     def seal(self, data: bytes, record: Record) -> None:
         row = self.rows.get(record.segment)
@@ -271,6 +298,7 @@ def _extend(disk: Disk, name: str, size: int) -> None:
 
 APPLY = {
     CREATE: Rebuild.create,
+    ORIGIN: Rebuild.origin,
     ENTRIES: Rebuild.entries,
     SEAL: Rebuild.seal,
     DELETE: Rebuild.delete,
@@ -349,6 +377,8 @@ def _recover(
         for name, size in names.items()
         if (number := segment.segment_of(name)) is not None
     }
+    # promise: segments and journals of another data directory are refused
+    strangers.check(disk, start, files)
     index_files = {number for name in names if (number := index_file.segment_of(name)) is not None}
     lost = lost_files(start, files)
     for number in deleted or ():
@@ -374,7 +404,7 @@ def _recover(
         disk.sync_dir("segments")
         start = Checkpoint(
             start.number + 1, position, rebuild.next_segment, rebuild.rows, finished,
-            start.identity,
+            rebuild.proven(start.identity),
         )  # fmt: skip
         # Before the next journal file exists, since that proves that the one before was complete.
         checkpoints.write(disk, start, 0 if by_files else limits.spare_journal_files)

@@ -11,9 +11,11 @@ from magnetar_storage.local.file_names import number_in
 from magnetar_storage.local.record import HEADER, TABLE_BYTES_PER_ENTRY, from_bytes, to_bytes
 
 FILE_MAGIC = b"MAGNJRNL"
-FILE_VERSION = 2
+FILE_VERSION = 3
+FILE_VERSIONS = (2, FILE_VERSION)
+"""Those that this release reads; version 2 has no mark."""
 FILE_HEADER = Struct("<8sIIQQQQ")
-"""magic, version, zero, file number, salt, first round, where the file before ends."""
+"""magic, version, mark, file number, salt, first round, where the file before ends."""
 
 CRC = Struct("<I")
 FIRST_ROUND_AT = FILE_HEADER.size + CRC.size
@@ -37,6 +39,8 @@ class FileHead(NamedTuple):
     first_round: int
     previous_end: int
     """Where the END round of the previous file is; 0 if there is no previous file."""
+    mark: int = 0
+    """`mark_of` the data directory; 0 if it is not known."""
 
 
 class Place(NamedTuple):
@@ -77,8 +81,14 @@ def file_number(name: str) -> int | None:
     return number_in(name, suffix=".wal")
 
 
+def mark_of(directory: bytes) -> int:
+    """A part of a data directory's id."""
+    return int.from_bytes(directory[:4], "little")
+
+
 def encode_file_head(head: FileHead) -> bytes:
-    packed = FILE_HEADER.pack(FILE_MAGIC, FILE_VERSION, 0, *head)
+    *fields, mark = head
+    packed = FILE_HEADER.pack(FILE_MAGIC, FILE_VERSION, mark, *fields)
     return packed + CRC.pack(crc32c(packed))
 
 
@@ -86,12 +96,12 @@ def decode_file_head(data: bytes) -> FileHead | None:
     """The head of a journal file, if it is intact."""
     if len(data) < FIRST_ROUND_AT:
         return None
-    magic, version, _, *fields = FILE_HEADER.unpack_from(data)
-    if magic != FILE_MAGIC or version != FILE_VERSION:
+    magic, version, mark, *fields = FILE_HEADER.unpack_from(data)
+    if magic != FILE_MAGIC or version not in FILE_VERSIONS:
         return None
     if CRC.unpack_from(data, FILE_HEADER.size)[0] != crc32c(data[: FILE_HEADER.size]):
         return None
-    return FileHead(*fields)
+    return FileHead(*fields)._replace(mark=mark)
 
 
 def seeds(data: bytes) -> list[int]:

@@ -19,6 +19,7 @@ from magnetar_storage.local.record import (
     ENTRIES,
     HEADER,
     MAGIC,
+    ORIGIN,
     TABLE_BYTES_PER_ENTRY,
     Record,
     claimed_at,
@@ -29,8 +30,13 @@ from magnetar_storage.local.record import (
 from magnetar_storage.world.disk import Disk, File, ReadableDisk
 
 FILE_MAGIC = b"MAGNSEGM"
-FILE_VERSION = 1
-FIRST_BLOCK_AT = file_head.BYTES
+FILE_VERSION = 2
+HEAD_VERSIONS = (1, FILE_VERSION)
+"""Those that this release reads.  In version 1 there is no ORIGIN behind the head."""
+RECORDS_AT = file_head.BYTES
+"""Where the records begin: the first one is the ORIGIN, if there is one."""
+MOST_ORIGIN_BYTES = 1 << 20
+"""No ORIGIN has so many: a header that says more is damaged."""
 
 SCAN_BYTES = 8 << 20
 WALK_BYTES = 16 << 10
@@ -51,8 +57,8 @@ def segment_of(name: str) -> SegmentId | None:
     return number_in(name, suffix=".seg")
 
 
-def encode_file_head(segment: SegmentId) -> bytes:
-    return file_head.encode(FILE_MAGIC, FILE_VERSION, segment)
+def encode_file_head(segment: SegmentId, version: int = FILE_VERSION) -> bytes:
+    return file_head.encode(FILE_MAGIC, version, segment)
 
 
 class Index:
@@ -63,7 +69,7 @@ class Index:
     def __init__(self) -> None:
         self.firsts = array("Q", [0])
         """The first entry of each block, and last the number of entries."""
-        self.offsets = array("Q", [FIRST_BLOCK_AT])
+        self.offsets = array("Q", [RECORDS_AT])
         """Where each block begins in the file, and last where the next one will begin."""
         self.messages = MessageTotals()
 
@@ -74,6 +80,10 @@ class Index:
     @property
     def blocks(self) -> int:
         return len(self.firsts) - 1
+
+    def begin(self, at: int) -> None:
+        """Note where the first block begins; there must be none yet."""
+        self.offsets[0] = at
 
     def add(self, n: int, counts: Sequence[int], record_bytes: int) -> None:
         """Append a block of `n` entries."""
@@ -90,7 +100,7 @@ class Index:
     def begins_with(self, other: "Index") -> bool:
         """Whether all blocks of `other` are the first ones here."""
         blocks, entries = other.blocks, other.entries
-        return (
+        return not blocks or (
             self.firsts[: blocks + 1] == other.firsts
             and self.offsets[: blocks + 1] == other.offsets
             and self.messages.cut(0, entries + 1) == other.messages.cut(0, entries + 1)
@@ -102,7 +112,7 @@ class Index:
 
     def payload_bytes(self, blocks: int) -> int:
         """Bytes of the payloads in the first `blocks` blocks; an estimate if there are holes."""
-        stored = self.offsets[blocks] - FIRST_BLOCK_AT
+        stored = self.offsets[blocks] - self.offsets[0]
         other = HEADER.size * blocks + TABLE_BYTES_PER_ENTRY * self.firsts[blocks]
         return max(0, stored - other)
 
@@ -146,6 +156,9 @@ def scan(file: File, segment: SegmentId, end: int, entries: int, messages: int) 
     elif index.messages.all != messages:
         # Any table may be the one that is wrong.
         index.keep_blocks(0)
+    if not index.blocks:
+        # The header that names the size of the origin may be the one that is wrong.
+        index.begin(RECORDS_AT)
     holes: list[int] = []
 
     def hole(until: int, at: int) -> None:
@@ -157,6 +170,9 @@ def scan(file: File, segment: SegmentId, end: int, entries: int, messages: int) 
         at = base + record.at
         if record.kind != ENTRIES or record.segment != segment or record.first < index.entries:
             continue
+        if not record.first:
+            # What is before the first entry, however damaged, holds none.
+            index.begin(at)
         if record.first > index.entries or at > index.offsets[-1]:
             hole(record.first, at)
         index.add(record.n, counts_of(data, record), record.size)
@@ -173,6 +189,10 @@ def walk(file: File, segment: SegmentId, end: int, index: Index) -> bool:
     Payloads are verified when they are read.
     """
     window, at = _Window(file, end, WALK_BYTES), index.offsets[-1]
+    if not index.blocks:
+        window.cover(RECORDS_AT, HEADER.size)
+        at = min(RECORDS_AT + origin_size(window.data, segment), end)
+        index.begin(at)
     while at < end:
         window.cover(at, HEADER.size)
         claim = claimed_at(window.data, at - window.base)
@@ -186,6 +206,14 @@ def walk(file: File, segment: SegmentId, end: int, index: Index) -> bool:
         index.add(claim.n, counts_of(window.data, claim), claim.size)
         at += claim.size
     return at == end
+
+
+def origin_size(data: bytes, segment: SegmentId | None) -> int:
+    """The bytes of the ORIGIN that seems to begin here, of a segment or of any; 0 if none does."""
+    claim = claimed_at(data, 0)
+    if claim is None or claim.kind != ORIGIN or segment not in (None, claim.segment):
+        return 0
+    return claim.size if claim.size <= MOST_ORIGIN_BYTES else 0
 
 
 def has_block(file: File, segment: SegmentId, index: Index, block: int) -> bool:

@@ -2,11 +2,12 @@
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Coroutine, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
 from magnetar_storage.errors import NoSegment, StorageError, WriterFailed
-from magnetar_storage.interfaces import Run, Sealed, SegmentId
+from magnetar_storage.interfaces import Run, Sealed, SegmentId, SegmentOrigin
 from magnetar_storage.local.checkpoint import Flush, Row
 from magnetar_storage.local.journal import Journal, JournaledSegment
 from magnetar_storage.local.record import Buffers, encode_entries, flat
@@ -23,6 +24,7 @@ class LocalSegment(JournaledSegment):
         "id",
         "index",
         "length",
+        "origin",
         "refusal",
         "sealed",
         "unwritten",
@@ -37,6 +39,8 @@ class LocalSegment(JournaledSegment):
         self.index = index
         self.length = length
         """Durable bytes of the file."""
+        self.origin = b""
+        """The ORIGIN, until it is in the file."""
         self.sealed = sealed
         self.written_blocks = index.blocks
         self.unwritten: list[Buffers] = []
@@ -65,10 +69,13 @@ class LocalSegment(JournaledSegment):
     def flush(self, committed: int, sealed: Sealed | None) -> Flush | None:
         """What its file lacks when so many blocks are committed; None if nothing."""
         blocks = committed - self.written_blocks
-        if not blocks and sealed is None:
+        # Not without its origin: the journal that has it may go.
+        # promise[without and (self.length or not self.origin)]: a checkpoint keeps the origin of a
+        #   segment whose first entries are not durable yet
+        if not blocks and sealed is None and (self.length or not self.origin):
             return None
         footer = (self.index, sealed) if sealed is not None else None
-        return Flush(self.id, self.length, self.unwritten[:blocks], footer)
+        return Flush(self.id, self.length, self.unwritten[:blocks], footer, self.origin)
 
     def flushed(self, flush: Flush) -> None:
         """Account for a flush that was written to the file."""
@@ -76,11 +83,12 @@ class LocalSegment(JournaledSegment):
         del self.unwritten[:blocks]
         self.written_blocks += blocks
         self.length = self.index.offsets[self.written_blocks]
+        self.origin = b""
 
     def row(self, blocks: int) -> Row:
         """Its row in a checkpoint when so many blocks are committed, and it is not sealed."""
         entries = self.index.firsts[blocks]
-        length = self.index.offsets[blocks] if blocks or self.length else 0
+        length = self.index.offsets[blocks] if blocks or self.length or self.origin else 0
         messages, size = self.index.messages.before(entries), self.index.payload_bytes(blocks)
         return Row(entries, messages, size, length)
 
@@ -88,7 +96,7 @@ class LocalSegment(JournaledSegment):
 class LocalWriter:
     """The `SegmentWriter` of a `LocalStore`."""
 
-    __slots__ = ("_clock", "_index", "_journal", "_seal", "_segment")
+    __slots__ = ("_clock", "_index", "_journal", "_name", "_origin", "_seal", "_segment")
 
     def __init__(
         self,
@@ -96,7 +104,12 @@ class LocalWriter:
         journal: Journal,
         clock: Clock,
         seal: Callable[[LocalSegment, StorageError], Coroutine[Any, Any, Sealed]],
+        origin: SegmentOrigin,
+        name: Callable[[LocalSegment, SegmentOrigin], None],
     ) -> None:
+        """`name` is called before the first append, and has the origin stored with that."""
+        self._origin: SegmentOrigin | None = origin  # until it is stored
+        self._name = name
         self._segment = segment
         self._index = segment.index
         self._journal = journal
@@ -111,12 +124,19 @@ class LocalWriter:
     def confirmed(self) -> int:
         return self._segment.confirmed
 
+    def begin(self, first_offset: int) -> None:
+        if self._origin is not None:
+            self._origin = replace(self._origin, first_offset=first_offset)
+
     def append(self, payloads: Sequence[bytes], counts: Sequence[int], done: Done) -> int:
         segment, index = self._segment, self._index
         first = index.firsts[-1]
         if segment.refusal is not None:
             self._clock.soon(partial(done, segment.refusal.again()))
             return first
+        if not first and self._origin is not None:
+            self._name(segment, self._origin)
+            self._origin = None  # there may be very many writers
         buffers, size = encode_entries(segment.id, first, payloads, counts)
         n = len(payloads)
         index.add(n, counts, size)

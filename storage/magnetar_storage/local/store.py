@@ -15,8 +15,15 @@ from functools import partial
 
 from magnetar_storage.errors import Corrupt, DiskFull, Fenced, NoSegment, StorageError, Unavailable
 from magnetar_storage.identity import Identity
-from magnetar_storage.interfaces import DamagedEntries, Sealed, SegmentId
-from magnetar_storage.local import index_file, layout, quarantine, recovery, segment_ids
+from magnetar_storage.interfaces import DamagedEntries, Sealed, SegmentId, SegmentOrigin
+from magnetar_storage.local import (
+    index_file,
+    layout,
+    quarantine,
+    recovery,
+    segment_ids,
+    segment_origin,
+)
 from magnetar_storage.local import limits as sizes
 from magnetar_storage.local import segment_file as segment
 from magnetar_storage.local.checkpoint import Checkpoint, Row
@@ -88,8 +95,8 @@ class LocalStore:
             disk, workers.reads, limits.loaded_segments, self._add_finding
         )
         self._files = JournalFiles(
-            disk, start.position, limits.journal_file_bytes, clock.now_ms(), space.make_room,
-            lambda: space.refusal is None,
+            disk, start.position, limits.journal_file_bytes, clock.now_ms(),
+            lambda: self.identity().directory, space.make_room, lambda: space.refusal is None,
         )  # fmt: skip
         self._journal = Journal(
             self._files, workers.journal, clock, start.position, limits, self._after_round, timer,
@@ -154,7 +161,7 @@ class LocalStore:
     def is_failing(self) -> bool:
         return self._journal.full or self._journal.trouble is not None
 
-    async def create(self, beyond: SegmentId = 0) -> LocalWriter:
+    async def create(self, origin: SegmentOrigin, beyond: SegmentId = 0) -> LocalWriter:
         # The ids of this directory ascend in any case.
         if segment_ids.directory_of(beyond) != self._directory:
             await self.advance_beyond(beyond)
@@ -167,7 +174,18 @@ class LocalStore:
         while made.id <= self._passed:  # it was on its way when `advance_beyond` was called
             self._remove(made)
             made = await self._spares.take()
-        return LocalWriter(made, self._journal, self._clock, self._seal)
+        return LocalWriter(made, self._journal, self._clock, self._seal, origin, self._name)
+
+    async def origin(self, segment: SegmentId) -> SegmentOrigin | None:
+        found = await self._find(segment)
+        if found.origin:
+            named = segment_origin.of(found.origin)
+        elif found.length:
+            read = partial(segment_origin.read, self._disk, segment)
+            named = await self._workers.reads.run(read)
+        else:
+            named = None  # it has no file yet
+        return None if named is None else named.origin
 
     async def recover(self, segment: SegmentId) -> Sealed:
         fenced = Fenced(f"segment {segment} was recovered")
@@ -342,6 +360,14 @@ class LocalStore:
         """Write a record that means nothing: the deletion of a segment that never was."""
         self._record(DELETE, NO_SEGMENT, b"", lambda _: None)
 
+    def _name(self, made: LocalSegment, origin: SegmentOrigin) -> None:
+        """Have the origin stored with the first entries: in their round, or in one before."""
+        record = segment_origin.encoded(made.id, origin, self.identity())
+        made.origin = record
+        made.index.begin(segment.RECORDS_AT + len(record))
+        # promise: a segment that has entries has its origin
+        self._queue(record, made.id, _nothing)
+
     def _remove(self, spare: LocalSegment) -> None:
         """Delete a segment that has no file and that nobody knows."""
 
@@ -448,7 +474,10 @@ class LocalStore:
         await promise
 
     def _record(self, kind: int, number: SegmentId, body: bytes, done: Done) -> None:
-        record = encode(kind, number, body)
+        self._queue(encode(kind, number, body), number, done)
+
+    def _queue(self, record: bytes, number: SegmentId, done: Done) -> None:
+        """Journal a record that holds no entries."""
 
         def counted(error: BaseException | None) -> None:
             if error is None:
@@ -485,6 +514,10 @@ class LocalStore:
     def _report(self, what: str, error: BaseException) -> None:
         text = f"{what} cannot be written at present: {error}"
         self._add_finding(Finding("segments", 0, text))
+
+
+def _nothing(error: BaseException | None) -> None:
+    """Ignored: the entries behind an origin have the same outcome."""
 
 
 def _settle(one: LocalSegment, sealed: Sealed) -> None:

@@ -4,8 +4,9 @@ Compacted data is the latest entry of each key below the *horizon*, in segments 
 that it stays when the log below is deleted.  It is only ever replaced as a whole.
 """
 
+import json
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
 from magnetar_storage.interfaces import SegmentId
@@ -62,6 +63,18 @@ class Compacted:
     def part_at(self, ledger: int, entry: int) -> int:
         """The index of the first part that may have entries at or after a position."""
         return _last((ledger, entry), ((part.ledger, part.entry) for part in self.parts))
+
+    def encode(self) -> bytes:
+        """The JSON of it, as it is in the record."""
+        return json.dumps(asdict(self)).encode()
+
+    @classmethod
+    def parse(cls, data: bytes) -> "Compacted | None":
+        """The reverse of `encode`; None if the bytes are something else."""
+        try:
+            return cls.decode(json.loads(data)) if data.startswith(b"{") else None
+        except (ValueError, TypeError, KeyError):
+            return None
 
     @classmethod
     def decode(cls, fields: Any) -> "Compacted | None":

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable
 from typing import Final
 
 from magnetar_storage.errors import NoSegment, StorageError, WriterFailed
-from magnetar_storage.interfaces import SegmentId, SegmentWriter
+from magnetar_storage.interfaces import SegmentId, SegmentKind, SegmentOrigin, SegmentWriter
 from magnetar_storage.log.engine import Engine
 from magnetar_storage.log.log_record import LogRecord, Segment
 from magnetar_storage.log.offset_set import OffsetSet
@@ -247,8 +247,15 @@ class LogState:
             elif messages >= 0:
                 base, messages = base + segment.entries, messages + segment.messages
 
+    def origin_of(self, kind: SegmentKind) -> SegmentOrigin:
+        """The origin of a new segment of this log."""
+        record, now_ms = self.record, self.engine.clock.now_ms()
+        return SegmentOrigin(self.key, kind, record.epoch, now_ms, self.end)
+
     def begin_segment(self, writer: SegmentWriter) -> None:
         """Let appends go to a new segment, which the record lists already."""
+        # promise: a segment notes the offset of its first entry
+        writer.begin(self.next_offset)
         # Noted, since the segment before may still have entries that are not durable: its length,
         # from which `index` would derive this, is known when it is sealed.
         self._by_id[writer.segment] = self.next_offset

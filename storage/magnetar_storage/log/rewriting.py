@@ -15,7 +15,13 @@ from dataclasses import replace
 from functools import partial
 
 from magnetar_storage.errors import Corrupt, DiskFull, NoSegment, StorageError
-from magnetar_storage.interfaces import SegmentId, SegmentWriter
+from magnetar_storage.interfaces import (
+    Replaced,
+    SegmentId,
+    SegmentKind,
+    SegmentOrigin,
+    SegmentWriter,
+)
 from magnetar_storage.log.log_reader import LogReader
 from magnetar_storage.log.log_record import LogRecord, Segment
 from magnetar_storage.log.log_state import LogState
@@ -147,7 +153,7 @@ class Rewriting:
         sparse: SegmentId | None = None
         try:
             if group.live:
-                writer = await stored.create_in_trash()
+                writer = await stored.create_in_trash(self._origin(group))
                 sparse = writer.segment
                 with self._discarding(group, sparse):
                     await self._copy(group, writer, sizes)
@@ -166,6 +172,20 @@ class Rewriting:
         self._apply(group)
         await stored.empty_trash()
         return sum(sizes.values())
+
+    def _origin(self, group: Group) -> SegmentOrigin:
+        """The origin of the sparse segment, with what the record says of the group's segments."""
+        state, replaces = self._state, list[Replaced]()
+        at, _, _ = state.segment_at(group.start)
+        for number, one in enumerate(group.segments, at):
+            entries, before = one.entries or 0, state.messages[number]
+            replaces.append(
+                Replaced(
+                    one.id, state.bases[number], entries, before, one.messages,
+                    one.created_ms, one.sealed_ms,
+                )
+            )  # fmt: skip
+        return replace(self._state.origin_of(SegmentKind.KEPT), replaces=tuple(replaces))
 
     def _apply(self, group: Group) -> None:
         """The record lists the group as rewritten: the entries that were not copied are holes."""

@@ -9,7 +9,7 @@ from dataclasses import replace
 from functools import partial
 
 from magnetar_storage.errors import StorageError, WriterFailed
-from magnetar_storage.interfaces import SegmentWriter
+from magnetar_storage.interfaces import SegmentKind, SegmentWriter
 from magnetar_storage.log.log_record import LogRecord, Segment
 from magnetar_storage.log.log_state import LogState
 from magnetar_storage.log.stored_record import StoredRecord
@@ -149,7 +149,8 @@ class Rollover:
         # Clients compare ledger ids, and the last segment may be another process's.
         segments = self._state.record.segments
         last = segments[-1].id if segments else 0
-        writer = self._unlisted or await self._engine.store.create(last)
+        origin = self._state.origin_of(SegmentKind.MESSAGES)
+        writer = self._unlisted or await self._engine.store.create(origin, last)
         self._unlisted = writer  # if listing it fails, the next attempt uses it
         segment = Segment(writer.segment, self._engine.clock.now_ms())
         await self._stored.commit(

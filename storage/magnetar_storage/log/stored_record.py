@@ -9,7 +9,7 @@ from contextlib import suppress
 from dataclasses import replace
 
 from magnetar_storage.errors import BadVersion, Fenced, StorageError
-from magnetar_storage.interfaces import SegmentId, SegmentWriter, Version
+from magnetar_storage.interfaces import SegmentId, SegmentOrigin, SegmentWriter, Version
 from magnetar_storage.log.log_record import LogRecord
 from magnetar_storage.log.log_state import LogState
 from magnetar_storage.world.mutex import Mutex
@@ -107,9 +107,9 @@ class StoredRecord:
                 )
             )
 
-    async def create_in_trash(self) -> SegmentWriter:
+    async def create_in_trash(self, origin: SegmentOrigin) -> SegmentWriter:
         """A new segment, listed as `unfinished` trash until another change lists it for use."""
-        writer = await self._engine.store.create()
+        writer = await self._engine.store.create(origin)
         # Before the change that lists it: another change may empty the trash right after that.
         # promise: a sparse segment is not deleted while it is written
         self.unfinished.add(writer.segment)

@@ -5,17 +5,19 @@
 
 from collections import deque
 from collections.abc import AsyncIterator, Collection, Sequence
+from dataclasses import replace
 from itertools import accumulate, islice
 
 from magnetar_storage.errors import Fenced, NoSegment, StorageError, WriterFailed
-from magnetar_storage.interfaces import DamagedEntries, Run, Sealed, SegmentId
+from magnetar_storage.interfaces import DamagedEntries, Run, Sealed, SegmentId, SegmentOrigin
 from magnetar_storage.world.runtime import Clock, Done
 
 
 class MemorySegment:
     """Entries of one segment; those from `durable` on are not confirmed yet."""
 
-    def __init__(self) -> None:
+    def __init__(self, origin: SegmentOrigin) -> None:
+        self.origin = origin
         self.payloads: list[bytes] = []
         self.counts: list[int] = []
         self.messages: list[int] = [0]
@@ -55,6 +57,9 @@ class MemoryWriter:
     @property
     def confirmed(self) -> int:
         return self._content.durable - 1
+
+    def begin(self, first_offset: int) -> None:
+        self._content.origin = replace(self._content.origin, first_offset=first_offset)
 
     def append(self, payloads: Sequence[bytes], counts: Sequence[int], done: Done) -> int:
         content = self._content
@@ -118,11 +123,15 @@ class MemoryStore:
         self.trouble: StorageError | None = None
         self.is_failing = False
 
-    async def create(self, beyond: SegmentId = 0) -> MemoryWriter:
+    async def create(self, origin: SegmentOrigin, beyond: SegmentId = 0) -> MemoryWriter:
         segment = max(self._next, beyond + 1)
         self._next = segment + 1
-        content = self._segments[segment] = MemorySegment()
+        content = self._segments[segment] = MemorySegment(origin)
         return MemoryWriter(segment, content, self._clock)
+
+    async def origin(self, segment: SegmentId) -> SegmentOrigin | None:
+        content = self._find(segment)
+        return content.origin if content.durable else None
 
     async def recover(self, segment: SegmentId) -> Sealed:
         return self._find(segment).seal(Fenced(f"segment {segment} was recovered"))

@@ -134,6 +134,18 @@ class Database:
         query = "SELECT id, starts, last FROM directory, writes"
         return Identity(*self._connection.execute(query).fetchone())
 
+    def stamp(self, identity: Identity) -> None:
+        """Make it the database of a data directory, whose later writes have larger numbers."""
+        self._explained(partial(self._stamp, identity))
+
+    def _stamp(self, identity: Identity) -> None:
+        with self._connection:
+            self._connection.execute("BEGIN IMMEDIATE")
+            row = identity.directory, identity.starts
+            self._connection.execute("UPDATE directory SET id = ?, starts = ?", row)
+            self._connection.execute("UPDATE writes SET last = max(last, ?)", (identity.revision,))
+        self._last = None
+
     def close(self) -> None:
         self._explained(self._connection.close)
 

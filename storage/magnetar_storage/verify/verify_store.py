@@ -7,10 +7,18 @@ from contextlib import suppress
 from dataclasses import replace
 from itertools import accumulate
 
-from magnetar_storage.errors import Corrupt, NoSegment, Unavailable
+from magnetar_storage.errors import Corrupt, Incomplete, NoSegment, Unavailable
 from magnetar_storage.interfaces import SegmentId
 from magnetar_storage.local import checkpoint as checkpoints
-from magnetar_storage.local import directories, footer, index_file, layout, limits, recovery
+from magnetar_storage.local import (
+    directories,
+    footer,
+    index_file,
+    layout,
+    limits,
+    recovery,
+    segment_origin,
+)
 from magnetar_storage.local import segment_file as segment
 from magnetar_storage.local.checkpoint import Row
 from magnetar_storage.local.record import ENTRIES, counts_of, record_at
@@ -99,6 +107,10 @@ class StoreCheck:
                 )
             )
             return None
+        except Incomplete as error:
+            why = f"no broker starts on this directory: {error}"
+            self._add_problem(Problem(layout.FORMAT_FILE, 0, why))
+            return None
         reported = {(found.file, found.offset) for found in recovered.findings}
         for name, at, why in frames:
             if (name, at) not in reported:
@@ -144,7 +156,7 @@ class StoreCheck:
             self._add_problem(Problem(name, 0, "the file is missing", number, 0, row.entries - 1))
             return
         if row.length:
-            self._check_head(number)
+            self._check_head(number, index)
         if self._check_blocks(number, index):
             self._check_index_file(number, index)
 
@@ -195,7 +207,7 @@ class StoreCheck:
         self.ends[number] = None
         index, trouble = footer.load(self._disk, number)
         self.ends[number] = index.entries
-        self._check_head(number)
+        self._check_head(number, index)
         intact = self._check_blocks(number, index)
         if trouble is not None:
             self._add_problem(
@@ -205,9 +217,12 @@ class StoreCheck:
             why = "index and trailer contradict the entries"
             self._add_problem(Problem(name, index.offsets[-1], why, number))
 
-    def _check_head(self, number: SegmentId) -> None:
-        expected = segment.encode_file_head(number)
-        if self._read(number, 0, len(expected)) != expected:
+    def _check_head(self, number: SegmentId, index: Index) -> None:
+        """Check what is before the first block: the head, and what the segment was created for."""
+        begin = self._read(number, 0, index.offsets[0])
+        head, origin = begin[: segment.RECORDS_AT], begin[segment.RECORDS_AT :]
+        intact = head in (segment.encode_file_head(number, v) for v in segment.HEAD_VERSIONS)
+        if not intact or (origin and segment_origin.of(origin, number) is None):
             why = "the head of the file is damaged; no entry is lost"
             self._add_problem(Problem(segment.file_name(number), 0, why, number))
 

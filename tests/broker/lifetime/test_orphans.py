@@ -6,6 +6,7 @@ from typing import Any, TypeVar
 import pytest
 
 from fakes.faulty_disk import FaultyDisk
+from fakes.origins import MESSAGES
 from fakes.topics import TopicWorld, entry
 from fakes.worker_stores import WorkerStores
 from fakes.world import ManualTasks
@@ -29,8 +30,8 @@ def test_unlisted_segments_are_put_into_quarantine() -> None:
     world.publish(entry(1))
     world.subscribe()
     listed = world.do(present_segments(world.engine))
-    empty = world.do(world.store.create())
-    used = world.do(world.store.create())
+    empty = world.do(world.store.create(MESSAGES))
+    used = world.do(world.store.create(MESSAGES))
     used.append([b"x"], [1], lambda error: None)
     world.clock.pump()
     candidates = world.do(present_segments(world.engine))
@@ -51,7 +52,7 @@ def left_over_cursors(world: TopicWorld) -> int:
     assert listed is not None
     reader = world.do(world.store.reader(listed))
     payloads = world.do(reader.read(0, 100, 1 << 20)).payloads
-    writer = world.do(world.store.create())
+    writer = world.do(world.store.create(MESSAGES))
     writer.append(payloads, [0] * len(payloads), lambda error: None)
     world.clock.pump()
     return writer.segment
@@ -88,7 +89,7 @@ def test_left_over_cursors_are_put_into_quarantine() -> None:
 
 
 def quarantine_of(world: TopicWorld, minutes: int) -> Quarantine:
-    world.do(world.store.create())
+    world.do(world.store.create(MESSAGES))
     quarantine = Quarantine(world.engine, minutes, ClockWatch(world.clock))
     world.do(quarantine.fill(world.do(present_segments(world.engine)), lambda: False))
     return quarantine
@@ -201,7 +202,7 @@ class TwoWorkers:
     async def copy_of(self, segment: int) -> int:
         reader = await self.engines[1].store.reader(segment)
         payloads = (await reader.read(0, 100, 1 << 20)).payloads
-        writer = await self.engines[0].store.create()
+        writer = await self.engines[0].store.create(MESSAGES)
         writer.append(payloads, [0] * len(payloads), lambda error: None)
         await writer.seal()
         return writer.segment

@@ -29,7 +29,7 @@ from magnetar_broker.publishing.producer import ProducerRequest, Sends
 from magnetar_broker.topic.topic import Topic
 from magnetar_proto.names import TopicName
 from magnetar_storage.errors import StorageError
-from magnetar_storage.interfaces import SegmentId, SegmentStore, SegmentWriter
+from magnetar_storage.interfaces import SegmentId, SegmentOrigin, SegmentStore, SegmentWriter
 from magnetar_storage.log.roll_limits import RollLimits
 
 WORKERS = 3
@@ -56,8 +56,8 @@ class Directory:
     def __getattr__(self, name: str) -> Any:
         return getattr(self._store, name)
 
-    async def create(self, beyond: SegmentId = 0) -> SegmentWriter:
-        writer = await self._store.create(beyond)
+    async def create(self, origin: SegmentOrigin, beyond: SegmentId = 0) -> SegmentWriter:
+        writer = await self._store.create(origin, beyond)
         self._own.add(writer.segment)
         return writer
 

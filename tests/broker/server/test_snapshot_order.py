@@ -9,6 +9,7 @@ from threading import Thread, current_thread, main_thread
 
 import pytest
 
+from fakes.origins import MESSAGES
 from magnetar_broker.base.errors import NotReady
 from magnetar_broker.config import Settings
 from magnetar_broker.server.snapshots import files, making
@@ -74,7 +75,7 @@ class World:
 
     async def segment(self, sealed: bool) -> int:
         """A new segment with an entry."""
-        writer = await self.store.create()
+        writer = await self.store.create(MESSAGES)
         stored = self.clock.promise()
         writer.append([b"entry"], [1], stored.set_result)
         assert await stored is None

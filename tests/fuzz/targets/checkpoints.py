@@ -9,7 +9,7 @@ from typing import Final
 
 from fuzz.directories import BETWEEN, MOST_FORGED, SMALL, base, check, replaced, summed
 from magnetar_storage.local.checkpoint import FILE, HEADER, HEADER_1, ROW
-from magnetar_storage.local.segment_file import FIRST_BLOCK_AT
+from magnetar_storage.local.segment_file import RECORDS_AT
 
 LONGEST: Final = 1024
 BASES: Final = (base(SMALL, tidy=False), base(SMALL, tidy=True))
@@ -40,7 +40,7 @@ def is_possible(checkpoint: bytes) -> bool:
     files = table[end:] if not is_first else b""
     sizes = FILE.iter_unpack(files[: len(files) // FILE.size * FILE.size])
     numbers = (number for number in head[3:] if isinstance(number, int))
-    return all(row[4] == 0 or row[4] >= FIRST_BLOCK_AT for row in rows) and all(
+    return all(row[4] == 0 or row[4] >= RECORDS_AT for row in rows) and all(
         max(row) < MOST_FORGED for row in (tuple(numbers), *rows, *sizes)
     )
 

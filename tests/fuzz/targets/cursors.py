@@ -9,6 +9,7 @@ from typing import Final
 
 from fakes.attached_states import Numbers
 from fakes.logs import KEY, LogWorld
+from fakes.origins import MESSAGES
 from fuzz.directories import BETWEEN
 from magnetar_storage.cursors.attached_state import DEDUPLICATION
 from magnetar_storage.cursors.cursor_log import CursorLog
@@ -25,7 +26,7 @@ State = dict[str, tuple[object, ...]]
 def run(data: bytes) -> None:
     world = LogWorld()
     payloads = data.split(BETWEEN)
-    writer = world.do(world.store.create())
+    writer = world.do(world.store.create(MESSAGES))
     writer.append(payloads, [0] * len(payloads), lambda error: None)
     record = replace(LogRecord(), cursor_segment=writer.segment)
     world.do(world.metadata.put(KEY, record.encode()))

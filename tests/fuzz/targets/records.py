@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from fakes.logs import BY_THREE, KEY, LogWorld, numbered
+from fakes.origins import MESSAGES
 from magnetar_storage.errors import Corrupt, StorageError
 from magnetar_storage.log.log import Log
 from magnetar_storage.log.log_record import LogRecord
@@ -22,7 +23,7 @@ def run(data: bytes) -> None:
         return
     assert LogRecord.decode(KEY, record.encode()) == record
     world = LogWorld(BY_THREE)
-    stored = world.do(world.store.create())
+    stored = world.do(world.store.create(MESSAGES))
     stored.append(numbered(0, 3), [1] * 3, lambda error: None)
     world.do(world.metadata.put(KEY, data))
     try:

@@ -18,7 +18,7 @@ from fuzz.directories import (
     with_records,
 )
 from magnetar_storage.local.footer import TRAILER, TRAILER_BYTES
-from magnetar_storage.local.segment_file import FIRST_BLOCK_AT
+from magnetar_storage.local.segment_file import RECORDS_AT
 
 LONGEST: Final = 2048
 BASES: Final = (base(SMALL, tidy=False), base(SMALL, tidy=True))
@@ -35,8 +35,8 @@ def run(data: bytes) -> None:
 
 def with_checksums(data: bytes) -> bytes:
     """A segment's file with right checksums in head, records and trailer."""
-    data = summed(data, FIRST_BLOCK_AT - 4, 0, FIRST_BLOCK_AT - 4)
-    data = with_records(data, FIRST_BLOCK_AT)
+    data = summed(data, RECORDS_AT - 4, 0, RECORDS_AT - 4)
+    data = with_records(data, RECORDS_AT)
     if len(data) < TRAILER_BYTES:
         return data
     _, _, _, *numbers = TRAILER.unpack_from(data, len(data) - TRAILER_BYTES)

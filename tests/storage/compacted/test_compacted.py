@@ -46,8 +46,8 @@ def written(world: LogWorld, log: Log, parts: list[Stretch], horizon: int) -> Co
         writer = CompactedWriter(log, scratch)
         for part in parts:
             await writer.add(part)
-        await writer.end()
-        compacted = await writer.list(horizon)
+        await writer.end(horizon)
+        compacted = await writer.list()
         scratch.settled()
         await log.stored.empty_trash()
         return compacted

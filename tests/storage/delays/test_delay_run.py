@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fakes.logs import LogWorld
+from fakes.origins import MESSAGES
 from magnetar_storage.delays.delay_block import BLOCK, MAX_TIME, Block, block_of, sorted_block
 from magnetar_storage.delays.delay_run import DelayRun, load_run, write_run
 from magnetar_storage.errors import Corrupt, NoSegment
@@ -36,7 +37,7 @@ class Runs(LogWorld):
     """Runs in one store."""
 
     def written(self, parts: Sequence[Block]) -> DelayRun:
-        writer = self.do(self.store.create())
+        writer = self.do(self.store.create(MESSAGES))
         return self.do(write_run(writer, self.clock, parts))
 
     def rest(self, run: DelayRun) -> list[Delay]:
@@ -45,7 +46,7 @@ class Runs(LogWorld):
 
     def segment(self, *payloads: bytes) -> int:
         """Something else than a run."""
-        writer = self.do(self.store.create())
+        writer = self.do(self.store.create(MESSAGES))
         if payloads:
             writer.append(list(payloads), [0] * len(payloads), lambda error: None)
         self.clock.pump()

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from fakes.origins import MESSAGES
 from fakes.world import InlineWorker, InlineWorkers, ManualClock, run
 from magnetar_storage.errors import Incomplete
 from magnetar_storage.joined.belonging import check, mark, take
@@ -40,14 +41,18 @@ class Life:
             raise
         mark(self.disk, self.metadata.identity.directory)
         opened = open_store(self.disk, InlineWorkers(self.clock), self.clock, lock=self._lock)
-        self.store = run(opened, self.clock)
+        try:
+            self.store = run(opened, self.clock)
+        except Incomplete:
+            run(self.metadata.close(), self.clock)
+            raise
         self.store.belong(lambda: self.metadata.identity)
 
     def change(self, key: str = "/settings") -> None:
         run(self.metadata.put(key, b"value"), self.clock)
 
     def append(self) -> int:
-        writer = run(self.store.create(), self.clock)
+        writer = run(self.store.create(MESSAGES), self.clock)
         writer.append([b"entry"], [1], lambda error: None)
         self.clock.pump()
         return writer.segment
@@ -97,7 +102,7 @@ def put_metadata(source: Path, path: Path) -> None:
 def test_a_new_directory_gets_an_id_in_all_parts(tmp_path: Path) -> None:
     path = lived(tmp_path / "data", 2)
     assert (path / "FORMAT").read_text() == (
-        f"magnetar data directory, format 4\nid {ID.hex()}\nstores 0\n"
+        f"magnetar data directory, format 5\nid {ID.hex()}\nstores 0\n"
     )
     (name,) = (one for one in path.iterdir() if one.name.startswith("checkpoint-"))
     found = checkpoints.decode(name.read_bytes())
@@ -282,3 +287,28 @@ def test_a_store_directory_of_another_time_is_refused(tmp_path: Path) -> None:
     shutil.rmtree(copy / "workers")
     shutil.copytree(path / "workers", copy / "workers")
     refused(copy, r"older than workers/1/checkpoint", 2)
+
+
+def test_a_segment_of_another_directory_is_refused(tmp_path: Path) -> None:
+    """Its name is that of one of this directory: ids count from 1 in each."""
+    path, other = lived(tmp_path / "data"), lived(tmp_path / "other", 2, bytes(16)[:-1] + b"x")
+    names = sorted(one.name for one in (path / "segments").glob("*.seg"))
+    right = (path / "segments" / names[0]).read_bytes()
+    assert (other / "segments" / names[0]).stat().st_size == len(right)
+    shutil.copy(other / "segments" / names[0], path / "segments")
+    refused(path, f"segments/{names[0]} is of another data directory")
+    (path / "segments" / names[0]).write_bytes(right)
+    Life(path).stop()
+
+
+def test_a_journal_of_another_directory_is_refused(tmp_path: Path) -> None:
+    path, other = tmp_path / "data", tmp_path / "one" / "other"
+    for one, new_id in ((path, ID), (other, b"x" * 16)):
+        lived(one, 1, new_id)
+        killed(one)
+    (name,) = (one.name for one in (path / "journal").glob("*.wal"))
+    right = (path / "journal" / name).read_bytes()
+    shutil.copy(other / "journal" / name, path / "journal")
+    refused(path, f"journal/{name} is not of the data directory")
+    (path / "journal" / name).write_bytes(right)
+    Life(path).stop()

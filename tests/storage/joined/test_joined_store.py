@@ -4,6 +4,7 @@ import pytest
 
 from fakes.faulty_disk import FaultyDisk
 from fakes.local_store import TINY, Machine
+from fakes.origins import MESSAGES
 from fakes.worker_stores import WorkerBooks, WorkerStores
 from fakes.world import InlineWorkers, ManualClock, run
 from magnetar_storage.errors import Corrupt, DataDirLocked, Fenced, NoSegment, Unavailable
@@ -81,7 +82,7 @@ def test_one_process_needs_no_others_to_know_all_ids() -> None:
     books.close()
     clock = ManualClock()
     store = run(open_store(books.disk, InlineWorkers(clock), clock, TINY), clock)
-    assert run(store.create(), clock).segment > latest
+    assert run(store.create(MESSAGES), clock).segment > latest
 
 
 def test_ids_of_a_worker_that_starts_again_are_above_what_the_others_created_meanwhile() -> None:
@@ -99,10 +100,10 @@ def test_a_segment_that_follows_one_of_another_directory_has_a_larger_id() -> No
     before = [books.create() for _ in range(80)][-1]
     assert before > own[-1]
     books.turn_to(0)
-    after = books.do(books.store.create(before)).segment
+    after = books.do(books.store.create(MESSAGES, before)).segment
     assert after > before and directory_of(after) == 0
-    assert books.do(books.store.create(own[-1])).segment == following(after)
-    assert books.do(books.store.create(before)).segment == following(after, 2)
+    assert books.do(books.store.create(MESSAGES, own[-1])).segment == following(after)
+    assert books.do(books.store.create(MESSAGES, before)).segment == following(after, 2)
 
 
 def test_each_worker_creates_in_its_own_directory_and_reads_all() -> None:
@@ -286,7 +287,7 @@ def test_what_cannot_be_closed_does_not_keep_the_others_open() -> None:
     books.start(1)
     for number in (1, 2):
         store = books.store.opened(FIRST_WITH_DIRECTORY + number)
-        writer = books.do(store.create())
+        writer = books.do(store.create(MESSAGES))
         writer.append([b"x" * 500], [1], lambda error: None)
     failing = f"workers/2/{segment.file_name(writer.segment)}"
     books.disk.fault = lambda what, name: Unavailable(what) if name == failing else None

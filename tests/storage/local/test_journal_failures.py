@@ -6,8 +6,11 @@ import pytest
 
 from fakes.faulty_disk import seeded
 from fakes.local_store import TINY, Machine
+from fakes.origins import MESSAGES
 from fakes.world import QueuedWorkers, run
 from magnetar_storage.errors import DataDirLocked, DiskFull, Unavailable, WriterFailed
+from magnetar_storage.identity import UNKNOWN
+from magnetar_storage.local import segment_origin
 from magnetar_storage.local.journal import ROUNDS_IN_FLIGHT
 from magnetar_storage.local.store import LocalStore
 
@@ -48,7 +51,7 @@ def test_creating_on_a_full_disk_is_refused() -> None:
     machine.open()
     machine.disk.room = 0
     with pytest.raises(DiskFull, match="free some space"):
-        machine.do(machine.store.create())
+        machine.do(machine.store.create(MESSAGES))
     machine.disk.room = 1 << 30
     assert machine.store.is_failing and machine.store.trouble is None
     machine.check_still_works()
@@ -67,7 +70,7 @@ def test_after_a_failed_sync_everything_is_refused_until_a_restart() -> None:
     assert "restart" in str(error)
     assert machine.store.trouble is not None
     with pytest.raises(Unavailable, match="restart"):
-        machine.do(machine.store.create())
+        machine.do(machine.store.create(MESSAGES))
     machine.disk.crash(seeded(1))
     machine.truths[segment].appended.append((b"unknown", 1))
     machine.open()
@@ -88,7 +91,7 @@ def test_a_journal_that_failed_keeps_no_stacks_of_those_it_refuses() -> None:
         with pytest.raises(WriterFailed) as sealing:
             machine.do(machine.writers[segment].seal())
         with pytest.raises(Unavailable, match="restart") as creating:
-            machine.do(machine.store.create())
+            machine.do(machine.store.create(MESSAGES))
         with pytest.raises(Unavailable, match="restart") as recovering:
             machine.do(machine.store.recover(idle))
         errors += [sealing.value, creating.value, recovering.value]
@@ -140,7 +143,7 @@ def test_appends_wait_while_segment_files_are_slow(unwritten_bytes: int) -> None
     workers = QueuedWorkers(clock)
     opening = LocalStore.open(machine.disk, workers, clock, limits)
     store = run(opening, clock, workers.step)
-    writer = run(store.create(), clock, workers.step)
+    writer = run(store.create(MESSAGES), clock, workers.step)
     errors: list[BaseException | None] = []
     for _ in range(200):
         writer.append([b"x" * 100], [1], errors.append)
@@ -164,7 +167,10 @@ class Queueing:
         self.workers = QueuedWorkers(self.clock)
         opening = LocalStore.open(self.machine.disk, self.workers, self.clock, self.machine.limits)
         self.store = run(opening, self.clock, self.workers.step)
-        self.writer = run(self.store.create(), self.clock, self.workers.step)
+        self.writer = run(self.store.create(MESSAGES), self.clock, self.workers.step)
+        # The first one takes the origin of the segment with it.
+        self.writer.append([b"0"], [1], lambda _: None)
+        self.end()
         self.outcomes: list[tuple[bytes, BaseException | None]] = []
 
     def append(self, payload: bytes) -> None:
@@ -211,7 +217,7 @@ def test_a_round_is_not_written_behind_one_that_found_no_room(room: int) -> None
     assert [payload for payload, _ in queueing.outcomes] == ROUNDS, "in order"
     assert [type(error) for _, error in queueing.outcomes] == [DiskFull] * 3
     assert not any(map(queueing.is_in_the_journal, ROUNDS[1:]))
-    other = run(queueing.store.create(), queueing.clock, queueing.workers.step)
+    other = run(queueing.store.create(MESSAGES), queueing.clock, queueing.workers.step)
     assert other.segment > queueing.writer.segment, "the journal works again"
 
 
@@ -225,7 +231,7 @@ def test_a_round_is_not_written_behind_one_whose_sync_failed() -> None:
     assert all("restart" in str(error) for _, error in queueing.outcomes)
     assert not any(map(queueing.is_in_the_journal, ROUNDS[1:]))
     with pytest.raises(Unavailable, match="restart"):
-        run(queueing.store.create(), queueing.clock, queueing.workers.step)
+        run(queueing.store.create(MESSAGES), queueing.clock, queueing.workers.step)
 
 
 def refuse_segments(machine: Machine):  # type: ignore[no-untyped-def]
@@ -263,11 +269,12 @@ def test_rounds_are_observed() -> None:
             lambda *round_: seen.append(round_), lambda: float(next(ticks)),
         )
     )  # fmt: skip
-    writer = machine.do(store.create())
+    writer = machine.do(store.create(MESSAGES))
     writer.append([b"a"], [1], lambda _: None)
     writer.append([b"bc"], [1], lambda _: None)
     machine.pump()
-    assert seen == [(1, 32, 1.0), (2, 41 + 42, 1.0)]
+    origin = len(segment_origin.encoded(1, MESSAGES, UNKNOWN))
+    assert seen == [(1, 32, 1.0), (3, origin + 41 + 42, 1.0)]
 
 
 def test_nothing_remains_of_a_large_write_that_found_no_room() -> None:

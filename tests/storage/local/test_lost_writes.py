@@ -5,6 +5,7 @@ from collections.abc import Iterator
 import pytest
 
 from fakes.local_store import Machine, Truth
+from fakes.origins import MESSAGES
 from magnetar_storage.errors import Corrupt
 from magnetar_storage.local import segment_file as segment
 from magnetar_storage.local.limits import Limits
@@ -70,6 +71,8 @@ def lost_rounds(entries: int, later: int) -> Iterator[tuple[Machine, str, int, i
         name, checkpoint = present(machine)
         before = machine.disk.content(name)
         append(machine, opened, payload(entries + number))
+        if name not in machine.disk.names():
+            continue
         at = machine.disk.content(name).find(payload(entries + number)) - BEFORE_PAYLOAD
         for extra in range(later):
             append(machine, opened, payload(10**6 + number * later + extra))
@@ -118,7 +121,7 @@ def test_ids_of_a_last_round_that_may_have_rotted_are_not_given_out_again() -> N
     content[changed] ^= 1
     twin = restarted(machine, name, bytes(content))
     assert "cut short" in twin.store.findings[0].text
-    assert twin.do(twin.store.create()).segment > confirmed
+    assert twin.do(twin.store.create(MESSAGES)).segment > confirmed
 
 
 def test_a_segment_of_which_nothing_is_left_is_damaged_and_not_missing() -> None:
@@ -128,10 +131,12 @@ def test_a_segment_of_which_nothing_is_left_is_damaged_and_not_missing() -> None
     name, _ = present(machine)
     before = machine.disk.content(name)
     append(machine, number, payload(0))
-    at = machine.disk.content(name).index(payload(0)) - BEFORE_PAYLOAD
+    # With the origin, which is in the same round.
+    before_origin = HEADER.size + BEFORE_RECORD + DIRECTORY_BYTES_PER_RECORD
+    at = machine.disk.content(name).index(b'{"log"') - before_origin
     machine.seal(number)
     now = machine.disk.content(name)
-    end = at + BEFORE_PAYLOAD + len(payload(0))
+    end = now.index(payload(0)) + len(payload(0))
     twin = restarted(machine, name, now[:at] + before[at:end] + now[end:])
     assert segment.file_name(number) not in twin.disk.names()
     reader = twin.do(twin.store.reader(number))

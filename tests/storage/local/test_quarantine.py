@@ -6,6 +6,7 @@ import pytest
 
 from fakes.faulty_disk import Crash, FaultyDisk, nothing, seeded
 from fakes.local_store import TINY
+from fakes.origins import MESSAGES
 from fakes.world import InlineWorkers, ManualClock, run
 from magnetar_storage.errors import NoSegment, StorageError
 from magnetar_storage.interfaces import DamagedEntries, Sealed
@@ -32,7 +33,7 @@ class World:
 
     def made(self, payloads: list[bytes]) -> int:
         """A segment as it is left when its process ends: not sealed."""
-        writer = run(self.store.create(), self.clock)
+        writer = run(self.store.create(MESSAGES), self.clock)
         if payloads:
             writer.append(payloads, [1, 2, 3][: len(payloads)], lambda error: None)
         self.clock.pump()
@@ -61,7 +62,8 @@ class World:
 
 def listed(number: int, end: Sealed) -> dict[str, object]:
     counts = {"entries": end.entries, "messages": end.messages, "bytes": end.size}
-    return {"segment": number, "file": segment.base_name(number)} | counts
+    origin = {"log": MESSAGES.log, "kind": "messages"} if end.entries else {}
+    return {"segment": number, "file": segment.base_name(number)} | counts | origin
 
 
 def crashed(seed: int) -> World:

@@ -13,7 +13,7 @@ from magnetar_storage.local.recovery import Finding
 from magnetar_storage.world.whole_files import write_file
 
 NO_CHECKPOINTS = Limits(
-    journal_file_bytes=700,
+    journal_file_bytes=1000,
     round_bytes=400,
     write_behind_bytes=1 << 20,
     checkpoint_bytes=1 << 20,

@@ -27,7 +27,7 @@ from magnetar_storage.memory.memory_metadata import MemoryMetadata
 
 MASKS = (0x01, 0x10, 0x80, 0xFF)
 LONG_JOURNAL = Limits(
-    journal_file_bytes=700,
+    journal_file_bytes=1000,
     round_bytes=400,
     write_behind_bytes=1 << 20,
     checkpoint_bytes=1 << 20,

@@ -5,6 +5,7 @@ import pytest
 from effort import parts
 from fakes.faulty_disk import Crash, seeded
 from fakes.local_store import Machine
+from fakes.origins import MESSAGES
 from fakes.world import ManualClock, QueuedWorkers, run, start
 from magnetar_storage.errors import DiskFull
 from magnetar_storage.local import spare_segments
@@ -96,7 +97,7 @@ def test_no_more_are_kept_than_the_limit(at_once: int) -> None:
     store, clock, workers = opened_with_waiting_workers()
     most = 0
     for _ in range(100):
-        asked = [start(store.create()) for _ in range(at_once)]
+        asked = [start(store.create(MESSAGES)) for _ in range(at_once)]
         while workers.step() or clock.step():
             most = max(most, kept(store))
         assert all(one.done() for one in asked)
@@ -105,7 +106,7 @@ def test_no_more_are_kept_than_the_limit(at_once: int) -> None:
 
 def test_those_that_are_made_late_are_deleted_too() -> None:
     store, clock, workers = opened_with_waiting_workers()
-    asked = [start(store.create()) for _ in range(40)]
+    asked = [start(store.create(MESSAGES)) for _ in range(40)]
     clock.advance(60)
     while workers.step() or clock.step():
         pass
@@ -117,7 +118,7 @@ def test_those_that_are_made_late_are_deleted_too() -> None:
 
 def test_those_who_ask_at_once_get_theirs_in_order() -> None:
     store, clock, workers = opened_with_waiting_workers()
-    asked = [start(store.create()) for _ in range(100)]
+    asked = [start(store.create(MESSAGES)) for _ in range(100)]
     while not all(one.done() for one in asked):
         clock.pump()
         workers.step()
@@ -132,7 +133,7 @@ def test_a_full_disk_shows_though_some_are_there() -> None:
     machine.append(segment, [b"x" * 600], [1])
     machine.pump()
     with pytest.raises(DiskFull):
-        machine.do(machine.store.create())
+        machine.do(machine.store.create(MESSAGES))
     machine.disk.room = 1 << 30
     begin_many(machine)
     ids = list(machine.truths)

@@ -6,6 +6,7 @@ import pytest
 
 from fakes.faulty_disk import FaultyDisk, nothing
 from fakes.local_store import TINY, Machine
+from fakes.origins import MESSAGES
 from fakes.world import ManualClock, QueuedWorkers, run, start
 from magnetar_storage.errors import Unavailable
 from magnetar_storage.local.footer import TRAILER_MAGIC
@@ -129,7 +130,7 @@ def test_what_is_to_be_finished_does_not_wait_until_less_arrives() -> None:
     workers = QueuedWorkers(clock)
     disk = FaultyDisk()
     store = run(LocalStore.open(disk, workers, clock, LIMITS), clock, workers.step)
-    busy, wanted = (run(store.create(), clock, workers.step) for _ in range(2))
+    busy, wanted = (run(store.create(MESSAGES), clock, workers.step) for _ in range(2))
 
     def journal() -> None:
         busy.append([SMALL * 40], [1], lambda error: None)

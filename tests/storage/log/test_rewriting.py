@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from effort import examples
 from fakes.logs import KEY, numbered
+from fakes.origins import MESSAGES
 from fakes.rewritten import EVER, RewrittenLog
 from magnetar_storage.cursors.cursor import Cursor
 from magnetar_storage.cursors.needed import needed_by
@@ -338,7 +339,7 @@ def test_the_cursor_segment_is_replaced_meanwhile() -> None:
     """That empties the trash, in which the sparse segment is."""
     world = Copying()
     for _ in range(2):
-        writer = world.do(world.store.create())
+        writer = world.do(world.store.create(MESSAGES))
         world.do(world.log.stored.replace_cursor_segment(writer.segment))
     assert world.go_on() > 0
     assert world.needed.items() <= world.there().items()
@@ -448,7 +449,7 @@ def test_a_change_of_the_record_that_fails(change: int, lands: bool) -> None:
     there = sorted(world.there())
     assert there == list(range(30))
     world.do(world.log.stored.empty_trash())  # must not take what may be in use
-    writer = world.do(world.store.create())
+    writer = world.do(world.store.create(MESSAGES))
     if lands:
         with pytest.raises(Fenced):
             world.do(world.log.stored.replace_cursor_segment(writer.segment))

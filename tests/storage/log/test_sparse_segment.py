@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from effort import examples
 from fakes.logs import LogWorld
+from fakes.origins import MESSAGES
 from magnetar_storage.errors import Corrupt
 from magnetar_storage.interfaces import Run
 from magnetar_storage.log import sparse_segment
@@ -30,7 +31,7 @@ def stored(kept: dict[int, tuple[bytes, int]], messages: list[int]) -> tuple[Log
         else:
             runs.append(OffsetRun(offset, 1, before[offset]))
     world = LogWorld()
-    writer = world.do(world.store.create())
+    writer = world.do(world.store.create(MESSAGES))
     pieces = encode_map(runs)
     payloads, counts = zip(*(kept[offset] for offset in sorted(kept)), strict=True)
     writer.append(pieces + list(payloads), [0] * len(pieces) + list(counts), lambda _: None)
@@ -101,7 +102,7 @@ def test_damage_is_reported_in_offsets() -> None:
 
 def test_a_sparse_segment_that_ends_too_early_is_damaged() -> None:
     world = LogWorld()
-    writer = world.do(world.store.create())
+    writer = world.do(world.store.create(MESSAGES))
     writer.append([*encode_map([OffsetRun(5, 2, 0)]), b"5"], [0, 1], lambda _: None)
     world.do(writer.seal())
     reader = world.do(SparseReader.open(world.store, writer.segment))
@@ -125,7 +126,7 @@ def test_what_is_no_map_is_refused(entries: list[bytes]) -> None:
     with pytest.raises(ValueError):
         map_of(entries)
     world = LogWorld()
-    writer = world.do(world.store.create())
+    writer = world.do(world.store.create(MESSAGES))
     writer.append(entries, [0] * len(entries), lambda _: None)
     world.do(writer.seal())
     with pytest.raises(Corrupt) as raised:

@@ -9,6 +9,7 @@ import pytest
 
 from fakes.faulty_disk import FaultyDisk
 from fakes.local_store import TINY
+from fakes.origins import MESSAGES
 from fakes.runs import append
 from fakes.world import InlineWorkers, ManualClock, ManualTasks, run
 from magnetar_storage.compacted.compacted_part import Stretch
@@ -107,8 +108,8 @@ class Directory:
         """Two entries are left of the first segment."""
         writer = CompactedWriter(log, Scratch(log))
         await writer.add(Stretch(log.segments[0].id, 0, [3, 7], [b"3", b"7"], [1, 2]))
-        await writer.end()
-        await writer.list(9)
+        await writer.end(9)
+        await writer.list()
 
     def do(self, coro: Coroutine[Any, Any, T]) -> T:
         return run(coro, self.clock)
@@ -121,7 +122,7 @@ class Directory:
         self.disk.locks.clear()
         clock = ManualClock()
         store = run(LocalStore.open(self.disk, InlineWorkers(clock), clock, TINY), clock)
-        writer = run(store.create(), clock)
+        writer = run(store.create(MESSAGES), clock)
         if payloads:
             writer.append(list(payloads), [1] * len(payloads), fail_on_error)
         run(store.close(), clock)
@@ -459,7 +460,8 @@ def test_compacted_data_of_other_entries_is_found(changes: dict[str, int]) -> No
 def test_damage_that_was_set_aside_is_harmless() -> None:
     directory = Directory()
     number = directory.segments[0]
-    directory.disk.flip_bit(segment.file_name(number), segment.FIRST_BLOCK_AT + 40, 0)
+    name = segment.file_name(number)
+    directory.disk.flip_bit(name, directory.disk.content(name).index(b"0 0"), 0)
     problem = only(directory.verify())
     first, last = problem.first_entry, problem.last_entry
     assert problem.damage and first is not None and last is not None

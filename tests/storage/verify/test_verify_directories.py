@@ -3,6 +3,7 @@
 import pytest
 
 from fakes.faulty_disk import FaultyDisk
+from fakes.origins import MESSAGES
 from fakes.runs import append
 from fakes.worker_stores import WorkerStores
 from fakes.world import ManualTasks
@@ -106,7 +107,7 @@ def test_segments_that_no_topic_lists_are_found_in_every_directory() -> None:
     moved = Moved(close=False)
     made = {}
     for worker, store in moved.workers.stores.items():
-        writer = moved.workers.do(store.create())
+        writer = moved.workers.do(store.create(MESSAGES))
         writer.append([b"not listed"], [1], fail_on_error)
         made[writer.segment] = worker
     moved.workers.close()

@@ -15,6 +15,7 @@ from typing import Any, cast
 import pytest
 
 from fakes.loop_world import LoopClock
+from fakes.origins import MESSAGES
 from fakes.world import InlineWorkers, ManualClock, run
 from magnetar_storage.errors import DataDirLocked, Unavailable
 from magnetar_storage.local.store import LocalStore
@@ -309,7 +310,7 @@ def test_a_store_keeps_everything_across_restarts(disk: LocalDisk) -> None:
     clock = ManualClock()
     workers = InlineWorkers(clock)
     store = run(LocalStore.open(disk, workers, clock), clock)
-    writer = run(store.create(), clock)
+    writer = run(store.create(MESSAGES), clock)
     payloads = [os.urandom(size) for size in (0, 1, 100, 70_000, 5_000_000)]
     writer.append(payloads, [1, 2, 3, 4, 5], lambda error: None)
     clock.pump()
@@ -358,7 +359,7 @@ class Threads:
 async def test_a_store_with_real_threads(disk: LocalDisk) -> None:
     threads, clock = Threads(), LoopClock()
     store = await LocalStore.open(disk, threads, clock)
-    writers = [await store.create() for _ in range(5)]
+    writers = [await store.create(MESSAGES) for _ in range(5)]
     runs = 100
     left = asyncio.Semaphore(0)
 

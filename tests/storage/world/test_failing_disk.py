@@ -10,6 +10,7 @@ import pytest
 
 from fakes.faulty_disk import nothing
 from fakes.local_store import TINY, Machine
+from fakes.origins import MESSAGES
 from magnetar_storage.errors import Corrupt, DiskFull, StorageError, Unavailable
 
 Fault = Callable[[str, str], BaseException | None]
@@ -136,10 +137,10 @@ def test_a_journal_file_that_cannot_be_begun_confirms_nothing(what: str) -> None
     machine.open()
     machine.disk.fault = refusing(too_many_files, what, prefix="journal")
     with pytest.raises(Unavailable, match=r"restart the broker.*Too many open files"):
-        machine.do(machine.store.create())
+        machine.do(machine.store.create(MESSAGES))
     machine.disk.fault = None
     with pytest.raises(Unavailable, match="restart"):
-        machine.do(machine.store.create())
+        machine.do(machine.store.create(MESSAGES))
     machine.disk.locks.clear()
     machine.open()
     machine.check_still_works()
@@ -152,7 +153,7 @@ def test_a_journal_file_without_room_is_begun_when_there_is_some(what: str) -> N
     machine.disk.fault = refusing(no_room, what, prefix="journal")
     if what != "allocate":  # room ahead is only asked for
         with pytest.raises(DiskFull, match="free some space"):
-            machine.do(machine.store.create())
+            machine.do(machine.store.create(MESSAGES))
     machine.disk.fault = None
     machine.check_still_works()
     machine.disk.crash(nothing)

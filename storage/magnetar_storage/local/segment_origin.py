@@ -1,0 +1,95 @@
+"""The ORIGIN record: what a segment was created for (docs/formats.md, "Origin").
+
+It is in the journal before the segment's first entries, and in the segment's file behind the head.
+"""
+
+import json
+from typing import Any, NamedTuple
+
+from magnetar_storage.identity import ID_BYTES, UNKNOWN, Identity
+from magnetar_storage.interfaces import Replaced, SegmentId, SegmentKind, SegmentOrigin
+from magnetar_storage.local import segment_file
+from magnetar_storage.local.record import HEADER, ORIGIN, Record, encode, record_at
+from magnetar_storage.world.disk import File, ReadableDisk
+
+as_json = json.JSONEncoder(separators=(",", ":")).encode
+USUAL_BYTES = 512
+"""Most origins have less."""
+
+
+class Named(NamedTuple):
+    """An origin, and what the metadata was when the segment got its first entries."""
+
+    origin: SegmentOrigin
+    identity: Identity
+
+
+def encoded(segment: SegmentId, origin: SegmentOrigin, identity: Identity) -> bytes:
+    """The record of a segment that gets its first entries; the metadata lists it already."""
+    fields: dict[str, Any] = {
+        "log": origin.log,
+        "kind": origin.kind,
+        "epoch": origin.epoch,
+        "created_ms": origin.created_ms,
+    }
+    if identity.directory != UNKNOWN.directory:
+        fields["directory"] = identity.directory.hex()
+        fields["starts"], fields["revision"] = identity.starts, identity.revision
+    if origin.first_offset:
+        fields["first_offset"] = origin.first_offset
+    if origin.replaces:
+        fields["replaces"] = origin.replaces
+    return encode(ORIGIN, segment, as_json(fields).encode())
+
+
+def _decoded(data: bytes, record: Record) -> Named | None:
+    """What an intact record says; None if a later release has written what this one cannot read."""
+    try:
+        fields = json.loads(data[record.at + HEADER.size : record.end])
+        origin = SegmentOrigin(
+            str(fields["log"]),
+            SegmentKind(fields["kind"]),
+            int(fields["epoch"]),
+            int(fields["created_ms"]),
+            int(fields.get("first_offset", 0)),
+            tuple(Replaced(*map(int, one)) for one in fields.get("replaces", ())),
+        )
+        directory = bytes.fromhex(fields.get("directory", UNKNOWN.directory.hex()))
+        if len(directory) != ID_BYTES:
+            return None
+        counts = int(fields.get("starts", 0)), int(fields.get("revision", 0))
+        return Named(origin, Identity(directory, *counts))
+    except (ValueError, TypeError, KeyError, OverflowError):
+        return None
+
+
+def of(data: bytes, segment: SegmentId | None = None) -> Named | None:
+    """What the record at the beginning of some bytes says, if it is an ORIGIN and intact.
+
+    It must be of the segment, or may be of any if none is named.
+    """
+    record = record_at(data, 0)
+    if record is None or record.kind != ORIGIN or segment not in (None, record.segment):
+        return None
+    return _decoded(data, record)
+
+
+def read(disk: ReadableDisk, segment: SegmentId) -> Named | None:
+    """What the file of a segment says of its origin; None if it has none, or it is damaged.
+
+    `NoSegment` if there is no file.
+    """
+    file = segment_file.open_segment(disk, segment)
+    try:
+        return read_from(file, segment)
+    finally:
+        file.close()
+
+
+def read_from(file: File, segment: SegmentId | None = None) -> Named | None:
+    """As `read`, from an open file; that of any segment if none is named."""
+    data = file.read(segment_file.RECORDS_AT, USUAL_BYTES)
+    size = segment_file.origin_size(data, segment)
+    if size > len(data):
+        data = file.read(segment_file.RECORDS_AT, size)
+    return of(data, segment)

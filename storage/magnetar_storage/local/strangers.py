@@ -1,0 +1,77 @@
+"""Files of another data directory in the place of those of a store directory, as after a copy of
+the wrong ones.  Ids of segments count from 1 in every directory, so their names are the same."""
+
+from collections.abc import Iterable, Mapping
+from itertools import chain, islice
+
+from magnetar_storage.errors import Incomplete, NoSegment
+from magnetar_storage.identity import UNKNOWN
+from magnetar_storage.interfaces import SegmentId
+from magnetar_storage.local import rounds, segment_origin
+from magnetar_storage.local import segment_file as segment
+from magnetar_storage.local.checkpoint import Checkpoint
+from magnetar_storage.world.disk import ReadableDisk
+
+HEADS = 200
+"""How many segments a start looks at: there may be a million, but files are copied by the
+directory."""
+WAYS_OUT = (
+    "Nothing was changed. Put the right files back, or restore a snapshot of the whole directory "
+    "(docs/backup.md)"
+)
+
+
+def check(disk: ReadableDisk, start: Checkpoint, files: Mapping[SegmentId, int]) -> None:
+    """`Incomplete` if a journal or segment file names another data directory than the checkpoint.
+
+    `files` has the bytes of the segments' files.
+    """
+    directory = start.identity.directory
+    if directory != UNKNOWN.directory:
+        _check_journal(disk, start, directory)
+        _check_segments(disk, start, files, directory)
+
+
+def _check_journal(disk: ReadableDisk, start: Checkpoint, directory: bytes) -> None:
+    for name in disk.list("journal"):
+        number = rounds.file_number(name)
+        if number is None or number < start.position.file:
+            continue
+        head = rounds.decode_file_head(_beginning(disk, rounds.file_name(number)))
+        if head is not None and head.mark not in (0, rounds.mark_of(directory)):
+            raise Incomplete(
+                f"{rounds.file_name(number)} is not of the data directory {directory.hex()} but of "
+                f"another one. {WAYS_OUT}"
+            )
+
+
+def _beginning(disk: ReadableDisk, name: str) -> bytes:
+    file = disk.open(name)
+    try:
+        return file.read(0, rounds.FIRST_ROUND_AT)
+    finally:
+        file.close()
+
+
+def _check_segments(
+    disk: ReadableDisk, start: Checkpoint, files: Mapping[SegmentId, int], directory: bytes
+) -> None:
+    for number in islice(_suspects(start, files), HEADS):
+        try:
+            named = segment_origin.read(disk, number)
+        except NoSegment:
+            continue  # it is missed elsewhere
+        found = UNKNOWN.directory if named is None else named.identity.directory
+        if found not in (UNKNOWN.directory, directory):
+            raise Incomplete(
+                f"{segment.file_name(number)} is of another data directory, "
+                f"{found.hex()}: the others are of {directory.hex()}. {WAYS_OUT}"
+            )
+
+
+def _suspects(start: Checkpoint, files: Mapping[SegmentId, int]) -> Iterable[SegmentId]:
+    """The segments in the order in which they are looked at; those that have grown, or are not in
+    the checkpoint, were written after it, or are strangers."""
+    changed = (n for n, size in files.items() if start.finished.get(n) != size)
+    same = (n for n, size in files.items() if start.finished.get(n) == size)
+    return chain(changed, same)

@@ -1,0 +1,1 @@
+"""Rebuilding the records of logs from the segments alone."""

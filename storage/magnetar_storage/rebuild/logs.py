@@ -1,0 +1,249 @@
+"""The records of all logs, from the origins of the segments and from what is in them.
+
+What a record cannot be told of stays as it is for a new log: properties, and whether the log was
+terminated.  Nothing is deleted: a segment that no record lists goes to quarantine at the next
+start.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from magnetar_storage.cursors.attached_state import AttachedState
+from magnetar_storage.cursors.cursor_log import DurableCursor, read_cursors
+from magnetar_storage.errors import Corrupt, NoSegment
+from magnetar_storage.interfaces import (
+    Sealed,
+    SegmentId,
+    SegmentKind,
+    SegmentOrigin,
+    SegmentStore,
+)
+from magnetar_storage.log.compacted_record import Compacted
+from magnetar_storage.log.log_record import LogRecord, Segment
+from magnetar_storage.log.sparse_segment import SparseMap, SparseReader
+from magnetar_storage.rebuild.segment_list import Placed, SegmentList, listed
+
+Progress = Callable[[int], None]
+"""Called with how many more segments were looked at."""
+
+
+class Part(NamedTuple):
+    """One segment of a log."""
+
+    segment: SegmentId
+    origin: SegmentOrigin
+    end: Sealed
+
+
+class Kept(NamedTuple):
+    """A sparse segment with its map."""
+
+    part: Part
+    map: SparseMap
+
+
+@dataclass
+class RebuiltLog:
+    """A log's record as it can be told."""
+
+    record: LogRecord
+    cursors: tuple[str, ...] = ()
+    notes: list[str] = field(default_factory=list)
+    """What could not be told, or is not as it should be."""
+
+
+@dataclass
+class Rebuilt:
+    """All that can be told from the segments of a store."""
+
+    logs: dict[str, RebuiltLog] = field(default_factory=dict)
+    """By the keys of their records."""
+    nameless: dict[SegmentId, RebuiltLog] = field(default_factory=dict)
+    """Logs of one segment each, with messages, that do not say of which log they were."""
+    unlisted: dict[SegmentId, str] = field(default_factory=dict)
+    """Segments that belong to no log, with the reason."""
+    segments: int = 0
+
+
+async def rebuilt(store: SegmentStore, now_ms: int, progress: Progress) -> Rebuilt:
+    """Read the origin of every segment, and what tells how the segments of a log belong together.
+
+    All segments are settled by that.
+    """
+    found = Rebuilt()
+    logs: dict[str, list[Part]] = {}
+    async for number in store.segments():
+        found.segments += 1
+        progress(1)
+        try:
+            end = await store.recover(number)
+            origin = await store.origin(number) if end.entries else None
+        except Corrupt as error:
+            found.unlisted[number] = str(error)
+            continue
+        if origin is not None:
+            logs.setdefault(origin.log, []).append(Part(number, origin, end))
+        elif not end.entries:
+            found.unlisted[number] = "it is empty"
+        elif await _holds_messages_only(store, number, end):
+            segment = Segment(number, now_ms, *end, sealed_ms=now_ms)
+            found.nameless[number] = RebuiltLog(LogRecord(segments=(segment,)))
+        else:
+            found.unlisted[number] = "it does not say of which topic it has cursors or other state"
+    for key, parts in sorted(logs.items()):
+        found.logs[key] = await _Log(store, parts, now_ms).rebuilt()
+        unlisted = {part.segment for part in parts} - found.logs[key].record.listed
+        found.unlisted |= dict.fromkeys(sorted(unlisted), f"{key} does not need it any more")
+    return found
+
+
+async def _holds_messages_only(store: SegmentStore, number: SegmentId, end: Sealed) -> bool:
+    """Whether no entry at either end is of state or of a map, which count no messages."""
+    reader = await store.reader(number)
+    try:
+        first = reader.messages_before(1)
+        return bool(first) and reader.messages_before(end.entries - 1) < end.messages
+    finally:
+        reader.close()
+
+
+class _Log:
+    """The segments of one log."""
+
+    def __init__(self, store: SegmentStore, parts: Sequence[Part], now_ms: int) -> None:
+        self._store = store
+        self._now_ms = now_ms
+        self._of: dict[SegmentKind, list[Part]] = {kind: [] for kind in SegmentKind}
+        for part in sorted(parts):
+            self._of[part.origin.kind].append(part)
+        self._epoch = max(part.origin.epoch for part in parts)
+        self._notes: list[str] = []
+
+    async def rebuilt(self) -> RebuiltLog:
+        """The record; whatever is damaged is left out, with a note."""
+        cursor_segment, cursors = await self._cursors()
+        ends = [cursor.highest + 1 for cursor in cursors]
+        parts = (part for some in self._of.values() for part in some)
+        end = max([*ends, *(part.origin.first_offset for part in parts)])
+        segments = listed(await self._placed(), end, self._now_ms)
+        self._note_list(segments)
+        record = LogRecord(
+            epoch=self._epoch + 1,
+            first_offset=segments.first_offset,
+            first_messages=segments.first_messages,
+            segments=segments.segments,
+            cursor_segment=cursor_segment,
+            # A run that is not needed is told from its header, by the log's next owner.
+            delay_segments=tuple(part.segment for part in self._of[SegmentKind.DELAYS]),
+            compacted=await self._compacted(),
+        )
+        return RebuiltLog(record, tuple(cursor.name for cursor in cursors), self._notes)
+
+    def _note_list(self, segments: SegmentList) -> None:
+        if segments.absent:
+            self._notes.append(
+                f"{segments.absent} entries between others are not there: they were deleted "
+                "because no subscription needed them, or their segments are missing"
+            )
+        if segments.left_out:
+            self._notes.append(
+                f"segments {_named(segments.left_out)} are not listed: they cannot precede the "
+                "others, as those of a deleted topic of the same name"
+            )
+
+    # Messages ---------------------------------------------------------------------
+
+    async def _placed(self) -> list[Placed]:
+        """All segments with their places, those of which only a part is kept included."""
+        placed: dict[SegmentId, Placed] = {}
+        for part in self._of[SegmentKind.MESSAGES]:
+            segment = Segment(part.segment, part.origin.created_ms, *part.end)
+            placed[part.segment] = Placed(part.origin.first_offset, segment)
+        # The oldest first: what a later one was made of has all that it has.
+        for kept in await self._kept():
+            for one in _replaced(kept):
+                placed.setdefault(one.segment.id, one)
+        return list(placed.values())
+
+    async def _kept(self) -> list[Kept]:
+        """The sparse segments that are complete."""
+        found: list[Kept] = []
+        for part in self._of[SegmentKind.KEPT]:
+            try:
+                reader = await SparseReader.open(self._store, part.segment)
+            except (Corrupt, NoSegment) as error:
+                self._notes.append(f"segment {part.segment} cannot be used: {error}")
+                continue
+            reader.close()
+            if reader.map.entries == part.end.entries:  # else a crash has cut it short
+                found.append(Kept(part, reader.map))
+        return found
+
+    # Cursors ------------------------------------------------------------------------
+
+    async def _cursors(self) -> tuple[SegmentId | None, list[DurableCursor]]:
+        """The segment of the cursors, and these: the newest segment, unless it is incomplete."""
+        chosen: tuple[SegmentId | None, list[DurableCursor]] = None, []
+        for part in reversed(self._of[SegmentKind.CURSORS]):
+            attached: dict[int, AttachedState] = {}
+            try:
+                numbered = await read_cursors(self._store, part.segment, attached)
+            except (Corrupt, NoSegment) as error:
+                self._notes.append(f"the cursors in segment {part.segment} are lost: {error}")
+                continue
+            # Both are there only if a snapshot was being written, or had just been: what was cut
+            # short lacks the last cursors.
+            if chosen[0] is None or len(numbered) > len(chosen[1]):
+                chosen = part.segment, list(numbered.values())
+        if chosen[0] is None and not self._of[SegmentKind.CURSORS]:
+            self._notes.append("it has no subscriptions, or those that it had are lost")
+        return chosen
+
+    # Compacted data -----------------------------------------------------------------
+
+    async def _compacted(self) -> Compacted | None:
+        """The newest compacted data of which all parts are there."""
+        there = {part.segment for part in self._of[SegmentKind.COMPACTED]}
+        found: Compacted | None = None
+        for part in self._of[SegmentKind.COMPACTED]:
+            one = await self._listed_in(part)
+            if one is None or not one.segments <= there:
+                continue
+            if found is None or one.horizon >= found.horizon:
+                found = one
+        if there and found is None:
+            self._notes.append("its compacted data is incomplete: the topic is compacted again")
+        return found
+
+    async def _listed_in(self, part: Part) -> Compacted | None:
+        """What the last part of compacted data says of all parts; None if this is another one."""
+        reader = await self._store.reader(part.segment)
+        try:
+            run = await reader.read(part.end.entries - 1, 1, 1)
+            return Compacted.parse(run.payloads[0])
+        except Corrupt as error:
+            self._notes.append(f"compacted data in segment {part.segment} is damaged: {error}")
+            return None
+        finally:
+            reader.close()
+
+
+def _replaced(kept: Kept) -> list[Placed]:
+    """The segments of which a sparse segment keeps a part, as they are listed."""
+    segment, origin, end = kept.part
+    bytes_each = end.size / max(end.entries, 1)
+    placed = []
+    for one in origin.replaces:
+        stop = one.first_offset + one.entries
+        held = sum(b - a for a, b in kept.map.runs(one.first_offset, stop))
+        listed_as = Segment(
+            one.id, one.created_ms, one.entries, one.messages, int(held * bytes_each),
+            one.sealed_ms, held, segment if held else None,
+        )  # fmt: skip
+        placed.append(Placed(one.first_offset, listed_as, one.first_messages))
+    return placed
+
+
+def _named(segments: Sequence[SegmentId]) -> str:
+    return ", ".join(map(str, segments[:10])) + ("" if len(segments) <= 10 else ", ...")

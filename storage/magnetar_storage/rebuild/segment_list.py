@@ -1,0 +1,121 @@
+"""The segment list of a log whose record is lost, from what its segments say of themselves.  Pure.
+
+Every segment knows the offset of its first entry, so that gaps show.  What is missing between
+segments is listed like a rewritten segment of which nothing is left: no offset changes by that.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from typing import NamedTuple
+
+from magnetar_storage.interfaces import SegmentId
+from magnetar_storage.local import segment_ids
+from magnetar_storage.log.log_record import Segment
+
+
+class Placed(NamedTuple):
+    """A segment as it is to be listed, and its place in the log."""
+
+    first_offset: int
+    segment: Segment
+    first_messages: int | None = None
+    """Messages of the log before it, if that is known."""
+
+    @property
+    def stop(self) -> int:
+        """The offset after its last entry."""
+        return self.first_offset + (self.segment.entries or 0)
+
+    @property
+    def messages_stop(self) -> int | None:
+        """Messages of the log up to its end, if that is known."""
+        return None if self.first_messages is None else self.first_messages + self.segment.messages
+
+
+class SegmentList(NamedTuple):
+    """What a record says of a log's segments."""
+
+    first_offset: int
+    first_messages: int
+    segments: tuple[Segment, ...]
+    left_out: tuple[SegmentId, ...] = ()
+    """Older segments that cannot be before the others, as of a deleted log of the same name."""
+
+    @property
+    def absent(self) -> int:
+        """How many entries behind the first one are not there: they were deleted, or are lost."""
+        return sum(one.entries or 0 for one in self.segments if one.kept == 0)
+
+
+def listed(placed: Iterable[Placed], end: int, now_ms: int) -> SegmentList:
+    """The list of these segments, of a log that had `end` entries at least."""
+    kept, left_out = _fitting(sorted(placed, key=lambda one: (one.segment.id, one.first_offset)))
+    if not kept:
+        return SegmentList(end, end, (), left_out)
+    whole: list[Placed] = []
+    for one in kept:
+        _append(whole, one)
+    if whole[-1].stop < end:
+        # Their offsets must not be used again: cursors have acknowledged them.
+        whole.append(_gap(whole[-1], end, None))
+    closed = [one.segment.created_ms for one in whole[1:]] + [now_ms]
+    segments = tuple(
+        one.segment if one.segment.sealed_ms else replace(one.segment, sealed_ms=ms)
+        for one, ms in zip(whole, closed, strict=True)
+    )
+    return SegmentList(whole[0].first_offset, _first_messages(whole), segments, left_out)
+
+
+def _fitting(ordered: Sequence[Placed]) -> tuple[list[Placed], tuple[SegmentId, ...]]:
+    """The newest segments that can follow each other, and the ids of the others."""
+    kept: list[Placed] = []
+    for at in range(len(ordered) - 1, -1, -1):
+        if kept and not _precedes(ordered[at], kept[-1]):
+            return kept[::-1], tuple(one.segment.id for one in ordered[: at + 1])
+        kept.append(ordered[at])
+    return kept[::-1], ()
+
+
+def _precedes(one: Placed, other: Placed) -> bool:
+    """Whether a segment can be before another one, with a gap in between."""
+    if one.stop < other.first_offset:
+        return _id_between(one.segment.id, other.segment.id) is not None
+    return one.stop == other.first_offset
+
+
+def _append(whole: list[Placed], one: Placed) -> None:
+    """Add the next segment, and what is missing before it."""
+    if whole and whole[-1].stop < one.first_offset:
+        whole.append(_gap(whole[-1], one.first_offset, one))
+    before = whole[-1].messages_stop if whole else None
+    if one.first_messages is None and before is not None:
+        one = one._replace(first_messages=before)
+    whole.append(one)
+
+
+def _gap(before: Placed, stop: int, after: Placed | None) -> Placed:
+    """What is missing after a segment, up to an offset."""
+    entries = messages = stop - before.stop
+    first, until = before.messages_stop, None if after is None else after.first_messages
+    if first is not None and until is not None:
+        messages = until - first
+    number = _id_between(before.segment.id, None if after is None else after.segment.id)
+    assert number is not None, "`_precedes` has looked for it"
+    created_ms = before.segment.sealed_ms or before.segment.created_ms
+    return Placed(before.stop, Segment(number, created_ms, entries, messages, kept=0), first)
+
+
+def _id_between(one: SegmentId, other: SegmentId | None) -> SegmentId | None:
+    """An id for what is missing after a segment and before another one, if any."""
+    candidates = (segment_ids.following(one), one + 1)
+    return next((n for n in candidates if other is None or n < other), None)
+
+
+def _first_messages(whole: Sequence[Placed]) -> int:
+    """Messages before the first segment; as many as entries if nothing says more."""
+    before = 0
+    for one in whole:
+        if one.first_messages is not None:
+            return max(one.first_messages - before, 0)
+        before += one.segment.messages
+    return whole[0].first_offset
