@@ -65,28 +65,33 @@ def those_who_miss(data_dir: str, segments: Sequence[SegmentId]) -> str:
 
 
 def _log_records(disk: ReadOnlyDisk) -> tuple[dict[str, bytes] | None, list[Problem]]:
-    """The topics' records by key; None and the reason if the metadata is damaged or missing.
-
-    SQLite writes to the files that it opens, so it opens a copy.
-    """
-    names = [name for name in disk.list("") if name.startswith(METADATA_FILE)]
-    if METADATA_FILE not in names:
+    """The topics' records by key; None and the reason if the metadata is damaged or missing."""
+    if METADATA_FILE not in disk.list(""):
         return None, [
             Problem(METADATA_FILE, 0, "the file is missing: the names of all topics are lost")
         ]
+    try:
+        with copied_metadata(disk) as database:
+            return dict(values_under(database, TOPICS)), _mismatch(disk, database.identity())
+    except Corrupt as error:
+        name = os.path.basename(error.file)
+        return None, [Problem(name, error.offset, error.why)]
+
+
+@contextmanager
+def copied_metadata(disk: ReadOnlyDisk) -> Iterator[Database]:
+    """Open a copy of the metadata's database; `Corrupt` if it is damaged.
+
+    SQLite writes to the files that it opens.
+    """
+    files = (METADATA_FILE, f"{METADATA_FILE}-wal", f"{METADATA_FILE}-shm")
+    names = [name for name in disk.list("") if name in files]
     with TemporaryDirectory(dir=_place_for(disk, names)) as directory:
         for name in names:
             shutil.copy(disk.path_of(name), directory)
-        try:
-            check_log(disk)
-            database = Database(os.path.join(directory, METADATA_FILE))
-        except Corrupt as error:
-            name = os.path.basename(error.file)
-            return None, [Problem(name, error.offset, error.why)]
-        try:
-            return dict(_values(database)), _mismatch(disk, database.identity())
-        finally:
-            database.close()
+        check_log(disk)
+        with closing(Database(os.path.join(directory, METADATA_FILE))) as database:
+            yield database
 
 
 def _place_for(disk: ReadOnlyDisk, names: Sequence[str]) -> str:
@@ -106,7 +111,7 @@ def _place_for(disk: ReadOnlyDisk, names: Sequence[str]) -> str:
 def _mismatch(disk: ReadOnlyDisk, metadata: Identity) -> list[Problem]:
     """Why a start would take the metadata for that of another directory or time."""
     try:
-        belonging.check(belonging.noted(Overlay(disk)), metadata)
+        belonging.check(belonging.noted_offline(Overlay(disk)), metadata)
     except Incomplete as error:
         return [Problem(METADATA_FILE, 0, f"no broker starts on this directory: {error}")]
     except StorageError:
@@ -114,8 +119,9 @@ def _mismatch(disk: ReadOnlyDisk, metadata: Identity) -> list[Problem]:
     return []
 
 
-def _values(database: Database) -> Iterator[tuple[str, bytes]]:
-    for key in database.keys().under(TOPICS):
+def values_under(database: Database, prefix: str) -> Iterator[tuple[str, bytes]]:
+    """The keys that begin with a prefix, and their values."""
+    for key in database.keys().under(prefix):
         found = database.get(key)
         if found is not None:
             yield key, found.value

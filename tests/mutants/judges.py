@@ -32,7 +32,7 @@ ELSEWHERE: dict[str, tuple[str, ...]] = {
     "storage/cursors": TRANSACTIONS,
     "storage/delays": ("broker/delays",),
     "storage/errors.py": ("broker/links/test_refusals.py",),
-    "storage/joined": ("broker/lifetime/test_orphans.py",),
+    "storage/joined": ("broker/lifetime/test_orphans.py", "crash/test_incomplete_data.py"),
     "storage/log": (*TRANSACTIONS, *DELIVERY, "broker/subscribing/test_acknowledging.py"),
     "broker/authorization": (
         "broker/names/test_authorizer.py", "broker/session/test_authorizing.py",
@@ -49,6 +49,11 @@ ELSEWHERE: dict[str, tuple[str, ...]] = {
         "broker/topic/test_measuring.py", "broker/metrics/test_figures.py", *TRANSACTIONS,
     ),
     "broker/lifetime": ("broker/publishing/test_deduplication.py", *TRANSACTIONS),
+    "broker/commands/repair.py": (
+        "crash/test_incomplete_data.py", "crash/test_rebuilt_metadata.py",
+    ),
+    "broker/names/rebuilt_names.py": ("crash/test_rebuilt_metadata.py",),
+    "broker/server/rebuilding.py": ("crash/test_rebuilt_metadata.py",),
     "broker/names": (
         "broker/policies/test_policies.py", "broker/session/test_authorizing.py",
         "broker/server/test_owned_bundles.py", "broker/server/test_permissions.py",

@@ -1,12 +1,13 @@
-"""The command `magnetar repair`: gives up what is missing in a data directory."""
+"""The command `magnetar repair`: makes a data directory usable that lacks something."""
 
+import sys
 from contextlib import ExitStack, closing
-from dataclasses import replace
 
 import click
 
 from magnetar_storage.errors import StorageError
 from magnetar_storage.interfaces import SegmentId
+from magnetar_storage.joined import belonging
 from magnetar_storage.local import directories, layout, limits, recovery
 from magnetar_storage.verify.overlay import Overlay
 from magnetar_storage.world.disk import LocalDisk, ReadOnlyDisk
@@ -19,30 +20,54 @@ CANNOT = 2
 @click.argument("data_dir")
 @click.option("--apply", is_flag=True, help="Change the directory; without it, only report.")
 def repair(data_dir: str, apply: bool) -> None:
-    """Give up the files of ledgers that are missing in DATA_DIR, so that a broker starts on it.
+    """Make DATA_DIR, which lacks something, usable again, so that a broker starts on it.
 
-    Use it if they cannot be put back and no snapshot can be restored: the messages, or
-    subscriptions, in these files are lost.  No broker may use the directory.  Exits with 0 if
-    nothing is missing any more, with 1 if something is and --apply was not given, and with 2 if it
-    cannot be repaired.
+    Use it if what is missing cannot be put back and no snapshot can be restored.  Files of ledgers
+    that are missing are given up: the messages, or subscriptions, in them are lost.  A metadata.db
+    that is missing, damaged, of another data directory, or too old is rebuilt from what the ledgers
+    tell; the former one is kept.
+
+    No broker may use the directory.  Exits with 0 if nothing is missing any more, with 1 if
+    something is and --apply was not given, and with 2 if it cannot be repaired.
     """
-    from magnetar_broker.verify import those_who_miss  # noqa: PLC0415 (heavy; not for --help)
-
     try:
-        lost = _missing(data_dir)
-        for number, why in lost.items():
-            click.echo(f"{number}: {why}{those_who_miss(data_dir, [number])}")
-        if not lost:
-            click.echo("no file of a ledger is missing: nothing to give up")
-        elif apply:
+        metadata_trouble = _report_metadata(data_dir)
+        lost = _report_lost(data_dir)
+        if apply and lost:
             _give_up(data_dir)
             click.echo(f"{len(lost)} ledgers given up: magnetar verify {data_dir} lists the damage")
-        else:
-            click.echo(f"{len(lost)} ledgers lack data, nothing was changed: --apply gives it up")
-            raise SystemExit(1)
+        if metadata_trouble:
+            _rebuild(data_dir, apply)
     except (StorageError, OSError) as error:
         click.echo(f"cannot repair {data_dir}: {error}", err=True)
         raise SystemExit(CANNOT) from error
+    if (lost or metadata_trouble) and not apply:
+        click.echo("nothing was changed: --apply does it")
+        raise SystemExit(1)
+    if not lost and not metadata_trouble:
+        click.echo("nothing is missing: nothing to repair")
+
+
+def _report_metadata(data_dir: str) -> bool:
+    """Whether no broker starts with the metadata; says why not."""
+    from magnetar_broker.server.rebuilding import metadata_trouble  # noqa: PLC0415 (heavy)
+
+    found = metadata_trouble(data_dir)
+    if found is not None:
+        click.echo(found.why)
+    return found is not None
+
+
+def _report_lost(data_dir: str) -> dict[SegmentId, str]:
+    """Return the segments that lack data, and list them with the topics that need them."""
+    from magnetar_broker.verify import those_who_miss  # noqa: PLC0415 (heavy; not for --help)
+
+    lost = _missing(data_dir)
+    for number, why in lost.items():
+        click.echo(f"{number}: {why}{those_who_miss(data_dir, [number])}")
+    if lost:
+        click.echo(f"{len(lost)} ledgers lack data, which can only be given up")
+    return lost
 
 
 def _missing(data_dir: str) -> dict[SegmentId, str]:
@@ -65,4 +90,27 @@ def _give_up(data_dir: str) -> None:
             store = directories.disk_of(disk, number)
             if number:
                 locks.enter_context(closing(store.lock(layout.LOCK_FILE)))
-            recovery.recover(store, replace(limits.DEFAULT, refuse_missing=False), number)
+            recovery.recover(store, belonging.GIVING_UP, number)
+
+
+def _files(data_dir: str) -> int:
+    """How many ledgers have a file, about."""
+    disk = ReadOnlyDisk(data_dir)
+    folders = [directories.path_of(n, "segments") for n in directories.present(disk)]
+    return sum(len(disk.list(folder)) for folder in folders)
+
+
+def _rebuild(data_dir: str, apply: bool) -> None:
+    """Rebuild the metadata, or tell what it would be, and check the result."""
+    from magnetar_broker.server.rebuilding import as_text, rebuild  # noqa: PLC0415 (heavy)
+    from magnetar_broker.verify import as_text as as_report  # noqa: PLC0415
+    from magnetar_broker.verify import check  # noqa: PLC0415
+
+    quiet = not sys.stderr.isatty()
+    with click.progressbar(
+        length=_files(data_dir), label="reading ledgers", file=sys.stderr, hidden=quiet
+    ) as bar:
+        result = rebuild(data_dir, apply, bar.update)
+    click.echo(as_text(result))
+    if apply:
+        click.echo(as_report(check(data_dir, with_progress=True)))

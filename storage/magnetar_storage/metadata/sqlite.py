@@ -141,9 +141,8 @@ class Database:
     def _stamp(self, identity: Identity) -> None:
         with self._connection:
             self._connection.execute("BEGIN IMMEDIATE")
-            row = identity.directory, identity.starts
-            self._connection.execute("UPDATE directory SET id = ?, starts = ?", row)
-            self._connection.execute("UPDATE writes SET last = max(last, ?)", (identity.revision,))
+            self._connection.execute("UPDATE directory SET id = ?, starts = ?", identity[:2])
+            self._connection.execute("UPDATE writes SET last = max(last, ?)", identity[2:])
         self._last = None
 
     def close(self) -> None:
