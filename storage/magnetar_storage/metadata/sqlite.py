@@ -286,18 +286,19 @@ class Database:
         return [Change(key, None, version)]
 
     def _with_room(self, job: Callable[[], T]) -> T:
-        """Do a job, and once more if it found no room and some could be made: it changed nothing
+        """Do a job, and again when it found no room and some could be made: it changed nothing
         then, since it is one transaction."""
-        try:
-            return job()
-        except sqlite3.OperationalError as error:
-            if _code(error) != sqlite3.SQLITE_FULL:
-                raise
-            made = self._reuse_log()
-            # promise[self._make_room() or made -> made]: metadata is written on a full disk
-            if not (self._make_room() or made):
-                raise
-            return job()
+        # What is set aside comes last: others may need it more.
+        remedies = iter((self._reuse_log, self._make_room))
+        while True:
+            try:
+                return job()
+            except sqlite3.OperationalError as error:
+                is_full = _code(error) == sqlite3.SQLITE_FULL
+                # promise[any(remedy() for remedy in remedies) -> False]: metadata is written on a
+                #   full disk
+                if not (is_full and any(remedy() for remedy in remedies)):
+                    raise
 
     def _reuse_log(self) -> bool:
         """Bring SQLite's log into the database's file, so that it is written from its start again,

@@ -59,6 +59,21 @@ def test_a_write_that_finds_no_room_is_made_when_room_was_given_back(tmp_path: P
     assert small.asked == 1
 
 
+def test_what_is_set_aside_is_kept_while_the_log_of_the_database_has_room(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    small = Small(tmp_path, rooms=1)
+
+    def reuse() -> bool:
+        small.limit_pages(100)
+        return True
+
+    monkeypatch.setattr(small.store._database, "_reuse_log", reuse)
+    small.put("/a")
+    assert small.value("/a") == LARGE
+    assert small.asked == 0
+
+
 def test_without_any_room_a_write_fails_and_changes_nothing(tmp_path: Path) -> None:
     small = Small(tmp_path, rooms=0)
     with pytest.raises(DiskFull, match=r"no room to write .*metadata\.db"):
