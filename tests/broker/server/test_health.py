@@ -29,7 +29,7 @@ from magnetar_proto import PulsarApi_pb2 as pb
 from magnetar_proto.commands import encode
 from magnetar_proto.names import TopicName
 from magnetar_storage.errors import Unavailable
-from magnetar_storage.interfaces import Versioned
+from magnetar_storage.interfaces import SegmentOrigin, Versioned
 from magnetar_storage.log.cache import EntryCache
 from magnetar_storage.log.engine import Engine
 from magnetar_storage.memory.memory_metadata import MemoryMetadata
@@ -143,7 +143,7 @@ async def test_metadata_that_cannot_be_read_is_not_healthy() -> None:
 async def test_a_message_that_cannot_be_stored_is_not_healthy(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    async def no_segment(beyond: int = 0) -> MemoryWriter:
+    async def no_segment(origin: SegmentOrigin, beyond: int = 0) -> MemoryWriter:
         raise Unavailable("no room to write")
 
     async with open_port() as port:
