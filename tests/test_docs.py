@@ -26,12 +26,59 @@ PAGES = [*map(ROOT.joinpath, ("README.md", "CHANGELOG.md", "CONTRIBUTING.md")), 
 NAMED = re.compile(r"`([\w/.]+\.py)(?::\s+([\w.]+))?`")
 LINK = re.compile(r"\]\(([^)#:\s]+\.md)(?:#[^)]*)?\)")
 
+ANCHOR = re.compile(r"\]\(([^)#:\s]*\.md)?#([^)]*)\)")
+
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_links_lead_to_pages_that_are_kept(page: Path) -> None:
     for target in LINK.findall(page.read_text()):
         assert (page.parent / target).is_file(), target
         assert Path(target).name not in IGNORED, target
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_links_lead_to_headings_that_are_there(page: Path) -> None:
+    for target, anchor in ANCHOR.findall(page.read_text()):
+        assert anchor in anchors(page.parent / target if target else page), f"{target}#{anchor}"
+
+
+def anchors(page: Path) -> set[str]:
+    """The anchors of a page's headings, and those that it sets itself."""
+    text = page.read_text()
+    prose = re.sub(r"^```.*?^```", "", text, flags=re.DOTALL | re.MULTILINE)
+    found = set(re.findall(r'<a (?:id|name)="([^"]+)"', text))
+    for heading in re.findall(r"^#+ +(.+?) *$", prose, flags=re.MULTILINE):
+        plain = re.sub(r"\[([^]]*)\]\([^)]*\)", r"\1", heading).lower()
+        slug = re.sub(r"[^\w\- ]", "", plain).replace(" ", "-")
+        numbers = (f"{slug}-{number}" for number in range(1, 100))
+        found.add(slug if slug not in found else next(one for one in numbers if one not in found))
+    return found
+
+
+SHOWN_BY = {
+    "the data directory is incomplete": "crash/test_incomplete_data.py::test_without_segments",
+    "a wrong copy is restored": "crash/test_incomplete_data.py::test_older_metadata",
+    "ledgers are left that no topic lists": "broker/lifetime/test_orphans.py",
+    "the disk is full": "crash/test_small_disk.py::test_what_is_refused_says_why",
+    "the disk damages data": "broker/server/test_damage.py::test_our_client_is_told",
+    "the clock jumps forward": "broker/test_maintenance.py::test_a_clock_that_is_wrong",
+    "the clock jumps back": "broker/base/test_clock_watch.py::test_a_clock_that_is_set_right",
+    "nobody subscribes before": "broker/official/test_official_unread.py::test_they_outlive",
+    "a second broker": "crash/test_two_brokers.py::test_a_second_broker_refuses_to_start",
+    "the directory is on NFS": "broker/test_doctor.py::test_what_a_file_system_means",
+}
+"""The tests that show the rows of "What can go wrong on your side", by their beginnings."""
+
+
+def test_everything_that_operators_are_promised_is_shown_by_a_test() -> None:
+    text = (ROOT / "docs/durability.md").read_text()
+    section = text.partition("## What can go wrong on your side\n")[2].partition("\n## ")[0]
+    rows = [line.split("|")[1].strip() for line in section.splitlines() if line.startswith("| ")]
+    shown = list(SHOWN_BY.items())
+    for row, (beginning, test) in zip(rows[1:], shown, strict=True):
+        assert row.startswith(beginning)
+        file, _, name = test.partition("::")
+        assert f"def {name}" in (ROOT / "tests" / file).read_text(), test
 
 
 def test_pages_that_are_not_kept_are_generated() -> None:

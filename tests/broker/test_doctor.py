@@ -17,7 +17,7 @@ import pytest
 
 from certificates import Authority, Files
 from fakes.waiting import until
-from magnetar_broker.commands.checks.disk import kind_of
+from magnetar_broker.commands.checks.disk import kind_of, of_kind
 from magnetar_storage.local import layout
 from magnetar_storage.world.disk import LocalDisk
 from official import connect
@@ -295,3 +295,18 @@ def test_people_see_the_remedy_below_each_finding(tmp_path: Path) -> None:
 )
 def test_the_file_system_of_a_path(path: str, kind: str) -> None:
     assert kind_of(path, MOUNTS) == kind
+
+
+@pytest.mark.parametrize(
+    ("kind", "level", "words"),
+    [
+        ("nfs4", "warning", "is on a network file system (nfs4)"),
+        ("fuse.sshfs", "warning", "is on a network file system (fuse.sshfs)"),
+        ("tmpfs", "warning", "is in memory (tmpfs)"),
+        ("ext4", "note", "the file system is ext4"),
+    ],
+)
+def test_what_a_file_system_means_for_the_data(kind: str, level: str, words: str) -> None:
+    (finding,) = of_kind("/data", kind)
+    assert finding.level == level
+    assert words in finding.text

@@ -121,6 +121,11 @@ def _kind(place: str) -> Iterator[Finding]:
     with suppress(OSError), open("/proc/mounts", encoding="utf-8", errors="replace") as file:
         kind = kind_of(os.path.realpath(place), file.read())
     direct = "" if _has_direct(place) else ", without O_DIRECT: large writes use the page cache"
+    yield from of_kind(place, kind, direct)
+
+
+def of_kind(place: str, kind: str, direct: str = "") -> Iterator[Finding]:
+    """The finding about a type of file system; `direct` says what it lacks."""
     if kind.startswith(NETWORK):
         yield Finding(
             "warning", SUBJECT, f"{place} is on a network file system ({kind})",
