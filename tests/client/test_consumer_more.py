@@ -2,6 +2,7 @@
 
 import asyncio
 import uuid
+from typing import Any
 
 import pytest
 
@@ -9,7 +10,7 @@ import magnetar
 from admin_http import Admin
 from client.receiving import TIMEOUT_S, take, values
 from compacting import compact
-from fakes.client_clock import PATIENT, ManualClock
+from fakes.client_clock import FOR_EVER_S, PATIENT, ManualClock
 from fakes.waiting import until
 from magnetar import KeyShared
 from magnetar_proto.hashes import range_slot
@@ -131,27 +132,28 @@ async def test_topics_of_a_pattern_come_and_go(
     # Where the broker tells of topics, the pause of a look after another is all that passes.
     pauses_s = 0.05 if watched else 10.0
     settings = {"discovery_s": 10.0, "clock": clock, **PATIENT}
+    unlimited: dict[str, Any] = {"send_timeout_s": FOR_EVER_S}  # each look lets ten seconds pass
     async with (
         magnetar.connect(broker.service_url, **settings) as client,
         clock.running(pauses_s),
     ):
-        await (await client.producer(first)).send(b"too early")
+        await (await client.producer(first, **unlimited)).send(b"too early")
         consumer = await client.subscribe_matching(pattern, "s")
         assert consumer.topics == [first]
-        producer = await client.producer(second)
+        producer = await client.producer(second, **unlimited)
         await client.producer(f"persistent://{namespace}/other")
         await producer.send(b"from the second")
-        message = await consumer.receive(TIMEOUT_S)
+        message = await consumer.receive()
         assert (message.topic, message.value) == (second, b"from the second")
         consumer.ack(message)
         await producer.close()
         assert admin.delete(f"{second.replace('://', '/')}?force=true").status == 204
         await until(lambda: consumer.topics == [first], "the deleted topic is left")
-        await (await client.producer(first)).send(b"still there")
-        assert (await consumer.receive(TIMEOUT_S)).value == b"still there"
+        await (await client.producer(first, **unlimited)).send(b"still there")
+        assert (await consumer.receive()).value == b"still there"
         third = new_topic(namespace)
-        await (await client.producer(third)).send(b"third")
-        assert (await consumer.receive(TIMEOUT_S)).topic == third
+        await (await client.producer(third, **unlimited)).send(b"third")
+        assert (await consumer.receive()).topic == third
 
 
 async def test_the_end_of_a_topic_is_noticed(broker: RunningBroker) -> None:
