@@ -99,7 +99,7 @@ def _place_for(disk: ReadOnlyDisk, names: Sequence[str]) -> str:
     files, or one in memory when it is on the disk that is full."""
     needed = 2 * sum(file_size(disk, name) for name in names)
     usual = gettempdir()
-    for place in (usual, "/dev/shm"):
+    for place in (usual, "/dev/shm"):  # nosec B108: `mkdtemp` makes a directory of its own there
         if os.path.isdir(place) and shutil.disk_usage(place).free > needed:
             return place
     raise Unavailable(

@@ -55,6 +55,8 @@ class Attachment:
         self.topic = topic
         self.on_gone: Callable[[], None] | None = None
         """Called when the topic was deleted, which then is the end; None: waits for the topic."""
+        self.waits_for_topic = True
+        """Whether the deletion of the topic is no failure: it may be created again."""
         self._register = register
         self._failed = failed
         self._candidate: Connection | None = None
@@ -178,5 +180,7 @@ class Attachment:
 
     def _may_come_back(self, error: MagnetarError) -> bool:
         if isinstance(error, NotFound) and self.on_gone is not None:
+            return False
+        if isinstance(error, NotFound | NotAllowed) and not self.waits_for_topic:
             return False
         return error.retriable or isinstance(error, MAY_END)

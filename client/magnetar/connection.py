@@ -117,7 +117,10 @@ class Connection(asyncio.Protocol):
                 except EndedUnheard as error:
                     # promise[await explained(address, error) -> error]: TLS on one side only is
                     #   found out
-                    raise await explained(address, error) from error
+                    found = await explained(address, error)
+                    if found is error:
+                        raise
+                    raise found from error
         except TimeoutError:
             raise OperationTimeout(
                 f"no handshake with {address} within {settings.connect_timeout_s:g} s: check the "

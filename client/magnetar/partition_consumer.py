@@ -281,6 +281,10 @@ class PartitionConsumer(Generic[T]):
         """Call this when the topic was deleted, instead of waiting for it to be created again."""
         self._attachment.on_gone = on_gone
 
+    def end_with_topic(self) -> None:
+        """Fail when the topic is deleted, instead of waiting for it to be created again."""
+        self._attachment.waits_for_topic = False
+
     async def _deregister(self, connection: Connection) -> None:
         try:
             await connection.request(pb.CommandCloseConsumer(consumer_id=self._id))

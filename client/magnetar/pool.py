@@ -4,7 +4,7 @@ import asyncio
 import logging
 
 from magnetar.connection import Connection
-from magnetar.errors import Closed, ConnectionLost, Insecure, MagnetarError
+from magnetar.errors import Closed, ConnectionLost, Insecure, MagnetarError, OperationTimeout
 from magnetar.log_fields import about
 from magnetar.security import OPEN, Security
 from magnetar.settings import Address, Settings, parse_service_url
@@ -68,7 +68,7 @@ class Pool:
             )
         try:
             return await self._get(address)
-        except ConnectionLost as error:
+        except (ConnectionLost, OperationTimeout) as error:
             if address in self._service:
                 raise
             raise ConnectionLost(

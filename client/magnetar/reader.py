@@ -124,9 +124,14 @@ class Reader(Closing, Generic[V]):
 
 
 class EntryReader(Closing):
-    """Reads the stored entries of one partition, batches unopened; nothing is acknowledged."""
+    """Reads the stored entries of one partition, batches unopened; nothing is acknowledged.
+
+    It fails when its topic is deleted: the places of another topic of that name are not those that
+    were read.
+    """
 
     def __init__(self, partition: PartitionConsumer[Entry], inbox: Inbox[Entry]) -> None:
+        partition.end_with_topic()
         self.topic = partition.topic
         self._partition = partition
         self._inbox = inbox

@@ -7,7 +7,7 @@ from typing import Any, Generic
 
 from magnetar.clock import Clock
 from magnetar.closing import Closing
-from magnetar.errors import Closed, MagnetarError, Undecodable
+from magnetar.errors import Closed, Damaged, MagnetarError, Undecodable
 from magnetar.log_fields import about
 from magnetar.messages import Message
 from magnetar.reader import Reader
@@ -83,7 +83,14 @@ class TableView(Closing, Mapping[str | bytes, V], Generic[V]):
     async def _follow(self) -> None:
         try:
             while True:
-                for message in await self._reader.read_batch():
+                try:
+                    messages = await self._reader.read_batch()
+                except Damaged as error:  # the rest comes once the damaged entries are set aside
+                    logger.warning("a table view waits for what comes: %s", error)
+                    self._error = error
+                    continue
+                self._error = None
+                for message in messages:
                     self._apply(message)
         except MagnetarError as error:
             self._error = error

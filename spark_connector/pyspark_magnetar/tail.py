@@ -148,7 +148,8 @@ class Tail:
     async def _last(self, partition: str, reader: magnetar.EntryReader) -> Position | None:
         try:
             found = await reader.last_message_id()
-        except (magnetar.NotFound, magnetar.Closed):
+        # NotAllowed is said of partitions of a deleted topic, where use creates topics.
+        except (magnetar.NotFound, magnetar.NotAllowed, magnetar.Closed):
             del self._readers[partition]
             await reader.close()
             return None

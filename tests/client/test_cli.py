@@ -222,9 +222,9 @@ def test_read_leaves_nothing_behind(broker: RunningBroker) -> None:
     a, b, _ = (json.loads(line) for line in shown.stdout.splitlines())
     assert (a["value"], b["value"]) == ("a", "b")
     middle = f"{b['ledger']}:{b['entry']}"
-    after = magnetar(broker, "read", topic, "-m", middle, "--wait", "0.1")
+    after = magnetar(broker, "read", topic, "-m", middle, "-n", "1")
     assert [line.split()[-1] for line in after.stdout.splitlines()] == ["c"]
-    with_it = magnetar(broker, "read", topic, "-m", middle, "-i", "--wait", "0.1")
+    with_it = magnetar(broker, "read", topic, "-m", middle, "-i", "-n", "2")
     assert [line.split()[-1] for line in with_it.stdout.splitlines()] == ["b", "c"]
     end = magnetar(broker, "read", topic, "-m", "latest", "--wait", "0.1")
     assert (end.returncode, end.stderr) == (0, "0 messages\n")

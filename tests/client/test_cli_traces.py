@@ -26,14 +26,14 @@ CHANGING = re.compile(
 Whole = dict[str, Any]
 NAMESPACE = "persistent://public/default"
 COMMANDS = [
-    ("consume", "t", "--wait", "0.1"),
+    ("consume", "t", "-n", "3"),
     ("consume", "t", "--create", "-n", "1"),
     ("consume", "t", "-t", "Shared", "-n", "1"),
-    ("consume", "t", "-s", "mine", "-m", "NonDurable", "--wait", "0.1"),
+    ("consume", "t", "-s", "mine", "-m", "NonDurable", "-n", "1"),
     ("consume", "p", "--wait", "0.1"),
     ("consume", "p-partition-0", "-p", "latest", "--wait", "0.1"),
     ("consume", "--regex", ".*", "--wait", "0.1"),
-    ("read", "t", "--wait", "0.1"),
+    ("read", "t", "-n", "3"),
     ("read", "p", "-n", "1"),
     ("admin", "topics", "peek-messages", f"{NAMESPACE}/t", "-s", "kept", "-n", "2"),
     ("admin", "subscriptions", "peek-messages", f"{NAMESPACE}/t", "kept"),
@@ -177,5 +177,5 @@ async def test_what_is_asked_for_stays(make_broker: Callable[..., RunningBroker]
     topics = admin.get("persistent/public/default").json
     assert {f"{NAMESPACE}/new", f"{NAMESPACE}/other"} <= set(topics)
     assert admin.get("persistent/public/default/new/subscriptions").json == []
-    rest = run(broker, "consume", "t", "-s", "mine", "--wait", "0.1")
+    rest = run(broker, "consume", "t", "-s", "mine", "-n", "1")
     assert [line.rpartition(" ")[2] for line in rest.stdout.splitlines()] == ["three"]

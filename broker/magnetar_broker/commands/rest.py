@@ -47,7 +47,7 @@ _OPTIONS: Final = (
                  help="token, basic, tls, oauth2, or the class of Pulsar's."),
     click.option("--admin-url", envvar="MAGNETAR_ADMIN_URL", metavar="URL",
                  help="URL of the broker's HTTP port; also from the environment variable "
-                 "MAGNETAR_ADMIN_URL."),
+                 "MAGNETAR_ADMIN_URL (not for doctor)."),
 )  # fmt: skip
 _NAMES: Final = (
     "conf_path", "tls_key_path", "tls_cert_path", "tls_trust_cert_path", "auth_params",

@@ -1,8 +1,11 @@
 """PRODUCER and CLOSE_PRODUCER."""
 
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import partial
 
-from magnetar_broker.base.errors import BrokerError, MetadataTrouble, NotReady
+from magnetar_broker.base.errors import BrokerError, MetadataTrouble, NoRoom, NotReady
 from magnetar_broker.base.wanted import Check
 from magnetar_broker.lifetime.quotas import admit_producer
 from magnetar_broker.policies.table import ENCRYPTION_REQUIRED
@@ -13,6 +16,14 @@ from magnetar_broker.session.session import Session
 from magnetar_broker.topic.topic import Topic
 from magnetar_proto import PulsarApi_pb2 as pb
 from magnetar_proto.names import TopicName
+from magnetar_storage.errors import DiskLow
+
+GIVES_UP_WITHOUT_ROOM = re.compile(r"Pulsar Go v?0\.(\d|1[0-8])\.")
+"""The `client_version` of clients in Go before 0.19.
+
+At ProducerBlockedQuotaExceededException their producers stop connecting again, and each later send
+ends with its time limit.
+"""
 
 
 async def on_producer(session: Session, command: pb.CommandProducer) -> None:
@@ -30,7 +41,8 @@ async def on_producer(session: Session, command: pb.CommandProducer) -> None:
         # The client has learned that the broker closed it: what it sends now counts again.
         session.publishing.recently_closed.discard(command.producer_id)
         create = partial(_create, session, topic_name, command)
-        producer = await producers.fill(command.producer_id, create)
+        with _refusals_for(session):
+            producer = await producers.fill(command.producer_id, create)
         if producer.refusal is not None:
             # It began to wait, and its wait ended, before this went on.
             if producers.get(command.producer_id) is producer:
@@ -45,6 +57,18 @@ async def on_producer(session: Session, command: pb.CommandProducer) -> None:
         raise NotReady(
             f"producer {command.producer_id} is waiting for its turn: wait for that answer"
         )
+
+
+@contextmanager
+def _refusals_for(session: Session) -> Iterator[None]:
+    """Within it, a lack of room is told to a client so that it goes on when there is room again."""
+    try:
+        yield
+    except (DiskLow, NoRoom) as error:
+        # promise: clients that give up for good without room are told to try again
+        if GIVES_UP_WITHOUT_ROOM.match(session.client_version):
+            raise NotReady(str(error)) from error
+        raise
 
 
 def _check_metadata(session: Session, command: pb.CommandProducer) -> None:

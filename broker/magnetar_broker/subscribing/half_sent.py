@@ -49,13 +49,13 @@ async def _complete(log: Log, cursor: Cursor, consumer: Consumer, frames: FrameC
     last = log.offset_of(*consumer.last_sent)
     if last is None or cursor.next_unacked(last) != last:  # what was acknowledged was whole
         return
-    sent = await _read(log, last)
+    sent = await _read(log, last, 1)
     begun = chunk_of(sent.payloads[0]) if sent.payloads and sent.first == last else None
     if begun is None or begun.is_last:
         return
     offset, size = last + 1, 0
     while size < MOST_BYTES and offset < log.visible_end and not consumer.closed:
-        run = await _read(log, offset)
+        run = await _read(log, offset, READ_ENTRIES)
         for index, chunk in chunks_among(run.payloads).items():
             if chunk.uuid == begun.uuid and not consumer.closed:
                 ledger, entry = log.position(run.first + index)
@@ -69,6 +69,6 @@ async def _complete(log: Log, cursor: Cursor, consumer: Consumer, frames: FrameC
         size += sum(map(len, run.payloads))
 
 
-async def _read(log: Log, offset: int) -> Run:
-    kept = log.tail.get(offset, READ_ENTRIES, READ_BYTES)
-    return kept or await log.entries.read(offset, READ_ENTRIES, READ_BYTES)
+async def _read(log: Log, offset: int, entries: int) -> Run:
+    kept = log.tail.get(offset, entries, READ_BYTES)
+    return kept or await log.entries.read(offset, entries, READ_BYTES)

@@ -9,7 +9,7 @@ from collections.abc import Awaitable, Callable
 from concurrent.futures import ThreadPoolExecutor
 
 from magnetar.clock import Clock
-from magnetar.errors import Closed, MagnetarError
+from magnetar.errors import Closed, Damaged, MagnetarError
 from magnetar.messages import Message
 
 logger = logging.getLogger(__name__)
@@ -84,7 +84,8 @@ class Listening:
             except Closed:
                 return
             except MagnetarError as error:
-                if not error.retriable:
+                # Damaged: what follows comes once the damaged entries are set aside.
+                if not (error.retriable or isinstance(error, Damaged)):
                     logger.warning("a message listener gets nothing any more: %s", error)
                     return
                 logger.warning("a message listener waits for what comes: %s", error)

@@ -59,6 +59,24 @@ def test_producers_are_disconnected_and_refused_with_the_reason() -> None:
     assert world.topic().log.end == 2
 
 
+@pytest.mark.parametrize(
+    ("client_version", "code"),
+    [
+        ("Pulsar Go v0.18.0", pb.ServiceNotReady),
+        ("Pulsar Go 0.9.1", pb.ServiceNotReady),
+        ("Pulsar Go v0.19.0", pb.ProducerBlockedQuotaExceededException),
+        ("Pulsar-CPP-v3.7.2", pb.ProducerBlockedQuotaExceededException),
+    ],
+)
+def test_clients_that_would_give_up_for_good_are_told_to_try_again(
+    client_version: str, code: int
+) -> None:
+    world = Lacking()
+    world.lack()
+    refused = world.client(client_version=client_version).ask(produce(1))
+    assert (refused.error, refused.message) == (code, LACKS)
+
+
 def test_a_producer_that_was_being_opened_when_room_began_to_lack_is_refused() -> None:
     """Its request was accepted before."""
     world = Lacking()

@@ -9,9 +9,10 @@ from fakes.client_clock import ManualClock
 from fakes.client_entries import entry_of
 from fakes.waiting import until
 from magnetar.compat.listening import AGAIN_S, Listening
-from magnetar.errors import InvalidName, MagnetarError, OperationTimeout
+from magnetar.errors import Damaged, InvalidName, MagnetarError, OperationTimeout
 from magnetar.messages import Message
 from magnetar_proto import PulsarApi_pb2 as pb
+from magnetar_proto.ids import MessageId
 
 
 @pytest.mark.parametrize(
@@ -19,6 +20,7 @@ from magnetar_proto import PulsarApi_pb2 as pb
     [
         (OperationTimeout("the schema did not come"), True),
         (InvalidName(pb.InvalidTopicName, "no topic"), False),
+        (Damaged("t", MessageId(1, 2), 1, "a checksum"), True),
     ],
 )
 async def test_a_failure_that_may_pass_does_not_end_a_listener(

@@ -64,7 +64,7 @@ def _of_subscriptions(
         if blocker == Blocker.DAMAGE:
             yield Finding(
                 "error", "damage", f"{text}: the next entries cannot be read",
-                "see the log for their position; docs/durability.md says what can be done",
+                "magnetar admin topics damaged TOPIC lists them, and skip-damaged sets them aside",
             )  # fmt: skip
         else:
             yield Finding(

@@ -104,7 +104,9 @@ final class Delays {
         // How they are divided depends on how many were sent before they were due.
         var got = new HashSet<String>();
         var taken = new int[2];
+        var giveUpAt = System.nanoTime() + TimeUnit.SECONDS.toNanos(Stage.WAIT_S);
         for (int turn = 0; got.size() < 2000; turn = 1 - turn) {
+            Check.that(System.nanoTime() < giveUpAt, () -> "only " + got.size() + " came");
             var message = List.of(first, second).get(turn).receive(Stage.QUIET_MS, TimeUnit.MILLISECONDS);
             if (message != null) {
                 Check.that(System.currentTimeMillis() >= due, "early");
