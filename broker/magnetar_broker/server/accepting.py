@@ -13,15 +13,15 @@ from magnetar_broker.server.stretches import Stretches
 logger = logging.getLogger(__name__)
 
 BACKLOG = 1024
-"""Clients that may wait to be accepted."""
+"""The number of clients that may wait to be accepted: the backlog of `listen`."""
 ACCEPTED_AT_ONCE = 16
-"""The most that one process accepts in one turn, so that others at the port get their share."""
+"""The most clients that a process accepts in one turn, so that other processes get their share."""
 RETRY_SECONDS = 1.0
-"""How long nothing is accepted after that failed, for lack of descriptors or memory."""
+"""The pause after accepting has failed, for lack of descriptors or memory."""
 
 
 class Accepting:
-    """Call `start` once and `stop` once."""
+    """Accepts clients from one listening socket.  Call `start` once and `stop` once."""
 
     def __init__(
         self,
@@ -30,9 +30,9 @@ class Accepting:
         descriptors: Descriptors,
         stretches: Stretches,
     ) -> None:
-        """`listening` is bound, and closed by `stop`.
+        """`listening` is a bound socket, which `stop` closes.
 
-        `take` gets sockets that do not block, and the hosts of their peers.
+        `take` is called with the non-blocking socket of each client, and the host of its peer.
         """
         self._listening = listening
         self._take = take
@@ -42,14 +42,14 @@ class Accepting:
         self._retry: asyncio.TimerHandle | None = None
 
     def start(self) -> None:
-        """Accept clients."""
+        """Begin to accept clients."""
         self._listening.setblocking(False)
         with named_in_errors(self._listening.getsockname()):
             self._listening.listen(BACKLOG)
         self._resume()
 
     def stop(self) -> None:
-        """Accept no more."""
+        """Stop accepting clients, and close the listening socket."""
         if self._retry is not None:
             self._retry.cancel()
         self._loop.remove_reader(self._listening)
@@ -64,7 +64,7 @@ class Accepting:
             for _ in range(ACCEPTED_AT_ONCE):
                 self._accepted(*self._listening.accept())
         except (BlockingIOError, ConnectionAbortedError):
-            pass  # no more wait, or another process has taken them
+            pass  # no more clients wait, or another process has taken them
         except OSError as error:
             logger.error("no client is accepted for %g s: %s", RETRY_SECONDS, error)
             self._loop.remove_reader(self._listening)

@@ -19,9 +19,10 @@ LOOPBACK: Final = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # nosec B104: nothing l
 
 @dataclass(frozen=True)
 class Addresses:
-    """The ports of a broker, as URLs for this machine; "" where a port is off.
+    """The URLs of a broker's ports, for clients on this machine; an empty string for a port that is
+    off.
 
-    They count while the process with this number holds the lock of the data directory.
+    They are valid while the process with the number `process` holds the lock of the data directory.
     """
 
     process: int
@@ -32,11 +33,11 @@ class Addresses:
 
     @property
     def admin_url(self) -> str:
-        """The address of the REST API; "" if there is none."""
+        """The URL of the REST API, without TLS if possible; empty if all HTTP ports are off."""
         return self.http or self.http_tls
 
     def url_of(self, setting: str) -> str:
-        """The URL of the port that a setting is about."""
+        """Return the URL of the port that a setting declares."""
         return {
             "brokerServicePort": self.clients,
             "brokerServicePortTls": self.clients_tls,
@@ -46,7 +47,7 @@ class Addresses:
 
 
 def addresses_of(settings: Settings, ports: PortNumbers) -> Addresses:
-    """The addresses of this process, which has bound these ports."""
+    """Return the addresses of this process, which has bound these ports."""
     host = LOOPBACK.get(settings.bind_address, settings.bind_address)
     # Certificates are issued for names.
     name = settings.advertised_address or ("localhost" if settings.binds_to_loopback else host)
@@ -65,7 +66,8 @@ def addresses_of(settings: Settings, ports: PortNumbers) -> Addresses:
 
 
 def forget(data_dir: str) -> None:
-    """Remove the file, of this process or an earlier one; the caller holds the lock."""
+    """Remove the file, whether this process or an earlier one wrote it; the caller holds the
+    lock."""
     path = os.path.join(data_dir, FILE)
     try:
         with suppress(FileNotFoundError):
@@ -77,7 +79,7 @@ def forget(data_dir: str) -> None:
 def announce(settings: Settings, ports: PortNumbers) -> None:
     """Write the addresses of this process, which holds the lock of the data directory.
 
-    The broker runs without the file where it cannot be written: it is for commands alone.
+    Only commands read the file, so the broker also runs if it cannot be written.
     """
     path = os.path.join(settings.data_dir, FILE)
     text = json.dumps(asdict(addresses_of(settings, ports)), indent=1) + "\n"
@@ -93,7 +95,10 @@ def announce(settings: Settings, ports: PortNumbers) -> None:
 
 
 def addresses_in(data_dir: str) -> Addresses | None:
-    """What the file says, whoever holds the lock; None if there is no file or not all of it."""
+    """Return the addresses in the file, or None if the file is missing or incomplete.
+
+    The lock is not checked: the addresses may be those of a broker that has ended.
+    """
     try:
         with open(os.path.join(data_dir, FILE), encoding="utf-8") as file:
             found: Mapping[str, Any] = json.load(file)

@@ -10,7 +10,7 @@ WILDCARDS = ("0.0.0.0", "::")  # nosec B104: nothing listens on these here
 
 
 def advertised_host(settings: Settings) -> str:
-    """The host that clients connect to where there are no advertised listeners."""
+    """Return the host that clients connect to if there are no advertised listeners."""
     if settings.advertised_address is not None:
         return settings.advertised_address
     if settings.bind_address in WILDCARDS:
@@ -21,7 +21,8 @@ def advertised_host(settings: Settings) -> str:
 def advertised(
     settings: Settings, ports: PortNumbers
 ) -> tuple[ListenerUrls, dict[str, ListenerUrls]]:
-    """The addresses for clients that name no listener, and those of every listener."""
+    """Return the addresses for clients that name no listener, and the addresses of each
+    listener."""
     entries = settings.advertised_listeners
     if not entries:
         return own_urls(settings, ports), {}
@@ -29,7 +30,7 @@ def advertised(
 
 
 def own_urls(settings: Settings, ports: PortNumbers) -> ListenerUrls:
-    """The addresses of the ports themselves."""
+    """Return the addresses of the ports themselves."""
     host = advertised_host(settings)
 
     def url(scheme: str, port: int | None) -> str:

@@ -12,17 +12,17 @@ import sys
 M_TRIM_THRESHOLD = -1
 M_MMAP_THRESHOLD = -3
 M_ARENA_MAX = -8
-"""Parameters of `mallopt` (malloc.h)."""
+"""The parameters of `mallopt` (malloc.h)."""
 MMAP_BYTES = 4 << 20
-"""A buffer of this size on is returned to the system when it is freed."""
+"""The size from which a buffer is returned to the system as soon as it is freed."""
 TRIM_BYTES = 16 << 20
-"""Free memory at the end of the heap that is kept."""
+"""The amount of free memory that is kept at the end of the heap."""
 
 
 def share_one_heap() -> bool:
-    """Have all threads allocate from one heap, from now on; False where the C library cannot.
+    """Make all threads allocate from one heap from now on; return False if the C library cannot.
 
-    To be called before threads are started: what they have allocated stays where it is.
+    Call it before threads are started: memory that they have already allocated stays where it is.
     """
     if sys.platform != "linux":
         return False

@@ -17,24 +17,25 @@ ACKNOWLEDGEMENT = b"\0"
 
 
 class Arrival:
-    """The way from one other worker; ends by itself when that worker's process ends."""
+    """Receives clients from one other worker, until that worker's process ends."""
 
     def __init__(
         self, channel: socket.socket, take: Take, descriptors: Descriptors, stretches: Stretches
     ) -> None:
-        """Ready at once: create it when clients can be served.  `channel` is closed in the end."""
+        """Begin to receive: create it when clients can be served.  The channel is closed at the
+        end."""
         self._channel = channel
         self._take = take
         self._descriptors = descriptors
         self._passed = PassedClient()
-        self._client: socket.socket | None = None  # that of `_passed`
+        self._client: socket.socket | None = None  # the client that `_passed` describes
         self._loop = asyncio.get_running_loop()
         channel.setblocking(False)
         self._loop.add_reader(channel, stretches.run, "read", self._read)
         self._acknowledge()
 
     def stop(self) -> None:
-        """Receive no more; what the other worker has sent is closed."""
+        """Stop receiving, and close a client that was received in part."""
         if self._channel.fileno() >= 0:
             self._loop.remove_reader(self._channel)
             self._channel.close()
@@ -42,7 +43,7 @@ class Arrival:
             self._client.close()
 
     def _read(self) -> None:
-        """Read to the end: uvloop reports the end of a broken channel once."""
+        """Read until nothing is left: uvloop reports the end of a broken channel only once."""
         while (data := self._receive()) is not None:
             if not data:
                 self.stop()
@@ -52,7 +53,8 @@ class Arrival:
                 self._complete()
 
     def _receive(self) -> bytes | None:
-        """Some bytes of a client, none at the end of the channel; None if there are none now."""
+        """Return bytes of a client: b"" at the end of the channel, None if there is nothing to read
+        yet."""
         try:
             data, numbers, _, _ = socket.recv_fds(self._channel, self._passed.lacks, 1)
         except BlockingIOError:

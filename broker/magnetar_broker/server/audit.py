@@ -20,7 +20,7 @@ logger = logging.getLogger("magnetar.audit")
 
 NO_PERMISSION: Final = (401, 403)
 LONGEST: Final = 1000
-"""Characters of a path, a query and a reason; what is longer is cut."""
+"""The most characters of a path, a query or a reason that are written; the rest is cut off."""
 SECOND_MS: Final = 1000
 
 
@@ -50,9 +50,10 @@ class AuditLog:
     def record(
         self, request: Request, changes: bool, response: Response | None, why: str = ""
     ) -> None:
-        """Write down what was answered; None is a request that was given up while it ran.
+        """Write down how a request was answered; `response` is None if it was abandoned while it
+        ran.
 
-        `why` it was refused, where that is more than the client is told.
+        `why` is the reason of a refusal, where it says more than the client is told.
         """
         status = None if response is None else response.status
         # promise[without and status not in NO_PERMISSION]: reads that lack a permission are in the
@@ -101,14 +102,15 @@ class AuditLog:
 
 
 def audit_log(clock: Clock, settings: Settings) -> AuditLog:
-    """The one that the settings describe."""
+    """Return the audit log that the settings describe."""
     file = settings.magnetar_audit_log_file
     limit = settings.magnetar_audit_refusals_per_second
     return AuditLog(clock, limit, None if file is None else Path(file))
 
 
 def _to_file(file: Path) -> logging.Handler:
-    """The logger writes to a file alone, which it opens again when it was moved away."""
+    """Make the logger write to this file only, which it opens again after the file was moved
+    away."""
     handler = WatchedFileHandler(file, encoding="utf-8")
     handler.setFormatter(logging.Formatter("%(message)s"))
     logger.addHandler(handler)
@@ -117,11 +119,12 @@ def _to_file(file: Path) -> logging.Handler:
 
 
 def _time(ms: int) -> str:
-    """All of one length, so that sorting lines as text sorts them by time."""
+    """Return the time in ISO 8601, always of one length: lines sorted as text are sorted by
+    time."""
     return datetime.fromtimestamp(ms / 1000, UTC).isoformat(timespec="milliseconds")
 
 
 def _reason(response: Response) -> str:
-    """Of a refusal, which is JSON with a reason."""
+    """Return the reason in a refusal, whose body is JSON."""
     found: Any = json.loads(response.body)
     return str(found["reason"])

@@ -16,18 +16,20 @@ from magnetar_broker.config.settings import KEYS
 
 T = TypeVar("T")
 HASHES = 2
-"""Passwords that are compared at a time: each takes the interpreter's lock."""
+"""The number of passwords that are compared at a time: each comparison holds the interpreter's
+lock."""
 
 
 class LocalFiles:
     """The files of this machine."""
 
     def read(self, path: str) -> bytes:
-        """The whole content."""
+        """Return the whole content of a file."""
         return Path(path).read_bytes()
 
     def stamp(self, path: str) -> Hashable:
-        """Time of the change, size and number of the file."""
+        """Return what changes when a file is written: its modification time, size and inode
+        number."""
         found = os.stat(path)
         return found.st_mtime_ns, found.st_size, found.st_ino
 
@@ -39,26 +41,26 @@ class Hashing:
         self._places = asyncio.Semaphore(HASHES)
 
     async def run(self, compare: Callable[[], bool]) -> bool:
-        """What `compare` returns."""
+        """Return the result of `compare`, which runs in a thread."""
         async with self._places:
             return await asyncio.to_thread(compare)
 
 
 class Background:
-    """Work that nobody waits for."""
+    """Runs work that nobody waits for."""
 
     def __init__(self) -> None:
         self._tasks: set[asyncio.Task[None]] = set()
 
     def spawn(self, work: Coroutine[Any, Any, None]) -> None:
-        """Run it beside everything else."""
+        """Run `work` as a task of its own."""
         task = asyncio.get_running_loop().create_task(work)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
 
 def authenticator_of(settings: Settings) -> Authenticator | None:
-    """The one that the settings describe; None if authentication is off.
+    """Return the authenticator that the settings describe; None if authentication is off.
 
     Raises `ConfigError` if a key or a file of users cannot be used.
     """
@@ -76,7 +78,7 @@ def authenticator_of(settings: Settings) -> Authenticator | None:
 
 
 def _providers(settings: Settings, files: Files) -> Iterator[Provider]:
-    # Imported where they are configured: the libraries of cryptography take memory and time.
+    # Imported only where they are configured: cryptographic libraries take memory and time.
     made = {TOKEN: _tokens, BASIC: _passwords, TLS: _certificates, OIDC: _open_id}
     for name in providers_of(settings):
         yield made[name](settings, files)
@@ -162,7 +164,8 @@ def _passwords(settings: Settings, files: Files) -> Provider:
 
 
 def _read(settings: Settings, field: str, read: Callable[[], T]) -> T:
-    """What a setting stands for; an error names the setting, and nothing of its value."""
+    """Return what `read` makes of a setting; `ConfigError` names the setting, but never its
+    value."""
     try:
         return read()
     except OSError as error:

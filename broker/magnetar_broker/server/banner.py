@@ -1,4 +1,4 @@
-"""What a broker prints when it is ready."""
+"""The text that a broker prints when it is ready."""
 
 from collections.abc import Iterator
 
@@ -14,7 +14,8 @@ from magnetar_proto.build import KIND
 def banner(
     settings: Settings, default: ListenerUrls, ports: PortNumbers, processes: str | None = None
 ) -> str:
-    """The lines; `default` are the addresses of lookups, `processes` are in words."""
+    """Return the text; `default` are the addresses that lookups answer with, `processes` is in
+    words."""
     durable = settings.durability is Durability.FSYNC
     own = own_urls(settings, ports)
     lines = [
@@ -35,7 +36,7 @@ def banner(
 
 
 def access_of(settings: Settings) -> str:
-    """Who may connect, in words."""
+    """Return in words who may connect."""
     if settings.authentication_enabled:
         return f"with authentication: {', '.join(providers_of(settings))}"
     whom = "this machine" if settings.binds_to_loopback else "EVERYONE"
@@ -43,7 +44,7 @@ def access_of(settings: Settings) -> str:
 
 
 def _tls(settings: Settings, ports: PortNumbers) -> Iterator[str]:
-    """What clients must show; nothing without a TLS port."""
+    """Yield the line that says which certificates clients must show, if there is a TLS port."""
     if (ports.clients_tls, ports.http_tls) == (None, None):
         return
     if settings.tls_allow_insecure_connection:

@@ -17,7 +17,7 @@ from magnetar_broker.server.turns import Turns
 
 
 class Advertised(Protocol):
-    """Has the address at which clients reach the broker."""
+    """An object that knows the address at which clients reach the broker."""
 
     @property
     def service_url(self) -> str:
@@ -25,7 +25,7 @@ class Advertised(Protocol):
 
 
 class BrokerPage:
-    """Makes pages."""
+    """Makes the pages of one process."""
 
     def __init__(
         self,
@@ -37,7 +37,7 @@ class BrokerPage:
         tls: Callable[[], TlsFigures | None] = lambda: None,
         schemas: SchemaCounts | None = None,
     ) -> None:
-        """`is_joined` for a page that is joined with those of other processes."""
+        """`is_joined` says that the page will be joined with those of other processes."""
         self._schemas = schemas
         self._usage = UsageMeter(broker.engine.clock.now_ms())
         self._tls = tls
@@ -50,7 +50,7 @@ class BrokerPage:
         self._is_joined = is_joined
 
     async def make(self, is_wanted: Wanted) -> Page | None:
-        """A page; None once it is not wanted."""
+        """Return a page; None if it is no longer wanted."""
         slices = self._turns.slices()
         figures = await self._gatherer.gather(self._advertised.service_url, is_wanted, slices.after)
         journal, loop = self._journal.figures(), self._loop.figures()
@@ -65,9 +65,9 @@ class BrokerPage:
         loop: LoopFigures,
         tls: TlsFigures | None,
     ) -> tuple[Iterator[bytes], bytes]:
-        """The page, to be made, and the parts that are fit for a thread: files in /proc are read.
+        """Return the page, still to be made, and the parts that are best made in a thread.
 
-        The library is imported with the first scrape.
+        Those parts read files in /proc.  The metrics library is imported with the first scrape.
         """
         from magnetar_broker.metrics.prometheus import (  # noqa: PLC0415
             of_schemas,

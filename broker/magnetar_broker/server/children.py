@@ -1,4 +1,4 @@
-"""Child processes: how one is forked, and what it has when it begins."""
+"""Child processes: how they are forked, and the state in which they begin."""
 
 import logging
 import os
@@ -28,15 +28,15 @@ terminal sends it to every process."""
 HANDLED_SIGNALS = (*STOP_SIGNALS, RELOAD_SIGNAL, signal.SIGCHLD)
 """The signals that the supervisor handles."""
 STATE = re.compile(r"^State:.*\((.+)\)$", re.MULTILINE)
-"""In Linux's description of a process."""
+"""The line of /proc/PID/status with the state of a process."""
 EXPECTED_ERRORS = (ConfigError, StorageError, OSError)
-"""Errors whose text is all that a person needs; others are defects, and logged with a traceback."""
+"""Errors whose text tells a person enough; others are defects, and logged with a traceback."""
 
 
 @dataclass(frozen=True)
 class Context:
-    """What a child process begins with.  It has no event loop and no thread, and the garbage
-    collector is in the state that the supervisor left it in."""
+    """The state in which a child process begins.  It has no event loop and no thread, and the
+    garbage collector is in the state that the supervisor left it in."""
 
     worker: int | None
     """The number of this worker, from 0; None is the controller."""
@@ -70,7 +70,8 @@ def name_of(worker: int | None) -> str:
 
 
 def state_of(pid: int) -> str:
-    """What a process does according to the system, such as "stopped"; "unknown" without /proc."""
+    """Return the state of a process according to the system, such as "stopped"; "unknown" without
+    /proc."""
     with suppress(OSError):
         found = STATE.search(Path(f"/proc/{pid}/status").read_text())
         if found is not None:
@@ -100,7 +101,7 @@ def fork(context: Context, run: Run, release: Callable[[], None]) -> int:
 def _live(
     context: Context, run: Run, release: Callable[[], None], mask: set[signal.Signals | int]
 ) -> NoReturn:
-    """The whole life of the child; the frames below belong to the supervisor and never go on."""
+    """Live the whole life of the child; the frames below are the supervisor's and never go on."""
     code = 1
     try:
         signal.set_wakeup_fd(-1)
@@ -119,7 +120,7 @@ def _live(
 
 
 def _exit_code(context: Context, run: Run, release: Callable[[], None]) -> int:
-    """0 if `run` returns; else 1, with the error sent to the supervisor."""
+    """Return 0 if `run` returns, else 1, with the error sent to the supervisor."""
     try:
         release()
         run(context)

@@ -1,4 +1,4 @@
-"""A client's socket that has no session yet."""
+"""A client's socket before it has a session."""
 
 import logging
 import socket
@@ -25,6 +25,6 @@ def refuse(client: socket.socket, refusal: BrokerError) -> None:
 
 
 def refusal_frame(refusal: BrokerError) -> bytes:
-    """The ERROR that answers CONNECT."""
+    """Return the ERROR frame that answers CONNECT."""
     error = pb.CommandError(request_id=NO_REQUEST, error=refusal.code, message=str(refusal))
     return encode(error)

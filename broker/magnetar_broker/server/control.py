@@ -15,7 +15,7 @@ from typing import get_args
 
 READ_BYTES = 64 << 10
 MAX_SOCKETS = 16
-"""Sockets that one read takes; a read ends behind the sockets of one message."""
+"""The most sockets that one read takes; a read ends behind the sockets of one message."""
 
 
 @dataclass(frozen=True)
@@ -31,15 +31,15 @@ class Peer:
     generation: int
     """How many times that process was started, this one included."""
     link: socket
-    """For requests and answers, in both directions."""
+    """The socket for requests and answers, in both directions."""
     clients_out: socket | None = None
-    """Between workers: to pass sockets of clients to that one."""
+    """Between workers: the socket that passes clients to that worker."""
     clients_in: socket | None = None
-    """Between workers: brings sockets of clients from that one."""
+    """Between workers: the socket that brings clients from that worker."""
 
     @property
     def sockets(self) -> list[socket]:
-        """Those that there are, in the order of the fields."""
+        """The sockets of this message, in the order of the fields."""
         return [one for one in (self.link, self.clients_out, self.clients_in) if one is not None]
 
 
@@ -53,7 +53,7 @@ class Stop:
 
 @dataclass(frozen=True)
 class Drain:
-    """To the controller: have the other workers own all bundles of this one, until `Undrain`."""
+    """To the controller: let other workers own all bundles of this worker, until `Undrain`."""
 
     worker: int
 
@@ -67,7 +67,7 @@ class Drained:
 
 @dataclass(frozen=True)
 class Undrain:
-    """To the controller: have a worker own the bundles again that it had before `Drain`."""
+    """To the controller: give the worker back the bundles that it owned before `Drain`."""
 
     worker: int
 
@@ -84,12 +84,12 @@ class Reloaded:
     """To the controller: all workers have been restarted with these settings."""
 
     values: dict[str, tuple[str, str]]
-    """Text and source (`Given`) by key."""
+    """The text and the source (`Given`) of each setting, by key."""
 
 
 @dataclass(frozen=True)
 class CheckFiles:
-    """To a child: look now whether the files of TLS have changed."""
+    """To a child: check now whether the files of TLS have changed."""
 
 
 @dataclass(frozen=True)
@@ -104,7 +104,7 @@ class Alive:
 
 @dataclass(frozen=True)
 class Failed:
-    """To the supervisor: why the child is about to end, for people to read."""
+    """To the supervisor: the reason why the child is about to end, for people."""
 
     text: str
 
@@ -151,9 +151,9 @@ class Control:
             self.end.sendall(_line(type(message).__name__, vars(message)))
 
     def report_alive(self) -> None:
-        """Send `Alive`, unless the other end has left so much unread that there is no room."""
+        """Send `Alive`, unless the socket has no room because the other end does not read."""
         with suppress(BlockingIOError, ConnectionError):
-            # So short a line is sent whole or not at all.
+            # A line this short is sent whole or not at all.
             self.end.send(_line(Alive.__name__, {}), MSG_DONTWAIT)
 
     def receive(self) -> list[Message]:
@@ -178,7 +178,7 @@ class Control:
         return [self._message(line) for line in lines]
 
     def close(self) -> None:
-        """Close this end."""
+        """Close this end of the socket."""
         self.end.close()
 
     def _message(self, line: bytearray) -> Message:
@@ -194,7 +194,7 @@ def _line(name: str, fields: Mapping[str, object]) -> bytes:
 
 
 def control_pair() -> tuple[Control, Control]:
-    """The supervisor's end, which never blocks, and the child's, which does."""
+    """Return the supervisor's end, which never blocks, and the child's, which does."""
     ours, theirs = socketpair()
     ours.setblocking(False)
     return Control(ours), Control(theirs)

@@ -71,7 +71,7 @@ logger = logging.getLogger(__name__)
 
 
 def run_controller(factory: LoopFactory, prepared: Prepared, context: Context) -> None:
-    """Be the controller until the supervisor asks to stop."""
+    """Run the controller until the supervisor asks it to stop."""
 
     async def main() -> None:
         process = Process(context)
@@ -103,7 +103,7 @@ class Controller:
         self._authenticator = authenticator_of(prepared.settings)
 
     async def run(self) -> None:
-        """Open the metadata store and serve; all is closed on return."""
+        """Open the metadata store and serve; everything is closed on return."""
         process = self._process
         disk = data_disk(self._settings)
         reserves = reserves_of(disk, store=None, has_metadata=True)
@@ -236,7 +236,7 @@ class Controller:
         process.tasks.spawn(connect(link, peer.link, process.stretches))
 
     async def _obey(self, draining: Draining, settings: DynamicSettings, message: Message) -> None:
-        """What the supervisor asks for while it restarts workers."""
+        """Do what the supervisor asks for while it restarts workers."""
         control = self._process.context.control
         match message:
             case Drain(worker):
@@ -256,7 +256,7 @@ class Controller:
     ) -> SegmentId:
         """Answer a worker that has opened its store; `before` is the link to its earlier process.
 
-        The answer is the id beyond which its new segments begin.
+        The answer is the id above which its new segments begin.
         """
         if before is not None:
             # Else it could delete as orphans what a late write of that process is about to list.
@@ -271,7 +271,8 @@ def _parts(links: WorkerLinks, clock: Clock) -> list[LinkedPart]:
 
 
 def _may_write(residence: DistributedResidence, link: Link, key: str) -> bool:
-    """Whether a worker may write a key: the log records of its own topics; the count of starts."""
+    """Return whether a worker may write a key: the records of its own topics' logs, or the start
+    count."""
     if key == STARTS:
         return True
     if not key.startswith(TOPICS):

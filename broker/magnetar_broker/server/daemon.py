@@ -52,7 +52,7 @@ class Daemon:
     """One broker in one process, on one data directory."""
 
     def __init__(self, settings: Settings, phases: Phases) -> None:
-        """`phases` are those of the start so far."""
+        """`phases` are the phases of the start so far."""
         self.settings = settings
         self._phases = phases
         self._stop = asyncio.Event()
@@ -196,7 +196,7 @@ class Daemon:
         )
 
     def _give_up(self) -> None:
-        """End a stop that takes too long; what was acknowledged is in the journal."""
+        """End a stop that takes too long; everything acknowledged is in the journal."""
         timeout_ms = self.settings.broker_shutdown_timeout_ms
         logger.error(
             "the stop took longer than %d ms (brokerShutdownTimeoutMs): exiting now; the next "

@@ -25,13 +25,13 @@ from magnetar_broker.server.stretches import Stretches
 logger = logging.getLogger(__name__)
 
 HELD = 4096
-"""Clients that are kept for one worker while it cannot take them; more are refused."""
+"""The most clients that are kept for one worker while it cannot take them; others are refused."""
 HELD_SECONDS = 30.0
-"""How long a client is kept; then it is refused."""
+"""The time that a client is kept for; then it is refused."""
 WINDOW = 64
-"""Clients that are sent before the first of them must be taken."""
+"""The most clients that are sent and not yet taken."""
 RETRY_SECONDS = 1.0
-"""Until the next attempt when the system has no room for descriptors on their way."""
+"""The time until the next attempt when the system has no room for descriptors in transit."""
 BYTES_AT_ONCE = 4096
 
 
@@ -42,17 +42,17 @@ class _Departing:
     client: socket.socket
     data: bytes
     host: str
-    """Blank for an upstream, whose client is counted where it is connected."""
+    """The client's host; empty for an upstream, whose client is counted where it is connected."""
     place: Place | None = None
-    """Once it is counted."""
+    """The place that it is counted with; None until it is counted."""
 
     def close(self) -> None:
-        """The worker has it, or nobody."""
+        """Close this process's copy of the socket, and free the place."""
         self._leave()
         self.client.close()
 
     def refuse(self, refusal: NotReady) -> None:
-        """Nobody takes it."""
+        """Refuse the client, which no worker takes."""
         self._leave()
         refuse(self.client, refusal)
 
@@ -62,29 +62,29 @@ class _Departing:
 
 
 class Departure:
-    """The way to one other worker.
+    """Sends clients to one other worker.
 
-    Clients are kept while that worker's process does not run; not all clients repeat a CONNECT that
+    Clients are kept while that worker's process does not run: not all clients repeat a CONNECT that
     is refused.  Meanwhile they count as connections that are not accepted yet.
     """
 
     def __init__(
         self, worker: str, stretches: Stretches, limit: int = HELD, seconds: float = HELD_SECONDS
     ) -> None:
-        """`worker` names it to people.  Clients are kept until `replace` is called."""
+        """`worker` is its name for people.  Clients are kept until `replace` is called."""
         self._worker = worker
         self._run = stretches.run
         self._outgoing: Outgoing[_Departing] = Outgoing(limit, WINDOW, seconds)
         self._admission: Admission | None = None
         self._loop = asyncio.get_running_loop()
         self._channel: socket.socket | None = None
-        self._rest = b""  # of what was sent in part
+        self._rest = b""  # the rest of what was sent in part
         self._timer: asyncio.TimerHandle | None = None
         self._retry: asyncio.TimerHandle | None = None
 
     @property
     def held(self) -> int:
-        """The clients that are kept: the worker has not taken them yet."""
+        """The number of clients that are kept: the worker has not taken them yet."""
         return len(self._outgoing)
 
     def start(self, admission: Admission) -> None:
@@ -92,7 +92,8 @@ class Departure:
         self._admission = admission
 
     def send(self, client: socket.socket, frame: bytes, origin: Origin) -> None:
-        """Give a client and its first frame to the worker, or refuse it in the end."""
+        """Pass a client and its first frame to the worker; refuse it if the worker does not take it
+        in time."""
         one = _Departing(client, origin.encoded() + frame, _host(client, origin))
         if self._outgoing.add(one, self._loop.time()):
             self._flush()
@@ -103,7 +104,7 @@ class Departure:
             refuse(client, NotReady(f"too many clients wait for {self._worker}: try again"))
 
     def replace(self, channel: socket.socket) -> None:
-        """The worker has a new process, which `channel` leads to."""
+        """Use `channel`, which leads to the worker's new process."""
         self._drain()  # promise: a replaced channel is read to its end
         self._close()
         channel.setblocking(False)
@@ -112,7 +113,7 @@ class Departure:
         self._read()
 
     def stop(self) -> None:
-        """Refuse the clients that wait; those that were sent are the worker's."""
+        """Refuse the clients that wait; clients that were sent belong to the worker."""
         waiting, sent = self._outgoing.clear()
         for one in waiting:
             one.refuse(NotReady("the broker stops: try again"))
@@ -130,7 +131,8 @@ class Departure:
         self._flush()
 
     def _drain(self) -> None:
-        """Read acknowledgements to the end: uvloop reports the end of a broken channel once."""
+        """Read acknowledgements until nothing is left: uvloop reports the end of a broken channel
+        once."""
         while self._channel is not None:
             try:
                 data = self._channel.recv(BYTES_AT_ONCE)
@@ -158,7 +160,7 @@ class Departure:
         self._watch_deadline()
 
     def _send_all(self, channel: socket.socket) -> None:
-        """Send what may be sent, as far as there is room."""
+        """Send as many clients as the window and the socket's buffer allow."""
         try:
             while self._send_some(channel):
                 pass
@@ -170,7 +172,7 @@ class Departure:
             self._try_later(error)
 
     def _send_some(self, channel: socket.socket) -> bool:
-        """Whether there was something to send."""
+        """Send some bytes; return whether there was anything to send."""
         if self._rest:
             self._rest = self._rest[channel.send(self._rest) :]
             return True
@@ -194,7 +196,7 @@ class Departure:
         self._retry = self._loop.call_later(RETRY_SECONDS, self._flush)
 
     def _close(self) -> None:
-        """The channel is of no more use; what was not acknowledged waits for the next one."""
+        """Close the channel; clients that were not acknowledged wait for the next one."""
         if self._channel is not None:
             self._loop.remove_reader(self._channel)
             self._loop.remove_writer(self._channel)
@@ -210,12 +212,13 @@ class Departure:
     # Clients that are too many, or wait too long -----------------------------------------
 
     def _count(self, one: _Departing) -> None:
-        """The client waits for the next process."""
+        """Count a client that waits for the worker's next process."""
         if one.host and one.place is None and self._admission is not None:
             one.place = self._admission.enter(one.host, partial(self._give_up, one), is_timed=False)
 
     def _give_up(self, one: _Departing) -> None:
-        """A client has to make room; one that was sent meanwhile is the worker's."""
+        """Refuse a client that must make room; one that was sent meanwhile belongs to the
+        worker."""
         if self._outgoing.remove(one):
             one.refuse(NotReady(f"too many clients wait for {self._worker}: try again"))
 
@@ -233,7 +236,7 @@ class Departure:
 
 
 def _host(client: socket.socket, origin: Origin) -> str:
-    """The client's host; blank for an upstream, and for a client that has left."""
+    """Return the client's host; empty for an upstream, and for a client that has left."""
     if origin.is_upstream:
         return ""
     if origin.address:

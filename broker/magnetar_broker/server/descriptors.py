@@ -10,11 +10,11 @@ from contextlib import suppress
 logger = logging.getLogger(__name__)
 
 RESERVED_FOR_FILES = 64
-"""Never used for sockets; half of the descriptors if there are fewer than twice as many."""
+"""The descriptors never used for sockets; half of all if there are fewer than twice this number."""
 WARNING_INTERVAL_SECONDS = 60.0
-"""Between two log lines about this."""
+"""The time between two warnings about descriptors."""
 MACOS_OPEN_MAX = 10_240
-"""macOS accepts no higher soft limit, even though its hard limit is infinite."""
+"""The highest soft limit that macOS accepts, even though its hard limit is infinite."""
 
 Factory = Callable[[], asyncio.BaseProtocol]
 
@@ -36,13 +36,13 @@ class Descriptors:
         self._quiet_until = 0.0
 
     def guarded(self, make: Factory) -> Factory:
-        """A factory of protocols that calls `make` for each connection that is admitted."""
+        """Return a factory of protocols that calls `make` for each connection that is admitted."""
         return lambda: Guard(self, make)
 
     def admits(self, number: int) -> bool:
-        """Whether a socket with this descriptor may stay; if not, a warning is logged.
+        """Return whether a socket with this descriptor may stay; if not, log a warning.
 
-        The system assigns the lowest free number: a high one means that all below are in use.
+        The system assigns the lowest free number: a high one means that all below it are in use.
         """
         limit, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
         if limit == resource.RLIM_INFINITY or number < limit - min(RESERVED_FOR_FILES, limit // 2):

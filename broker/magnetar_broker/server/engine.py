@@ -1,4 +1,4 @@
-"""What serves topics on a data directory: its disk, its store, and the engine."""
+"""The parts that serve topics on a data directory: its disk, its store, and the engine."""
 
 import logging
 import os
@@ -30,25 +30,25 @@ logger = logging.getLogger(__name__)
 
 
 def data_disk(settings: Settings) -> LocalDisk:
-    """The disk of the data directory."""
+    """Return the disk of the data directory."""
     return LocalDisk(settings.data_dir, durable=settings.durability is Durability.FSYNC)
 
 
 class Reserves(NamedTuple):
-    """The room that a process has set aside."""
+    """The disk space that a process has reserved."""
 
     of_store: Reserve | None
     of_metadata: Reserve | None
 
     def give(self) -> bool:
-        """Give back that of the metadata, else that of the store; returns whether there was one."""
+        """Release the metadata's reserve, else the store's; return whether there was one."""
         # promise[without and one.give()]: metadata has room on a full disk
         return any(one is not None and one.give() for one in (self.of_metadata, self.of_store))
 
 
 def reserves_of(disk: Disk, store: int | None, has_metadata: bool) -> Reserves:
-    """The reserves of the process that writes store directory number `store`, and perhaps the
-    metadata."""
+    """Return the reserves of the process that writes store directory number `store`, and the
+    metadata if `has_metadata`."""
     return Reserves(
         None if store is None else Reserve(directories.disk_of(disk, store), STORE_FILE),
         Reserve(disk, METADATA_FILE) if has_metadata else None,
@@ -58,7 +58,7 @@ def reserves_of(disk: Disk, store: int | None, has_metadata: bool) -> Reserves:
 async def space_of(
     settings: Settings, disk: Disk, reserves: Reserves, worker: Worker, clock: Clock
 ) -> DiskSpace:
-    """Watch the room of a disk, until `DiskSpace.stop`; it was looked at once on return."""
+    """Watch the free space of a disk until `DiskSpace.stop`; it has been checked once on return."""
     space = DiskSpace(
         disk,
         settings.data_dir,
@@ -80,10 +80,11 @@ def _log_of_space(is_low: bool, text: str) -> None:
 async def metadata_of(
     disk: LocalDisk, noted: Noted | None, worker: Worker, clock: Clock, reserves: Reserves
 ) -> SqliteMetadata:
-    """Open the metadata store of a data directory, whose other parts are `noted`, and count the
-    start; `Incomplete` if they do not belong together.  The caller holds the directory's lock.
+    """Open the metadata store of a data directory, and count the start.
 
-    `noted` is None if they were compared since the lock was taken: they have changed since.
+    `noted` is what the other parts of the directory say of it: `Incomplete` is raised if they do
+    not belong together.  It is None if they were compared since the lock was taken, because they
+    have changed since.  The caller holds the directory's lock.
     """
     metadata = await SqliteMetadata.open(disk, worker, clock, reserves.give)
     try:
@@ -108,7 +109,7 @@ async def store_of(
 ) -> JoinedStore:
     """Open this process's share of the store (see `open_store`) and recover from a crash.
 
-    What is found damaged is logged.
+    Damage that recovery finds is logged.
     """
 
     def observe(records: int, size: int, seconds: float | None) -> None:
@@ -142,7 +143,7 @@ def engine_of(
     journal: JournalStats,
     space: SpaceState,
 ) -> Engine:
-    """The engine on these stores, with the limits of the settings."""
+    """Return the engine on these stores, with the limits of the settings."""
     return Engine(
         store=store,
         metadata=metadata,
@@ -159,12 +160,12 @@ def engine_of(
 
 
 def report(finding: Finding) -> None:
-    """Log what recovery found damaged: an error if data was lost, a warning otherwise."""
+    """Log damage that recovery found: an error if data was lost, a warning otherwise."""
     logger.log(logging.ERROR if finding.data_lost else logging.WARNING, "%s", finding.text)
 
 
 def store_limits(settings: Settings) -> Limits:
-    """The limits of the local store."""
+    """Return the limits of the local store."""
     return Limits(
         write_behind_bytes=settings.magnetar_write_behind_size_mb << 20,
         checkpoint_bytes=settings.magnetar_checkpoint_size_mb << 20,
@@ -173,7 +174,8 @@ def store_limits(settings: Settings) -> Limits:
 
 
 def roll_limits(settings: Settings) -> RollLimits:
-    """When a segment (a ledger, for clients) is closed and the next one begun."""
+    """Return the limits at which a segment (a ledger, for clients) is closed and the next one
+    begun."""
     return RollLimits(
         max_entries=settings.managed_ledger_max_entries_per_ledger,
         max_bytes=settings.managed_ledger_max_size_per_ledger_mbytes << 20,

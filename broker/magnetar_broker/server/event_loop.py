@@ -7,7 +7,8 @@ LoopFactory = Callable[[], asyncio.AbstractEventLoop]
 
 
 def loop_factory() -> tuple[LoopFactory, str | None]:
-    """Creates the event loop; and a warning for the log if it is the slower one."""
+    """Return a function that creates the event loop, and a warning for the log if it is the slower
+    loop."""
     try:
         import uvloop  # noqa: PLC0415 (not every platform has it)
     except ImportError:

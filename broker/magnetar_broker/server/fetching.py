@@ -13,13 +13,13 @@ from typing import IO, Final
 from urllib.parse import urlsplit
 
 LARGEST: Final = 1 << 20
-"""Bytes of a document."""
+"""The largest document, in bytes."""
 AT_ONCE: Final = 64 << 10
 REDIRECTIONS: Final = 3
 
 
 class Fetcher:
-    """Fetches in threads; those who ask for one document at one time wait for one fetch together.
+    """Fetches documents in threads; concurrent requests for one document share one fetch.
 
     A thread that hangs does not hold up the end of the process, or fetches from other addresses.
     """
@@ -27,9 +27,10 @@ class Fetcher:
     def __init__(
         self, connect_seconds: float, read_seconds: float, authorities: str | None = None
     ) -> None:
-        """`authorities` is a PEM file; None for those of the system.  Raises `OSError`.
+        """`authorities` is a PEM file, or None for the system's.  Raises `OSError` if it cannot be
+        read.
 
-        The whole takes at most the sum of both times, and no part of it more than the longer.
+        A fetch takes at most the sum of both times, and none of its steps more than the longer one.
         """
         self._seconds = connect_seconds + read_seconds
         self._opener = _opener(ssl.create_default_context(cafile=authorities))
@@ -37,7 +38,7 @@ class Fetcher:
         self._running: dict[str, asyncio.Future[bytes]] = {}
 
     async def fetch(self, url: str) -> bytes:
-        """The document; `OSError` if there is none in time."""
+        """Return the document; `OSError` if it cannot be fetched in time."""
         running = self._running.get(url)
         if running is None:
             loop = asyncio.get_running_loop()
@@ -49,7 +50,7 @@ class Fetcher:
             raise OSError(f"{url} did not answer in {self._seconds:g} s") from error
 
     def _work(self, loop: asyncio.AbstractEventLoop, url: str) -> None:
-        """Fetch in this thread, and report in the loop's."""
+        """Fetch in this thread, and report the result in the loop's thread."""
         found: bytes | OSError
         try:
             found = self._read(url)
@@ -108,7 +109,7 @@ class _SameScheme(urllib.request.HTTPRedirectHandler):
 
 
 def _opener(context: ssl.SSLContext) -> urllib.request.OpenerDirector:
-    """It knows http and https alone: no files, no FTP."""
+    """Return an opener that knows http and https only: no files, no FTP."""
     opener = urllib.request.OpenerDirector()
     for handler in (
         urllib.request.ProxyHandler(),

@@ -5,13 +5,15 @@ import gc
 from magnetar_broker.topic.loaded_topics import Topics
 
 THRESHOLD = 10_000
-"""New objects between two collections; messages create no cyclic garbage, so these can be rare.
-With Python's default of 700, entries that wait for the disk survive several collections and are
-scanned each time: a third of the CPU when many topics are published to at once."""
+"""The number of new objects between two collections; messages create no cyclic garbage, so
+collections can be rare.  With Python's default of 700, entries that wait for the disk survive
+several collections and are scanned each time: a third of the CPU when many topics are published to
+at once."""
 OPENED = 500
-"""Opened topics after which everything that exists is frozen."""
+"""The number of opened topics after which everything that exists is frozen."""
 CLOSED = 1000
-"""Closed topics, above a quarter of the open ones, after which frozen objects are collected."""
+"""The number of closed topics, above a quarter of the open ones, after which frozen objects are
+collected."""
 CHECK_SECONDS = 60
 CLOSED_TOPICS = "collection of closed topics"
 """The name of the periodic job."""
@@ -43,7 +45,8 @@ class Garbage:
             gc.freeze()
 
     async def collect_closed(self) -> None:
-        """If many topics were closed, collect everything, frozen objects too; the loop pauses."""
+        """Collect everything, frozen objects too, if many topics were closed; the loop pauses
+        meanwhile."""
         closed = self._topics.opened - len(self._topics)
         if closed - self._collected_at >= CLOSED + len(self._topics) // 4:
             self._collected_at = closed

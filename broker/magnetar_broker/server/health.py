@@ -24,36 +24,41 @@ from magnetar_storage.world.runtime import Clock, Promise, settling
 logger = logging.getLogger(__name__)
 
 LIMIT_SECONDS = 10.0
-"""For the whole check; a broker that takes longer to store one small message is not healthy."""
+"""The time limit of a whole check: a broker that needs longer to store a small message is not
+healthy."""
 NAME = "heartbeat"
-"""Of the producer and the subscription.  One name for all checks: with deduplication on, the
-broker remembers every producer's name."""
+"""The name of the producer and of the subscription.  All checks use one name: with deduplication
+on, the broker remembers every producer's name."""
 ADDRESS = "health-check:0"
 PRODUCER_ID = CONSUMER_ID = 1
 CANDIDATES = 1000
-"""Topics among which a worker finds one that it serves, if it owns a bundle that has some."""
+"""The number of topics among which a worker finds one that it serves, if it owns a bundle that has
+some."""
 
 Kind = pb.BaseCommand
 
 
 class Unhealthy(Exception):
-    """The check failed; the text names the step and the reason."""
+    """The health check failed; the text names the step and the reason."""
 
 
 class HealthCheck:
-    """One per broker.  Checks that are asked for while one is running share its result."""
+    """The health check of a process.  Checks that are requested while one is running share its
+    result."""
 
     def __init__(
         self, broker: Broker, serves: Callable[[TopicName], bool] = lambda topic: True
     ) -> None:
-        """`serves` is whether this process owns a topic's bundle, once that was looked up."""
+        """`serves` returns whether this process owns a topic's bundle, after a lookup of the
+        topic."""
         self._broker = broker
         self._serves = serves
         self._waiting: list[Promise] = []
-        """One for each caller: awaiting one promise from several places shares a cancellation."""
+        """One promise for each caller: a cancelled wait for a shared promise would cancel it for
+        all."""
         self._running = False
         self._sends = True
-        """Whether the last check had a topic."""
+        """Whether the last check had a topic, and so sent a message."""
         self._client: InProcessClient | None = None
         self._step = "starting"
 
@@ -61,7 +66,7 @@ class HealthCheck:
         """Return when a message was delivered; else raise `Unhealthy`, within the limit.
 
         A worker that serves none of the `CANDIDATES` sends no message: it only reads metadata, and
-        logs that.  `process` can only name this one.
+        logs that.  `process` is not used: it can only name this process.
         """
         trouble = self._broker.engine.store.trouble
         if trouble is not None:
@@ -85,7 +90,7 @@ class HealthCheck:
         settling(outcome)(Unhealthy(why))
 
     def _withdraw(self, outcome: Promise) -> None:
-        """A caller waits no more; without any, the check ends."""
+        """Withdraw a caller that waits no longer; without callers the check ends."""
         if outcome in self._waiting:
             self._waiting.remove(outcome)
             if not self._waiting and self._client is not None:
@@ -102,7 +107,7 @@ class HealthCheck:
             settling(outcome)(failure)
 
     async def _failure(self) -> Exception | None:
-        """Run one check: what failed, or None."""
+        """Run one check, and return its failure; None if it succeeded."""
         try:
             await self._read_metadata()
             topic = await self._own_topic()
@@ -121,7 +126,8 @@ class HealthCheck:
             raise Unhealthy(f"{self._step}: {error}") from error
 
     async def _own_topic(self) -> TopicName | None:
-        """One of the `CANDIDATES` that this process serves; None if it serves none of them."""
+        """Return one of the `CANDIDATES` that this process serves; None if it serves none of
+        them."""
         self._step = "looking up a topic"
         base = _first_topic(self._broker.settings)
         try:
@@ -132,7 +138,7 @@ class HealthCheck:
         return next(filter(self._serves, chain((base,), others)), None)
 
     def _note(self, topic: TopicName | None) -> None:
-        """Log it once when checks begin to have no topic."""
+        """Log the first of successive checks that have no topic."""
         # promise[without and self._sends]: health checks in one state are logged once
         if topic is None and self._sends:
             logger.warning(
@@ -160,7 +166,7 @@ class HealthCheck:
             client.leave()
 
     async def _open(self, client: InProcessClient, topic: str) -> int:
-        """Open a consumer and a producer; the sequence id of the next message."""
+        """Open a consumer and a producer, and return the sequence id of the next message."""
         self._step = "connecting"
         await client.ask(
             pb.CommandConnect(client_version=NAME, protocol_version=PROTOCOL_VERSION),
@@ -192,7 +198,10 @@ class HealthCheck:
     async def _publish_and_receive(
         self, client: InProcessClient, topic: str, sequence_id: int
     ) -> None:
-        """Receipt and message may come in any order, and messages of others before it."""
+        """Publish, and return when both the receipt and the message have arrived.
+
+        They may arrive in any order, and messages of other checks may come before.
+        """
         self._step = f"publishing to {topic}"
         payload = uuid4().bytes
         client.send(_message(sequence_id, payload, self._broker.engine.clock))
@@ -208,7 +217,8 @@ class HealthCheck:
 
 
 def _failure_of(topic: AnyTopic | None) -> StorageError | None:
-    """Why the topic's log failed: a client only gets CLOSE_PRODUCER, without the reason."""
+    """Return the error that closed the topic's log: a client only gets CLOSE_PRODUCER, without a
+    reason."""
     failure = topic.log.failed if isinstance(topic, Topic) else None
     return None if isinstance(failure, WriterFailed) else failure  # closed for another reason
 
@@ -219,13 +229,14 @@ def _first_topic(settings: Settings) -> TopicName:
 
 
 def _subscription_type(settings: Settings) -> "pb.CommandSubscribe.SubType":
-    """The first that is enabled; Exclusive unless the operator switched it off."""
+    """Return the first subscription type that is enabled: Exclusive unless the operator disabled
+    it."""
     name = next(kind for kind in SubscriptionType if kind in settings.subscription_types_enabled)
     return cast("pb.CommandSubscribe.SubType", pb.CommandSubscribe.SubType.Value(name))
 
 
 def _message(sequence_id: int, payload: bytes, clock: Clock) -> bytes:
-    """A SEND."""
+    """Return a SEND frame."""
     metadata = pb.MessageMetadata(
         producer_name=NAME, sequence_id=sequence_id, publish_time=clock.now_ms()
     )

@@ -1,4 +1,4 @@
-"""Who asks over HTTP: every request proves a role, but for those that are open to everyone."""
+"""Authenticates requests over HTTP: each proves a role, unless its route is open to everyone."""
 
 from dataclasses import replace
 from typing import Any, Final
@@ -13,15 +13,15 @@ METRICS: Final = ("/metrics", "/metrics/")
 
 
 class HttpAuthentication:
-    """Authenticates each request, also on a connection that had others."""
+    """Authenticates each request, also on a connection that has already been authenticated."""
 
     def __init__(self, authenticator: Authenticator, with_metrics: bool) -> None:
-        """`with_metrics`: the metrics are not open to everyone."""
+        """`with_metrics` says that the metrics need authentication, too."""
         self._authenticator = authenticator
         self._with_metrics = with_metrics
 
     async def admitted(self, request: Request, route: Route[Any] | NoRoute) -> Request:
-        """The request with its roles.  Raises `NotAuthenticated`."""
+        """Return the request with its roles.  Raises `NotAuthenticated`."""
         if self._is_open(route):  # promise[always]: requests are authenticated
             return request
         roles = await self._authenticator.of_request(request.headers, request.certificate)
@@ -36,7 +36,7 @@ class HttpAuthentication:
 def http_authentication_of(
     settings: Settings, authenticator: Authenticator | None
 ) -> HttpAuthentication | None:
-    """None while authentication is off."""
+    """Return the authentication of the HTTP ports; None while authentication is off."""
     if authenticator is None:
         return None
     return HttpAuthentication(authenticator, settings.authenticate_metrics_endpoint is not False)

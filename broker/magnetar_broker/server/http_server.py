@@ -33,7 +33,7 @@ from magnetar_broker.server.web_pages import ANY_NAME, WebPages
 from magnetar_broker.standalone import Standalone
 
 STOP_SECONDS = 1.0
-"""How long requests in progress may still take when the broker stops."""
+"""The time that requests in progress may still take when the broker stops."""
 
 
 class HttpServer:
@@ -51,7 +51,7 @@ class HttpServer:
         guard: HttpGuard,
         pages: WebPages = ANY_NAME,
     ) -> None:
-        """Without `routes`, those of the admin API are loaded with the first request.
+        """Without `routes`, the routes of the admin API are loaded with the first request.
 
         `authentication` is None while authentication is off.
         """
@@ -107,7 +107,7 @@ class HttpServer:
         self._audit.close()
 
     async def answer(self, request: Request) -> Response:
-        """The response to a request; an error becomes a refusal, nothing is raised."""
+        """Return the response to a request; an error becomes a refusal, nothing is raised."""
         changes, response, why = request.method not in ("GET", "HEAD"), None, ""
         try:
             self._pages.check(request)  # promise: pages of other sites are refused
@@ -129,7 +129,7 @@ class HttpServer:
         except Exception as error:
             response = refusal_of(request, error)
             why = error.why if isinstance(error, CredentialsRefused) else ""
-        finally:  # also for one that is given up, which may have changed something
+        finally:  # also for a request that is given up, which may have changed something
             self._audit.record(request, changes, response, why)
         return response
 
@@ -140,7 +140,7 @@ class HttpServer:
 def _found(
     routes: Table[Handler], request: Request
 ) -> tuple[Route[Handler] | NoRoute, dict[str, str]]:
-    """The route with its parameters; there may be none."""
+    """Return the route and its parameters; `NoRoute` stands for a route that does not exist."""
     try:
         return routes.find(request.method, request.path)
     except NoRoute as error:
@@ -148,7 +148,7 @@ def _found(
 
 
 def _admin_routes() -> Table[Handler]:
-    # A tenth of the memory of an idle broker, and of the time that its start takes.
+    # They take a tenth of the memory of an idle broker, and of the time of its start.
     from magnetar_broker.server.admin.routes import ROUTES  # noqa: PLC0415
 
     return ROUTES
@@ -160,7 +160,7 @@ def sole_site(
     stretches: Stretches,
     contexts: Contexts | None = None,
 ) -> Site:
-    """The site of a broker that is one process."""
+    """Return the site of a broker that is one process."""
     directory, broker = halves
     tls = contexts.figures if contexts is not None else lambda: None
     page = BrokerPage(

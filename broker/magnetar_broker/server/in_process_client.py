@@ -18,11 +18,11 @@ PRODUCER_ID = 1
 
 
 class Unexpected(Exception):
-    """The broker answered something else than was expected; the text says what."""
+    """The broker gave an unexpected answer; the text says which."""
 
 
 class Left(Exception):
-    """The client has left, so nothing will come any more."""
+    """The client has left, so it receives nothing more."""
 
 
 class _Received(NamedTuple):
@@ -32,7 +32,7 @@ class _Received(NamedTuple):
 
 
 class InProcessClient:
-    """It has at most one request under way; `leave` it at the end."""
+    """A client that has at most one request under way.  Call `leave` at the end."""
 
     def __init__(self, broker: Broker, address: str) -> None:
         """`address`, as `host:port`, stands for the client in statistics and limits."""
@@ -42,7 +42,7 @@ class InProcessClient:
         self._arrival: Promise | None = None
         self._decoder = FrameDecoder(broker.settings.max_message_size + FRAME_PADDING)
         self._session: Session | None = Session(broker, self, HANDLERS)
-        """Until the client leaves: they refer to each other."""
+        """The session until the client leaves: the two refer to each other."""
         self._session.is_internal = True
         self._name, self._sequence_id = "", 0
 
@@ -52,7 +52,7 @@ class InProcessClient:
         self._clock.soon(self._flush)
 
     def pause_reading(self) -> None:
-        """Nothing to pause: what is sent is bounded by who sends it."""
+        """Do nothing: the input is bounded by the code that sends it."""
 
     def resume_reading(self) -> None:
         pass
@@ -75,7 +75,7 @@ class InProcessClient:
             return
         frames = self._decoder.feed(b"".join(session.take_output()))
         for kind, buf, start, mid, payload in frames:
-            if kind == Kind.PING:  # somebody else wants the name of its producer
+            if kind == Kind.PING:  # another producer asks for the name of this one
                 self._clock.soon(partial(self.send, encode(pb.CommandPong())))
                 continue
             command = getattr(decode(buf, start, mid), FIELDS[kind])
@@ -91,12 +91,13 @@ class InProcessClient:
             self._session.receive(data)
 
     async def ask(self, command: Any, expected: int) -> Any:
-        """Send a command, and return its answer; `Unexpected` if that is another one."""
+        """Send a command, and return its answer; `Unexpected` if it is not of the expected kind."""
         self.send(encode(command))
         return (await self.next(expected)).command
 
     async def next(self, *expected: int) -> _Received:
-        """What comes next; `Unexpected` if it is of another kind, `Left` after `leave`."""
+        """Return the next command received; `Unexpected` if it is of another kind, `Left` after
+        `leave`."""
         while not self._received:
             if self._session is None:  # the client has left: nothing will come
                 raise Left
@@ -112,7 +113,7 @@ class InProcessClient:
         return received
 
     def leave(self) -> None:
-        """End the session; its producer and its subscription, which is not durable, end too."""
+        """End the session, and with it its producer and its subscription, which is not durable."""
         # promise[, self._session = self._session, None -> = self._session]: a health check lets go
         #   of its session
         session, self._session = self._session, None
@@ -124,7 +125,7 @@ class InProcessClient:
     # Publishing ---------------------------------------------------------------------------
 
     async def open_producer(self, topic: str, name: str) -> None:
-        """Connect, and open a producer; it continues behind the last sequence id of its name."""
+        """Connect and open a producer, which continues after the last sequence id of its name."""
         connect = pb.CommandConnect(client_version=name, protocol_version=PROTOCOL_VERSION)
         await self.ask(connect, Kind.CONNECTED)
         producer = pb.CommandProducer(
@@ -134,7 +135,7 @@ class InProcessClient:
         self._name, self._sequence_id = opened.producer_name, opened.last_sequence_id + 1
 
     async def publish(self, metadata: pb.MessageMetadata, payload: bytes) -> None:
-        """Publish a message as this producer's next one; durable on return."""
+        """Publish a message as the producer's next one; it is durable on return."""
         metadata.producer_name = self._name
         metadata.sequence_id = self._sequence_id
         metadata.publish_time = self._clock.now_ms()

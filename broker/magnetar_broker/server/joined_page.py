@@ -1,4 +1,4 @@
-"""The page for Prometheus of a broker of several processes: made of theirs, by the controller.
+"""The page for Prometheus of a broker of several processes, which the controller joins from theirs.
 
 Unlike `broker_page`, it imports the metrics library at once: before the fork, so that the processes
 share it.
@@ -34,7 +34,7 @@ from magnetar_storage.world.runtime import Clock
 
 
 class JoinedPage:
-    """Makes pages."""
+    """Makes the pages of a broker of several processes."""
 
     def __init__(
         self,
@@ -49,9 +49,9 @@ class JoinedPage:
         schemas: SchemaCounts | None = None,
         space: SpaceState | None = None,
     ) -> None:
-        """`links` are those to the present workers, by their numbers.
+        """`links` are the links to the present workers, by worker number.
 
-        `authenticator` is that of HTTP requests; None while authentication is off.
+        `authenticator` is the one of HTTP requests; None while authentication is off.
         """
         self._authenticator = authenticator
         self._tls = tls
@@ -67,7 +67,8 @@ class JoinedPage:
         self._numbers = count(1)
 
     async def make(self, is_wanted: Wanted) -> Page | None:
-        """A page of all workers that answer in time, and of this process; None once not wanted."""
+        """Return a page of this process and all workers that answer in time; None if it is no
+        longer wanted."""
         workers = sorted(self._links)
         asked = (self._links[worker] for worker in workers)
         number = next(self._numbers)

@@ -10,10 +10,10 @@ from magnetar_storage.world.runtime import Clock
 
 
 class LastIds:
-    """Knows the last segment id that each worker has given.
+    """The last segment id that each worker has assigned.
 
-    Topics may have segments that another worker has given ids to: with another number of workers
-    they were served by others.  Clients need the ids of a topic to grow.
+    A topic may have segments whose ids another worker assigned: with another number of workers,
+    another worker served it.  Clients need the ids of a topic's segments to grow.
     """
 
     def __init__(self, workers: int, clock: Clock) -> None:
@@ -23,11 +23,12 @@ class LastIds:
         self._complete = Waiters(clock)
 
     def follow(self, worker: int, link: Link) -> None:
-        """A worker has started, or started again."""
+        """Use the link to a worker that has started, or started again."""
         self._links[worker] = link
 
     async def join(self, worker: int, last: SegmentId) -> SegmentId:
-        """The id beyond which a worker has to begin, once all workers have reported theirs."""
+        """Return the id above which a worker must begin, once all workers have reported their last
+        ids."""
         self._last[worker] = last
         if len(self._last) == self._workers:
             self._complete.release()
@@ -36,9 +37,9 @@ class LastIds:
         return await self._largest(worker)
 
     async def advance(self, worker: int) -> None:
-        """Have a worker go on beyond what the others have given, before it takes topics over.
+        """Make a worker continue above the ids of all others, before it takes topics over.
 
-        Raises what its store does if it cannot.
+        Raises the error of the worker's store if it cannot.
         """
         # promise[ProcessUnavailable -> Exception]: a worker whose store fails takes no bundles over
         with suppress(ProcessUnavailable):  # it has ended, and joins again, as all do that start
@@ -46,7 +47,7 @@ class LastIds:
             await self._links[worker].request("segments.advance", largest)
 
     async def _largest(self, worker: int) -> SegmentId:
-        """The largest id of all; this worker has reported its own when it joined."""
+        """Return the largest id of all workers; this worker has reported its own when it joined."""
         for other in self._last.keys() - {worker}:
             with suppress(ProcessUnavailable):  # it has ended, and joins again with its id then
                 self._last[other] = await self._links[other].request("segments.last_id")

@@ -11,13 +11,13 @@ from magnetar_storage.errors import ProcessUnavailable
 
 CHECK = "health.check"
 ANSWER_SECONDS = LIMIT_SECONDS + 1
-"""For a worker's answer: one that is alive names the step that takes too long."""
+"""The time limit of a worker's answer: a worker that runs names the step that takes too long."""
 
 
 class LinkedHealth:
-    """The health check of a controller: that of each worker (`HealthCheck.check`).
+    """The health check of the controller: the check of each worker (`HealthCheck.check`).
 
-    Each publishes and consumes a message, except a worker that serves no topic for it.
+    Each worker publishes and consumes a message, except a worker that serves no topic for it.
     """
 
     def __init__(self, links: WorkerLinks, runtime: Runtime) -> None:
@@ -27,7 +27,7 @@ class LinkedHealth:
     async def check(self, process: str | None = None) -> None:
         """Return if all workers are healthy; else raise `Unhealthy`, within a time limit.
 
-        With `process`, the name of a worker, that one alone is asked.
+        `process` is the name of the only worker to check; None checks all workers.
         """
         missing = [name_of(number) for number in self._links.missing()]
         links = self._links.all()

@@ -13,29 +13,30 @@ from magnetar_storage.world.runtime import Clock
 NEXT, DROP = "metrics.next", "metrics.drop"
 PIECE_BYTES = 256 * 1024
 SIGN_SECONDS = 1.0
-"""How often a worker that is making its page answers, so that it is known to be alive."""
+"""The interval at which a worker that is making its page answers, to show that it runs."""
 SILENCE_SECONDS = 3.0
-"""A worker that does not answer for so long is left out of the page."""
+"""The time after which a worker that does not answer is left out of the page."""
 
 
 class LinkedPage:
-    """The pages of a worker: one is made at a time, a request for another one ends it."""
+    """The pages of a worker.  One is made at a time: a request for another page ends it."""
 
     def __init__(self, make: Make, link: Link, stretches: Stretches) -> None:
-        """Serve them; to be made before the link is connected."""
+        """Serve the pages; create it before the link is connected."""
         self._make = make
         self._stretches = stretches
         self._number = 0
-        """Of the page that is made or sent; 0: none."""
+        """The number of the page that is being made or sent; 0 for none."""
         self._making: asyncio.Task[Page | None] | None = None
         self._sent = 0
-        """Parts of it that were sent."""
+        """The number of parts of the page that were sent."""
         link.serve({NEXT: self._next, DROP: self._drop})
         # promise: a worker drops its page when the controller has ended
         link.when_ended(lambda: self._drop(self._number))
 
     async def _next(self, number: int) -> list[bytes] | None:
-        """The next parts of a page; none while it is being made, None at the end."""
+        """Return the next parts of a page: an empty list while it is being made, None at its
+        end."""
         making = self._making
         if making is None or number != self._number:
             making = self._making = self._begin(number)
@@ -61,15 +62,16 @@ class LinkedPage:
         return asyncio.create_task(self._stretches.measured("http", make()))
 
     def _drop(self, number: int) -> None:
-        """The notice that a page is not needed any more."""
+        """Drop a page that is no longer needed, as the controller has notified."""
         if number == self._number:
             self._number, self._making = 0, None  # the task ends soon
 
 
 async def page_of(link: Link, number: int, clock: Clock, is_wanted: Wanted) -> Page | None:
-    """The page of a worker; None if it has ended, is silent, or the page is not wanted.
+    """Return the page of a worker; None if it has ended, is silent, or the page is no longer
+    wanted.
 
-    `number`, from 1, is another one for each page.
+    `number`, from 1, must be another one for each page.
     """
     page: list[bytes] = []
     try:

@@ -8,13 +8,13 @@ from magnetar_broker.links.link import Link
 from magnetar_broker.server.stretches import Stretches
 
 WRITE_BUFFER = 1 << 20
-"""Bytes written that the peer has not read above which the link keeps its output."""
+"""The bytes written that the peer has not read above which the link keeps its output."""
 CLOSE_SECONDS = 5.0
-"""How long the peer of a closed link may take to read the rest."""
+"""The time that the peer of a closed link may take to read the rest."""
 
 
 async def connect(link: Link, end: socket.socket, stretches: Stretches | None = None) -> None:
-    """Connect a link to its end of a pair of Unix stream sockets, which belongs to it then."""
+    """Connect a link to its end of a pair of Unix stream sockets, which the link then owns."""
     loop = asyncio.get_running_loop()
     await loop.create_unix_connection(lambda: LinkSocket(link, stretches or Stretches()), sock=end)
 

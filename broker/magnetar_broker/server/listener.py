@@ -26,13 +26,14 @@ from magnetar_broker.session.session import Session
 logger = logging.getLogger(__name__)
 
 WRITE_BUFFER = 1 << 20
-"""Bytes buffered for a socket above which the client counts as slow."""
+"""The bytes buffered for a socket above which its client counts as slow."""
 CLOSE_SECONDS = 5.0
-"""How long a client that is being disconnected may take to read its remaining output."""
+"""The time that a client that is being disconnected may take to read its remaining output."""
 RECEIVE_BYTES = 256 << 10
-"""The most that one read takes from a socket."""
+"""The most bytes that one read takes from a socket."""
 JOIN_BELOW = 64 * 1024
-"""Buffers up to this size are joined into one write; larger ones are written without a copy."""
+"""The size up to which buffers are joined into one write; larger ones are written without a
+copy."""
 
 
 class ClientConnection(asyncio.BufferedProtocol):
@@ -49,11 +50,11 @@ class ClientConnection(asyncio.BufferedProtocol):
         origin: Origin = ON_ITS_OWN,
         place: Place | None = None,
     ) -> None:
-        """`buffer` receives what comes; all connections share it.
+        """`buffer` receives the input; all connections share it.
 
-        `early` was read from the socket already: the session receives it first.  With `upstreams`
-        it is the first frame, as a whole.  `place` is the one that the connection has already;
-        without one it enters.
+        `early` was already read from the socket: the session receives it first.  With `upstreams`
+        it is exactly the first frame.  `place` is the place that the connection already has;
+        without one, it takes a place.
         """
         self._broker = broker
         self._buffer = buffer
@@ -64,7 +65,8 @@ class ClientConnection(asyncio.BufferedProtocol):
         self._transport: asyncio.Transport | None = None
         self._full = self._is_slow = False
         self._queued = 0
-        """Of a slow client: bytes that waited when it became slow, and those added since."""
+        """For a slow client: the bytes that waited when it became slow, and the bytes added
+        since."""
         self._closing = False
         self._early = early
         self._origin = origin
@@ -74,7 +76,8 @@ class ClientConnection(asyncio.BufferedProtocol):
         self.address = "?"
         self.is_tls = False
         self._place = place
-        """Of a client; None for an upstream, whose client another process answers for."""
+        """The place of a client; None for an upstream, whose client has its place in another
+        process."""
         self.session: Session
 
     # Called by asyncio -----------------------------------------------------------------
@@ -130,7 +133,7 @@ class ClientConnection(asyncio.BufferedProtocol):
             self._run("read", self.session.receive, self._buffer[:count])
 
     def receive(self, data: bytes) -> None:
-        """Take what was read from the socket behind `early`."""
+        """Handle input that follows `early`."""
         if data and not self._closing:
             self._run("read", self.session.receive, data)
 
@@ -175,7 +178,7 @@ class ClientConnection(asyncio.BufferedProtocol):
         del self.session  # promise: a connection lets go of its session
 
     def over(self) -> asyncio.Future[None]:
-        """Done when the connection has ended; to be called once."""
+        """Return a future that is done when the connection has ended; call it once."""
         self._over = self._loop.create_future()
         return self._over
 
@@ -196,26 +199,27 @@ class ClientConnection(asyncio.BufferedProtocol):
             self._transport.resume_reading()
 
     def refusal(self) -> BrokerError | None:
-        """Why the client exceeds a limit of connections; None if it does not."""
+        """Return why the client exceeds a limit of connections; None if it does not."""
         return None if self._place is None else self._broker.admission.refusal(self._place.host)
 
     def accepted(self) -> None:
-        """The client has completed its handshake."""
+        """Note that the client has completed its handshake."""
         if self._place is not None:
             self._place.accept()  # promise: a client is accepted once it has connected
 
     def abort(self) -> None:
-        """Close at once, whatever is queued."""
+        """Close at once, and discard the queued output."""
         self._closing = True
         if self._transport is not None:
             self._transport.abort()
 
     def give_up(self) -> None:
-        """The same, for a client that does not read."""
+        """Abort a connection whose client does not read."""
         self.abort()
 
     def unread(self) -> tuple[int, int]:
-        """What the socket has taken of all that waited since it was full last, and what waits."""
+        """Return the bytes that the socket has taken since it became full, and the bytes that
+        wait."""
         waiting = 0 if self._transport is None else self._transport.get_write_buffer_size()
         return self._queued - waiting, waiting
 
@@ -256,9 +260,9 @@ class ClientConnection(asyncio.BufferedProtocol):
 
 
 class Listener:
-    """Serves clients: those of the port that it opens, and those that it is given.
+    """Serves clients: those of the ports that it opens, and those that it is given.
 
-    `connections` are the open ones.
+    `connections` are the open connections.
     """
 
     def __init__(
@@ -291,7 +295,7 @@ class Listener:
             self._servers.append(server)
 
     def bind_tls(self, sockets: Sequence[socket], contexts: Contexts) -> None:
-        """As `bind`, for clients with TLS."""
+        """Take bound sockets for clients with TLS, without accepting clients yet."""
         for bound in sockets:
             self._tls_ports.append(
                 TlsPort(
@@ -305,7 +309,7 @@ class Listener:
             )
 
     async def start(self) -> None:
-        """Accept clients."""
+        """Begin to accept clients."""
         for server in self._servers:
             with named_in_errors(server.sockets[0].getsockname()):
                 await server.start_serving()
@@ -320,14 +324,14 @@ class Listener:
         origin: Origin,
         place: Place,
     ) -> None:
-        """Serve a client that is connected; `first` and `rest` were read from it already."""
+        """Serve a connected client; `first` and `rest` were already read from it."""
         connection = self._connect(first, origin, place)
         transport.set_protocol(connection)
         connection.connection_made(transport)
         connection.receive(rest)
 
     def adopt(self, client: socket, early: bytes, origin: Origin) -> None:
-        """Serve a client that was accepted elsewhere; `early` was read from it already."""
+        """Serve a client that another process accepted; `early` was already read from it."""
         self._tasks.spawn(self._adopt(client, early, origin))
 
     async def _adopt(self, client: socket, early: bytes, origin: Origin) -> None:
@@ -339,7 +343,7 @@ class Listener:
             client.close()
 
     def stop(self) -> None:
-        """Close the port; open connections stay."""
+        """Close the ports; open connections stay."""
         for server in self._servers:
             server.close()
         for port in self._tls_ports:
@@ -351,7 +355,7 @@ class Listener:
             connection.session.close("the broker stops")
 
     async def ended(self) -> None:
-        """Return when TLS has ended on every connection, or after some time.
+        """Return when TLS has ended on every connection, or after `END_SECONDS`.
 
         The end of TLS tells a client that nothing was cut off.
         """
@@ -361,6 +365,6 @@ class Listener:
 
 
 def _address_of_peer(transport: asyncio.BaseTransport) -> str:
-    """Empty if the client has left already."""
+    """Return `host:port` of the peer; empty if the client has already left."""
     peer = transport.get_extra_info("peername")
     return f"{peer[0]}:{peer[1]}" if isinstance(peer, tuple) else ""

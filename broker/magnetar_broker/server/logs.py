@@ -6,13 +6,13 @@ from typing import Any, Final
 _CONTROLS: Final = {
     code: repr(chr(code))[1:-1] for code in (*range(32), *range(127, 160), 0x2028, 0x2029)
 }
-"""Characters that end a line or control a terminal, and how they are written."""
+"""The characters that end a line or control a terminal, and the texts that replace them."""
 
 
 class OneLine(logging.Formatter):
-    """Has no text of a message begin a line, because clients choose names that are in messages.
+    """Writes a message on one line, because clients choose names that appear in messages.
 
-    Lines of a traceback follow the one of their record, and are indented.
+    The lines of a traceback follow the line of their record, and are indented.
     """
 
     def formatMessage(self, record: logging.LogRecord) -> str:
@@ -25,7 +25,7 @@ class OneLine(logging.Formatter):
 
 
 def log_to_stderr(process: str | None = None) -> None:
-    """Log from level INFO on; with the name of the process where there are several."""
+    """Log from level INFO on, with the name of the process if the broker has several."""
     name = f"{process} " if process else ""
     handler = logging.StreamHandler()
     handler.setFormatter(OneLine(f"%(asctime)s %(levelname)s {name}%(name)s: %(message)s"))

@@ -12,13 +12,14 @@ CGROUP_LIMITS = (
     Path("/sys/fs/cgroup/memory.max"),
     Path("/sys/fs/cgroup/memory/memory.limit_in_bytes"),
 )
-"""Of version 2 and 1; each has a number that means nothing if there is no limit."""
+"""The memory limits of cgroups version 2 and 1; without a limit, each has a number or a text that
+does not lower the result."""
 PART = 16
 LEAST_MB, MOST_MB = 64, 1024
 
 
 def with_buffer_sizes(settings: Settings, memory: int | None = None) -> Settings:
-    """The settings with a number in the place of `auto` for the buffers of clients."""
+    """Return the settings with numbers in the place of `auto` for the buffers of clients."""
     if memory is None:
         memory = memory_bytes()
     auto = min(MOST_MB, max(LEAST_MB, (memory >> 20) // PART))
@@ -34,7 +35,7 @@ def with_buffer_sizes(settings: Settings, memory: int | None = None) -> Settings
 
 
 def memory_bytes(limits: Sequence[Path] = CGROUP_LIMITS) -> int:
-    """What this process may use: the memory of the machine, or less in a container."""
+    """Return the memory that this process may use: the machine's, or less in a container."""
     found = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     for limit in limits:
         with suppress(OSError, ValueError):  # it does not exist, or is "max"

@@ -1,7 +1,7 @@
-"""Where a client comes from that one worker of a broker passes to another.
+"""The origin of a client that one worker of a broker passes to another.
 
 On the channel between workers (`departure`, `arrival`) each client's first frame has a head with
-its origin.  Only processes of this broker write to that channel: a client cannot make one up.
+its origin.  Only processes of this broker write to that channel: a client cannot forge a head.
 """
 
 import marshal
@@ -13,33 +13,35 @@ from magnetar_proto.frames import SIZE
 
 
 class Origin(NamedTuple):
-    """What the accepting process knows of a client, and the serving process cannot ask its socket.
+    """Facts about a client that the accepting process knows, and that its socket does not tell.
 
-    All is as it is by default for a TCP connection without TLS that is passed on as it is.
+    The defaults are those of a TCP connection without TLS whose socket itself is passed on.
     """
 
     address: str = ""
-    """The client's, `host:port`; empty if it is that of the socket's peer."""
+    """The client's address, `host:port`; empty if it is the address of the socket's peer."""
     is_upstream: bool = False
     """Whether the accepting process has a session with the client, and relays its commands."""
     certificate: bytes = b""
     """The client's TLS certificate, which was verified, as DER; empty if it showed none."""
     roles: Roles | None = None
-    """What the accepting process has authenticated: nothing is authenticated again."""
+    """The roles that the accepting process has authenticated: nothing is authenticated a second
+    time."""
 
     def encoded(self) -> bytes:
-        """The head."""
+        """Return the head."""
         roles = None if self.roles is None else tuple(self.roles)
         data = marshal.dumps((self.address, self.is_upstream, self.certificate, roles))
         return SIZE.pack(len(data)) + data
 
 
 ON_ITS_OWN = Origin()
-"""Of a TCP connection without TLS."""
+"""The origin of a TCP connection without TLS."""
 
 
 class PassedClient:
-    """Collects a head and the first frame behind it: read at most `lacks` bytes, and `add` them."""
+    """Collects a head and the first frame behind it: read at most `lacks` bytes, and pass them to
+    `add`."""
 
     def __init__(self) -> None:
         self._head = bytearray()
@@ -47,11 +49,11 @@ class PassedClient:
 
     @property
     def lacks(self) -> int:
-        """The bytes to read next; 0 when all is there."""
+        """The number of bytes to read next; 0 when everything has been read."""
         return self._head_lacks() or self._frame.lacks
 
     def add(self, data: bytes) -> None:
-        """Take what was read."""
+        """Add bytes that were read."""
         if self._head_lacks():
             self._head += data
         else:
@@ -65,7 +67,7 @@ class PassedClient:
     @property
     def origin(self) -> Origin:
         """The origin in the head."""
-        # From a process of this broker, over a socket that nobody else can open.
+        # The head comes from a process of this broker, over a socket that nobody else can open.
         fields: Any = marshal.loads(self._head[SIZE.size :])  # nosec B302
         address, is_upstream, certificate, roles = fields
         return Origin(address, is_upstream, certificate, None if roles is None else Roles(*roles))

@@ -1,4 +1,5 @@
-"""The queue of what one worker sends to another: limits, order and acknowledgements, no I/O."""
+"""The queue of clients that one worker sends to another: limits, order and acknowledgements, no
+I/O."""
 
 from collections import deque
 from typing import Generic, TypeVar
@@ -9,9 +10,9 @@ T = TypeVar("T")
 class Outgoing(Generic[T]):
     """Items in the order of `add`: each waits, is sent, and is acknowledged by the receiver.
 
-    At most `limit` are kept, of which `window` are sent and not acknowledged.  None is sent before
-    the receiver is ready, which is the first thing that it acknowledges.  Until an item is sent it
-    waits at most `seconds`.  `now` is in seconds, of any clock.
+    At most `limit` items are kept, of which at most `window` are sent and not acknowledged.
+    Nothing is sent before the receiver is ready, which is the first thing that it acknowledges.  An
+    item waits at most `seconds` until it is sent.  `now` is in seconds, of any clock.
     """
 
     def __init__(self, limit: int, window: int, seconds: float) -> None:
@@ -23,25 +24,25 @@ class Outgoing(Generic[T]):
         self._ready = False
 
     def __len__(self) -> int:
-        """The items that are waiting or sent."""
+        """Return the number of items that wait or are sent."""
         return len(self._waiting) + len(self._sent)
 
     def add(self, item: T, now: float) -> bool:
-        """Queue an item; False if there are too many."""
+        """Queue an item; return False if there are too many."""
         if len(self) >= self._limit:  # promise: clients that wait for a worker are limited
             return False
         self._waiting.append((now + self._seconds, item))
         return True
 
     def following(self) -> T | None:
-        """The item to send now, if there is one; call `sent` when it was sent."""
+        """Return the item to send now, if there is one; call `sent` after sending it."""
         # promise[without _ready and self.]: clients are sent only to a worker that is ready
         if self._ready and self._waiting and len(self._sent) < self._window:
             return self._waiting[0][1]
         return None
 
     def sent(self) -> None:
-        """The `following` item was sent: it is kept until it is acknowledged."""
+        """Note that the `following` item was sent; it is kept until it is acknowledged."""
         self._sent.append(self._waiting.popleft())
 
     @property
@@ -50,11 +51,11 @@ class Outgoing(Generic[T]):
         return self._ready
 
     def items(self) -> list[T]:
-        """All that are waiting or sent."""
+        """Return all items that wait or are sent."""
         return [item for items in (self._sent, self._waiting) for _, item in items]
 
     def remove(self, item: T) -> bool:
-        """Forget an item that waits; False if it does not."""
+        """Forget an item that waits; return False if it does not wait."""
         for at, (_, one) in enumerate(self._waiting):
             if one is item:
                 del self._waiting[at]
@@ -62,14 +63,15 @@ class Outgoing(Generic[T]):
         return False
 
     def acknowledged(self, count: int) -> list[T]:
-        """The receiver acknowledged `count` things; the items among them, which are forgotten."""
+        """Return the items among the next `count` acknowledged things, and forget them."""
         if not self._ready and count:
             self._ready = True
             count -= 1
         return [self._sent.popleft()[1] for _ in range(count)]
 
     def lost(self) -> None:
-        """The receiver is gone: what it did not acknowledge waits for the next one."""
+        """Note that the receiver is gone; items that it did not acknowledge wait for the next
+        receiver."""
         self._ready = False
         # promise: what a dead worker has not acknowledged is sent again
         self._waiting.extendleft(reversed(self._sent))
@@ -77,18 +79,18 @@ class Outgoing(Generic[T]):
 
     @property
     def deadline(self) -> float | None:
-        """When `expire` is to be called; None if nothing waits."""
+        """The time at which `expire` must be called; None if nothing waits."""
         return self._waiting[0][0] if self._waiting else None
 
     def expire(self, now: float) -> list[T]:
-        """Forget the items that waited too long, and return them."""
+        """Forget the items that have waited too long, and return them."""
         expired = []
         while self._waiting and self._waiting[0][0] <= now:
             expired.append(self._waiting.popleft()[1])
         return expired
 
     def clear(self) -> tuple[list[T], list[T]]:
-        """Forget everything; returns the items that wait, and those that are sent."""
+        """Forget everything; return the items that waited, and the items that were sent."""
         waiting, sent = ([item for _, item in items] for items in (self._waiting, self._sent))
         self._waiting.clear()
         self._sent.clear()

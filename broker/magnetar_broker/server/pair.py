@@ -9,7 +9,7 @@ logger = logging.getLogger(__name__)
 
 
 def connected_pair(descriptors: Descriptors) -> tuple[socket.socket, socket.socket] | None:
-    """The end that stays, and the one to pass on; None if there are too many descriptors."""
+    """Return the end that stays, and the end to pass on; None if there are too many descriptors."""
     try:
         own, passed = socket.socketpair()
     except OSError as error:

@@ -30,13 +30,14 @@ class Passing:
         stretches: Stretches,
         tls: tuple[Iterable[socket], Contexts | None] = ((), None),
     ) -> None:
-        """`listening` are bound, as are those of `tls`; `others` are the other workers' numbers."""
+        """`listening` and the sockets of `tls` are bound; `others` are the other workers'
+        numbers."""
         self._descriptors = descriptors
         self._stretches = stretches
         self._departures = {n: Departure(name_of(n), stretches) for n in others}
         self._arrivals: dict[int, Arrival] = {}
         self._waiting: dict[int, socket] = {}
-        """By worker: what brings clients from it, until these can be served."""
+        """By worker: the channel that brings clients from it, until clients can be served."""
         self._take: Take | None = None
         self._destinations: dict[str, Take] = {}
         self._others: dict[str, Take] = {}
@@ -51,7 +52,7 @@ class Passing:
         ]
 
     def connect(self, peer: Peer) -> None:
-        """Another worker has started, or started again."""
+        """Connect to another worker that has started, or started again."""
         assert peer.worker is not None
         assert peer.clients_out is not None and peer.clients_in is not None
         self._departures[peer.worker].replace(peer.clients_out)
@@ -74,10 +75,10 @@ class Passing:
     ) -> None:
         """Accept clients within the limits of `admission`, `receiving` and `readers`.
 
-        `take` gets those for this worker, `serve` those with TLS.
+        `take` receives the clients for this worker, `serve` those with TLS.
 
-        Clients name this worker with the address `own`, or name none; `addresses` are those of the
-        other workers.
+        Clients name this worker by the address `own`, or name none; `addresses` are the addresses
+        of the other workers.
         """
         self._take = take
         for departure in self._departures.values():
@@ -96,11 +97,11 @@ class Passing:
             tls_reception.start(admission, serve, own, receiving, readers)
 
     def send(self, worker: int, client: socket, frame: bytes, origin: Origin) -> None:
-        """Give a client and its first frame to another worker."""
+        """Pass a client and its first frame to another worker."""
         self._departures[worker].send(client, frame, origin)
 
     def stop(self) -> None:
-        """Accept and receive no more; clients that wait for another worker are refused."""
+        """Stop accepting and receiving clients; refuse clients that wait for another worker."""
         for reception in self._receptions:
             reception.stop()
         for tls_reception in self._tls_receptions:

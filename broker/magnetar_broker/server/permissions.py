@@ -1,4 +1,4 @@
-"""Who may read what the broker stores, and the files that prove who is who."""
+"""Permissions of the files that the broker stores, and of the files that prove identities."""
 
 import os
 import stat
@@ -9,15 +9,15 @@ from magnetar_broker.config import Settings
 from magnetar_broker.config.settings import KEYS
 
 PRIVATE_UMASK = 0o077
-"""What the broker creates is for its own user only."""
+"""The umask with which files that the broker creates are for its own user only."""
 EXPOSED = stat.S_IWGRP | stat.S_IRWXO
-"""Of a data directory: its group may read, such as for backups."""
+"""The permissions that a data directory must not give; its group may read, such as for backups."""
 SECRETS = ("token_secret_key", "basic_auth_conf", "tls_key_file_path")
-"""Settings that name a file with secrets."""
+"""The settings that name a file with secrets."""
 
 
 def protect_files(settings: Settings) -> list[str]:
-    """Keep other users from what the broker stores; warnings of what they can read all the same."""
+    """Keep other users from the broker's files; return warnings about what they can still read."""
     # promise: other users of the machine cannot read what the broker writes
     os.umask(os.umask(PRIVATE_UMASK) | PRIVATE_UMASK)
     protected = _protected(settings.data_dir)
@@ -26,7 +26,8 @@ def protect_files(settings: Settings) -> list[str]:
 
 
 def exposed_secrets(settings: Settings) -> Iterator[tuple[str, str]]:
-    """Files with secrets that every user can read or change, in words, and the remedy."""
+    """Yield, for each file with secrets that every user can read or change, a text and the
+    remedy."""
     for field in SECRETS:
         text = getattr(settings, field)
         if text and not text.startswith("data:"):
@@ -40,7 +41,7 @@ def exposed_secrets(settings: Settings) -> Iterator[tuple[str, str]]:
 
 
 def _protected(path: str) -> str:
-    """Take permissions of the data directory away, or a warning that this is impossible."""
+    """Take permissions of the data directory away; return a warning if that is impossible."""
     try:
         mode = stat.S_IMODE(os.stat(path).st_mode)
     except OSError:  # it does not exist yet, or the start reports what is wrong

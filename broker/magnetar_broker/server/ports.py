@@ -10,7 +10,7 @@ from magnetar_broker.config import Settings
 
 
 class PortNumbers(NamedTuple):
-    """The numbers of the ports that were bound; None where there is none."""
+    """The numbers of the ports that were bound; None for a port that is off."""
 
     clients: int | None
     clients_tls: int | None
@@ -19,14 +19,14 @@ class PortNumbers(NamedTuple):
 
     @property
     def for_clients(self) -> int:
-        """One of the binary protocol: there is always one."""
+        """A port of the binary protocol, without TLS if possible: there is always one."""
         port = self.clients_tls if self.clients is None else self.clients
         assert port is not None
         return port
 
 
 class Ports(NamedTuple):
-    """Bound sockets; none where a port is off."""
+    """The bound sockets of each port; empty for a port that is off."""
 
     clients: list[socket.socket]
     clients_tls: list[socket.socket]
@@ -35,12 +35,12 @@ class Ports(NamedTuple):
 
     @property
     def numbers(self) -> PortNumbers:
-        """Those that were bound: the settings may have 0."""
+        """The numbers of the bound ports; the settings may have 0 for any free port."""
         return PortNumbers(*(port_of(sockets) if sockets else None for sockets in self))
 
 
 def open_ports(settings: Settings) -> Ports:
-    """Bind all; on an error none stays bound."""
+    """Bind all ports; on an error none stays bound."""
     with ExitStack() as until_complete:
         made = Ports([], [], [], [])
         for sockets, port in zip(
@@ -60,14 +60,14 @@ def open_ports(settings: Settings) -> Ports:
 
 
 def of_port(sockets: Sequence[socket.socket], port: int | None) -> list[socket.socket]:
-    """Those that are bound to a port."""
+    """Return the sockets that are bound to a port."""
     return [one for one in sockets if port_of([one]) == port]
 
 
 def bound(host: str, port: int) -> list[socket.socket]:
-    """A bound socket for each address of the host, all on one port; 0 takes any free one.
+    """Return a bound socket for each address of the host, all on one port; port 0 is any free port.
 
-    They do not listen yet.  Raises OSError with the address that cannot be bound.
+    The sockets do not listen yet.  Raises OSError with the address that cannot be bound.
     """
     with ExitStack() as until_complete:
         sockets: list[socket.socket] = []
@@ -95,7 +95,7 @@ def _bind(one: socket.socket, address: tuple[object, ...]) -> None:
 
 @contextmanager
 def named_in_errors(address: tuple[object, ...]) -> Iterator[None]:
-    """An `OSError` names the address on which the system does not let this process listen.
+    """Add to an `OSError` the address on which the system does not let this process listen.
 
     Two processes can bind one port as long as neither listens; the second one to listen fails.
     """
@@ -110,5 +110,5 @@ def named_in_errors(address: tuple[object, ...]) -> Iterator[None]:
 
 
 def port_of(sockets: Sequence[socket.socket]) -> int:
-    """The number of the port that sockets of `bound` share."""
+    """Return the number of the port that sockets of `bound` share."""
     return int(sockets[0].getsockname()[1])

@@ -1,4 +1,4 @@
-"""What the controller and the workers have in common: how each begins, and its other processes."""
+"""The common part of the controller and the workers: how each begins, and its other processes."""
 
 import asyncio
 import logging
@@ -19,7 +19,7 @@ class Process:
     """The event loop, threads and control socket of one process of a broker."""
 
     def __init__(self, context: Context) -> None:
-        """To be made in the running event loop."""
+        """Create it in the running event loop."""
         loop = asyncio.get_running_loop()
         self.context = context
         self.phases = Phases(context.began_at)
@@ -35,18 +35,19 @@ class Process:
         self._meet: Callable[[Peer], None] = self._early.append
         self._obey: Callable[[Message], None] | None = None
         self.check_files: Callable[[], None] = lambda: None
-        """Called when the supervisor asks for it."""
+        """The function that is called when the supervisor asks to check the files of TLS."""
         loop.add_reader(context.control.fileno(), self._read)
         self._report_alive()
 
     def meet(self, take: Callable[[Peer], None]) -> None:
-        """Call with every other process: those that were announced before, and from now on."""
+        """Call `take` with every other process: those announced before, and those announced from
+        now on."""
         self._meet = take
         while self._early:
             take(self._early.pop(0))
 
     def obey(self, take: Callable[[Message], None]) -> None:
-        """Call with every message of the supervisor that this class does not handle."""
+        """Call `take` with every message of the supervisor that this class does not handle."""
         self._obey = take
 
     def ready(self) -> None:
@@ -57,7 +58,7 @@ class Process:
     async def unless_stopped(self, work: Coroutine[Any, Any, None]) -> None:
         """Run `work`, a part of the start; cancel it if the supervisor asks to stop.
 
-        It may wait for another process, which may have ended.
+        The work may wait for another process, which may have ended.
         """
         working = self._loop.create_task(work)
         stopping = self._loop.create_task(self._stop.wait())
@@ -69,22 +70,22 @@ class Process:
             await working
 
     def stop(self) -> None:
-        """Stop as if the supervisor had asked to; it starts this process again."""
+        """Stop as if the supervisor had asked for it; the supervisor starts this process again."""
         self._stop.set()
 
     async def stopped(self) -> None:
-        """Return when the supervisor asks to stop, or is gone, or `stop` was called."""
+        """Return when the supervisor asks to stop or has ended, or `stop` was called."""
         await self._stop.wait()
 
     def end(self) -> None:
-        """End the threads; to be called last."""
+        """End the threads; call it last."""
         self._next_report.cancel()
         self._loop.remove_reader(self.context.control.fileno())
         self.stretches.ignore_garbage()
         self.threads.stop()
 
     def _report_alive(self) -> None:
-        # By the loop itself: a loop that hangs must not look alive.
+        # The loop itself reports: a loop that hangs must not look alive.
         self.context.control.report_alive()
         # promise[self.context.report_seconds -> 1e9]: a process reports that it runs
         self._next_report = self.clock.later(self.context.report_seconds, self._report_alive)

@@ -1,14 +1,15 @@
-"""Which processes of the broker are alive but do not run: stopped, frozen, or stuck in a loop."""
+"""Tells which processes of the broker are alive but do not run: stopped, frozen, or in an endless
+loop."""
 
 import time
 from collections.abc import Callable
 
 REPORTS = 10
-"""How many times a process reports that it runs within the timeout."""
+"""The number of times that a process reports that it runs within the timeout."""
 
 
 class ProcessLiveness:
-    """How long nothing has come from each process, by its name.
+    """The time for which each process has been silent, by its name.
 
     Only time in which the supervisor itself ran is counted: while it was stopped, or the machine
     suspended, it heard nothing of what the others did.
@@ -17,18 +18,20 @@ class ProcessLiveness:
     def __init__(self, timeout_seconds: float, clock: Callable[[], float] = time.monotonic) -> None:
         self.timeout_seconds = timeout_seconds
         self.report_seconds = timeout_seconds / REPORTS
-        """How often a process reports, and the longest that the supervisor waits in one turn."""
+        """The interval of a process's reports, and the longest that the supervisor waits in one
+        turn."""
         self._clock = clock
         self._read_at = clock()
         self._running = 0.0
-        """Seconds in which the supervisor ran."""
+        """The seconds in which the supervisor ran."""
         self._reported_at: dict[str, float] = {}
-        """The value of `_running` at the last report of each."""
+        """The value of `_running` at the last report of each process."""
 
     def advance(self) -> None:
         """Count the time since the last call; call it after every wait.
 
-        What exceeds the longest wait is time in which the supervisor did not run.
+        A wait that exceeds `report_seconds` includes time in which the supervisor did not run: the
+        excess is not counted.
         """
         now = self._clock()
         # promise[min(now - self._read_at, self.report_seconds) -> now - self._read_at]: time in
@@ -37,22 +40,22 @@ class ProcessLiveness:
         self._read_at = now
 
     def begin(self, name: str) -> None:
-        """The process was started."""
+        """Begin to count the silence of a process that was started."""
         self._reported_at[name] = self._running
 
     def reported(self, name: str) -> None:
-        """Something has come from it."""
+        """Note that something has arrived from a process."""
         if name in self._reported_at:
             self.begin(name)  # promise: anything that comes from a process ends its silence
 
     def end(self, name: str) -> None:
-        """It has ended, or is about to; its silence counts again from the next `begin`."""
+        """Stop counting the silence of a process that has ended, or is about to end."""
         self._reported_at.pop(name, None)
 
     def silence(self, name: str) -> float:
-        """For how many seconds nothing has come from it; 0 if it does not run."""
+        """Return for how many seconds a process has been silent; 0 if it does not run."""
         return self._running - self._reported_at.get(name, self._running)
 
     def has_expired(self, name: str) -> bool:
-        """Whether that is as long as the timeout."""
+        """Return whether a process has been silent for the timeout."""
         return self.silence(name) >= self.timeout_seconds

@@ -20,27 +20,27 @@ from magnetar_broker.server.stretches import Stretches
 from magnetar_broker.server.tls.port import certificate_of
 
 Answer = Callable[[Request], Awaitable[Response]]
-"""Answers a request; every error is a response too, nothing is raised."""
+"""A function that answers a request; it raises nothing: every error is a response."""
 
 logger = logging.getLogger(__name__)
 
 TLS_HANDSHAKE = b"\x16\x03"
-"""What a client with TLS sends begins so."""
+"""The beginning of what a client with TLS sends."""
 MAX_HEADERS = 100
-"""Of one request."""
+"""The most headers of a request."""
 NOT_OURS = re.compile(rb"(?<!\r)\n|\r\n[ \t]")
-"""In the head of a request: a line that ends without CR, or goes on in the next.  Old rules allow
-both, and programs that disagree about them take one request for two."""
+"""In the head of a request: a line that ends without CR, or continues in the next line.  Old rules
+allow both, and programs that disagree about them can take one request for two."""
 NO_BEGINNING = re.compile(rb"[^\w!#$%&'*+.^`|~\r\n-]")
-"""The first byte of what cannot be a request, such as a body whose length was not told."""
+"""The first byte of input that cannot be a request, such as a body whose length was not told."""
 ORIGIN_FORM = re.compile(r"/[\x21-\x7e]*|https?://[\x21-\x7e]*", re.IGNORECASE)
 LINGER_SECONDS = 2.0
-"""How long input of a refused client is discarded before the connection is aborted: closing at once
-would reset it, and the client would lose the refusal."""
+"""The time in which the input of a refused client is discarded before the connection is aborted:
+closing at once would reset it, and the client would lose the refusal."""
 
 
 class _Counted:
-    """Stands for so many bytes of a body that is written past h11."""
+    """Has the length of a body that is written without passing it through h11."""
 
     def __init__(self, size: int) -> None:
         self._size = size
@@ -50,7 +50,7 @@ class _Counted:
 
 
 class _Refused(Exception):
-    """The request is refused before it is complete."""
+    """The reason to refuse a request before it is complete."""
 
     def __init__(self, status: int, reason: str) -> None:
         super().__init__(reason)
@@ -58,7 +58,7 @@ class _Refused(Exception):
 
 
 class HttpConnection(asyncio.Protocol):
-    """Adds itself to `connections`, and removes itself when it is closed and answers nothing."""
+    """One client's connection.  It is in `connections` until it is closed and answers nothing."""
 
     def __init__(
         self,
@@ -82,9 +82,9 @@ class HttpConnection(asyncio.Protocol):
         self._transport: asyncio.Transport
         self._timer: asyncio.TimerHandle | None = None
         self._is_begun = False
-        """Whether something of the next request has come."""
+        """Whether part of the next request has arrived."""
         self._waiting_bytes = 0
-        """Of an answer, when the socket was full last."""
+        """The bytes of an answer that waited when the socket last became full."""
         self._certificate = b""
         self._is_tls = self._full = self._refused = self._stopping = self._ended = False
 
@@ -112,7 +112,8 @@ class HttpConnection(asyncio.Protocol):
             self._stretches.run("http", self._proceed)
 
     def eof_received(self) -> bool:
-        """The client sends nothing more; keep the connection while a response is pending."""
+        """Note that the client sends nothing more; keep the connection while a response is
+        pending."""
         self._ended = True
         if self._refused:
             return False
@@ -142,11 +143,12 @@ class HttpConnection(asyncio.Protocol):
     # Limits -----------------------------------------------------------------------------
 
     def give_up(self) -> None:
-        """Close at once, for the sake of others."""
+        """Close at once, because other connections need the room."""
         self._transport.abort()
 
     def unread(self) -> tuple[int, int]:
-        """What the socket has taken of the answer since it was full, and what waits."""
+        """Return the bytes that the socket has taken since it became full, and the bytes that
+        wait."""
         waiting = self._transport.get_write_buffer_size()
         return self._waiting_bytes - waiting, waiting
 
@@ -156,13 +158,13 @@ class HttpConnection(asyncio.Protocol):
             self._guard.readers.full(self)  # promise: who does not read its answer is disconnected
 
     def _wait(self) -> None:
-        """Until the first byte of a request."""
+        """Wait for the first byte of a request."""
         self._is_begun = False
         self._guard.waits(self)
         self._limit_time(self._limits.idle_seconds, self._transport.abort)
 
     def _begin(self) -> None:
-        """The first byte of a request has come."""
+        """Limit the time of a request, whose first byte has arrived."""
         self._is_begun = True
         self._limit_time(self._limits.head_seconds, self._too_slow)
 
@@ -177,7 +179,7 @@ class HttpConnection(asyncio.Protocol):
             self._timer = None
 
     def _too_slow(self) -> None:
-        """The request is not complete in time, however much of it still comes."""
+        """Refuse a request that is not complete in time, however much of it still arrives."""
         name = "magnetarHttpHeaderTimeoutSeconds"
         if self._head is not None:
             name = "magnetarHttpBodyTimeoutSeconds"
@@ -201,7 +203,8 @@ class HttpConnection(asyncio.Protocol):
     # Requests -----------------------------------------------------------------------
 
     def _proceed(self) -> None:
-        """Handle received data up to the end of one request; the next waits for its response."""
+        """Handle received data up to the end of one request; the next request waits for its
+        response."""
         try:
             while not (self.task or self._full or self._refused or self._transport.is_closing()):
                 self._check_lines()
@@ -216,8 +219,8 @@ class HttpConnection(asyncio.Protocol):
         except _Refused as error:
             self._note_tls()
             self._refuse(error.status, str(error))
-        # A client's end is noticed only while it is read from: while its request is answered it
-        # is, up to the first bytes of the next one.
+        # A client's end is noticed only while its socket is read: so it is read while a request is
+        # answered, up to the first bytes of the next one.
         if self._full or (self.task and self._http.trailing_data[0]):
             self._transport.pause_reading()
         elif not self._transport.is_closing():
@@ -251,7 +254,7 @@ class HttpConnection(asyncio.Protocol):
             self._transport.close()
 
     def _check_lines(self) -> None:
-        """Refuse what cannot begin a request, and line ends of which programs disagree."""
+        """Refuse input that cannot begin a request, and line ends that programs disagree about."""
         if self._http.their_state is h11.IDLE:
             if NO_BEGINNING.match(self._http.trailing_data[0]):
                 raise _Refused(
@@ -263,7 +266,7 @@ class HttpConnection(asyncio.Protocol):
                 raise _Refused(400, "a line of the headers does not end with CR LF, or is folded")
 
     def _check_head(self, head: h11.Request) -> None:
-        """Refuse what programs before this one may have understood otherwise."""
+        """Refuse a head that a program in front of the broker may have understood differently."""
         names = [name for name, _ in head.headers]
         if len(names) > MAX_HEADERS:
             raise _Refused(431, f"the request has {len(names)} headers, the limit is {MAX_HEADERS}")
@@ -334,7 +337,7 @@ class HttpConnection(asyncio.Protocol):
             self._http.start_next_cycle()
             self._head = None
             self._wait()
-            if self._full:  # then the time begins when the answer was read
+            if self._full:  # then the time begins when the client has read the answer
                 self._cancel_timer()
             elif self._http.trailing_data[0]:
                 self._begin()
@@ -361,14 +364,14 @@ class HttpConnection(asyncio.Protocol):
         )
         pieces = [self._http.send(head) or b""]
         if body and (self._head is None or self._head.method != b"HEAD"):
-            # h11 only counts the bytes: passing it each of very many parts would take long.
+            # h11 only counts the bytes: passing it many parts one by one would take long.
             self._http.send_with_data_passthrough(h11.Data(data=cast(bytes, _Counted(size))))
             pieces += body
         self._http.send(h11.EndOfMessage())
         write_pieces(self._transport, pieces)
 
     def _refuse(self, status: int, reason: str) -> None:
-        """Answer an incomplete or malformed request with an error, and read no further ones."""
+        """Answer an incomplete or malformed request with an error, and read no further requests."""
         self._refused = True
         self._guard.bodies.hold(self, 0)
         if status in (413, 431):
@@ -382,7 +385,7 @@ class HttpConnection(asyncio.Protocol):
 
 
 def _as_bytes(lines: Sequence[tuple[str, str]]) -> Iterator[tuple[bytes, bytes]]:
-    """Header lines; a character that none can have becomes a blank, as with the original."""
+    """Yield header lines; a character that no header can have becomes a blank, as in Pulsar."""
     for name, value in lines:
         # promise[without .isprintable() and one]: a message cannot add headers to a response
         plain = "".join(one if one.isprintable() and one < "\u0100" else " " for one in value)
@@ -397,7 +400,7 @@ def _address(peer: tuple[Any, ...] | None) -> str:
 
 
 def _origin_form(target: str) -> str:
-    """The target without scheme and host, which clients add when they talk to a proxy."""
+    """Return the target without scheme and host, which clients add when they talk to a proxy."""
     if target.startswith("/"):
         return target
     return "/" + target.partition("://")[2].partition("/")[2]

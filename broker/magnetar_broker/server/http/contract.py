@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 
 class Permission(Enum):
-    """Who may use a route, with the status that others are refused with."""
+    """The permission that a route needs, and the status of a refusal for lack of it."""
 
     OPEN = "everyone", 0
     AUTHENTICATED = "every authenticated role", 401
@@ -22,16 +22,18 @@ class Permission(Enum):
 
 
 class Runs(Enum):
-    """Which processes answer, where a broker has several."""
+    """The processes that answer a request, if the broker has several."""
 
     CONTROLLER = "controller"
-    """The process that has the HTTP port and the names; it also has topics opened and closed."""
+    """The process that has the HTTP port and the names; it also asks workers to open and close
+    topics."""
     OWNER = "owner"
     """The worker that owns the topic, or each partition of it; the controller joins the answers."""
     ALL = "all workers"
     """Every worker; the controller joins the answers."""
     ALL_THEN_OWNER = "all workers, then the owner"
-    """Every worker, for what it knows, and then the owner of the topic or of each partition."""
+    """Every worker, for what it knows, then the worker that owns the topic or each partition of
+    it."""
 
 
 OPEN, AUTHENTICATED = Permission.OPEN, Permission.AUTHENTICATED
@@ -43,20 +45,20 @@ ALL_THEN_OWNER = Runs.ALL_THEN_OWNER
 
 
 class Query(NamedTuple):
-    """A parameter of the query; none is required."""
+    """An optional parameter of the query."""
 
     name: str
     text: str
     kind: str = "string"
-    """As JSON Schema has it: string, boolean or integer."""
+    """The type in JSON Schema: string, boolean or integer."""
     choices: tuple[str, ...] = ()
 
 
 class Body(NamedTuple):
-    """The body of a request, JSON."""
+    """The JSON body of a request."""
 
     schema: Mapping[str, Any]
-    """JSON Schema of what is accepted."""
+    """The JSON Schema of the bodies that are accepted."""
     text: str = ""
     required: bool = True
 

@@ -77,14 +77,15 @@ STATUSES: dict[type[BrokerError], int] = {
     MetadataTrouble: 503,
     UnknownTrouble: 500,
 }
-"""The status of each kind of refusal, and of kinds of it that are not listed."""
+"""The status of each kind of refusal; a kind that is not listed has the status of its base
+class."""
 
 
 class Refused(Exception):
-    """A refusal with this status.
+    """A refusal of a request, with its HTTP status.
 
-    The request changed nothing, unless it changes several things one after the other: then those
-    before the refusal are done, and repeating the request continues.
+    The request changed nothing, unless it makes several changes one after the other: then the
+    changes before the refusal are made, and repeating the request continues.
     """
 
     def __init__(self, status: int, reason: str) -> None:
@@ -93,12 +94,13 @@ class Refused(Exception):
 
 
 def refusal(status: int, reason: str, **headers: str) -> Response:
-    """A response with a reason."""
+    """Return a response with a reason, and these headers."""
     return json_response({"reason": reason}, status, headers)
 
 
 def refusal_of(request: Request, error: Exception) -> Response:
-    """The response to a request that failed with this error; a defect is logged, not shown."""
+    """Return the response to a request that failed with this error; a defect is logged, not
+    shown."""
     if isinstance(error, Refused):
         return refusal(error.status, str(error))
     if isinstance(error, NoRoute):
@@ -115,5 +117,5 @@ def refusal_of(request: Request, error: Exception) -> Response:
 
 
 def status_of(error: BrokerError) -> int:
-    """The status of a refusal."""
+    """Return the HTTP status of a refusal."""
     return next(STATUSES[kind] for kind in type(error).__mro__ if kind in STATUSES)

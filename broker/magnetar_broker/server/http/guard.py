@@ -12,34 +12,34 @@ from magnetar_broker.limits.slow_readers import SlowReaders
 from magnetar_storage.world.runtime import Clock
 
 AUTO_BUFFER_MB = 64
-"""Of bodies and answers, where the memory of the machine is not known."""
+"""The limit of bodies and of answers, in MB each, if the memory of the machine is not known."""
 
 
 MAX_BODY = 2 << 20
-"""Where no other size is set."""
+"""The most bytes of a body, unless the settings say otherwise."""
 
 
 @dataclass(frozen=True)
 class HttpLimits:
-    """0 is no limit but for the sizes."""
+    """The limits of an HTTP port.  0 means no limit, except for the sizes."""
 
     connections: int = 2048
     connections_of_address: int = 0
     head_bytes: int = 8192
     body_bytes: int = MAX_BODY
     head_seconds: float = 10.0
-    """From the first byte of a request to the end of its headers."""
+    """The time from the first byte of a request to the end of its headers."""
     body_seconds: float = 30.0
-    """From there to the end of its body."""
+    """The time from the end of the headers to the end of the body."""
     idle_seconds: float = 30.0
-    """From the connection, or the end of an answer, to the first byte of a request."""
+    """The time from the connection, or the end of an answer, to the first byte of a request."""
     slow_reader_seconds: int = 60
     receive_mb: int | Literal["auto"] = "auto"
     send_mb: int | Literal["auto"] = "auto"
 
     @classmethod
     def of(cls, settings: Settings) -> "HttpLimits":
-        """Those of a broker."""
+        """Return the limits that the settings declare."""
         return cls(
             settings.max_http_server_connections,
             settings.magnetar_http_max_connections_per_ip,
@@ -55,7 +55,8 @@ class HttpLimits:
 
 
 class HttpGuard:
-    """Of one HTTP port.  Every connection enters once and leaves; between requests it waits."""
+    """The connections of one HTTP port.  Each enters once, and leaves; between requests it
+    waits."""
 
     def __init__(
         self,
@@ -81,10 +82,12 @@ class HttpGuard:
         self._hosts: dict[Holder, str] = {}
         self._connections_from: Counter[str] = Counter()
         self._waiting: dict[str, dict[Holder, None]] = {}
-        """Connections without a complete request, by address, those that wait for longest first."""
+        """The connections without a complete request, by address, in the order in which they began
+        to wait."""
 
     def enter(self, connection: Holder, host: str) -> bool:
-        """Whether a new connection may stay: if necessary, one that waits makes room."""
+        """Admit a new connection; return False if it must close.  A waiting connection may be
+        closed for it."""
         host = network_of(host)  # promise: an IPv6 network counts as one address for HTTP
         limit, name = self.limits.connections_of_address, "magnetarHttpMaxConnectionsPerIp"
         if 0 < limit <= self._connections_from[host]:
@@ -104,19 +107,19 @@ class HttpGuard:
         return True
 
     def waits(self, connection: Holder) -> None:
-        """The connection waits for a request."""
+        """Note that a connection waits for a request."""
         host = self._hosts.get(connection)
         if host is not None:
             self._waiting.setdefault(host, {})[connection] = None
 
     def works(self, connection: Holder) -> None:
-        """The connection's request is complete, and is answered now."""
+        """Note that a connection's request is complete, and is being answered."""
         host = self._hosts.get(connection)
         if host is not None:
             self._remove(connection, host)
 
     def leave(self, connection: Holder) -> None:
-        """The connection is closed."""
+        """Note that a connection is closed."""
         self.bodies.hold(connection, 0)
         host = self._hosts.pop(connection, None)
         if host is None:

@@ -13,56 +13,57 @@ class Request:
 
     method: str
     path: str
-    """As sent: percent-encoded, without the query."""
+    """The path as sent: percent-encoded, without the query."""
     query: Mapping[str, str]
-    """Decoded; the first value of each name."""
+    """The query, decoded; the first value of each name."""
     headers: Mapping[str, str]
-    """By lower-case name; repeated headers are joined by commas."""
+    """The headers by lower-case name; repeated headers are joined by commas."""
     body: bytes
     port: int
-    """The local port that received it."""
+    """The local port that received the request."""
     address: str = ""
-    """The client's, `host:port`; empty if it is not known."""
+    """The client's address, `host:port`; empty if it is not known."""
     is_tls: bool = False
-    """Whether it came over TLS."""
+    """Whether the request came over TLS."""
     certificate: bytes = b""
     """The client's TLS certificate, which was verified, as DER; empty if it showed none."""
     roles: Roles | None = None
-    """Of the client; None while authentication is off."""
+    """The roles of the client; None while authentication is off."""
     parameters: Mapping[str, str] = field(default_factory=dict)
     """The parameters of the route's pattern, percent-encoded."""
     pairs: Sequence[tuple[str, str]] = ()
     """The whole query, decoded: every name and value as sent."""
     is_given_up: Callable[[], bool] = field(default=lambda: False, compare=False)
-    """Whether the client has closed the connection meanwhile, at least its side."""
+    """A function that returns whether the client has closed the connection meanwhile, or its side
+    of it."""
 
     def values_of(self, name: str) -> list[str]:
-        """All values that the query has for a name."""
+        """Return all values that the query has for a name."""
         return [value for other, value in self.pairs if other == name]
 
 
 @dataclass(frozen=True, slots=True)
 class Response:
-    """A complete response; a 204 is sent without body."""
+    """A complete response; one with status 204 is sent without a body."""
 
     body: bytes = b""
     content_type: str = "text/plain; charset=utf-8"
     status: int = 200
     headers: Mapping[str, str] = field(default_factory=dict)
     rest: Sequence[bytes] = ()
-    """What follows the body: a large one is never joined."""
+    """The parts that follow `body`: the parts of a large body are never joined."""
     lines: Sequence[tuple[str, str]] = ()
-    """Further headers, of which a name can come several times."""
+    """Additional headers, whose names may be repeated."""
 
 
 def text_response(text: str) -> Response:
-    """Text as it is, labelled as JSON: existing clients expect this content type."""
+    """Return a text as it is, labelled as JSON: existing clients expect this content type."""
     return Response(text.encode(), "application/json; charset=utf-8")
 
 
 def json_response(
     value: object, status: int = 200, headers: Mapping[str, str] | None = None
 ) -> Response:
-    """A value as JSON."""
+    """Return a value as JSON."""
     body = json.dumps(value).encode()
     return Response(body, "application/json; charset=utf-8", status, headers or {})

@@ -31,31 +31,31 @@ class Route(NamedTuple, Generic[Handler]):
     query: tuple[Query, ...] = ()
     """The parameters of the query that the handler reads."""
     body: Body | None = None
-    """What the handler reads from the body; None if it reads none."""
+    """The body that the handler reads; None if it reads none."""
     success: tuple[int, ...] = ()
-    """The statuses of success; empty for 200 of what only reads and 204 of others."""
+    """The statuses of success; if empty, 200 for a route that only reads and 204 for others."""
     refused: int = 0
-    """The status without permission; 0 for that of `permission`."""
+    """The status of a refusal for lack of permission; 0 for the status that `permission` has."""
     reads: bool = False
-    """Whether it changes nothing although it is no GET."""
+    """Whether the route changes nothing although its method is not GET."""
     acts: bool | str = False
-    """Whether it can change something although it is a GET; or the flag of the query that has it
-    do so.
-    """
+    """Whether the route can change something although its method is GET; or the flag of the query
+    with which it does."""
     names: Callable[[Request], Sequence[str]] | None = None
-    """The topics that a request names elsewhere than in the path; each needs the permission."""
+    """A function that returns the topics that a request names elsewhere than in its path; each
+    needs the permission."""
     text: str = ""
-    """What it does; empty for the first paragraph of the handler's docstring."""
+    """A description of the route; if empty, the first paragraph of the handler's docstring."""
 
     def changes(self, query: Mapping[str, str]) -> bool:
-        """Whether a request with this query can change something."""
+        """Return whether a request with this query can change something."""
         if isinstance(self.acts, str):
             return query.get(self.acts, "").lower() == "true"
         return self.acts or (self.method != "GET" and not self.reads)
 
     @property
     def refused_with(self) -> int:
-        """The status without permission; 0 if everyone has it."""
+        """The status of a refusal for lack of permission; 0 if everyone has the permission."""
         return self.refused or self.permission.refused
 
     @property
@@ -65,7 +65,7 @@ class Route(NamedTuple, Generic[Handler]):
 
 
 class NoRoute(Exception):
-    """No route matches; `methods` are those that this path has routes for."""
+    """No route matches; `methods` are the methods of the routes with this path."""
 
     def __init__(self, methods: set[str]) -> None:
         super().__init__(methods)
@@ -83,7 +83,7 @@ class Table(Generic[Handler]):
             self._by_length.setdefault(len(pattern), []).append((route, pattern))
 
     def find(self, method: str, path: str) -> tuple[Route[Handler], dict[str, str]]:
-        """The route and its parameters; a HEAD is answered as a GET.  Raises `NoRoute`."""
+        """Return the route and its parameters; a HEAD is answered as a GET.  Raises `NoRoute`."""
         methods = set()
         for route, parameters in self._matching(path):
             if route.method == ("GET" if method == "HEAD" else method):
