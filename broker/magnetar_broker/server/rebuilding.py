@@ -27,7 +27,7 @@ from magnetar_storage.world.disk import Disk, LocalDisk, ReadOnlyDisk
 
 NEW_FILE = f"{FILE}.rebuilt"
 FORMER = "metadata-former-"
-"""The directories in which former files of the metadata are kept."""
+"""The prefix of the directories in which former files of the metadata are kept."""
 FILES = (FILE, f"{FILE}-wal", f"{FILE}-shm", sqlite_digest.FILE)
 
 Progress = Callable[[int], None]
@@ -35,32 +35,32 @@ Progress = Callable[[int], None]
 
 @dataclass
 class Rebuilding:
-    """What was rebuilt, or would be."""
+    """The result of a rebuild, made or only calculated."""
 
     logs: dict[str, RebuiltLog]
-    """By the keys of their records."""
+    """The rebuilt logs, by the keys of their records."""
     found: Rebuilt
     kept: int = 0
-    """How many values of the older metadata are used."""
+    """The number of values of the older metadata that are used."""
     former: str = ""
     """The directory with the former files of the metadata; empty if there were none."""
     values: dict[str, bytes] = field(default_factory=dict)
 
 
 class Trouble(NamedTuple):
-    """Why no broker starts with the metadata of a data directory."""
+    """The reason why no broker starts with the metadata of a data directory."""
 
     why: str
     noted: Noted
-    """What the other parts say of the directory."""
+    """The identities that the other parts of the directory have noted."""
     older: dict[str, bytes]
-    """The values of the metadata, if it is an older copy of the right one."""
+    """The values of the metadata, if it is an older copy of the right one; else empty."""
 
 
 def metadata_trouble(data_dir: str) -> Trouble | None:
-    """What is wrong with the metadata; None if it is the right one.
+    """Return what is wrong with the metadata; None if it is the right one.
 
-    `StorageError` if a broker uses the directory, or another part is missing.
+    Raises `StorageError` if a broker uses the directory, or another part is missing.
     """
     disk = ReadOnlyDisk(data_dir)
     layout.format_of(disk)
@@ -82,11 +82,11 @@ def metadata_trouble(data_dir: str) -> Trouble | None:
 
 
 def rebuild(data_dir: str, apply: bool, progress: Progress) -> Rebuilding:
-    """Tell what the segments say, and with `apply` make a `metadata.db` of it.
+    """Derive the metadata from the segments, and with `apply` write it to a new `metadata.db`.
 
-    If the present one is an older copy, what it has beside records of logs is used.  Without
-    `apply` nothing is changed.  `StorageError` if a broker uses the directory or it cannot be
-    opened, or if its metadata is the right one.
+    If the present metadata is an older copy, its values other than records of logs are used.
+    Without `apply` nothing is changed.  Raises `StorageError` if a broker uses the directory, if it
+    cannot be opened, or if its metadata is the right one.
     """
     trouble = metadata_trouble(data_dir)
     if trouble is None:
@@ -126,7 +126,7 @@ Tenants, namespaces, policies, schemas and the like are those of the older metad
 
 
 def as_text(result: Rebuilding) -> str:
-    """A line for each topic, with what could not be told below it, and a summary."""
+    """Return a line for each topic, with what could not be derived below it, and a summary."""
     lines: list[str] = []
     for key, log in result.logs.items():
         record = log.record
@@ -154,7 +154,7 @@ def as_text(result: Rebuilding) -> str:
 
 
 def _identity(noted: Noted) -> Identity:
-    """The least that the metadata must know for the other parts to belong to it."""
+    """Return the lowest starts and revision that metadata needs to belong to the other parts."""
     parts = noted.parts.values()
     return Identity(
         noted.directory,
@@ -164,7 +164,7 @@ def _identity(noted: Noted) -> Identity:
 
 
 def _joined(found: Rebuilt, older: dict[str, bytes], identity: Identity) -> Rebuilding:
-    """The values of the metadata: records of logs as found, others as they were."""
+    """Return the values of the metadata: records of logs as found, other values as they were."""
     logs = found.logs | {recovered_key(number): log for number, log in found.nameless.items()}
     values = {key: value for key, value in older.items() if _stays(key, value)}
     kept = len(values)
@@ -176,7 +176,8 @@ def _joined(found: Rebuilt, older: dict[str, bytes], identity: Identity) -> Rebu
 
 
 def _stays(key: str, value: bytes) -> bool:
-    """Whether a value of older metadata is used: not what segments tell better."""
+    """Return whether a value of older metadata is used: records of logs and deletions are derived
+    instead."""
     if not key.startswith(TOPICS):
         return not key.startswith(DELETIONS)
     with suppress(Corrupt):
@@ -185,7 +186,7 @@ def _stays(key: str, value: bytes) -> bool:
 
 
 def _with_older(record: LogRecord, key: str, older: bytes | None) -> LogRecord:
-    """The record with what an older one has that segments do not tell."""
+    """Return the record with the fields of an older one that segments do not contain."""
     if older is None:
         return record
     try:
@@ -202,8 +203,9 @@ def _with_older(record: LogRecord, key: str, older: bytes | None) -> LogRecord:
 
 
 def _write(disk: LocalDisk, values: dict[str, bytes], identity: Identity) -> str:
-    """Put a new database in the place of the former one, which is kept; returns where that is."""
-    for name in ("", "-wal", "-shm"):  # of a repair that was interrupted
+    """Replace the database by a new one; return where the former one is kept, "" if there was
+    none."""
+    for name in ("", "-wal", "-shm"):  # left by a repair that was interrupted
         disk.remove(f"{NEW_FILE}{name}")
     database = Database(disk.path_of(NEW_FILE))
     try:

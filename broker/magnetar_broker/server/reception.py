@@ -23,7 +23,7 @@ logger = logging.getLogger(__name__)
 
 
 class Reception:
-    """Reads the first frame of each client, then gives the client away."""
+    """Reads the first frame of each client, then passes the client to the worker that it names."""
 
     def __init__(
         self,
@@ -32,10 +32,10 @@ class Reception:
         descriptors: Descriptors,
         stretches: Stretches,
     ) -> None:
-        """`listening` is bound; it is closed by `stop`.
+        """`listening` is a bound socket, which `stop` closes.
 
-        `destinations` has the functions that take a client, by the "host:port" that it names, and
-        under "" that of clients that name none.
+        `destinations` maps each "host:port" that clients name to the function that takes these
+        clients; "" is the key for clients that name none.
         """
         self._accepting = Accepting(listening, self._accepted, descriptors, stretches)
         self._destinations = destinations
@@ -50,7 +50,7 @@ class Reception:
         self._accepting.start()
 
     def stop(self) -> None:
-        """Accept no more, and close the connections whose first frame is not complete."""
+        """Stop accepting, and close the connections whose first frame is not complete."""
         self._accepting.stop()
         for opening in list(self._openings):
             opening.close()
@@ -70,7 +70,7 @@ class Reception:
 
 
 def unknown(name: str) -> NotReady:
-    """The refusal of a client that names a process that there is not."""
+    """Return the refusal of a client that names a process that does not exist."""
     return NotReady(f"no broker {name!r} is known here: look the topic up again")
 
 
@@ -93,7 +93,7 @@ class _Opening:
         self._place: Place
 
     def begin(self, admission: Admission, host: str) -> None:
-        """Take a place, and read."""
+        """Take a place, and read the first frame."""
         # promise[self.close -> lambda: None]: a client without a first frame has limited time
         self._place = admission.enter(host, self.close)
         self._loop.add_reader(self._client, self._run, "read", self._read)

@@ -11,13 +11,14 @@ from magnetar_broker.config.settings import KEYS
 logger = logging.getLogger(__name__)
 
 Read = Callable[[], Loaded]
-"""Reads the configuration; raises `ConfigError`."""
+"""A function that reads the configuration; raises `ConfigError`."""
 
 
 def reloaded(read: Read, settings: Settings) -> dict[str, Given] | None:
-    """What a reload changes in `settings`, by key; None if the configuration cannot be used.
+    """Return what a reload changes in `settings`, by key; None if the configuration cannot be used.
 
-    Logs what is changed, what needs a restart of the broker, and why it cannot be used.
+    Logs the settings that change, those that need a restart of the broker to change, and the reason
+    why a configuration cannot be used.
     """
     try:
         loaded = read()

@@ -1,4 +1,4 @@
-"""A broker of several processes: what is done before they are forked."""
+"""A broker of several processes: the work that is done before they are forked."""
 
 import gc
 import logging
@@ -28,20 +28,21 @@ logger = logging.getLogger(__name__)
 
 
 class Prepared(NamedTuple):
-    """What every process has besides its `Context`."""
+    """The data that every process has in addition to its `Context`."""
 
     settings: Settings
     lock: Lock
-    """Of the data directory; held until the last process that has it open has ended."""
+    """The lock of the data directory; held until the last process that has it open has ended."""
     noted: Noted
     """The identities read from the data directory before any process was started."""
     ports: PortNumbers
-    """Of the broker."""
+    """The numbers of the broker's ports."""
 
 
 def bundle_owners(prepared: Prepared, workers: int) -> BundleOwners:
-    """The table of owners as it begins, and what lookups answer; the same in every process."""
-    # No client resolves these hosts: it connects to the broker's address, and names one of them.
+    """Return the initial table of owners, with the addresses that lookups answer; the same in all
+    processes."""
+    # No client resolves these hosts: it connects to the broker's address, and sends such a name.
     urls = [f"pulsar://{name_of(worker)}:{prepared.ports.for_clients}" for worker in range(workers)]
     owners = BundleOwners(urls)
     owners.announce(*advertised(prepared.settings, prepared.ports))
@@ -52,7 +53,7 @@ RunPrepared = Callable[[Prepared, Context], None]
 
 
 class Reload:
-    """What the supervisor asks for when it is to read the configuration again."""
+    """Reads the configuration again for the supervisor."""
 
     def __init__(
         self, read: Read, prepared: Prepared, controller: RunPrepared, worker: RunPrepared
@@ -63,7 +64,7 @@ class Reload:
         self._worker = worker
 
     def changed(self) -> Changed | None:
-        """What has changed; None if it is nothing that a reload changes."""
+        """Return what has changed; None if nothing that a reload changes has."""
         values = reloaded(self._read, self._prepared.settings)
         if values is None:
             return None
@@ -81,7 +82,7 @@ class Reload:
         )
 
     def done(self) -> None:
-        """All processes have what `changed` has returned."""
+        """Note that all processes have the configuration that `changed` has returned."""
         self._prepared = self._next
 
 
@@ -96,15 +97,15 @@ def serve_several(
 ) -> int:
     """Run a broker until a signal stops it, and return the exit code for this process.
 
-    `read` reads the settings again.  All that the functions need must be imported already.  Raises
-    the error that prevents the start.
+    `read` reads the settings again.  Everything that the functions need must already be imported.
+    Raises the error that prevents the start.
     """
-    authenticator_of(settings)  # for its errors, and its imports, which all processes then share
+    authenticator_of(settings)  # for its errors, and for its imports, which all processes share
     disk = data_disk(settings)
     lock, noted = take(disk, workers)
     addresses.forget(settings.data_dir)
     if uses_tls(settings):
-        load(settings)  # raises what is wrong with the files, and what it imports is shared
+        load(settings)  # for the errors of the files, and for its imports, which are then shared
     ports = open_ports(settings)
     prepared = Prepared(settings, lock, noted, ports.numbers)
     default = advertised(settings, prepared.ports)[0]

@@ -1,5 +1,5 @@
-"""When one process has seen that the disk's room has changed, the others look, too: so all of them
-behave alike."""
+"""Makes all processes check the disk's free space when one has seen it change, so that they behave
+alike."""
 
 from collections.abc import Callable, Iterable
 
@@ -10,7 +10,7 @@ LOOK = "space.look"
 
 
 def share_looks(space: SpaceState, peers: Callable[[], Iterable[Link]]) -> None:
-    """Have the peers look whenever this process has seen a change."""
+    """Ask the peers to check the free space whenever this process has seen a change."""
 
     def tell(_: bool) -> None:
         for link in peers():
@@ -20,5 +20,6 @@ def share_looks(space: SpaceState, peers: Callable[[], Iterable[Link]]) -> None:
 
 
 def serve_looks(space: SpaceState, link: Link) -> None:
-    """Look when the peer has seen a change; to be called before the link is connected."""
+    """Check the free space when the peer has seen a change; call it before the link is
+    connected."""
     link.serve({LOOK: space.look_soon})

@@ -20,10 +20,10 @@ from magnetar_broker.server.reload import Read
 logger = logging.getLogger(__name__)
 
 IMPORTS = "interpreter, imports and settings"
-"""The first phase of a start."""
+"""The name of the first phase of a start."""
 SWITCH_INTERVAL_SECONDS = 0.0005
-"""How long the loop may keep the interpreter lock from a thread that returned from the disk.
-Python's default of 5 ms would be added to every fsync."""
+"""The time for which the loop may keep the interpreter lock from a thread that returned from the
+disk. Python's default of 5 ms would be added to every fsync."""
 
 
 def start(read: Read) -> int:
@@ -43,7 +43,7 @@ def start(read: Read) -> int:
     for warning in filter(None, (*warnings, slower, warning_of_few_bundles(settings, workers))):
         logger.warning("%s", warning)
     if workers > 1:
-        # The imports are for these processes alone: a broker of one does without them.
+        # Only these processes need the imports: a broker of one process does without them.
         from magnetar_broker.server.controller import run_controller  # noqa: PLC0415
         from magnetar_broker.server.several import serve_several  # noqa: PLC0415
         from magnetar_broker.server.worker import run_worker  # noqa: PLC0415
@@ -71,7 +71,8 @@ def _with_buffer_sizes(read: Read) -> Loaded:
 
 
 def warning_of_few_bundles(settings: Settings, workers: int) -> str | None:
-    """The warning that a namespace has too few bundles for all workers to serve it."""
+    """Return the warning that a namespace has too few bundles for all workers to serve it, if
+    so."""
     bundles = settings.default_number_of_namespace_bundles
     if bundles == "auto" or bundles >= workers:
         return None
@@ -82,13 +83,13 @@ def warning_of_few_bundles(settings: Settings, workers: int) -> str | None:
 
 
 def worker_count(settings: Settings) -> int:
-    """The number of workers; with `auto` as many as there are usable cores."""
+    """Return the number of workers; with `auto`, the number of usable cores up to `MAX_WORKERS`."""
     workers = settings.magnetar_workers
     return min(usable_cores(), MAX_WORKERS) if workers == "auto" else workers
 
 
 def usable_cores() -> int:
-    """The number of cores that this process may run on."""
+    """Return the number of cores that this process may run on."""
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1

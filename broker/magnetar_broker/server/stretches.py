@@ -12,7 +12,7 @@ T = TypeVar("T")
 
 
 class Stretches:
-    """Runs what the loop calls, and counts how long that took, by cause."""
+    """Runs the calls of the event loop, and counts how long each took, by cause."""
 
     def __init__(
         self, stats: LoopStats | None = None, timer: Callable[[], float] = time.perf_counter
@@ -22,7 +22,7 @@ class Stretches:
         self._collecting_since = 0.0
 
     def run(self, cause: Cause, call: Callable[..., object], *args: Any) -> None:
-        """Call, and count it."""
+        """Make a call, and count its time."""
         began = self._timer()
         try:
             call(*args)
@@ -30,7 +30,7 @@ class Stretches:
             self.stats.observe(cause, self._timer() - began)
 
     def measured(self, cause: Cause, work: Coroutine[Any, Any, T]) -> Coroutine[Any, Any, T]:
-        """The same coroutine; what it does between two waits is one stretch."""
+        """Return a coroutine that does `work`; its work between two waits is one stretch."""
         return _Measured(cause, work, self.stats.observe, self._timer)
 
     def watch_garbage(self) -> None:

@@ -47,7 +47,7 @@ from magnetar_broker.server.process_liveness import ProcessLiveness
 logger = logging.getLogger(__name__)
 
 SHORT_LIFE_SECONDS = 10.0
-"""A process that ends sooner than this after its start counts as one that may do so again."""
+"""A process that ends sooner than this after its start is expected to do so again."""
 FIRST_PAUSE_SECONDS = 0.1
 MAX_PAUSE_SECONDS = 5.0
 CAUSES = {
@@ -55,18 +55,18 @@ CAUSES = {
     "tracing stop": "a debugger",
     "disk sleep": "a disk that does not answer, a lack of memory, or a container that is frozen",
 }
-"""What to look for when a process does not run, by its state."""
+"""The causes to look for when a process does not run, by its state."""
 OTHER_CAUSES = "a lack of CPU, and in magnetar_loop_stretch_seconds for what occupies event loops"
 HASTE = 2
-"""From so many requests to stop on, children are killed instead of waited for."""
+"""The number of requests to stop from which children are killed instead of waited for."""
 
 
 @dataclass
 class Role:
-    """What one kind of process does, and the bound sockets that it accepts connections from."""
+    """The work of one kind of process, and the bound sockets that it accepts connections from."""
 
     run: Run
-    """For those that are started from now on."""
+    """The work of the processes that are started from now on."""
     sockets: Sequence[socket.socket] = ()
 
 
@@ -79,26 +79,27 @@ class Changed(NamedTuple):
 
 
 class Reload(Protocol):
-    """The configuration, as far as the supervisor needs it."""
+    """The part of the configuration that the supervisor needs."""
 
     def changed(self) -> Changed | None:
-        """Read it again; None if nothing has changed that a reload changes.
+        """Read the configuration again; return None if nothing that a reload changes has changed.
 
-        What is wrong with it is logged.
+        Errors in the configuration are logged.
         """
 
     def done(self) -> None:
-        """All processes have what `changed` has returned."""
+        """Note that all processes have the configuration that `changed` has returned."""
 
 
 @dataclass
 class Pauses:
-    """How long to wait before a process that ended is started again."""
+    """The pauses before a process that ended is started again."""
 
     short_lives: int = 0
 
     def after(self, lived_seconds: float) -> float:
-        """0 at first and after a long life; then more for each short life in succession."""
+        """Return 0 at first and after a long life; a longer pause for each short life in
+        succession."""
         self.short_lives = self.short_lives + 1 if lived_seconds < SHORT_LIFE_SECONDS else 0
         doublings = min(self.short_lives - 2, 10)
         if doublings < 0:
@@ -108,23 +109,23 @@ class Pauses:
 
 @dataclass
 class Child:
-    """One of the processes, over all its starts."""
+    """A child process, over all its starts."""
 
     worker: int | None
     role: Role
     generation: int = 0
     pid: int | None = None
-    """None while it does not run."""
+    """The id of the process; None while it does not run."""
     control: Control = field(init=False)
     ready: bool = False
     failure: str = ""
-    """The error that it reported in this life."""
+    """The error that the process reported in this life."""
     exit_code: int = 0
-    """Of its last life; a signal's number is negative."""
+    """The exit code of the last life; the negative number of the signal that ended it."""
     started_at: float = 0.0
     restart_at: float = 0.0
     is_replaced: bool = False
-    """Whether it was asked to stop because its next process is to run differently."""
+    """Whether it was asked to stop so that its next process runs differently."""
     pauses: Pauses = field(default_factory=Pauses)
 
     @property
@@ -136,13 +137,13 @@ class Child:
         return self.pid is not None
 
     def kill(self) -> None:
-        """Send SIGKILL if it runs."""
+        """Send SIGKILL to the process if it runs."""
         if self.pid is not None:
             os.kill(self.pid, signal.SIGKILL)
 
     @property
     def how_it_ended(self) -> str:
-        """For people: with which exit code or signal, and the error that it reported."""
+        """The exit code or signal, and the error that the process reported, for people."""
         how = f"ended with exit code {self.exit_code}"
         if self.exit_code < 0:
             number = -self.exit_code
@@ -151,10 +152,11 @@ class Child:
 
 
 class Supervisor:
-    """Call `run` once, in a process without threads that has imported all that the children need.
+    """Starts, restarts and stops the children.
 
-    A worker that ends is started again.  Without the controller the workers cannot go on: if it
-    ends they are stopped, and everything is started again.
+    Call `run` once, in a process without threads that has imported everything that the children
+    need. A worker that ends is started again.  Without the controller the workers cannot continue:
+    if it ends, they are stopped, and everything is started again.
     """
 
     def __init__(
@@ -169,7 +171,7 @@ class Supervisor:
     ) -> None:
         """`stop_seconds`: children that have not ended this long after a stop began are killed.
 
-        `silence_seconds`: a child that sends nothing for so long is killed, from its fork to its
+        `silence_seconds`: a child that sends nothing for this long is killed, from its fork to its
         end, and started again as after any other end.
 
         `clock` is read after every signal that this process handles, and never goes back.
@@ -208,7 +210,7 @@ class Supervisor:
             self._kill()
 
     def _start(self) -> None:
-        """Start all processes; returns when all are ready, or this process is asked to stop."""
+        """Start all processes; return when all are ready, or this process is asked to stop."""
         for child in self._children:
             self._fork(child)
         # promise[all -> any]: the broker is ready when its last worker is
@@ -229,7 +231,7 @@ class Supervisor:
             raise StartFailed(text)
 
     def _start_again(self) -> None:
-        """Start all processes, as often as it takes; returns early if asked to stop."""
+        """Start all processes, as often as necessary; return early if asked to stop."""
         while not self._until(lambda: self._stop_signals > 0, self._controller.restart_at):
             try:
                 self._start()
@@ -258,7 +260,8 @@ class Supervisor:
         return not self._stop_signals and self._controller.runs
 
     def _serve_until(self, condition: Callable[[], bool], deadline: float = math.inf) -> bool:
-        """Whether the condition holds before the broker stops, or the time has come."""
+        """Serve until the condition holds; return False if the broker stops or the deadline passes
+        first."""
         while self._goes_on and not condition():
             seconds = deadline - self._clock()
             if seconds <= 0:
@@ -281,10 +284,10 @@ class Supervisor:
     # A changed configuration ---------------------------------------------------------------
 
     def _roll(self) -> None:
-        """Restart one worker after another as the changed configuration says.
+        """Restart one worker after another with the changed configuration.
 
-        The others have its bundles meanwhile.  If a worker does not start with it, the former
-        configuration stays for that one and for those that are left.
+        Meanwhile the other workers own its bundles.  If a worker does not start with the changed
+        configuration, it and the remaining workers keep the former one.
         """
         for child in self._children:
             if child.runs:
@@ -309,7 +312,7 @@ class Supervisor:
         logger.info("reload: all workers have the changed configuration")
 
     def _replace(self, worker: Child, generation: int, former: Run) -> bool:
-        """Restart a worker unless its process is another one already; whether to go on."""
+        """Restart a worker unless it was already restarted; return whether the reload continues."""
         assert worker.worker is not None
         self._answers.clear()
         self._send(self._controller, Drain(worker.worker))
@@ -339,7 +342,8 @@ class Supervisor:
         return self._serve_until(lambda: undrained in self._answers) and starts
 
     def _end_for_replacement(self, worker: Child) -> None:
-        """Ask a worker to stop, and return when its next process runs."""
+        """Ask a worker to stop; return when its next process runs, or kill it after the time for a
+        stop."""
         generation, deadline = worker.generation, self._clock() + self._stop_seconds
         worker.is_replaced = True
         self._send(worker, Stop("it is restarted with a changed configuration"))
@@ -354,7 +358,7 @@ class Supervisor:
             worker.kill()
 
     def _stop(self, reason: str) -> bool:
-        """Stop the workers, then the controller; whether all ended in order and in time."""
+        """Stop the workers, then the controller; return whether all ended in order and in time."""
         deadline = self._clock() + self._stop_seconds
         stopped = [child for child in self._children if child.runs]
         self._stop_together(self._workers, reason, deadline)
@@ -385,7 +389,7 @@ class Supervisor:
         )
 
     def _kill(self) -> None:
-        """End every child that is left, and wait until it has ended."""
+        """Kill every child that is left, and wait until it has ended."""
         for child in self._children:
             if child.pid is not None:
                 child.kill()
@@ -394,7 +398,7 @@ class Supervisor:
     # One process -------------------------------------------------------------------------
 
     def _fork(self, child: Child) -> None:
-        """Start a process, and connect it with every other one that runs."""
+        """Start a process, and connect it with every other process that runs."""
         child.control, theirs = control_pair()
         child.generation += 1
         child.ready, child.failure, child.is_replaced = False, "", False
@@ -455,7 +459,8 @@ class Supervisor:
             child.kill()
 
     def _receive(self, child: Child) -> bool:
-        """Take a child's messages; False if there are none, or it has closed its end."""
+        """Take a child's messages; return False if there are none, or the child has closed its
+        end."""
         messages = child.control.receive()
         for message in messages:
             match message:
@@ -478,7 +483,7 @@ class Supervisor:
 
     def _ended(self, child: Child, status: int) -> None:
         while self._receive(child):
-            pass  # what it sent before it ended
+            pass  # take what it sent before it ended
         self._disconnect(child)
         self._liveness.end(child.name)
         child.control.close()
@@ -501,11 +506,11 @@ class Supervisor:
     def _expire(self, child: Child) -> None:
         """Kill a child that has been silent for the timeout.
 
-        Even if it goes on in this moment it cannot acknowledge or delete anything any more, and
-        its next process is started only when the system has reported its end.
+        Even if it continues at this moment, it can no longer acknowledge or delete anything, and
+        its next process is started only after the system has reported its end.
         """
         while self._receive(child):
-            pass  # what it sent while this process did not run
+            pass  # take what it sent while this process did not run
         if child.pid is None or not self._liveness.has_expired(child.name):
             return
         seconds, state = self._liveness.silence(child.name), state_of(child.pid)
@@ -542,7 +547,7 @@ class Supervisor:
         self._reload_asked |= RELOAD_SIGNAL in numbers
 
     def _until(self, condition: Callable[[], bool], deadline: float = math.inf) -> bool:
-        """Handle events until the condition holds, or the time has come."""
+        """Handle events until the condition holds; return False if the deadline passes first."""
         while not condition():
             seconds = deadline - self._clock()
             if seconds <= 0:
@@ -551,7 +556,7 @@ class Supervisor:
         return True
 
     def _turn(self, seconds: float) -> None:
-        """Wait for events at most this long, and handle them."""
+        """Wait for events for at most `seconds`, and handle them."""
         events = self._selector.select(min(seconds, self._liveness.report_seconds))
         self._liveness.advance()
         for key, _ in events:
@@ -566,6 +571,6 @@ class Supervisor:
 
 
 def _pair(owner: ExitStack) -> tuple[socket.socket, socket.socket]:
-    """Two connected sockets, which the owner closes."""
+    """Return two connected sockets, which the owner closes."""
     one, other = socket.socketpair()
     return owner.enter_context(one), owner.enter_context(other)

@@ -1,4 +1,4 @@
-"""Short pauses of long work on the event loop, in which others have their turn."""
+"""Short pauses of long work on the event loop, in which other work has its turn."""
 
 import asyncio
 import time
@@ -8,24 +8,24 @@ from magnetar_broker.base.pace import Slices
 
 
 class Turns:
-    """Makes pauses.  They use a thread, which exists from the first one on.
+    """Makes pauses with the help of a thread, which is started by the first pause.
 
-    A timer's pause lasts a millisecond or more, however little there is to do.  Here the loop
-    waits for a thread that does nothing: meanwhile other threads have the interpreter lock, and
-    the loop does what has come.
+    A timer's pause lasts a millisecond or more, even if there is nothing else to do.  Here the loop
+    waits for a thread that does nothing: meanwhile other threads get the interpreter lock, and the
+    loop handles pending events.
     """
 
     def __init__(self) -> None:
         self._thread = ThreadPoolExecutor(1, "turns")
 
     def slices(self) -> Slices:
-        """Long work that begins now."""
+        """Return the slices of long work that begins now."""
         return Slices(self.pause, time.perf_counter)
 
     async def pause(self) -> None:
-        """Leave the loop and the interpreter lock to others."""
+        """Let other tasks of the loop and other threads run."""
         await asyncio.get_running_loop().run_in_executor(self._thread, _nothing)
 
 
 def _nothing() -> None:
-    """The thread has had its turn."""
+    """Do nothing, in the thread."""

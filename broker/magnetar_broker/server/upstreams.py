@@ -1,4 +1,4 @@
-"""Sockets of upstreams: to another worker one end of a pair is a client that was passed on."""
+"""Sockets of upstreams: one end of a pair is passed to another worker like a client."""
 
 import asyncio
 import socket
@@ -18,17 +18,17 @@ from magnetar_broker.session.session import Handler
 from magnetar_storage.world.runtime import Tasks
 
 WRITE_BUFFER = 64 << 10
-"""Bytes buffered for another worker above which they are counted, and the client is not read
-from."""
+"""The bytes buffered for another worker above which they are counted, and the client is not
+read."""
 CLOSE_SECONDS = 5.0
-"""How long a worker may take to read the rest of what a client sent before it left."""
+"""The time that a worker may take to read the rest of what a client sent before it left."""
 
 Send = Callable[[int, socket.socket, bytes, Origin], None]
-"""Passes a client, its first frame and its origin to a worker."""
+"""A function that passes a client, its first frame and its origin to a worker."""
 
 
 class Upstreams:
-    """Connects sessions to the other workers; `handlers` are those of their commands."""
+    """Connects sessions to the other workers; `handlers` handle the sessions' commands."""
 
     def __init__(
         self,
@@ -40,7 +40,8 @@ class Upstreams:
         receiving: HeldBytes,
         handlers: Mapping[int, Handler] = HANDLERS,
     ) -> None:
-        """`handlers` serve what is not for the others; `receiving` counts what waits for them."""
+        """`handlers` serve the commands that are not for other workers; `receiving` counts the
+        bytes that wait for these."""
         self.handlers = relaying(owner_of, handlers)
         self._descriptors = descriptors
         self._send = send
@@ -52,7 +53,7 @@ class Upstreams:
     def connect(
         self, first_frame: bytes, origin: Origin, worker: int, upstream: Upstream
     ) -> "UpstreamSocket":
-        """A connection to a worker for the client with this first frame and origin."""
+        """Return a connection to a worker for the client with this first frame and origin."""
         made = UpstreamSocket(upstream, self._run, origin.address, self._receiving)
         pair = connected_pair(self._descriptors)
         if pair is None:
@@ -76,15 +77,15 @@ class UpstreamSocket(asyncio.Protocol):
     def __init__(
         self, upstream: Upstream, run: Callable[..., None], address: str, receiving: HeldBytes
     ) -> None:
-        """`address` is the client's."""
+        """`address` is the client's address."""
         self.address = address
         self._upstream: Upstream | None = upstream
-        """Until it is closed or has ended: it refers to this, and to its client's session."""
+        """The upstream until the socket is closed or has ended: the two refer to each other."""
         self._run = run
         self._receiving = receiving
         self._full = self._holds = False
         self._early: list[bytes] = []
-        """What is written before there is a transport."""
+        """The frames written before there is a transport."""
         self._reading = True
         self._closing = False
         self._transport: asyncio.Transport | None = None
@@ -135,7 +136,7 @@ class UpstreamSocket(asyncio.Protocol):
     # Called by the upstream --------------------------------------------------------------
 
     def write(self, pieces: list[bytes]) -> None:
-        """Send whole frames."""
+        """Send frames, each of them whole."""
         if self._closing:
             return
         if self._transport is None:
@@ -158,7 +159,8 @@ class UpstreamSocket(asyncio.Protocol):
             self._transport.resume_reading()
 
     def close(self) -> None:
-        """Write the rest; the worker closes when it has read it, or is cut off."""
+        """Write the rest; the worker closes when it has read it, or is cut off after
+        `CLOSE_SECONDS`."""
         if not self._closing:
             self._closing = True
             self._upstream = None  # promise: a socket lets go of its upstream at once
@@ -189,11 +191,11 @@ class UpstreamSocket(asyncio.Protocol):
             self._receiving.hold(self, 0)
 
     def give_up(self) -> None:
-        """Disconnect the client: it holds memory that others need."""
+        """Disconnect the client, which holds memory that others need."""
         upstream = self._upstream
         self._upstream, self._closing = None, True
         if upstream is not None:
-            # Not at once: this may be within a call of the client's session.
+            # Not at once: the caller may be within a call of the client's session.
             # promise: a client that holds the budget is disconnected
             asyncio.get_running_loop().call_soon(self._run, "read", upstream.give_up)
         if self._transport is not None:

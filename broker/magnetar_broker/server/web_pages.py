@@ -1,7 +1,7 @@
-"""Requests that a page in a browser sends, and that nobody in front of the browser has meant.
+"""Refuses requests that a page in a browser sends without the intent of the user.
 
-A browser sends what any page wants sent, also to ports that only its own machine reaches, and with
-passwords that were typed in for another page.  It tells in headers which page that is.
+A browser sends the requests that any page makes, also to ports that only its own machine reaches,
+and with passwords that were typed in for another page.  Its headers tell which page that is.
 """
 
 import socket
@@ -15,17 +15,19 @@ from magnetar_broker.server.http.errors import Refused
 from magnetar_broker.server.http.messages import Request
 
 OWN = ("same-origin", "none")
-"""Values of Sec-Fetch-Site: a page of this port, and an address that a person has typed."""
+"""The values of Sec-Fetch-Site for a page of this port, and for an address that a person has
+typed."""
 
 
 class WebPages:
     """Refuses requests that pages of other sites send."""
 
     def __init__(self, names: Iterable[str] | None = None) -> None:
-        """`names` are those by which this machine is reached; None for any.
+        """`names` are the names by which this machine is reached; None for any.
 
-        Where everyone who can connect may do everything, the connection comes from this machine.  A
-        page whose own name leads to this machine, too, must not count as a page of this port.
+        They count where everyone who can connect may do everything, and only this machine can
+        connect.  A page whose own name also leads to this machine must not count as a page of this
+        port.
         """
         self._names = None if names is None else frozenset(name.lower() for name in names)
 
@@ -55,11 +57,12 @@ class WebPages:
 
 
 ANY_NAME = WebPages()
-"""For a port whose clients prove who they are, or that was opened to others."""
+"""The check for a port whose clients prove their identity, or that was opened to others."""
 
 
 def _is_local(host: str, names: frozenset[str]) -> bool:
-    """Whether a header Host has an address, which no page can choose, or a name of this machine."""
+    """Return whether a header Host has an address, which no page can choose, or a name of this
+    machine."""
     try:
         name = urlsplit(f"//{host}").hostname or ""
     except ValueError:
@@ -75,7 +78,7 @@ def _is_local(host: str, names: frozenset[str]) -> bool:
 
 
 def web_pages_of(settings: Settings) -> WebPages:
-    """What holds for the HTTP ports of a broker."""
+    """Return the check for the HTTP ports of a broker."""
     if settings.authentication_enabled or not settings.binds_to_loopback:
         return ANY_NAME
     hosts = [urlsplit(entry.url).hostname or "" for entry in settings.advertised_listeners]

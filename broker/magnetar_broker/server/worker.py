@@ -52,7 +52,7 @@ from magnetar_storage.space.disk_space import DiskSpace
 
 
 def run_worker(factory: LoopFactory, prepared: Prepared, context: Context) -> None:
-    """Be a worker until the supervisor asks to stop."""
+    """Run a worker until the supervisor asks it to stop."""
 
     async def main() -> None:
         process = Process(context)
@@ -84,7 +84,7 @@ class Worker:
         self._journal_stats = JournalStats()
         self._controller = Link("the controller", process.clock, process.tasks)
         self._links = {n: SuccessiveLinks(name_of(n), process.clock) for n in self._others}
-        """To the present process of each other worker."""
+        """The links to the present processes of the other workers, by worker number."""
         settings, ports = self._settings, prepared.ports
         self._contexts = None
         if ports.clients_tls is not None:
@@ -98,7 +98,7 @@ class Worker:
         )
 
     async def run(self) -> None:
-        """Open the store and serve; all is closed on return."""
+        """Open the store and serve; everything is closed on return."""
         process = self._process
         holders = {number: RemoteHolder(links) for number, links in self._links.items()}
         disk = data_disk(self._settings)
@@ -186,7 +186,7 @@ class Worker:
         finally:
             part.stop()
             self._passing.stop()
-            # First: a topic that is being opened may wait for another worker, which stops too.
+            # First: a topic that is being opened may wait for another worker, which also stops.
             for links in self._links.values():
                 links.close()
             await broker.close()
@@ -201,7 +201,7 @@ class Worker:
     ) -> None:
         controller, phases = self._controller, self._process.phases
         metadata.identity = Identity(*await controller.request("identity"))
-        # Before it joins: no worker goes on until all have joined, so none notes what is refused.
+        # Before joining: no worker continues until all have joined, so none notes what is refused.
         store.compare(metadata.identity)
         last = await controller.request("segments.join", store.last_id)
         phases.end("recovery of the other workers")
@@ -209,14 +209,14 @@ class Worker:
         store.belong(lambda: metadata.identity)
         await broker.start()
         phases.end("names")
-        # The controller may have closed the link though both live: it loads no topic here any
-        # more, and the policies that are known here are no longer those that it has answered.
+        # The controller may have closed the link though both live: it loads no more topics here,
+        # and the policies known here are no longer those that it has answered.
         controller.when_ended(self._process.stop)  # promise: a worker ends with the controller
         self._accept(broker, listener)
         self._process.ready()
 
     def _accept(self, broker: Broker, listener: Listener) -> None:
-        """Serve clients from now on: those that come, and those that other workers pass on."""
+        """Begin to serve clients: those that connect, and those that other workers pass on."""
         garbage = Garbage(broker.topics)
         broker.jobs.every(CHECK_SECONDS, CLOSED_TOPICS, garbage.collect_closed)
         garbage.start()
@@ -250,20 +250,22 @@ class Worker:
         return self._owners.worker_of(topic) == self._number
 
     def _other(self, topic: TopicName) -> int | None:
-        """The number of the worker that serves a topic; None if it is this one, or not known here.
+        """Return the number of the worker that serves a topic; None if it is this one, or not
+        known.
 
-        In both cases the request goes to the controller, which refuses to have the topic loaded
-        unless this worker is the owner.
+        In both cases the request goes to the controller, which loads the topic only if this worker
+        is the owner.
         """
         owner = self._owners.worker_of(topic)
         return None if owner == self._number else owner
 
     def _new_owner(self, topic: TopicName) -> str:
-        """The URL that stands for the worker that serves a topic; blank if it is this one."""
+        """Return the URL that stands for the worker that serves a topic; empty if it is this
+        one."""
         other = self._other(topic)
         return "" if other is None else f"pulsar://{self._owners.address_of(other)}"
 
 
 def _used() -> tuple[float, float]:
-    """The processor time that this process has taken, and the time, in seconds."""
+    """Return the processor time that this process has used, and the current time, in seconds."""
     return time.process_time(), time.monotonic()

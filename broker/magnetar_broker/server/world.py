@@ -20,9 +20,9 @@ CAUSES: dict[str, Cause] = {
     "reads": "other",
     "metadata": "metadata",
 }
-"""Each thread, and what its results are counted as."""
+"""The cause that the results of each thread are counted for, by the thread's name."""
 UPTIME = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
-"""The clock that counts suspended time too, where the system has it: on Linux."""
+"""The clock that also counts suspended time if the system has one, as Linux does."""
 Job = tuple[Callable[[], Any], Callable[[Any, BaseException | None], None]]
 
 
@@ -34,11 +34,11 @@ class LoopClock:
         self._run = (stretches or Stretches()).run
 
     def now_ms(self) -> int:
-        """Wall-clock milliseconds since 1970."""
+        """Return the wall-clock time in milliseconds since 1970."""
         return time.time_ns() // 1_000_000
 
     def uptime(self) -> float:
-        """Seconds since the machine started."""
+        """Return the seconds since the machine started."""
         return time.clock_gettime(UPTIME)
 
     def soon(self, call: Callable[[], None], cause: Cause = "other") -> None:
@@ -50,7 +50,7 @@ class LoopClock:
         return self._loop.call_later(seconds, self._run, "timer", call)
 
     def promise(self) -> Promise:
-        """An unsettled promise."""
+        """Return an unsettled promise."""
         return self._loop.create_future()
 
 
@@ -119,7 +119,7 @@ class ThreadWorker:
             job, done = item
             try:
                 result = job()
-            except BaseException as error:  # of any kind: it is raised on the loop
+            except BaseException as error:  # of any kind: the loop raises it
                 post(run, cause, done, None, error)
             else:
                 post(run, cause, done, result, None)

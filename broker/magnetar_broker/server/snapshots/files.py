@@ -1,7 +1,8 @@
 """The files of snapshots: gathered in the data directory, then linked or copied out of it.
 
 Finished segments never change: a snapshot has hard links to them, or copies if it is on another
-file system.  Of the others the part that counts is copied.  Everything is synced.
+file system.  Of unfinished segments, the part that the checkpoint counts is copied.  Everything is
+synced.
 """
 
 import json
@@ -22,25 +23,25 @@ from magnetar_storage.world.native_file import NATIVE_FILE
 from magnetar_storage.world.whole_files import write_file
 
 MANIFEST = "SNAPSHOT"
-"""Describes a snapshot; a broker does not need it."""
+"""The file that describes a snapshot; a broker does not need it."""
 GATHERED = "snapshot-"
-"""Begins the name of a directory, in a store directory, with what a snapshot is made of."""
+"""The prefix of a directory, in a store directory, with the files that a snapshot is made of."""
 UNFINISHED = ".unfinished"
-"""Ends the name of a snapshot that is being made."""
+"""The suffix of the directory of a snapshot that is being made."""
 MARK = "unfinished"
 """A file in the journal's directory of a copy that is not complete."""
 PIECE_BYTES = 8 << 20
-"""How much is copied before it is synced: the journal's syncs must not wait for more."""
+"""The number of bytes that are copied before a sync: the journal's syncs must not wait for more."""
 
 
 @dataclass(frozen=True)
 class Copied:
-    """What was put into a snapshot."""
+    """The files that were put into a snapshot, and their bytes."""
 
     files: int
     bytes: int
     copied_bytes: int
-    """The rest is shared with the data directory by hard links."""
+    """The bytes that were copied; the rest is shared with the data directory by hard links."""
 
     def __add__(self, other: "Copied") -> "Copied":
         return Copied(
@@ -52,11 +53,11 @@ class Copied:
 
 @dataclass(frozen=True)
 class Manifest:
-    """What a snapshot says of itself."""
+    """The description of a snapshot, in its file `MANIFEST`."""
 
     name: str
     created_ms: int
-    """When the request came: everything acknowledged before is in the snapshot."""
+    """The time of the request: everything acknowledged before is in the snapshot."""
     version: str
     files: int
     bytes: int
@@ -67,15 +68,15 @@ class Gathering:
     """The files of one store directory as a checkpoint found them."""
 
     def __init__(self, store: str, token: str, stopped: Event) -> None:
-        """`store` is the path of the store directory; `token` is the snapshot's; `stopped` is set
-        to end the copying."""
+        """`store` is the path of the store directory, `token` is the snapshot's; set `stopped` to
+        end the copying."""
         self._stopped = stopped
         self._store = store
         self._path = os.path.join(store, f"{GATHERED}{token}")
         self._checkpoint: Checkpoint | None = None
 
     def take(self, checkpoint: Checkpoint) -> None:
-        """Link all segments; to be called while none is written or removed."""
+        """Link all segments; call it while none is written or removed."""
         source = os.path.join(self._store, "segments")
         os.makedirs(self._path)
         for name in os.listdir(source):
@@ -84,7 +85,7 @@ class Gathering:
         self._checkpoint = checkpoint
 
     def copy(self, target: str) -> Copied:
-        """Make a complete store directory at `target`, but for its FORMAT, durably."""
+        """Make a complete and durable store directory at `target`, except for its FORMAT."""
         assert self._checkpoint is not None
         os.makedirs(os.path.join(target, "segments"))
         os.makedirs(os.path.join(target, "journal"), exist_ok=True)
@@ -108,11 +109,12 @@ class Gathering:
         return copied
 
     def remove(self) -> None:
-        """Remove what was gathered."""
+        """Remove the files that were gathered."""
         remove_tree(self._path)
 
     def _counting(self, name: str) -> int | None:
-        """The bytes of an unfinished segment's file that count; None for a finished one."""
+        """Return how many bytes of an unfinished segment's file count; None for a finished
+        segment."""
         assert self._checkpoint is not None
         number: SegmentId | None = segment.segment_of(name)
         row = None if number is None else self._checkpoint.rows.get(number)
@@ -120,7 +122,8 @@ class Gathering:
 
 
 def _put(source: str, target: str, length: int | None, stopped: Event) -> Copied:
-    """Have a finished file, or so many bytes of one that may grow, at `target`, synced."""
+    """Put a finished file, or the first `length` bytes of one that may grow, at `target`,
+    synced."""
     if length is None:  # promise[always]: a snapshot copies files that still grow
         size = os.path.getsize(source)
         with suppress(OSError):  # another file system, or one without links
@@ -133,7 +136,7 @@ def _put(source: str, target: str, length: int | None, stopped: Event) -> Copied
 
 
 def copy_file(source: str, target: str, length: int, stopped: Event) -> None:
-    """Copy the first bytes of a file to a new file, synced; OSError if there are fewer."""
+    """Copy the first `length` bytes of a file to a new file, synced; OSError if there are fewer."""
     with open(source, "rb", 0) as original, open(target, "xb", 0) as copy:
         left = length
         while left:
@@ -164,9 +167,9 @@ def sync(path: str) -> None:
 
 
 def begin(path: str) -> None:
-    """Begin a data directory that is complete when it has a FORMAT: no broker starts on it before.
+    """Create an incomplete data directory: no broker starts on it until it has a FORMAT.
 
-    A directory with a journal, but without FORMAT, is refused.
+    A broker refuses a directory that has a journal but no FORMAT.
     """
     os.makedirs(os.path.join(path, "journal"), exist_ok=True)
     with open(os.path.join(path, "journal", MARK), "xb"):
@@ -174,7 +177,7 @@ def begin(path: str) -> None:
 
 
 def end(path: str) -> None:
-    """Everything is there and durable, FORMAT last."""
+    """Mark a data directory as complete; the caller has made its content durable, FORMAT last."""
     os.unlink(os.path.join(path, "journal", MARK))
     sync(os.path.join(path, "journal"))
 
@@ -182,10 +185,10 @@ def end(path: str) -> None:
 def complete(
     unfinished: str, finished: str, formats: dict[int, layout.Format], manifest: Manifest
 ) -> None:
-    """Make a snapshot of what was put at `unfinished`; on return it is durable under its name.
+    """Make a snapshot of the files at `unfinished`; on return it is durable under its name.
 
-    `formats` are the formats of its store directories.  Until here nothing takes it for a data
-    directory: it has no FORMAT, and another name.
+    `formats` are the formats of its store directories.  Before the call nothing takes the files for
+    a data directory: they have no FORMAT, and another name.
     """
     sync(os.path.join(unfinished, "metadata.db"))
     disk = LocalDisk(unfinished)
@@ -201,7 +204,7 @@ def complete(
 
 
 def manifest_of(path: str) -> Manifest | None:
-    """What the snapshot at a path says of itself; None if it is no snapshot."""
+    """Return the description of the snapshot at a path; None if there is no snapshot."""
     try:
         with open(os.path.join(path, MANIFEST), "rb") as file:
             return Manifest(**json.load(file))
@@ -210,14 +213,14 @@ def manifest_of(path: str) -> Manifest | None:
 
 
 def remove_manifest(path: str) -> None:
-    """What is at a path is a data directory from now on, and no snapshot any more."""
+    """Make the snapshot at a path a data directory that is no longer a snapshot."""
     with suppress(FileNotFoundError):
         os.unlink(os.path.join(path, MANIFEST))
         sync(path)
 
 
 def remove_rests(data_dir: str, snapshots: str) -> None:
-    """Remove what was left of snapshots whose making was interrupted."""
+    """Remove the files that are left of snapshots whose making was interrupted."""
     disk = ReadOnlyDisk(data_dir)
     for number in directories.present(disk):
         store = disk.path_of(directories.name_of(number))

@@ -1,6 +1,6 @@
 """Makes snapshots: one at a time, by the process that has the metadata.
 
-What a snapshot holds is what a crash of all processes could leave behind.  Changes of metadata wait
+A snapshot holds a state that a crash of all processes could leave behind.  Changes of metadata wait
 while every process decides what is in its part, so the order of changes of both holds: a segment is
 created before it is listed, listed before it is written, and unlisted before it is deleted.
 Messages and acknowledgements of one topic are in the journal of one process, so each topic is as it
@@ -42,16 +42,17 @@ T = TypeVar("T")
 logger = logging.getLogger(__name__)
 
 HELD_SECONDS = 15.0
-"""How long changes of metadata may wait for a snapshot; then it is given up."""
+"""The time that changes of metadata may wait for a snapshot; then it is given up."""
 MOST_LISTED = 1000
 
 Parts = Callable[[], Sequence[Part]]
-"""Those of all processes that have store directories open; `NotReady` while one is missing."""
+"""Returns the parts of all processes that have store directories open; `NotReady` if one is
+missing."""
 
 
 @dataclass
 class Making:
-    """A snapshot that is being made, or that was the last one."""
+    """A snapshot that is being made, or the last one made."""
 
     name: str
     created_ms: int
@@ -78,14 +79,14 @@ class Snapshots:
         self._stopped = False
 
     async def clear(self) -> None:
-        """At the start: remove what is left of snapshots whose making was interrupted, and what
-        says that the data directory is a snapshot, if the broker is started on one."""
+        """Remove the rest of interrupted snapshots, and the description of the snapshot that the
+        data directory was, if the broker is started on one.  Call it at the start."""
         # promise: a running data directory is no snapshot
         await asyncio.to_thread(remove_manifest, self._data_dir)
         await asyncio.to_thread(remove_rests, self._data_dir, self._directory)
 
     def begin(self, name: str) -> dict[str, Any]:
-        """Begin to make a snapshot of this name; returns its state, as `state` does."""
+        """Begin to make a snapshot with this name; return its state, as `state` does."""
         if self._stopped:
             raise NotReady("the broker is stopping: retry when it has started again")
         if self._last is not None and self._last.status == "RUNNING":
@@ -100,19 +101,19 @@ class Snapshots:
         return self._state_of(making)
 
     async def state(self, name: str) -> dict[str, Any] | None:
-        """The state of a snapshot; None if there is none of this name."""
+        """Return the state of a snapshot; None if no snapshot has this name."""
         if self._last is not None and self._last.name == name and self._last.status != "SUCCESS":
             return self._state_of(self._last)
         return await asyncio.to_thread(self._stored, name)
 
     async def complete(self) -> list[dict[str, Any]]:
-        """The complete snapshots, by name."""
+        """Return the states of the complete snapshots, by name."""
         return await asyncio.to_thread(self._list)
 
     async def stop(self) -> None:
-        """Give up the snapshot that is being made, and make none any more.
+        """Give up the snapshot that is being made, and make no more.
 
-        Metadata changes again on return; what is left on disk is removed by the next start.
+        On return metadata can change again; the files that are left are removed by the next start.
         """
         self._stopped = True
         if self._task is not None:
@@ -156,7 +157,7 @@ class Snapshots:
             making.error = "internal error, a defect of the broker: its log has the details"
             logger.exception("the snapshot %s was not made; this is a defect", making.name)
         except asyncio.CancelledError:
-            # What it leaves may be large: the next start removes it, and the stop does not wait.
+            # Its files may be large: the next start removes them, so that the stop does not wait.
             making.status, making.error = "ERROR", "the broker stopped"
             raise
         else:
@@ -173,11 +174,11 @@ class Snapshots:
             making.status = "ERROR"  # not before: the next one begins when nothing is left
 
     async def _remove(self, making: Making, parts: Sequence[Part], unfinished: str) -> None:
-        """Remove what was made of a snapshot that failed."""
+        """Remove the files of a snapshot that failed."""
         try:
             # promise: a failed snapshot leaves no links
             await _all(part.drop(making.token) for part in parts)
-        except Exception as error:  # such as that of a process that has ended
+        except Exception as error:  # such as the error of a process that has ended
             logger.warning(
                 "files of the snapshot %s stay in the data directory until the next snapshot or "
                 "start: %s",
@@ -224,7 +225,7 @@ class Snapshots:
 
 
 async def _all(work: Iterable[Awaitable[T]]) -> list[T]:
-    """The results of all; if one fails the others are waited for, and its error is raised."""
+    """Return the results of all; if one fails, wait for the others, and raise its error."""
     results = await asyncio.gather(*work, return_exceptions=True)
     for result in results:
         if isinstance(result, BaseException):

@@ -1,4 +1,4 @@
-"""The part of a snapshot that one process makes: of the store directories that it has open."""
+"""The part of a snapshot that one process makes: the store directories that it has open."""
 
 import asyncio
 import os
@@ -16,28 +16,30 @@ from magnetar_storage.world.runtime import Clock, Promise
 PREPARE, CUT, COPY = "snapshot.prepare", "snapshot.cut", "snapshot.copy"
 DROP = "snapshot.drop"
 PREPARE_SECONDS = 120.0
-"""For a checkpoint of everything that is in memory only."""
+"""The time limit of a checkpoint of everything that is only in memory."""
 CUT_SECONDS = 10.0
-"""Changes of metadata wait meanwhile."""
+"""The time limit of a cut, during which changes of metadata wait."""
 COPY_SECONDS = 24 * 3600.0
 DROP_SECONDS = 120.0
-"""For the checkpoint that is being written, and for removing all links."""
+"""The time limit for the checkpoint that is being written, and for removing all links."""
 
 
 class Part(Protocol):
-    """One process that has store directories open.  `token` is that of the snapshot."""
+    """The store directories that one process has open.  `token` is the token of the snapshot."""
 
     async def prepare(self) -> None:
-        """Write checkpoints, so that little is left to write when it counts."""
+        """Write checkpoints, so that little is left to write during the cut."""
 
     async def cut(self, token: str) -> None:
-        """Decide what is in the snapshot: everything durable on return or a moment before."""
+        """Decide what is in the snapshot: everything that is durable on return or a moment
+        before."""
 
     async def copy(self, token: str, target: str) -> Copied:
-        """Put it into the snapshot at the path `target`; after `cut`, once."""
+        """Copy the part into the snapshot at the path `target`; call it once, after `cut`."""
 
     async def drop(self, token: str) -> None:
-        """Wait for what was begun for a snapshot that failed, and remove what is left of it."""
+        """Wait for the running work of a snapshot that failed, and remove the files that it
+        leaves."""
 
 
 class LocalPart:
@@ -50,11 +52,12 @@ class LocalPart:
         self._stopped = Event()
         self._gathered: dict[int, tuple[Gathering, Promise]] = {}
         self._turn = asyncio.Lock()
-        """Who asks may have given up waiting for the answer before, and ask for something else."""
+        """Serializes requests: a caller may have given up waiting for an answer, and send another
+        request."""
 
     async def prepare(self) -> None:
         async with self._turn:
-            await self._remove()  # of a snapshot whose `drop` did not come through
+            await self._remove()  # left by a snapshot whose `drop` did not arrive
         for store in self._stores.values():
             await store.checkpoint()
 
@@ -89,7 +92,7 @@ class LocalPart:
                 await self._remove()
 
     async def _remove(self) -> None:
-        """Remove what was gathered, once nothing is gathered any more."""
+        """Remove the gathered files, once nothing is being gathered."""
         gathered = self._gathered
         await asyncio.gather(*(done for _, done in gathered.values()), return_exceptions=True)
         for number in list(gathered):
@@ -97,12 +100,12 @@ class LocalPart:
             del gathered[number]
 
     def stop(self) -> None:
-        """End the copying that is under way, with an error."""
+        """End the running copy with an error."""
         self._stopped.set()
 
 
 class LinkedPart:
-    """The part of a worker, asked by the controller."""
+    """The part of a worker, which the controller asks."""
 
     def __init__(self, link: Link, clock: Clock) -> None:
         self._link = link

@@ -22,10 +22,11 @@ LEFT_OUT = (layout.LOCK_FILE, addresses.FILE, MANIFEST)
 
 
 def restored(snapshot: str, data_dir: str) -> tuple[int, int]:
-    """Copy everything durably; returns how many files and bytes.  OSError, `Unavailable`.
+    """Copy a snapshot durably; return the number of files and of bytes.  Raises OSError,
+    `Unavailable`.
 
-    The FORMAT of the data directory is written last: without it no broker starts on what an
-    interrupted copy leaves.
+    The FORMAT of the data directory is written last: without it no broker starts on the files that
+    an interrupted copy leaves.
     """
     source = ReadOnlyDisk(snapshot)
     if manifest_of(snapshot) is None or LAST not in source.list(""):
@@ -34,7 +35,7 @@ def restored(snapshot: str, data_dir: str) -> tuple[int, int]:
     os.makedirs(data_dir, exist_ok=True)
     if os.listdir(data_dir):
         raise Unavailable(f"{data_dir} is not empty: name a new directory")
-    with closing(source.lock(layout.LOCK_FILE)):  # a broker may have been started on it
+    with closing(source.lock(layout.LOCK_FILE)):  # a broker may run on the snapshot
         return _copied(snapshot, data_dir)
 
 
@@ -58,7 +59,7 @@ def _copied(snapshot: str, data_dir: str) -> tuple[int, int]:
                 count, size = count + 1, size + length
     for target in reversed(made):
         sync(target)
-    for pair in reversed(last):  # that of the data directory itself comes last
+    for pair in reversed(last):  # the FORMAT of the data directory itself comes last
         copy_file(*pair, os.path.getsize(pair[0]), Event())
         sync(os.path.dirname(pair[1]))
         count += 1

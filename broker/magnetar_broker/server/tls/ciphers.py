@@ -1,4 +1,4 @@
-"""Cipher suites: the names of the standard as OpenSSL has them."""
+"""Cipher suites: their names in the standard and in OpenSSL."""
 
 import re
 from collections.abc import Sequence
@@ -6,12 +6,13 @@ from collections.abc import Sequence
 OF_TLS_1_3 = frozenset(
     ("TLS_AES_128_GCM_SHA256", "TLS_AES_256_GCM_SHA384", "TLS_CHACHA20_POLY1305_SHA256")
 )
-"""Python cannot choose among them."""
+"""The suites of TLS 1.3, among which Python cannot choose."""
 _STANDARD = re.compile(r"TLS_(?P<exchange>\w+?)_WITH_(?P<cipher>\w+)_(?P<digest>SHA\d*)")
 
 
 def openssl_name(name: str) -> str:
-    """OpenSSL's name of a suite before TLS 1.3; a name that is not the standard's is returned.
+    """Return OpenSSL's name of a suite before TLS 1.3; a name that is not in the standard is
+    returned.
 
     OpenSSL refuses a name that does not exist.
     """
@@ -26,6 +27,7 @@ def openssl_name(name: str) -> str:
 
 
 def divided(names: Sequence[str]) -> tuple[bool, list[str]]:
-    """Whether suites of TLS 1.3 are among the names, and the others as OpenSSL names them."""
+    """Return whether suites of TLS 1.3 are among the names, and OpenSSL's names of the other
+    suites."""
     others = [openssl_name(name) for name in names if name not in OF_TLS_1_3]
     return len(others) < len(names), others

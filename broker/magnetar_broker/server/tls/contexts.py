@@ -14,12 +14,12 @@ from magnetar_storage.world.runtime import Clock, Timer
 logger = logging.getLogger(__name__)
 
 WARNING_SECONDS: Final = 30 * 86_400
-"""The log warns when the certificate is valid for less than this."""
+"""The log warns when the certificate expires in less than this time."""
 WARNING_INTERVAL_SECONDS: Final = 86_400
 
 
 class Contexts:
-    """One for each process that accepts TLS connections.
+    """The contexts of one process that accepts TLS connections.
 
     Files that cannot be used, such as a new certificate whose key is not written yet, change
     nothing: the former contexts stay in use, the log has the reason, and the next check tries
@@ -39,46 +39,46 @@ class Contexts:
         self._log = RareLog(logger, logging.INFO, clock)
 
     def start(self) -> None:
-        """Look at the files from time to time."""
+        """Begin to check the files at intervals."""
         self._warn_of_expiry()
         if self._seconds:
             self._timer = self._clock.later(self._seconds, self._check_again)
 
     def stop(self) -> None:
-        """Look at the files no more."""
+        """Stop checking the files."""
         if self._timer is not None:
             self._timer.cancel()
 
     @property
     def clients(self) -> ssl.SSLContext:
-        """For a new connection of the binary protocol."""
+        """The context of a new connection of the binary protocol."""
         return self._current().clients
 
     @property
     def http(self) -> ssl.SSLContext:
-        """For a new connection of HTTPS."""
+        """The context of a new connection of HTTPS."""
         return self._current().http
 
     @property
     def expires_at(self) -> float:
-        """When the certificate in use expires, in seconds since 1970."""
+        """The time at which the certificate in use expires, in seconds since 1970."""
         return self._loaded.certificate.not_after.timestamp()
 
     def check(self) -> None:
-        """Use the files from now on if they have changed and are in order."""
+        """Load the files if they have changed; use them from now on if they have no errors."""
         state = state_of(self._settings)
         # promise[!= self._state -> is None]: new certificate files are used
         if state != self._state:
-            self._state = state  # of before the reading: a later change is noticed
+            self._state = state  # the state before the files are read: a later change is noticed
             self._renew()
         self._warn_of_expiry()
 
     def figures(self) -> TlsFigures:
-        """For metrics."""
+        """Return the figures for metrics."""
         return TlsFigures(self._failures, self.expires_at)
 
     def failed(self, address: str, reason: str) -> None:
-        """Count a handshake that failed; of each reason the log has one line in a while."""
+        """Count a handshake that failed; the log gets one line per reason in a while."""
         self._failures += 1
         what = f"TLS cannot be set up: {reason}"
         self._log.write(reason, f"closing a connection from {address}: {what}", what)
@@ -139,5 +139,5 @@ class Contexts:
 
 
 def uses_tls(settings: Settings) -> bool:
-    """Whether the broker has a TLS port."""
+    """Return whether the broker has a TLS port."""
     return (settings.broker_service_port_tls, settings.web_service_port_tls) != (None, None)

@@ -1,4 +1,4 @@
-"""The files of TLS: read as one, checked, and made into contexts for new connections."""
+"""The files of TLS: read together, checked, and made into contexts for new connections."""
 
 import os
 import ssl
@@ -18,11 +18,12 @@ VERSIONS = {
     TlsProtocol.TLS_1_3: ssl.TLSVersion.TLSv1_3,
 }
 State = tuple[tuple[int, int, int] | None, ...]
-"""Of files: what changes when they are written.  None is a file that cannot be read."""
+"""The modification time, size and inode number of each file; None for a file that cannot be
+read."""
 
 
 class Certificate(NamedTuple):
-    """The broker's own."""
+    """The broker's own certificate."""
 
     serial: int
     not_before: datetime
@@ -32,21 +33,21 @@ class Certificate(NamedTuple):
 
 @dataclass(frozen=True)
 class Loaded:
-    """What the files contain, ready for use."""
+    """The contents of the files, ready for use."""
 
     clients: ssl.SSLContext
-    """For the binary protocol."""
+    """The context for the binary protocol."""
     http: ssl.SSLContext
     certificate: Certificate
 
 
 def state_of(settings: Settings) -> State:
-    """What to compare with a later state, to learn whether a file has changed."""
+    """Return a state that differs from a later one if a file has changed meanwhile."""
     return tuple(_state(path) for _, path in _paths(settings))
 
 
 def load(settings: Settings) -> Loaded:
-    """Read the files; `ConfigError` names what is wrong with which of them."""
+    """Load the files; `ConfigError` names the file that cannot be used, and the reason."""
     certificate_path, key_path = settings.tls_certificate_file_path, settings.tls_key_file_path
     assert certificate_path is not None and key_path is not None
     for key, path in _paths(settings):
@@ -66,7 +67,7 @@ def load(settings: Settings) -> Loaded:
 
 
 def certificate_of(pem: bytes, path: str) -> Certificate:
-    """The first certificate of a file; `ConfigError` if there is none."""
+    """Return the first certificate of a file; `ConfigError` if it has none."""
     from cryptography import x509  # noqa: PLC0415 (heavy: a broker without TLS does without it)
 
     try:
@@ -98,7 +99,7 @@ class _Making:
     ) -> ssl.SSLContext:
         made = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         # Resumption would skip the check of a client's certificate, and renegotiation is a way to
-        # have the server work: neither is worth it for connections that stay open.
+        # make the server work: neither is worth it for connections that stay open.
         made.options |= ssl.OP_NO_RENEGOTIATION | ssl.OP_NO_TICKET
         made.num_tickets = 0
         allowed = set(protocols or TlsProtocol)
@@ -152,7 +153,8 @@ class _Making:
 
 
 def _set_ciphers(made: ssl.SSLContext, key: str, names: Iterable[str]) -> None:
-    """`ConfigError` names the suites that do not exist, or that OpenSSL counts as broken."""
+    """Set the suites; `ConfigError` names a suite that does not exist, or that OpenSSL counts as
+    broken."""
     chosen = list(names)
     for name in chosen:
         try:
@@ -164,7 +166,11 @@ def _set_ciphers(made: ssl.SSLContext, key: str, names: Iterable[str]) -> None:
 
 
 class _Encrypted:
-    """Asked for a password only if the key is encrypted; OpenSSL would ask the terminal."""
+    """Raises `ConfigError` instead of asking for the password of a key: OpenSSL would ask the
+    terminal.
+
+    It is called only if the key is encrypted.
+    """
 
     def __init__(self, path: str) -> None:
         self._path = path

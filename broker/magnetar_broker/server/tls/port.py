@@ -13,11 +13,12 @@ from magnetar_broker.server.stretches import Stretches
 from magnetar_broker.server.tls.contexts import Contexts
 
 NO_LIMIT_SECONDS = 86_400.0
-"""asyncio needs some limit of a handshake; `Admission` has the one that counts."""
+"""A limit of a handshake that asyncio requires; `Admission` has the effective one."""
 SHUTDOWN_SECONDS = 5.0
-"""How long a client may take to read the rest, and to end TLS from its side."""
+"""The time that a client may take to read the rest, and to end TLS from its side."""
 END_SECONDS = 1.0
-"""How long the stop of a process waits for the ends of TLS: for clients, and for other workers."""
+"""The time that the stop of a process waits for the ends of TLS: for clients, and for other
+workers."""
 REASONS: Final = {
     **dict.fromkeys(
         ("HTTP_REQUEST", "HTTPS_PROXY_REQUEST", "WRONG_VERSION_NUMBER", "WRONG_SSL_VERSION"),
@@ -37,11 +38,11 @@ REASONS: Final = {
         "it showed no certificate (tlsRequireTrustedClientCertOnConnect)"
     ),
 }
-"""What OpenSSL reports, for people."""
+"""The texts for people, by OpenSSL's reasons."""
 
 
 class TlsPort:
-    """Call `start` once and `stop` once."""
+    """Accepts clients with TLS from one listening socket.  Call `start` once and `stop` once."""
 
     def __init__(
         self,
@@ -52,10 +53,11 @@ class TlsPort:
         descriptors: Descriptors,
         stretches: Stretches,
     ) -> None:
-        """`listening` is bound; `make` makes the protocol of a connection, `context` its TLS.
+        """`listening` is bound; `make` makes the protocol of a connection, `context` returns its
+        TLS context.
 
-        The protocol takes the place over if the client is to be accepted within the same time;
-        else the place is free once the handshake is complete.
+        The protocol takes the place over if the client must be accepted within the same time limit;
+        otherwise the place is free once the handshake is complete.
         """
         self._accepting = Accepting(listening, self._take, descriptors, stretches)
         self._context = context
@@ -67,12 +69,12 @@ class TlsPort:
         self._admission: Admission
 
     def start(self, admission: Admission) -> None:
-        """Accept clients, which do their handshakes within these limits."""
+        """Begin to accept clients, which make their handshakes within these limits."""
         self._admission = admission
         self._accepting.start()
 
     def stop(self) -> None:
-        """Accept no more, and end handshakes; connections stay."""
+        """Stop accepting, and end handshakes; open connections stay."""
         self._accepting.stop()
         for handshake in self._handshakes:
             handshake.cancel()
@@ -108,13 +110,13 @@ def _cancel(task: "asyncio.Task[None]") -> None:
 
 
 def certificate_of(transport: asyncio.BaseTransport) -> bytes:
-    """The client's certificate, which was verified, as DER; empty if it showed none."""
+    """Return the client's certificate, which was verified, as DER; empty if it showed none."""
     connection: ssl.SSLObject | None = transport.get_extra_info("ssl_object")
     return b"" if connection is None else connection.getpeercert(binary_form=True) or b""
 
 
 def reason_of(error: OSError) -> str:
-    """Why a handshake failed, for people."""
+    """Return why a handshake failed, for people."""
     if isinstance(error, ssl.SSLCertVerificationError):
         return f"its certificate is not accepted: {error.verify_message}"
     if isinstance(error, ssl.SSLError) and error.reason:
@@ -127,5 +129,5 @@ def reason_of(error: OSError) -> str:
 def _address_of(client: socket.socket, host: str) -> str:
     try:
         return f"{host}:{client.getpeername()[1]}"
-    except OSError:  # it has left already
+    except OSError:  # the client has already left
         return host

@@ -1,9 +1,10 @@
-"""Moves bytes between a TLS connection and a worker that cannot have it.
+"""Moves bytes between a TLS connection and the worker that serves it, which is another process.
 
-TLS has its state in the process that accepted the connection.  So that one keeps the connection and
-passes on one end of a pair of sockets: what it decrypts it writes to the other end, and what it
-reads there it encrypts.  It looks at none of it.  What waits for a side that does not read is
-counted: what is for the client as its output, what is for the worker as its input.
+TLS has its state in the process that accepted the connection.  So that process keeps the connection
+and passes on one end of a pair of sockets: it decrypts the client's bytes and writes them to the
+other end, and encrypts the bytes that it reads there.  It examines none of them.  Bytes that wait
+for a side that does not read are counted: those for the client as its output, those for the worker
+as its input.
 """
 
 import asyncio
@@ -15,9 +16,10 @@ from magnetar_broker.limits.slow_readers import SlowReaders
 from magnetar_broker.server.pieces import write_pieces
 
 WRITE_BUFFER = 64 << 10
-"""Bytes that wait for one side above which they are counted, and the other is not read from."""
+"""The number of waiting bytes for one side above which they are counted, and the other is not
+read."""
 CLOSE_SECONDS = 5.0
-"""How long a side may take to read what is left when the other has ended."""
+"""The time that a side may take to read the rest when the other has ended."""
 
 Run = Callable[..., None]
 
@@ -33,9 +35,9 @@ class Pump:
         receiving: HeldBytes,
         readers: SlowReaders,
     ) -> None:
-        """It is in `pumps` until both sides have ended; `address` is the client's.
+        """The pump is in `pumps` until both sides have ended; `address` is the client's.
 
-        `receiving` and `readers` count what waits for the worker, and for the client.
+        `receiving` and `readers` count the bytes that wait for the worker, and for the client.
         """
         self.client = ClientSide(run, self, address, readers)
         self.worker = WorkerSide(run, self, address, receiving)
@@ -47,22 +49,22 @@ class Pump:
         pumps.add(self)
 
     def stop(self) -> None:
-        """Take no more from the client; it is disconnected when the worker has answered."""
+        """Read no more from the client; it is disconnected when the worker has answered."""
         self.client.pause_reading()
         self.worker.finish()
 
     def over(self) -> asyncio.Future[None]:
-        """Done when both sides have ended; to be called once."""
+        """Return a future that is done when both sides have ended; call it once."""
         self._over = asyncio.get_running_loop().create_future()
         return self._over
 
     def give_up(self) -> None:
-        """Disconnect the client at once, and free what waits for either side."""
+        """Disconnect the client at once, and free the bytes that wait for either side."""
         self.client.abort()
         self.worker.abort()
 
     def side_ended(self) -> None:
-        """One of the sides has."""
+        """Note that one of the sides has ended."""
         self._left -= 1
         if not self._left:
             self._pumps.discard(self)
@@ -72,7 +74,7 @@ class Pump:
 
 
 class Side(asyncio.Protocol):
-    """One side."""
+    """One side of a pump."""
 
     def __init__(self, run: Run, pump: Pump, address: str) -> None:
         self.other: Side | None = None
@@ -80,14 +82,14 @@ class Side(asyncio.Protocol):
         self._run = run
         self._pump = pump
         self._is_full = self._is_counted = False
-        """Whether more waits than may, and whether that is counted already."""
+        """Whether more bytes wait than may, and whether they are already counted."""
         self._transport: asyncio.Transport | None = None
         self._early: list[bytes] = []
-        """What is written before there is a transport."""
+        """The data written before there is a transport."""
         self.reads = True
-        """Whether it is read from."""
+        """Whether this side is read from."""
         self.is_finishing = False
-        """Whether it closes when all is written."""
+        """Whether this side closes when everything is written."""
         self._over = False
         self._abort_timer: asyncio.TimerHandle | None = None
 
@@ -132,7 +134,7 @@ class Side(asyncio.Protocol):
     # Called for the other side ------------------------------------------------------------
 
     def write(self, data: bytes) -> None:
-        """Send this."""
+        """Send data to this side."""
         if self._over or self.is_finishing:
             return
         if self._transport is None:
@@ -144,19 +146,19 @@ class Side(asyncio.Protocol):
                 self.grew(len(data))
 
     def pause_reading(self) -> None:
-        """The other side has no room."""
+        """Stop reading from this side: the other side has no room."""
         self.reads = False
         if self._transport is not None and not self._transport.is_closing():
             self._transport.pause_reading()
 
     def resume_reading(self) -> None:
-        """The other side has room again."""
+        """Continue to read from this side: the other side has room."""
         self.reads = True
         if self._transport is not None and not self._transport.is_closing():
             self._transport.resume_reading()
 
     def finish(self) -> None:
-        """The other side has ended: close when all is written, or after some time."""
+        """Close when everything is written, or after `CLOSE_SECONDS`: the other side has ended."""
         if self._over or self.is_finishing:
             return
         self.is_finishing = True
@@ -172,7 +174,7 @@ class Side(asyncio.Protocol):
         transport.close()
 
     def abort(self) -> None:
-        """Close at once."""
+        """Close this side at once."""
         self.is_finishing = True
         if self._transport is not None:
             self._transport.abort()
@@ -185,7 +187,7 @@ class Side(asyncio.Protocol):
 
     @property
     def waiting(self) -> int:
-        """The bytes that wait."""
+        """The number of bytes that wait."""
         return 0 if self._transport is None else self._transport.get_write_buffer_size()
 
     def _count(self) -> None:
@@ -200,23 +202,23 @@ class Side(asyncio.Protocol):
             self.ended()
 
     def began(self) -> None:
-        """More waits than may: count it."""
+        """Begin to count the bytes that wait: there are more than may be."""
 
     def grew(self, size: int) -> None:
-        """So much more waits."""
+        """Count `size` more bytes that wait."""
 
     def ended(self) -> None:
-        """What waits is little, or nothing."""
+        """Stop counting: few bytes wait, or none."""
 
 
 class ClientSide(Side):
-    """The side of the client."""
+    """The client's side."""
 
     def __init__(self, run: Run, pump: Pump, address: str, readers: SlowReaders) -> None:
         super().__init__(run, pump, address)
         self._readers = readers
         self._queued = 0
-        """Bytes that waited when they were counted first, and those added since."""
+        """The bytes that waited when they were counted first, and the bytes added since."""
 
     def began(self) -> None:
         self._queued = self.waiting
@@ -231,12 +233,13 @@ class ClientSide(Side):
         self._readers.drained(self)
 
     def unread(self) -> tuple[int, int]:
-        """What the client has taken since it was counted, and what waits."""
+        """Return the bytes that the client has taken since they were counted, and the bytes that
+        wait."""
         return self._queued - self.waiting, self.waiting
 
 
 class WorkerSide(Side):
-    """The side of the worker, which closes when it has read all."""
+    """The worker's side, which closes when the worker has read everything."""
 
     def __init__(self, run: Run, pump: Pump, address: str, receiving: HeldBytes) -> None:
         super().__init__(run, pump, address)
@@ -257,8 +260,8 @@ class WorkerSide(Side):
         self.resume_writing()
 
     def _close(self, transport: asyncio.Transport) -> None:
-        # Closed at once, the worker's next write would fail, and it would read no more.  What it
-        # writes still goes to the client as long as that can be.
+        # Closed at once, the worker's next write would fail, and it would read no more.  Its output
+        # still goes to the client as long as possible.
         if transport.is_closing():
             return
         transport.write_eof()  # promise[write_eof -> abort]: what the worker answers last arrives

@@ -1,7 +1,8 @@
-"""Accepts TLS clients of a broker of several workers, and connects each to the one that it names.
+"""Accepts TLS clients of a broker of several workers, and connects each to the worker that it
+names.
 
-As `server.reception` does without TLS.  A client of this worker is served on its connection, and
-one of another worker through a `Pump`.
+It does for TLS what `server.reception` does without.  A client of this worker is served on its
+connection, and a client of another worker through a `Pump`.
 """
 
 import asyncio
@@ -39,11 +40,11 @@ class Serve(Protocol):
         origin: Origin,
         place: Place,
     ) -> None:
-        """`first` is the first frame, `rest` what came behind it.  Takes `place` over."""
+        """`first` is the first frame, `rest` the input that followed it.  Takes `place` over."""
 
 
 class TlsReception:
-    """Call `start` once and `stop` once."""
+    """Accepts TLS clients from one listening socket.  Call `start` once and `stop` once."""
 
     def __init__(
         self,
@@ -53,7 +54,8 @@ class TlsReception:
         descriptors: Descriptors,
         stretches: Stretches,
     ) -> None:
-        """`listening` is bound; `others` take clients of other workers, by the name of these."""
+        """`listening` is bound; `others` take the clients of other workers, by the names of the
+        workers."""
         self._port = TlsPort(
             listening, lambda: contexts.clients, self._open, contexts, descriptors, stretches
         )
@@ -76,13 +78,15 @@ class TlsReception:
         receiving: HeldBytes,
         readers: SlowReaders,
     ) -> None:
-        """Accept clients within these limits; `serve` gets those that name `own`, or no worker."""
+        """Accept clients within these limits; `serve` gets the clients that name `own`, or no
+        worker."""
         self._serve, self._own = serve, frozenset(("", own))
         self._receiving, self._readers = receiving, readers
         self._port.start(admission)
 
     def stop(self) -> None:
-        """Accept no more; clients of other workers are disconnected when these have answered."""
+        """Stop accepting; clients of other workers are disconnected when the workers have
+        answered."""
         self._port.stop()
         for pump in list(self._pumps):
             pump.stop()
