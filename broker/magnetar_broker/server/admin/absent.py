@@ -1,7 +1,7 @@
-"""Paths of features that this broker does not have: answered as where nothing of them is in use.
+"""Paths of features that this broker does not have; the answers are those of an unused feature.
 
-Requests that only look are answered, so that tools which show everything work.  Requests that want
-something done are refused.
+Requests that only read are answered, so that tools that show everything work.  Requests that change
+something are refused.
 """
 
 from collections.abc import Iterator
@@ -28,32 +28,32 @@ from magnetar_broker.server.http.table import Route
 
 
 async def offload_status(site: Site, request: Request) -> Response:
-    """That nothing was ever offloaded."""
+    """Answer that nothing was ever offloaded."""
     await existing_topic(serving(site), request)
     nowhere = {"ledgerId": -1, "entryId": -1, "partitionIndex": -1}
     return json_response({"status": "NOT_RUN", "lastError": "", "firstUnoffloadedMessage": nowhere})
 
 
 async def offload(site: Site, request: Request) -> Response:
-    """Refuse to offload."""
+    """Refuse to offload a topic."""
     await existing_topic(serving(site), request)
     raise Refused(501, "nothing is offloaded here: retention decides how long ledgers stay")
 
 
 async def shadow_topics(site: Site, request: Request) -> Response:
-    """None."""
+    """Answer that a topic has no shadow topics."""
     await existing_topic(serving(site), request)
     return text_response("")
 
 
 async def set_shadow_topics(site: Site, request: Request) -> Response:
-    """Refuse to have any."""
+    """Refuse to create shadow topics."""
     await existing_topic(serving(site), request)
     raise Refused(501, "there are no shadow topics here: consume and publish with a client")
 
 
 async def delete_shadow_topics(site: Site, request: Request) -> Response:
-    """Nothing to delete."""
+    """Accept the deletion of shadow topics, of which there are none."""
     await existing_topic(serving(site), request)
     return Response(status=204)
 
@@ -62,13 +62,13 @@ async def delete_shadow_topics(site: Site, request: Request) -> Response:
 
 
 async def filters(site: Site, request: Request) -> Response:
-    """No filter, of a topic or a namespace."""
+    """Answer that a topic or a namespace has no entry filters."""
     await _subject(site, request)
     return text_response("")
 
 
 async def set_filters(site: Site, request: Request) -> Response:
-    """Refuse every filter; nothing, or null, is accepted."""
+    """Refuse every entry filter; an empty body, or null, is accepted."""
     await _subject(site, request)
     if request.body.strip() and json_of(request) is not None:
         raise Refused(400, "this broker has no entry filters: filter in consumers")
@@ -76,7 +76,7 @@ async def set_filters(site: Site, request: Request) -> Response:
 
 
 async def delete_filters(site: Site, request: Request) -> Response:
-    """Nothing to delete."""
+    """Accept the deletion of entry filters, of which there are none."""
     await _subject(site, request)
     return Response(status=204)
 
@@ -92,7 +92,7 @@ async def _subject(site: Site, request: Request) -> None:
 
 
 async def replicated(site: Site, request: Request) -> Response:
-    """That a subscription is not replicated, of each partition."""
+    """Answer for each partition that a subscription is not replicated."""
     topics = await topics_with_messages(site, request)
     for topic in topics:
         await site.owners.ask(require_subscription, topic, subscription_of(request))
@@ -100,7 +100,7 @@ async def replicated(site: Site, request: Request) -> Response:
 
 
 async def set_replicated(site: Site, request: Request) -> Response:
-    """Accept that it is not, and refuse that it is."""
+    """Accept that a subscription is not replicated, and refuse that it is."""
     wanted = json_of(request)
     for topic in await topics_with_messages(site, request):
         await site.owners.ask(require_subscription, topic, subscription_of(request))
@@ -110,7 +110,7 @@ async def set_replicated(site: Site, request: Request) -> Response:
 
 
 def routes() -> Iterator[Route[Handler]]:
-    """The routes that this module answers."""
+    """Yield the routes that this module answers."""
     who, where, topic = TENANT_ADMIN, CONTROLLER, f"/admin/v2/{TOPIC}"
     yield Route("GET", f"{topic}/offload", who, where, offload_status, refused=401)
     yield Route("PUT", f"{topic}/offload", who, where, offload, refused=401)

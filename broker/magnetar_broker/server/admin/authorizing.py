@@ -1,9 +1,9 @@
-"""The one place where requests over HTTP are authorized: by the permission of their route.
+"""Authorizes all requests over HTTP, by the permission of their route.
 
 Commands of the binary protocol are authorized in `session/authorizing.py`.
 
-A handler runs only for who has it.  Whether what a request names exists is looked up afterwards,
-so refusals tell nothing about that.
+A handler runs only for roles that have the permission.  Whether the objects of a request exist is
+looked up afterwards, so refusals do not reveal it.
 """
 
 from collections.abc import Iterable, Iterator
@@ -49,7 +49,7 @@ async def authorize(site: Site, route: Route[Handler], request: Request) -> None
 
 
 async def authorize_topic(site: Site, request: Request, need: Need, topic: TopicName) -> None:
-    """As `authorize`, for a topic that a handler has found by the request."""
+    """Authorize a request as `authorize` does, for a topic that the handler has determined."""
     if site.directory.authorizer.rules is not None:
         await _authorize(site, request, [Question(need, str(topic))], 401)
 
@@ -57,9 +57,10 @@ async def authorize_topic(site: Site, request: Request, need: Need, topic: Topic
 async def authorize_subscriptions(
     site: Site, request: Request, where: str, names: Iterable[str], refused: int
 ) -> None:
-    """As `authorize`, for subscriptions of a topic or a namespace that a handler has found.
+    """Authorize a request as `authorize` does, for subscriptions that the handler has determined.
 
-    One that the roles may not use is named in the refusal.
+    `where` is their topic or namespace.  The refusal names a subscription that the roles may not
+    use.
     """
     if site.directory.authorizer.rules is not None:
         questions = [Question(Need.CONSUME, where, name) for name in sorted(set(names))]
@@ -95,7 +96,7 @@ def _questions(route: Route[Handler], request: Request) -> Iterator[Question]:
 
 
 def _subject(request: Request) -> str:
-    """The topic, the namespace or the tenant that the path names."""
+    """Return the topic, the namespace or the tenant that the path names."""
     parameters = request.parameters
     if "topic" in parameters:
         return str(topic_of(request))

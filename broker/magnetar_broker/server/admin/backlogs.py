@@ -27,9 +27,9 @@ REFUSED = 403
 
 
 async def clear(site: Site, request: Request) -> Response:
-    """Skip every message, for all subscriptions or those of one name.
+    """Skip all messages of a namespace or a bundle, for all subscriptions or those with one name.
 
-    None of them if any is for other roles only.
+    No subscription is changed if one of them is for other roles only.
     """
     found = await _subscriptions(site, request)
     names = [name for _, name, _ in found]
@@ -44,7 +44,7 @@ async def clear(site: Site, request: Request) -> Response:
 
 
 async def unsubscribe(site: Site, request: Request) -> Response:
-    """Delete the subscriptions of one name; none of them if any has a consumer."""
+    """Delete all subscriptions with one name; none of them if one has a consumer."""
     found = await _subscriptions(site, request)
     for topic, name, consumers in found:
         if consumers:
@@ -59,7 +59,7 @@ async def unsubscribe(site: Site, request: Request) -> Response:
 
 
 async def _subscriptions(site: Site, request: Request) -> list[tuple[TopicName, str, int]]:
-    """The durable subscriptions that the path names, with their numbers of consumers."""
+    """Return the durable subscriptions that the path names, with their numbers of consumers."""
     directory = serving(site)
     wanted = parts_of(request, "subscription") if "subscription" in request.parameters else None
     return [
@@ -85,7 +85,7 @@ async def _topics(directory: Directory, request: Request) -> list[TopicName]:
 
 
 def routes() -> Iterator[Route[Handler]]:
-    """The routes that this module answers."""
+    """Yield the routes that this module answers."""
     namespace = f"/admin/v2/namespaces/{NAMESPACE}"
     for path in (namespace, f"{namespace}/{{bundle}}"):
         for method, handler in (

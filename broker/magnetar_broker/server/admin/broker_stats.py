@@ -1,4 +1,5 @@
-"""Statistics of the whole broker, and of what it does not have: bookies, allocators, quotas."""
+"""Statistics of the whole broker, and of features that it does not have: bookies, allocators,
+quotas."""
 
 import json
 import os
@@ -24,9 +25,9 @@ from magnetar_broker.server.http.table import Route
 from magnetar_proto.names import NamespaceName, TopicName
 
 MAX_TOPICS = 10_000
-"""Topics of one answer, of some KB each."""
+"""The most topics in one answer, with some KB each."""
 TOGETHER = 100
-"""Topics that a process is asked for at once."""
+"""The number of topics that a process is asked for at once."""
 ALLOCATORS = {"default", "ml-cache"}
 QUOTA = {
     "msgRateIn": 40.0,
@@ -36,7 +37,7 @@ QUOTA = {
     "memory": 80.0,
     "dynamic": True,
 }
-"""The original's default; quotas of bundles have no effect here, for their load is measured."""
+"""Pulsar's default; quotas of bundles have no effect here, because their load is measured."""
 
 
 async def topics(site: Site, request: Request) -> Response:
@@ -67,7 +68,7 @@ async def topics(site: Site, request: Request) -> Response:
 
 
 def _object(members: Mapping[str, Any]) -> Iterator[bytes]:
-    """An object in parts; its members are such objects, and JSON."""
+    """Yield an object as JSON, in parts; its members are such objects, and JSON."""
     before = b"{"
     for name, value in members.items():
         yield before + json.dumps(name).encode() + b": "
@@ -88,7 +89,7 @@ def _namespace(request: Request) -> str:
 
 
 async def load_report(site: Site, request: Request) -> Response:
-    """What the broker does and uses, all its processes together."""
+    """The load and the resources of the broker, all its processes together."""
     directory = serving(site)
     loads = await site.owners.ask_all(operations.load)
     total = _total(loads)
@@ -153,7 +154,7 @@ async def _bundles(site: Site) -> list[str]:
 
 
 async def metrics(site: Site, request: Request) -> Response:
-    """A few of the metrics, in the old form; `/metrics` has all."""
+    """A few of the metrics, in the form of older versions; `/metrics` has all."""
     directory = serving(site)
     total = _total(await site.owners.ask_all(operations.load))
     dimensions = {"cluster": directory.settings.cluster_name, "metric": "broker"}
@@ -173,16 +174,16 @@ async def metrics(site: Site, request: Request) -> Response:
     return json_response([{"metrics": figures, "dimensions": dimensions}])
 
 
-# What there is none of ---------------------------------------------------------------------
+# Features that this broker does not have -----------------------------------------------------
 
 
 async def mbeans(site: Site, request: Request) -> Response:
-    """Nothing: there is no Java."""
+    """Answer an empty list: the broker is not a Java process."""
     return json_response([])
 
 
 async def allocator(site: Site, request: Request) -> Response:
-    """An allocator without arenas: `/metrics` has the memory of the process."""
+    """Answer an allocator without arenas; `/metrics` has the memory of the process."""
     (name,) = parts_of(request, "name")
     if name not in ALLOCATORS:
         raise Refused(
@@ -195,22 +196,22 @@ async def allocator(site: Site, request: Request) -> Response:
 
 
 async def bookies(site: Site, request: Request) -> Response:
-    """There are none: the broker stores messages itself."""
+    """Answer that there are no bookies: the broker stores messages itself."""
     return json_response({"bookies": []})
 
 
 async def racks(site: Site, request: Request) -> Response:
-    """There are none."""
+    """Answer that there are no racks of bookies."""
     return json_response({})
 
 
 async def resource_quota(site: Site, request: Request) -> Response:
-    """The default of every bundle."""
+    """The default quota of all bundles."""
     return json_response(QUOTA)
 
 
 async def resource_quota_of_bundle(site: Site, request: Request) -> Response:
-    """The default, which every bundle has."""
+    """The quota of a bundle, which is always the default."""
     await existing_namespace(serving(site), request)
     return json_response(QUOTA)
 
@@ -219,7 +220,7 @@ OF_NAMESPACE = Query("namespace", "only the topics of this namespace: tenant/nam
 
 
 def routes() -> Iterator[Route[Handler]]:
-    """The routes that this module answers."""
+    """Yield the routes that this module answers."""
     path = "/admin/v2/broker-stats"
     yield Route("GET", f"{path}/topics", SUPER_USER, ALL, topics, query=(OF_NAMESPACE,))
     yield Route("GET", f"{path}/destinations", SUPER_USER, ALL, topics, query=(OF_NAMESPACE,))

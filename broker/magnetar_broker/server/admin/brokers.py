@@ -1,8 +1,9 @@
-"""Brokers: which there are, what they own, and whether they are well.
+"""Brokers: their ids, the bundles that they own, and their health.
 
-To tools every process that serves topics is a broker of its own, as in a cluster of Pulsar: so they
-can list owners and name one as a destination.  Its id has the form of Pulsar's, `host:port`.  The
-only process of a broker has the broker's address; of several, each has its name in place of a host.
+Tools see every process that serves topics as a broker of its own, as in a cluster of Pulsar: so
+they can list owners and name one as a destination.  Its id has the form of Pulsar's, `host:port`.
+The only process of a broker has the broker's address; of several, each has its name in place of a
+host.
 """
 
 from collections.abc import Iterator
@@ -26,11 +27,11 @@ from magnetar_broker.server.http.messages import Request, Response, json_respons
 from magnetar_broker.server.http.table import Route
 
 OWNED = {"broker_assignment": "shared", "is_controlled": False, "is_active": True}
-"""What is reported of every bundle: there are no isolation policies that it could depend on."""
+"""The attributes of every bundle: there are no isolation policies that they could depend on."""
 
 
 def processes_of(directory: Directory, request: Request) -> dict[str, str]:
-    """The processes that serve topics, by their ids as brokers."""
+    """Return the processes that serve topics, by their ids as brokers."""
     names = directory.bundles.processes
     if len(names) == 1:
         address = urlsplit(http_url(request, directory.ownership.service_url)).netloc
@@ -41,7 +42,7 @@ def processes_of(directory: Directory, request: Request) -> dict[str, str]:
 def required_process(
     directory: Directory, request: Request, text: str, missing_status: int = 404
 ) -> str:
-    """The process with this id, or this name, with or without a port; refused if none has it."""
+    """Return the process with this id or name, with or without a port; refuse if there is none."""
     processes = processes_of(directory, request)
     name = text.partition(":")[0]
     # promise[without processes.get(text) or]: the only process can be named as brokers list it
@@ -56,18 +57,18 @@ def required_process(
 
 
 async def brokers(site: Site, request: Request) -> Response:
-    """The ids of all processes that serve topics, also of one that is being started again."""
+    """The ids of all processes that serve topics, including one that is being started again."""
     return json_response(list(processes_of(serving(site), request)))
 
 
 async def brokers_of_cluster(site: Site, request: Request) -> Response:
-    """The same, if the path names the broker's own cluster."""
+    """The ids of all processes that serve topics, if the path names the broker's own cluster."""
     _check_cluster(serving(site), request)
     return await brokers(site, request)
 
 
 async def leader(site: Site, request: Request) -> Response:
-    """The first of them: the process that places bundles is no broker of its own."""
+    """The first of the brokers, because the process that places bundles is not one of them."""
     directory = serving(site)
     url = http_url(request, directory.ownership.service_url)
     first = next(iter(processes_of(directory, request)))
@@ -96,9 +97,10 @@ def _check_cluster(directory: Directory, request: Request) -> None:
 async def health(site: Site, request: Request) -> Response:
     """`ok` if the broker is ready and the health check's message was delivered; else 503.
 
-    Every worker checks that, or the one that `brokerId` names.  One that serves no topic for the
-    message only reads metadata.  The answer is `ok` then, too: clients accept no other text.  With
-    `detailed` it is JSON, with the `status` degraded while some messages cannot be read.
+    Every worker checks that, or the worker that `brokerId` names.  A worker that serves no topic
+    for the message only reads metadata.  The answer is `ok` then, too: clients accept no other
+    text.  With `detailed` it is JSON, whose `status` is `degraded` while some messages cannot be
+    read.
     """
     if not site.directory.ready:
         return refusal(503, "the broker is starting or stopping: retry")
@@ -115,7 +117,7 @@ async def health(site: Site, request: Request) -> Response:
 
 
 async def _detailed(site: Site) -> Response:
-    """Whether all that is stored can be read, as far as it was read since the start."""
+    """Answer whether all messages that were read since the start could be read."""
     found = [one for each in await site.owners.ask_all(damage.known) for one in each]
     return json_response({"status": "degraded" if found else "ok", "damaged": found})
 
@@ -137,7 +139,8 @@ DETAILED = Query("detailed", "answer JSON, with the damage that was found", "boo
 
 
 def routes() -> Iterator[Route[Handler]]:
-    """The routes that this module answers.  Those of clusters match many paths: they are last."""
+    """Yield the routes that this module answers.  The routes of clusters match many paths, so they
+    come last."""
     path = "/admin/v2/brokers"
     yield Route("GET", path, SUPER_USER, CONTROLLER, brokers)
     yield Route("GET", f"{path}/", SUPER_USER, CONTROLLER, brokers)

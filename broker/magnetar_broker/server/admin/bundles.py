@@ -1,4 +1,4 @@
-"""The bundles of a namespace: which there are, unloading, moving and splitting them."""
+"""The bundles of a namespace: listing, unloading, moving and splitting them."""
 
 import re
 from collections.abc import Iterator
@@ -44,11 +44,11 @@ from magnetar_proto.names import TopicName
 from magnetar_storage.world.runtime import yield_turn
 
 LARGEST, HOT = "LARGEST", "HOT"
-"""What may stand for a bundle in the path of a split."""
+"""The words that may stand for a bundle in the path of a split."""
 
 
 RANGE = re.compile(r"0x[0-9a-fA-F]{8}_0x[0-9a-fA-F]{8}")
-"""A bundle, by its first hash and the one behind its last."""
+"""A bundle, by its first hash and the hash after its last."""
 
 
 async def bundles(site: Site, request: Request) -> Response:
@@ -59,7 +59,7 @@ async def bundles(site: Site, request: Request) -> Response:
 
 
 def bundles_json(of_namespace: Bundles) -> dict[str, Any]:
-    """The bundles of a namespace as HTTP has them."""
+    """Return the bundles of a namespace in the form of the REST API."""
     return {"boundaries": of_namespace.texts, "numBundles": len(of_namespace)}
 
 
@@ -145,7 +145,7 @@ async def split(site: Site, request: Request) -> Response:
 
 
 def _positions_of(request: Request) -> list[int]:
-    """The list in the body; empty if there is none."""
+    """Return the list in the body; empty if it has none."""
     body = json_of(request) if request.body.strip() else None
     positions = [] if body is None else body
     if not isinstance(positions, list) or any(type(one) is not int for one in positions):
@@ -154,7 +154,7 @@ def _positions_of(request: Request) -> list[int]:
 
 
 async def _hashes(directory: Directory, namespace: str) -> dict[TopicName, int]:
-    """The hashes of the topics of a namespace, and of each partition of partitioned ones."""
+    """Return the hashes of the topics of a namespace, and of each partition of partitioned ones."""
     stored = await directory.catalogue.topics(namespace)
     hashes = {}
     for count, topic in enumerate({*stored, *directory.residence.loaded(namespace)}, 1):
@@ -168,7 +168,7 @@ async def _hashes(directory: Directory, namespace: str) -> dict[TopicName, int]:
 
 
 async def positions(site: Site, request: Request) -> Response:
-    """The hashes of the topics of a bundle; if the query has `topics`, of those and no others."""
+    """The hashes of the topics of a bundle; if the query has `topics`, only of these."""
     directory = serving(site)
     name, (bundle,) = await existing_namespace(directory, request), parts_of(request, "bundle")
     known = await directory.bundles.stored.of(name)
@@ -188,7 +188,7 @@ async def positions(site: Site, request: Request) -> Response:
 
 @contextmanager
 def refusing_bundle() -> Iterator[None]:
-    """412 for a bundle that the namespace does not have, or that cannot be divided so."""
+    """Refuse a bundle that the namespace does not have, or that cannot be divided so, with 412."""
     try:
         yield
     except BundleRefused as error:
@@ -207,7 +207,7 @@ TOPICS_ASKED = Query("topics", "a topic; may be repeated")
 
 
 def routes() -> Iterator[Route[Handler]]:
-    """The routes that this module answers."""
+    """Yield the routes that this module answers."""
     path = f"/admin/v2/namespaces/{NAMESPACE}"
     yield Route("GET", f"{path}/bundles", PRODUCE_OR_CONSUME, CONTROLLER, bundles, refused=403)
     yield Route("PUT", f"{path}/unload", SUPER_USER, CONTROLLER, unload_namespace)
@@ -228,6 +228,6 @@ def routes() -> Iterator[Route[Handler]]:
 
 
 def last_routes() -> Iterator[Route[Handler]]:
-    """Those that match paths of policies too, and so come behind them."""
+    """Yield the routes that also match paths of policies, and so must come after them."""
     path = f"/admin/v2/namespaces/{NAMESPACE}/{{bundle}}"
     yield Route("DELETE", path, TENANT_ADMIN, CONTROLLER, delete, query=(FORCE,))

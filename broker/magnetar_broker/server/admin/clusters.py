@@ -1,4 +1,4 @@
-"""Clusters: stored and shown as the original does.  Nothing is sent to other clusters."""
+"""Clusters: stored and shown as in Pulsar.  Nothing is sent to other clusters."""
 
 import re
 from collections.abc import Iterator
@@ -52,7 +52,7 @@ SECRETS = (
     "brokerClientTlsKeyStorePassword",
     "brokerClientTlsTrustStorePassword",
 )
-"""Texts that are not stored: the broker logs in at no other cluster."""
+"""The members that are not stored: the broker logs in to no other cluster."""
 FLAGS = (
     "brokerClientTlsEnabled",
     "tlsAllowInsecureConnection",
@@ -92,7 +92,7 @@ async def create(site: Site, request: Request) -> Response:
 
 
 async def change(site: Site, request: Request) -> Response:
-    """Replace what is known of a cluster."""
+    """Replace the data of a cluster."""
     directory, name = serving(site), name_of(request)
     data = _data_in(request)
     await required(directory, name)
@@ -104,7 +104,7 @@ async def change(site: Site, request: Request) -> Response:
 
 
 def _stored(request: Request) -> Response:
-    """The answer to data that are stored, with a warning of what is left out of them."""
+    """Return the answer to data that are stored, with a warning about the members that are not."""
     left_out = ", ".join(name for name in SECRETS if json_of(request).get(name))
     if not left_out:
         return Response()
@@ -113,7 +113,7 @@ def _stored(request: Request) -> Response:
 
 
 async def delete(site: Site, request: Request) -> Response:
-    """Forget another cluster; 412 while a tenant may use it."""
+    """Remove another cluster; 412 while a tenant may use it."""
     directory, name = serving(site), name_of(request)
     await required(directory, name)
     if name == directory.clusters.own:
@@ -139,7 +139,7 @@ async def _data(directory: Directory, request: Request, name: str) -> dict[str, 
 
 
 def _data_in(request: Request) -> dict[str, Any]:
-    """The data in the body, checked; left out are unknown, null, empty and secret members."""
+    """Return the checked data of the body, without unknown, null, empty and secret members."""
     body = json_of(request) if request.body.strip() else None
     if not isinstance(body, dict):
         raise Refused(400, "the body: expected an object with serviceUrl and brokerServiceUrl")
@@ -184,7 +184,7 @@ def name_of(request: Request) -> str:
 
 
 async def required(directory: Directory, name: str) -> dict[str, Any]:
-    """What is stored of a cluster; 404 if there is none."""
+    """Return the data that are stored for a cluster; 404 if the cluster does not exist."""
     stored = await directory.clusters.get(name) if NAME.fullmatch(name) else None
     if stored is None:
         raise _no_cluster(name)
@@ -249,7 +249,7 @@ async def set_migration(site: Site, request: Request) -> Response:
 
 
 def routes() -> Iterator[Route[Handler]]:
-    """The routes that this module answers."""
+    """Yield the routes that this module answers."""
     who, where = SUPER_USER, CONTROLLER
     for path in ("/admin/v2/clusters", "/admin/v2/clusters/"):
         yield Route("GET", path, AUTHENTICATED, where, clusters)

@@ -14,7 +14,7 @@ from magnetar_proto.names import TopicName
 
 
 async def compact(site: Site, request: Request) -> Response:
-    """Start it, on all partitions of a partitioned topic; 409 if it is already running."""
+    """Start the compaction of a topic, or of all its partitions; 409 if it is already running."""
     directory, name = serving(site), topic_of(request)
     for part in await directory.parts(name):
         await _check(directory, part)
@@ -39,7 +39,7 @@ async def _check(directory: Directory, name: TopicName) -> None:
 
 
 def routes() -> Iterator[Route[Handler]]:
-    """The routes that this module answers."""
+    """Yield the routes that this module answers."""
     path = f"/admin/v2/{TOPIC}/compaction"
     yield Route("PUT", path, TENANT_ADMIN, OWNER, compact, refused=401)
     yield Route("GET", path, TENANT_ADMIN, OWNER, status, refused=401)

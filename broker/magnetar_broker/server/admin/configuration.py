@@ -1,4 +1,4 @@
-"""The settings of the broker: which are in effect, from where, and changing them at run time."""
+"""The settings of the broker: their values and sources, and changing them at run time."""
 
 import logging
 from collections.abc import Iterator
@@ -21,7 +21,7 @@ PATH = "/admin/v2/brokers/configuration"
 
 
 async def dynamic(site: Site, request: Request) -> Response:
-    """The names of the settings that can be changed, those without effect here included."""
+    """The names of the settings that can be changed, including those that have no effect here."""
     return json_response(names_of_dynamic())
 
 
@@ -57,14 +57,14 @@ def _explained(settings: Settings, field: str, key: Key) -> dict[str, Any]:
 
 
 def _origin(source: str) -> str:
-    """What kind of place a value was set at: file, environment, or one that names itself."""
+    """Return the kind of a source: `file`, `environment`, or the source itself."""
     if source in ("default", DYNAMIC, "command line"):
         return source
     return "environment" if source.startswith("environment variable ") else "file"
 
 
 async def change(site: Site, request: Request) -> Response:
-    """Change a setting; answered when it is stored and all processes follow it.
+    """Change a setting; answered when it is stored and all processes use it.
 
     A setting of Pulsar's that has no effect here is stored with a `Warning`.
     """
@@ -78,7 +78,7 @@ async def change(site: Site, request: Request) -> Response:
 
 
 async def restore(site: Site, request: Request) -> Response:
-    """Have a setting as the broker was started with it."""
+    """Restore a setting to the value that the broker was started with."""
     (name,) = parts_of(request, "name")
     try:
         await serving(site).dynamic.delete(name)
@@ -88,7 +88,7 @@ async def restore(site: Site, request: Request) -> Response:
 
 
 async def internal(site: Site, request: Request) -> Response:
-    """Where the metadata are: in the data directory, which only this broker can use."""
+    """The location of the metadata: the data directory, which only this broker can use."""
     store = f"file://{serving(site).settings.data_dir}"
     return json_response(
         {
@@ -109,7 +109,7 @@ async def shutdown(site: Site, request: Request) -> Response:
 
 
 def routes() -> Iterator[Route[Handler]]:
-    """The routes that this module answers."""
+    """Yield the routes that this module answers."""
     for path in (PATH, f"{PATH}/"):
         yield Route("GET", path, SUPER_USER, CONTROLLER, dynamic)
     yield Route("GET", f"{PATH}/values", SUPER_USER, CONTROLLER, changed)

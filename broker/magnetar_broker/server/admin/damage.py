@@ -1,4 +1,4 @@
-"""Requests about entries that cannot be read: which there are, and setting them aside."""
+"""Requests about entries that cannot be read: listing them, and setting them aside."""
 
 from collections.abc import Iterator
 
@@ -30,7 +30,8 @@ async def damaged(site: Site, request: Request) -> Response:
 async def skip(site: Site, request: Request) -> Response:
     """Set aside the entries of a topic that cannot be read, for all subscriptions and readers.
 
-    Their bytes are kept in quarantine.  Of none if any subscription is for other roles only.
+    Their bytes are kept in quarantine.  Nothing is set aside if one subscription is for other roles
+    only.
     """
     ask, scan = site.owners.ask, flag_of(request, "scan")
     topics, known = await topics_with_messages(site, request), await _known(site)
@@ -46,7 +47,10 @@ async def skip(site: Site, request: Request) -> Response:
 
 
 async def _known(site: Site) -> dict[str, list[Place]]:
-    """What all processes have found, by topic: that of its segments may be another one's."""
+    """Return the damage that all processes know, by topic.
+
+    A process may know of damage in segments of a topic that another process serves.
+    """
     found: dict[str, list[Place]] = {}
     for each in await site.owners.ask_all(operations.known):
         for one in each:
@@ -56,7 +60,7 @@ async def _known(site: Site) -> dict[str, list[Place]]:
 
 
 def routes() -> Iterator[Route[Handler]]:
-    """The routes that this module answers."""
+    """Yield the routes that this module answers."""
     topic = f"/admin/v2/{TOPIC}"
     yield Route("GET", f"{topic}/damaged", CONSUME, ALL_THEN_OWNER, damaged, query=(SCAN,))
     yield Route(

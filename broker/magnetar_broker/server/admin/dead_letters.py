@@ -31,7 +31,7 @@ from magnetar_proto.errors import InvalidTopicName
 from magnetar_proto.names import TopicName
 
 KINDS = {"DLQ": "-DLQ", "RETRY": "-RETRY"}
-"""The endings of the topics that clients make for a subscription's failed messages."""
+"""The suffixes of the topics that clients create for a subscription's failed messages."""
 KIND = Query("kind", "which of the subscription's topics", choices=tuple(KINDS))
 
 
@@ -41,7 +41,8 @@ async def dead_letters(site: Site, request: Request) -> Response:
 
 
 async def topics(site: Site, request: Request) -> Response:
-    """The dead letter and retry topics of a subscription that exist, and what is in them."""
+    """The dead letter and retry topics of a subscription that exist, and the size of their
+    contents."""
     base = await _base(site, request)
     subscription = subscription_of(request)
     answer = []
@@ -61,7 +62,7 @@ async def topics(site: Site, request: Request) -> Response:
 
 
 async def _base(site: Site, request: Request) -> TopicName:
-    """The topic of the path without its partition, which exists."""
+    """Return the existing topic that the path names, without its partition."""
     name = topic_of(request)
     if not name.is_persistent:
         raise Refused(405, f"{name} is not persistent: it has no dead letters")
@@ -74,10 +75,11 @@ async def _base(site: Site, request: Request) -> TopicName:
 async def _topics(
     site: Site, request: Request, base: TopicName, subscription: str, kinds: Collection[str]
 ) -> list[tuple[TopicName, str]]:
-    """Those that exist, with their kinds: some clients make one for each partition.
+    """Return the topics of these kinds that exist, each with its kind: some clients create one for
+    each partition.
 
-    Only those are looked up that the request may consume, and it is refused if there are none
-    that it may: neither tells whether the others exist.
+    Only topics that the request may consume are looked up, and it is refused if it may consume
+    none: so neither answer reveals whether the others exist.
     """
     directory = serving(site)
     found: list[tuple[TopicName, str]] = []
@@ -102,7 +104,7 @@ async def _topics(
 
 
 async def _one_of(site: Site, request: Request, kind: object) -> TopicName:
-    """The one topic of a kind, or of the kind and partition of the path."""
+    """Return the only topic of a kind, or the one of the kind and the partition of the path."""
     if kind is None:
         kind = "DLQ"
     if kind not in KINDS:
@@ -126,7 +128,7 @@ async def _one_of(site: Site, request: Request, kind: object) -> TopicName:
 
 
 async def _named(site: Site, request: Request, name: object) -> TopicName:
-    """A dead letter topic with a name of its own, in the namespace of the path."""
+    """Return a dead letter topic with a name of its own, in the namespace of the path."""
     base, directory = await _base(site, request), serving(site)
     if not isinstance(name, str):
         raise Refused(400, f"topic is {name!r}: expected the name of a dead letter topic")
@@ -146,7 +148,7 @@ async def _named(site: Site, request: Request, name: object) -> TopicName:
 async def replay(site: Site, request: Request) -> Response:
     """Publish dead letters to the topic that they came from; with `dryRun`, only count them.
 
-    They stay where they are: acknowledge or delete them there when they were handled.
+    The dead letters are kept: acknowledge or delete them once they are handled.
     """
     body = json_of(request) if request.body.strip() else {}
     if not isinstance(body, dict):
@@ -170,7 +172,7 @@ async def replay(site: Site, request: Request) -> Response:
 
 
 def routes() -> Iterator[Route[Handler]]:
-    """The routes that this module answers."""
+    """Yield the routes that this module answers."""
     topic = f"/admin/v2/{TOPIC}"
     letters = f"{topic}/subscription/{{subscription}}/deadLetters"
     yield Route("GET", letters, CONSUME, OWNER, topics)

@@ -94,7 +94,7 @@ LINE = "|---|---|---|---|---|---|\n"
 
 
 def pages() -> Iterator[str]:
-    """The page, a block at a time."""
+    """Yield the page, a block at a time."""
     yield INTRODUCTION
     by_subject: dict[str, list[Route[Handler]]] = {}
     for route in ROUTES.routes:
@@ -138,7 +138,7 @@ def _query(parameter: Query) -> str:
 
 
 def _kind(schema: object) -> str:
-    """A JSON Schema in short."""
+    """Return a JSON Schema in short."""
     assert isinstance(schema, dict)
     if "anyOf" in schema:
         return " or ".join(_kind(one) for one in schema["anyOf"] if one.get("type") != "null")

@@ -1,4 +1,4 @@
-"""Features of the original that are not here, and how requests for them are refused."""
+"""Features of Pulsar that this broker does not have, and the refusals of requests for them."""
 
 from magnetar_broker.server.http.errors import Refused
 
@@ -14,11 +14,12 @@ FEATURES = {
     "resource-quotas": (501, "bundles have no quotas here: they are placed by measured load"),
     "scalable": (501, "there are no scalable topics here: use partitioned ones"),
 }
-"""By what follows the version in the path: the status of every request, and why."""
+"""The status and the reason of every refusal, by the part of the path that follows the version."""
 
 
 def feature_of(path: str) -> Refused | None:
-    """The refusal of a path without a route, if it is one of a feature that is not here."""
+    """Return the refusal of a path without a route, if it belongs to a feature that is absent
+    here."""
     parts = path.split("/")
     if len(parts) > 3 and parts[1] == "admin" and parts[2] in ("v2", "v3"):
         found = FEATURES.get(parts[3])

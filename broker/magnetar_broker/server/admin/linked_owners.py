@@ -16,7 +16,7 @@ from magnetar_proto.names import TopicName
 
 
 class LinkedOwners:
-    """The `Owners` of a controller."""
+    """The `Owners` of a controller: each worker serves the topics of its bundles."""
 
     def __init__(self, residence: DistributedResidence, runtime: Runtime) -> None:
         self._residence = residence
@@ -25,7 +25,7 @@ class LinkedOwners:
     async def ask(
         self, operation: OfTopic[P, R], topic: TopicName, *args: P.args, **named: P.kwargs
     ) -> R:
-        """Ask the worker that serves the topic; `NotReady` while it is not there."""
+        """Ask the worker that serves the topic; `NotReady` while it does not run."""
         assert not named
         while True:
             link = await self._residence.link_of(topic)
@@ -41,7 +41,7 @@ class LinkedOwners:
     async def ask_all(
         self, operation: OfProcess[P, R], *args: P.args, **named: P.kwargs
     ) -> list[R]:
-        """Ask all workers that are there."""
+        """Ask all workers that run."""
         assert not named
         answers: list[R] = []
 
@@ -73,7 +73,7 @@ def serve_operations(broker: Broker, link: Link) -> None:
 
 
 async def _outcome(operation: Awaitable[Any]) -> tuple[int | None, Any]:
-    """None and the answer, or the status and the text of a refusal that only HTTP knows."""
+    """Return None and the answer, or the status and the text of a refusal that only HTTP has."""
     try:
         return None, await operation
     except Refused as error:

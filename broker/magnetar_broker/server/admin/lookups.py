@@ -16,7 +16,8 @@ from magnetar_proto.names import TopicName
 
 
 async def lookup(site: Site, request: Request) -> Response:
-    """The broker that serves a topic; 404 if there is no topic, and use would not create it."""
+    """The broker that serves a topic; 404 if the topic does not exist and use would not create
+    it."""
     directory, topic = serving(site), topic_of(request)
     with directory.lookup():
         await directory.namespaces.require(topic.namespace_name)
@@ -38,7 +39,8 @@ async def lookup(site: Site, request: Request) -> Response:
 
 
 def _listener_of(request: Request) -> str:
-    """The listener that the client names, in the query or in a header; empty is the default."""
+    """Return the listener that the client names, in the query or in a header; empty for the
+    default."""
     return request.query.get("listenerName") or request.headers.get("x-pulsar-listenername", "")
 
 
@@ -61,7 +63,7 @@ LISTENER = Query("listenerName", "the listener whose address is wanted")
 
 
 def routes() -> Iterator[Route[Handler]]:
-    """The routes that this module answers."""
+    """Yield the routes that this module answers."""
     yield Route(
         "GET",
         f"/lookup/v2/topic/{TOPIC}",

@@ -30,11 +30,12 @@ INT = 31
 LONG = 63
 
 
-# What a request names ----------------------------------------------------------------
+# The objects of a request ------------------------------------------------------------
 
 
 async def topics_with_messages(site: Site, request: Request, refused: int = 405) -> list[TopicName]:
-    """The topic of the path, or its partitions, loaded; status `refused` if not persistent."""
+    """Return the topic of the path, or its partitions, loaded; status `refused` if not
+    persistent."""
     directory, name = serving(site), topic_of(request)
     if not name.is_persistent:
         raise Refused(refused, f"{name} is not persistent: it stores no messages")
@@ -49,7 +50,10 @@ async def topics_with_messages(site: Site, request: Request, refused: int = 405)
 async def topic_with_messages(
     site: Site, request: Request, what: str, refused: int = 405
 ) -> TopicName:
-    """The topic of the path; status `refused` if it is partitioned."""
+    """Return the topic of the path; status `refused` if it is partitioned.
+
+    `what` tells the client what to do on each partition instead.
+    """
     directory, name = serving(site), topic_of(request)
     if name.partition < 0 and await directory.catalogue.partitions(name):
         raise Refused(refused, f"{name} is partitioned: {what} on each partition")
@@ -57,7 +61,7 @@ async def topic_with_messages(
 
 
 async def _subscribed(site: Site, request: Request) -> list[TopicName]:
-    """The topic of the path, or its partitions; 404 unless each has the subscription."""
+    """Return the topic of the path, or its partitions; 404 unless each has the subscription."""
     topics = await topics_with_messages(site, request)
     for topic in topics:
         await site.owners.ask(require_subscription, topic, subscription_of(request))
@@ -65,7 +69,7 @@ async def _subscribed(site: Site, request: Request) -> list[TopicName]:
 
 
 def number_of(request: Request, name: str, bits: int) -> int:
-    """A number in the path; 404 if it is none, as for any path without a route."""
+    """Return a number in the path; 404 if it is not one, as for any path without a route."""
     (text,) = parts_of(request, name)
     try:
         number = int(text)
@@ -109,7 +113,7 @@ async def expire(site: Site, request: Request) -> Response:
 async def expire_for_all(site: Site, request: Request) -> Response:
     """Skip the messages of all subscriptions that are older than a number of seconds.
 
-    Of none of them if any is for other roles only.
+    No subscription is changed if one of them is for other roles only.
     """
     return await _expire(site, request, None)
 
@@ -129,7 +133,8 @@ async def _expire(site: Site, request: Request, subscription: str | None) -> Res
 
 
 async def expire_to_message(site: Site, request: Request) -> Response:
-    """Skip the messages of a subscription up to one, that included unless it is `excluded`."""
+    """Skip the messages of a subscription up to a message, which is included unless it is
+    `excluded`."""
     topic = await topic_with_messages(site, request, "expire messages by id")
     place, name = place_of(request), subscription_of(request)
     await site.owners.ask(operations.expire_to_message, topic, name, *place)
@@ -148,7 +153,7 @@ async def reset_to_time(site: Site, request: Request) -> Response:
 
 
 async def reset_to_message(site: Site, request: Request) -> Response:
-    """Move a subscription to a message, or behind it if it is `excluded`."""
+    """Move a subscription to a message, or to the next one if the message is `excluded`."""
     topic = await topic_with_messages(site, request, "reset the cursor to a message")
     place, name = place_of(request), subscription_of(request)
     await site.owners.ask(operations.reset_to_message, topic, name, *place)
@@ -170,7 +175,7 @@ async def trim(site: Site, request: Request) -> Response:
 
 
 async def explain(site: Site, request: Request) -> Response:
-    """When messages are deleted, and the source of each policy that decides it."""
+    """The time at which messages are deleted, and the source of each policy that decides it."""
     topic = await topic_with_messages(site, request, "ask about retention")
     return json_response(await site.owners.ask(operations.explain, topic))
 
@@ -183,7 +188,7 @@ async def check_quotas(site: Site, request: Request) -> Response:
 
 
 def routes() -> Iterator[Route[Handler]]:
-    """The routes that this module answers."""
+    """Yield the routes that this module answers."""
     topic = f"/admin/v2/{TOPIC}"
     yield Route("POST", f"{SUBSCRIPTION}/skip/{{messages}}", CONSUME, OWNER, skip)
     yield Route("POST", f"{SUBSCRIPTION}/skip_all", CONSUME, OWNER, skip_everything)

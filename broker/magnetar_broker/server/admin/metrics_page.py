@@ -1,4 +1,4 @@
-"""The page for Prometheus, made at a pace that leaves the event loop to others."""
+"""The page for Prometheus, made at a pace that lets the event loop do other work."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterator, Sequence
@@ -8,26 +8,26 @@ from magnetar_broker.base.pace import Slices
 from magnetar_broker.server.http.messages import Request
 
 Page = Sequence[bytes]
-"""In parts, which are never joined."""
+"""A page in parts, which are never joined."""
 Wanted = Callable[[], bool]
 Make = Callable[[Wanted], Awaitable[Page | None]]
-"""Makes a page with figures from after the call; None once it is not wanted."""
+"""A function that makes a page with figures from after the call; None if it is no longer wanted."""
 
 
 @dataclass
 class _Scrape:
-    """Requests that are answered with one page."""
+    """The requests that are answered with one page."""
 
     requests: list[Request] = field(default_factory=list)
     page: Page | None = None
 
     def is_wanted(self) -> bool:
-        """Whether one of the clients still waits."""
+        """Return whether one of the clients still waits."""
         return not all(request.is_given_up() for request in self.requests)
 
 
 class MetricsPage:
-    """One page is made at a time, and all requests that come meanwhile share the next one."""
+    """Makes one page at a time; all requests that arrive meanwhile share the next one."""
 
     def __init__(self, make: Make) -> None:
         self._make = make
@@ -35,7 +35,7 @@ class MetricsPage:
         self._next = _Scrape()
 
     async def scrape(self, request: Request) -> Page | None:
-        """The page, with figures from after the request; None if its client has left."""
+        """Return a page with figures from after the request; None if its client has left."""
         scrape = self._next
         scrape.requests.append(request)
         async with self._turn:
@@ -47,7 +47,7 @@ class MetricsPage:
 
 
 async def gradually(parts: Iterator[bytes], is_wanted: Wanted, slices: Slices) -> list[bytes]:
-    """All parts, made in slices of the loop's time; fewer if not wanted."""
+    """Return all parts, made in slices of the loop's time; stop if the page is no longer wanted."""
     made = list[bytes]()
     for part in parts:
         made.append(part)

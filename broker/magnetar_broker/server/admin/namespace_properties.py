@@ -1,4 +1,4 @@
-"""Properties of namespaces: names and values that users attach."""
+"""Properties of namespaces: names and values that users set."""
 
 from collections.abc import Iterator
 
@@ -59,7 +59,7 @@ async def set_property(site: Site, request: Request) -> Response:
 
 
 async def remove_property(site: Site, request: Request) -> Response:
-    """Remove one property; answers its former value, empty if it was not set."""
+    """Remove one property, and answer its former value, empty if it was not set."""
     directory = serving(site)
     name = await existing_namespace(directory, request)
     (key,) = parts_of(request, "key")
@@ -74,7 +74,7 @@ async def remove_property(site: Site, request: Request) -> Response:
 
 
 def routes() -> Iterator[Route[Handler]]:
-    """The routes that this module answers."""
+    """Yield the routes that this module answers."""
     path = f"/admin/v2/namespaces/{NAMESPACE}/properties"
     yield Route("GET", path, TENANT_ADMIN, CONTROLLER, properties, refused=401)
     yield Route("PUT", path, TENANT_ADMIN, CONTROLLER, add_properties, body=PROPERTIES, refused=401)

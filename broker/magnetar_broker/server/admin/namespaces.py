@@ -1,4 +1,4 @@
-"""Namespaces: create, delete, and what they consist of."""
+"""Namespaces: creating, deleting and showing them."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -35,11 +35,13 @@ NOT_BUILT = {
     "deleted": False,
     "latency_stats_sample_rate": {},
 }
-"""Fields of features that are not built, with the values that clients expect for unset ones."""
+"""Fields of features that this broker does not have, with the values that clients expect if
+unset."""
 
 
 MAX_DIGITS = 10
-"""Of a number that a client wrote as text; more are too many in any case."""
+"""The most digits of a number that a client wrote as text; a longer one is too large in any
+case."""
 
 
 async def namespaces(site: Site, request: Request) -> Response:
@@ -78,7 +80,7 @@ async def namespace(site: Site, request: Request) -> Response:
 
 
 async def create(site: Site, request: Request) -> Response:
-    """Create one with the policies in the body; it cannot be used before all of it is stored."""
+    """Create a namespace with the policies in the body; it cannot be used before all are stored."""
     directory, name = serving(site), NamespaceName.parse(namespace_of(request))
     document = json_of(request) if request.body.strip() else None
     document = {} if document is None else document
@@ -86,7 +88,7 @@ async def create(site: Site, request: Request) -> Response:
         raise Refused(
             400, "the body is not an object: expected an object with policies, or an empty body"
         )
-    # One that is being deleted is gone: it is created when that is completed.
+    # One that is being deleted is gone: it is created when its deletion is complete.
     being_deleted = directory.namespaces.is_closed(str(name))
     if not being_deleted and await directory.namespaces.has(str(name)):
         raise Refused(409, f"namespace {name} exists: change it, or delete it first")
@@ -115,7 +117,7 @@ async def _check_clusters(directory: Directory, name: NamespaceName, clusters: o
 
 
 def _bundles_of(value: Any) -> Bundles | None:
-    """The bundles of the body; None for the default number."""
+    """Return the bundles of the body; None for the default number."""
     if value is None:
         return None
     try:
@@ -174,7 +176,7 @@ POLICIES = Body(
 
 
 def routes() -> Iterator[Route[Handler]]:
-    """The routes that this module answers."""
+    """Yield the routes that this module answers."""
     yield Route(
         "GET", "/admin/v2/namespaces/{tenant}", TENANT_ADMIN, CONTROLLER, namespaces, refused=401
     )

@@ -28,19 +28,19 @@ IN_PATH: dict[str, dict[str, Any]] = {
     "timestamp": LONG,
     "version": LONG,
 }
-"""Parameters of paths that are not any text, with their JSON Schema."""
+"""The JSON Schema of path parameters that do not accept every text."""
 REASON = {"$ref": "#/components/schemas/Refusal"}
 PARAMETER = re.compile(r"\{(\w+)(?::([^}]*))?\}")
 
 
 def summary_of(route: Route[Handler]) -> str:
-    """What a route does, on one line."""
+    """Return what a route does, on one line."""
     text = route.text or (route.handler.__doc__ or "").partition("\n\n")[0]
     return " ".join(text.split())
 
 
 def subject_of(route: Route[Handler]) -> str:
-    """What a route is about: the name of the module that has it, in words."""
+    """Return the subject of a route: the name of the module that answers it, in words."""
     module = route.handler.__module__.removeprefix(f"{__package__}.")
     if module.startswith("policies."):
         return "policies of topics" if "{topic}" in route.pattern else "policies of namespaces"
@@ -48,17 +48,18 @@ def subject_of(route: Route[Handler]) -> str:
 
 
 def is_alias(route: Route[Handler]) -> bool:
-    """Whether a path ends in a slash, for clients that write one: it is described without."""
+    """Return whether a path ends in a slash, for clients that write one; only the path without is
+    described."""
     return route.pattern.endswith("/")
 
 
 def path_of(route: Route[Handler]) -> str:
-    """The path with parameters as OpenAPI writes them."""
+    """Return the path with parameters in the form of OpenAPI."""
     return PARAMETER.sub(r"{\1}", route.pattern)
 
 
 def described(routes: Iterable[Route[Handler]]) -> dict[str, Any]:
-    """The whole description."""
+    """Return the description of all routes."""
     paths: dict[str, dict[str, Any]] = {}
     for route in routes:
         if not is_alias(route):

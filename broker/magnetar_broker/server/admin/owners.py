@@ -1,4 +1,4 @@
-"""How handlers reach loaded topics: they have operations carried out where a topic is served."""
+"""The access of handlers to loaded topics: operations run in the process that serves a topic."""
 
 from collections.abc import Awaitable, Callable
 from typing import Concatenate, ParamSpec, Protocol, TypeVar
@@ -20,16 +20,16 @@ class Owners(Protocol):
     async def ask(
         self, operation: OfTopic[P, R], topic: TopicName, *args: P.args, **named: P.kwargs
     ) -> R:
-        """Have the owner of a topic carry out an operation; raises what that raises."""
+        """Run an operation in the process that serves a topic; raises the operation's errors."""
 
     async def ask_all(
         self, operation: OfProcess[P, R], *args: P.args, **named: P.kwargs
     ) -> list[R]:
-        """Have every process carry out an operation; raises what one of them raises."""
+        """Run an operation in every process; raises the error of a process in which it fails."""
 
 
 class SoleProcess:
-    """This process serves all topics."""
+    """The `Owners` of a broker that is one process, which serves all topics."""
 
     def __init__(self, broker: Broker) -> None:
         self._broker = broker
@@ -37,11 +37,11 @@ class SoleProcess:
     async def ask(
         self, operation: OfTopic[P, R], topic: TopicName, *args: P.args, **named: P.kwargs
     ) -> R:
-        """Call it."""
+        """Run the operation in this process."""
         return await operation(self._broker, topic, *args, **named)
 
     async def ask_all(
         self, operation: OfProcess[P, R], *args: P.args, **named: P.kwargs
     ) -> list[R]:
-        """Call it."""
+        """Run the operation in this process."""
         return [await operation(self._broker, *args, **named)]

@@ -1,4 +1,4 @@
-"""Topics and subscriptions in transactions: what is open there, and what is stored."""
+"""Topics and subscriptions in transactions: their open transactions, and their stored state."""
 
 from collections.abc import Iterator
 
@@ -26,7 +26,8 @@ from magnetar_proto.names import TopicName
 
 
 async def buffer_stats(site: Site, request: Request) -> Response:
-    """How many transactions are open in a topic, and up to where it is read because of them."""
+    """The number of open transactions in a topic, and the position up to which it is read because
+    of them."""
     topic, lows = await _topic(site, request), flag_of(request, "lowWaterMarks")
     return json_response(await site.owners.ask(operations.buffer_stats, topic, lows))
 
@@ -38,13 +39,14 @@ async def buffer_internal_stats(site: Site, request: Request) -> Response:
 
 
 async def in_buffer(site: Site, request: Request) -> Response:
-    """Where the first message of an open transaction is, or whether it was aborted."""
+    """The position of an open transaction's first message, or whether the transaction was
+    aborted."""
     topic, txn = await _topic(site, request), _txn(request)
     return json_response(await site.owners.ask(operations.in_buffer, topic, *txn))
 
 
 async def pending_ack_stats(site: Site, request: Request) -> Response:
-    """How many open transactions have acknowledged messages of a subscription."""
+    """The number of open transactions that have acknowledged messages of a subscription."""
     topic, lows = await _topic(site, request), flag_of(request, "lowWaterMarks")
     name = subscription_of(request)
     return json_response(await site.owners.ask(operations.pending_ack_stats, topic, name, lows))
@@ -85,7 +87,7 @@ def _txn(request: Request) -> tuple[int, int]:
 
 
 async def _topic(site: Site, request: Request) -> TopicName:
-    """The topic of the path; 503 while transactions are off, as in the original."""
+    """Return the topic of the path; 503 while transactions are off, as in Pulsar."""
     directory = serving(site)
     if not directory.settings.transaction_coordinator_enabled:
         raise Refused(503, "transactions are off: transactionCoordinatorEnabled=false")
@@ -101,7 +103,7 @@ INDEX = Query("batchIndex", "of this message of a batch", "integer")
 
 
 def routes() -> Iterator[Route[Handler]]:
-    """The routes that this module answers."""
+    """Yield the routes that this module answers."""
     path, topic = "/admin/v3/transactions", f"{NAMESPACE}/{{topic}}"
     subscription, txn = f"{topic}/{{subscription}}", "{most}/{least}"
     for name, handler, query in (

@@ -1,4 +1,4 @@
-"""The statistics of a partitioned topic: those of its partitions, added up."""
+"""The statistics of a partitioned topic: the sums of its partitions' statistics."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import zip_longest
@@ -29,7 +29,7 @@ LATEST: Final = frozenset(
         "avgMessagesPerEntry",
     )
 )
-"""Fields of which the largest counts."""
+"""Fields whose joined value is the largest of the partitions' values."""
 EARLIEST: Final = frozenset(
     (
         "topicCreationTimeStamp",
@@ -39,7 +39,7 @@ EARLIEST: Final = frozenset(
         "firstConsumedFlowTimestamp",
     )
 )
-"""Fields of which the smallest counts that is above 0; else the largest."""
+"""Fields whose joined value is the smallest value above 0; without one, the largest."""
 OF_PARTITION: Final = frozenset(
     (
         "accessMode",
@@ -57,11 +57,11 @@ OF_PARTITION: Final = frozenset(
 )
 """Fields of clients and subscriptions that differ from one partition to the next."""
 KEPT: Final = frozenset(("activeConsumerName", "keySharedMode", "subscriptionProperties"))
-"""Those of a subscription that one value stands for."""
+"""Fields of a subscription, among these, that the value of one partition stands for."""
 
 
 def joined_stats(partitions: Sequence[Json]) -> Json:
-    """The topic's statistics; those of at least one partition."""
+    """Return the topic's statistics, from those of at least one partition."""
     found = {
         name: _joined(name, [one[name] for one in partitions if name in one])
         for name in _names(partitions)
@@ -77,7 +77,7 @@ def joined_stats(partitions: Sequence[Json]) -> Json:
 
 
 def _names(objects: Iterable[Mapping[str, Any]]) -> list[str]:
-    """The fields of any of these, each once."""
+    """Return the names of the fields of all objects, each once."""
     return list(dict.fromkeys(name for one in objects for name in one))
 
 
@@ -93,13 +93,14 @@ def _joined(name: str, values: list[Any]) -> Any:
 
 
 def _subscription(parts: list[Json]) -> Json:
-    """One subscription: what every partition knows of it."""
+    """Return the statistics of one subscription, from all partitions that have it."""
     kept = [name for name in _names(parts) if name not in OF_PARTITION or name in KEPT]
     return {name: _joined(name, [one[name] for one in parts if name in one]) for name in kept}
 
 
 def _clients(kind: str, partitions: list[list[Json]]) -> list[Json]:
-    """The clients of each partition by their order: a client usually has one in every partition."""
+    """Join the clients of the partitions in their order: a client usually has one in every
+    partition."""
     return [
         _client(kind, [client for client in same if client is not None])
         for same in zip_longest(*partitions)
@@ -119,7 +120,7 @@ def _client(kind: str, parts: list[Json]) -> Json:
 
 
 def _value(name: str, values: list[Any]) -> Any:
-    """One value for those of all partitions."""
+    """Return one value for the values of all partitions."""
     first = values[0]
     if isinstance(first, dict):
         return {
@@ -149,5 +150,5 @@ def _earliest(values: list[int]) -> int:
 
 
 def _size(values: list[int]) -> int:
-    """Of backlogs; -1 where it was not asked for."""
+    """Return the sum of sizes of backlogs; -1 where they were not asked for."""
     return -1 if -1 in values else sum(values)

@@ -1,4 +1,4 @@
-"""What roles may do with topics."""
+"""Permissions: the actions of roles on topics."""
 
 from collections.abc import Iterator, Sequence
 from typing import Any
@@ -42,9 +42,9 @@ def _of_topics_body(*required: str) -> Body:
 
 
 LARGEST = 1000
-"""Topics of one request."""
+"""The most topics of one request."""
 LONGEST_ROLE = 256
-"""Characters of the name of a role."""
+"""The most characters of the name of a role."""
 
 
 # Namespaces --------------------------------------------------------------------------------
@@ -64,7 +64,7 @@ async def grant(site: Site, request: Request) -> Response:
 
 
 async def revoke(site: Site, request: Request) -> Response:
-    """Take from a role what it may do with all topics of a namespace."""
+    """Revoke all permissions of a role on all topics of a namespace."""
     permissions, namespace = await _in_namespace(site, request)
     await permissions.revoke(namespace, _role(request))
     return Response(status=204)
@@ -88,7 +88,7 @@ async def grant_subscription(site: Site, request: Request) -> Response:
 
 
 async def revoke_subscription(site: Site, request: Request) -> Response:
-    """Take a subscription from a role."""
+    """Revoke a role's permission to use a subscription."""
     permissions, namespace = await _in_namespace(site, request)
     (subscription,) = parts_of(request, "subscription")
     known = await permissions.of_subscriptions(namespace)
@@ -116,29 +116,31 @@ async def grant_on_topic(site: Site, request: Request) -> Response:
 
 
 async def revoke_on_topic(site: Site, request: Request) -> Response:
-    """Take from a role what it may do with a topic by itself."""
+    """Revoke the permissions of a role on a topic itself."""
     permissions, topic = await _on_topic(site, request)
     await permissions.revoke_on_topics([TopicGrant(topic, _role(request), list(ACTIONS))])
     return Response(status=204)
 
 
 async def grant_on_topics(site: Site, request: Request) -> Response:
-    """Let roles do actions with topics; those of one namespace are done together or not at all."""
+    """Let roles do actions with topics; the changes of one namespace are made together or not at
+    all."""
     await serving(site).permissions.grant_on_topics(_of_topics(request))
     return _granted(site)
 
 
 async def revoke_on_topics(site: Site, request: Request) -> Response:
-    """Take actions from roles on topics, all without `actions`; those of one namespace together."""
+    """Take actions from roles on topics, all without `actions`; changes of a namespace are made
+    together."""
     grants = _of_topics(request, otherwise=ACTIONS)
     await serving(site).permissions.revoke_on_topics(grants)
     return Response(status=204)
 
 
 def _of_topics(request: Request, otherwise: Sequence[str] | None = None) -> list[TopicGrant]:
-    """The whole body; 400 if anything in it is wrong, so that nothing is done.
+    """Return the grants of the body; 400 if one of them is wrong, so that nothing is changed.
 
-    `otherwise` are the actions where an object names none.
+    `otherwise` are the actions for objects that name none.
     """
     body = json_of(request)
     expected = "the body: expected a list of objects with topic, role and actions"
@@ -159,7 +161,7 @@ def _of_topics(request: Request, otherwise: Sequence[str] | None = None) -> list
 
 
 def _granted(site: Site) -> Response:
-    """The answer to a change that gives a permission."""
+    """Return the answer to a change that grants a permission."""
     if site.directory.settings.authorization_enabled:
         return Response(status=204)
     return Response(status=204, headers={"Warning": without_effect("the permission", NOT_ENFORCED)})
@@ -169,9 +171,9 @@ def _granted(site: Site) -> Response:
 
 
 def permissions_in(value: object, namespace: str) -> dict[str, Any]:
-    """The `auth_policies` of a namespace that is created, checked as single grants are.
+    """Return the `auth_policies` of a new namespace, checked as single grants are.
 
-    Kinds that are not known are left out.
+    Unknown kinds are left out.
     """
     kinds = _object(value, "auth_policies")
     topics: dict[str, Any] = {}
@@ -197,7 +199,7 @@ def _grants(value: object, where: str) -> dict[str, list[str]]:
 
 
 def _object(value: object, where: str) -> dict[str, Any]:
-    """An object of the body; null is an empty one."""
+    """Return an object of the body; null is an empty one."""
     if value is None:
         return {}
     if not isinstance(value, dict):
@@ -212,18 +214,18 @@ def _roles(value: object, where: str) -> list[str]:
 
 
 def _topics_named(request: Request) -> list[str]:
-    """The topics in the body."""
+    """Return the topics in the body."""
     return [str(grant.topic) for grant in _of_topics(request, otherwise=ACTIONS)]
 
 
 async def _in_namespace(site: Site, request: Request) -> tuple[Permissions, str]:
-    """The permissions, and the namespace that the path names; 404 if it does not exist."""
+    """Return the permissions, and the namespace of the path; 404 if it does not exist."""
     directory = serving(site)
     return directory.permissions, await existing_namespace(directory, request)
 
 
 async def _on_topic(site: Site, request: Request) -> tuple[Permissions, TopicName]:
-    """The permissions, and the topic that the path names; 404 if it does not exist."""
+    """Return the permissions, and the topic of the path; 404 if it does not exist."""
     directory = serving(site)
     return directory.permissions, await existing_topic(directory, request)
 
@@ -255,7 +257,7 @@ def _actions(value: Any) -> list[str]:
 
 
 def routes() -> Iterator[Route[Handler]]:
-    """The routes that this module answers."""
+    """Yield the routes that this module answers."""
     body = Body(SOME, "all that the role may do")
     path, who, where = f"/admin/v2/namespaces/{NAMESPACE}/permissions", TENANT_ADMIN, CONTROLLER
     yield Route("GET", path, who, where, of_namespace)

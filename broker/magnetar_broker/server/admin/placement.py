@@ -182,7 +182,7 @@ def _matches(broker: str, patterns: list[str]) -> bool:
 
 
 def routes() -> Iterator[Route[Handler]]:
-    """The routes that this module answers."""
+    """Yield the routes that this module answers."""
     who, where, path = SUPER_USER, CONTROLLER, "/admin/v2/clusters/{cluster}"
     one = f"{path}/failureDomains/{{domain}}"
     yield Route("GET", f"{path}/failureDomains", who, where, domains)

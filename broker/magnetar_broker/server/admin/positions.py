@@ -1,4 +1,4 @@
-"""Message ids in the body of a request, as the admin API writes them."""
+"""Message ids in the body of a request, in the form of the admin API."""
 
 from typing import Any, NamedTuple
 
@@ -41,14 +41,14 @@ POSITION = Body(
 
 
 class Place(NamedTuple):
-    """A message, or the position behind it if `excluded`."""
+    """A message, or the position after it if `excluded`."""
 
     message: Position
     excluded: bool = False
 
 
 def place_of(request: Request) -> Place:
-    """The position that the body names."""
+    """Return the position that the body names."""
     body = json_of(request) if request.body.strip() else None
     if isinstance(body, str) and body in ENDS:
         return Place(ENDS[body])

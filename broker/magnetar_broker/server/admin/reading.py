@@ -58,7 +58,7 @@ async def examine(site: Site, request: Request) -> Response:
 
 
 def _in_query(request: Request, name: str, default: int | None = None) -> int:
-    """A number in the query; 404 if it is none, as for any path without a route."""
+    """Return a number in the query; 404 if it is not one, as for any path without a route."""
     text = request.query.get(name)
     if text is None and default is not None:
         return default
@@ -77,14 +77,15 @@ def _in_query(request: Request, name: str, default: int | None = None) -> int:
 
 
 async def last_id(site: Site, request: Request) -> Response:
-    """The id of the last message; ledger and entry are -1 if there is none."""
+    """The id of the last message; ledger and entry are -1 if the topic is empty."""
     topic = await topic_with_messages(site, request, "ask for the last message", refused=404)
     ledger, entry, index, partition = await site.owners.ask(reading.last_id, topic)
     return _id_json(ledger, entry, partition, index)
 
 
 async def id_since(site: Site, request: Request) -> Response:
-    """The id of the first message published at or after a time, else the place behind the last."""
+    """The id of the first message published at or after a time, else the position after the
+    last."""
     timestamp_ms = number_of(request, "timestamp", LONG)
     topic = await topic_with_messages(site, request, "ask for a message by time")
     ledger, entry = await site.owners.ask(reading.id_since, topic, timestamp_ms)
@@ -115,14 +116,15 @@ def _id_json(ledger: int, entry: int, partition: int, index: int = -1) -> Respon
 
 
 async def backlog_size(site: Site, request: Request) -> Response:
-    """The bytes behind the message that the body names."""
+    """The number of bytes after the message that the body names."""
     topic = await topic_with_messages(site, request, "ask for the size of a backlog")
     (ledger, entry, _, _), _ = place_of(request)
     return json_response(await site.owners.ask(reading.bytes_behind, topic, ledger, entry))
 
 
 async def analyze(site: Site, request: Request) -> Response:
-    """How many entries and messages a backlog has, all of it or from the message in the body on."""
+    """The number of entries and messages in a backlog, all of it or from the message in the body
+    on."""
     topic = await topic_with_messages(site, request, "analyze the backlog")
     start = place_of(request).message if request.body.strip() else None
     name = subscription_of(request)
@@ -144,7 +146,7 @@ START = Body(POSITION.schema, "the message to begin at; empty is the whole backl
 
 
 def routes() -> Iterator[Route[Handler]]:
-    """The routes that this module answers."""
+    """Yield the routes that this module answers."""
     topic = f"/admin/v2/{TOPIC}"
     yield Route("GET", f"{SUBSCRIPTION}/position/{{position}}", CONSUME, OWNER, peek)
     yield Route("GET", f"{topic}/ledger/{{ledger}}/entry/{{entry}}", CONSUME, OWNER, by_id)

@@ -4,29 +4,29 @@ from magnetar_broker.server.http.errors import Refused
 from magnetar_proto.names import TopicName
 
 MAX_PROPERTIES = 64 * 1024
-"""Limit of the characters in all names and values together."""
+"""The most characters in all names and values together."""
 
 
 def no_namespace(namespace: str) -> Refused:
-    """The refusal for a namespace that does not exist."""
+    """Return the refusal for a namespace that does not exist."""
     create = f"create it with PUT /admin/v2/namespaces/{namespace}"
     return Refused(404, f"namespace {namespace} does not exist: {create}")
 
 
 def no_topic(topic: TopicName) -> Refused:
-    """The refusal for a topic, or a partition, that does not exist."""
+    """Return the refusal for a topic, or a partition, that does not exist."""
     if topic.partition >= 0:
         return Refused(404, f"{topic} does not exist: {topic.base} has no such partition")
     return Refused(404, f"topic {topic} does not exist: check the name, or create it")
 
 
 def no_subscription(name: str, topic: TopicName) -> Refused:
-    """The refusal for a subscription that does not exist."""
+    """Return the refusal for a subscription that does not exist."""
     return Refused(404, f"{topic} has no subscription {name}: check the name, or create it")
 
 
 def bounded(properties: dict[str, str]) -> dict[str, str]:
-    """The properties; 412 if they exceed `MAX_PROPERTIES`."""
+    """Return the properties; 412 if they exceed `MAX_PROPERTIES`."""
     size = sum(len(key) + len(value) for key, value in properties.items())
     if size > MAX_PROPERTIES:
         raise Refused(412, f"properties have {size} characters: the limit is {MAX_PROPERTIES}")

@@ -21,15 +21,15 @@ OF_DEAD_LETTERS = frozenset(
     ("REAL_TOPIC", "ORIGIN_MESSAGE_ID", "REAL_SUBSCRIPTION", "RECONSUMETIMES", "DELAY_TIME",
      "ORIGIN_MESSAGE_IDY_TIME")
 )  # fmt: skip
-"""Properties that clients add to them."""
+"""The properties that clients add to dead letters."""
 LONGEST_SECONDS = 60
-"""Of one request, but for the page that it publishes then."""
+"""The seconds after which a request begins no other page."""
 PAGE = 100
-"""Messages that are published at a time."""
+"""The number of messages that are published at a time."""
 
 
 class Replay:
-    """One request: reads a page, publishes it to each topic, and so on."""
+    """One request: reads a page of messages, publishes it to each topic, and so on."""
 
     def __init__(
         self, site: Site, base: TopicName, source: TopicName, wanted: Wanted, rate: int, dry: bool
@@ -47,7 +47,8 @@ class Replay:
         return self._error is not None
 
     def answer(self) -> dict[str, Any]:
-        """What was done, and where to continue; with `reason` if it did not go to its end."""
+        """Return the result, with the place to continue from, and a `reason` if a message was
+        refused."""
         found: dict[str, Any] = {
             "source": str(self._source),
             "matched": self._matched,
@@ -60,7 +61,8 @@ class Replay:
         return found if self._error is None else {**found, "reason": self._error}
 
     async def run(self) -> None:
-        """Until the limit, the end of the topic, the first message that is refused, or the time."""
+        """Publish until the limit, the end of the topic, the first message that is refused, or the
+        time."""
         deadline = monotonic() + LONGEST_SECONDS
         while (page := self._page()) is not None and monotonic() < deadline:
             async with self._site.reading:
@@ -77,7 +79,7 @@ class Replay:
                 await asyncio.sleep(len(messages) / self._rate)
 
     def _page(self) -> Wanted | None:
-        """What to search for next; None if nothing is left to do."""
+        """Return the next search; None if nothing is left to do."""
         found = min(self._wanted.most_found - self._matched, PAGE, self._rate)
         scanned = self._wanted.most_scanned - self._scanned
         if self._next is None or found <= 0 or scanned <= 0:
@@ -85,12 +87,13 @@ class Replay:
         return Wanted(self._next, found, scanned, self._wanted.filter)
 
     async def _publish(self, found: list[Message]) -> None:
-        """In the order in which they were found, for each topic."""
+        """Publish messages to their topics, for each topic in the order in which they were
+        found."""
         by_topic: dict[TopicName, list[tuple[bytes, bytes]]] = {}
         for ledger, entry, index, head, payload, _, _ in found:
             metadata = pb.MessageMetadata.FromString(head)
             if metadata.HasField("uuid"):
-                self._skipped += 1  # a chunk alone is no message
+                self._skipped += 1  # a chunk alone is not a message
                 continue
             target = await self._target(metadata)
             again = await self._again(metadata, place_text((ledger, entry, index)))
@@ -118,7 +121,8 @@ class Replay:
             )
 
     async def _target(self, metadata: pb.MessageMetadata) -> TopicName:
-        """The partition that a message came from, if it says so; else the one of its key."""
+        """Return the partition that a message came from, if it names it; else the partition of its
+        key."""
         partitions = await serving(self._site).catalogue.partitions(self._base)
         if not partitions:
             return self._base
@@ -137,7 +141,8 @@ class Replay:
         return self._base.with_partition(murmur3_32(key) % partitions)
 
     async def _again(self, metadata: pb.MessageMetadata, source: str) -> pb.MessageMetadata:
-        """The metadata of the copy: what its publisher has set, and where it was found."""
+        """Return the metadata of the copy: the publisher's fields, and the place of the
+        original."""
         again = pb.MessageMetadata()
         again.CopyFrom(metadata)
         for field in ("replicated_from", "deliver_at_time", "txnid_least_bits", "txnid_most_bits",
@@ -155,7 +160,8 @@ class Replay:
         return again
 
     async def _version(self, version: bytes) -> bytes | None:
-        """The version that the topic gives to a schema of the dead letter topic; None for none."""
+        """Return the version that the topic has for a schema of the dead letter topic; None if it
+        has none."""
         if version not in self._versions:
             schemas = serving(self._site).schemas
             found = None

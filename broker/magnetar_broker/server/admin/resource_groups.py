@@ -1,4 +1,4 @@
-"""Resource groups, and which of them a namespace is in: stored without effect."""
+"""Resource groups, and the groups of namespaces: stored without effect."""
 
 import re
 from collections.abc import Iterator
@@ -112,7 +112,7 @@ async def _required(directory: Directory, name: str) -> dict[str, Any]:
 
 
 def routes() -> Iterator[Route[Handler]]:
-    """The routes that this module answers."""
+    """Yield the routes that this module answers."""
     where, path = CONTROLLER, "/admin/v2/resourcegroups"
     limit = {"type": ["integer", "null"], "minimum": -1, "maximum": LARGEST}
     body = Body({"type": "object", "properties": dict.fromkeys(LIMITS, limit)}, "limits")

@@ -40,12 +40,12 @@ MAX_VERSION_DIGITS = 19
 
 
 async def latest(site: Site, request: Request) -> Response:
-    """The latest version."""
+    """The latest version of a topic's schema."""
     return await _version(site, request, None)
 
 
 async def version(site: Site, request: Request) -> Response:
-    """The version that the path names."""
+    """The version of a topic's schema that the path names."""
     (number,) = parts_of(request, "version")
     if not (number.isascii() and number.removeprefix("-").isdecimal()):
         raise Refused(400, f"version is {number!r}: expected a whole number")
@@ -62,13 +62,13 @@ async def _version(site: Site, request: Request, number: int | None) -> Response
 
 
 async def versions(site: Site, request: Request) -> Response:
-    """All versions, the oldest first."""
+    """All versions of a topic's schema, the oldest first."""
     found = await serving(site).schemas.versions(_topic(request))
     return json_response({"getSchemaResponses": [_as_json(one) for one in found]})
 
 
 async def metadata(site: Site, request: Request) -> Response:
-    """The numbers of all versions; empty without a schema.  Versions are in no ledger here: -1."""
+    """The numbers of all versions, empty without a schema; ledger and entry are always -1."""
     found = await serving(site).schemas.versions(_topic(request))
     entries = [{"ledgerId": -1, "entryId": -1, "version": one.number} for one in found]
     if not entries:
@@ -77,7 +77,7 @@ async def metadata(site: Site, request: Request) -> Response:
 
 
 async def post(site: Site, request: Request) -> Response:
-    """Add a version if it is compatible; a schema that is registered keeps its number."""
+    """Add a version if it is compatible; a schema that is already registered keeps its number."""
     directory, topic = serving(site), _topic(request)
     await _require_namespace(directory, request)
     await directory.policies.load(topic)
@@ -87,7 +87,7 @@ async def post(site: Site, request: Request) -> Response:
 
 
 async def delete(site: Site, request: Request) -> Response:
-    """Delete the schema.  Numbers of later versions continue, but restart after `force=true`."""
+    """Delete the schema; the numbers of later versions continue, but restart after `force=true`."""
     directory, topic = serving(site), _topic(request)
     await _require_namespace(directory, request)
     if request.query.get("force") == "true":
@@ -128,7 +128,7 @@ SCHEMA = Body(
 
 
 def routes() -> Iterator[Route[Handler]]:
-    """The routes that this module answers."""
+    """Yield the routes that this module answers."""
     path = f"/admin/v2/schemas/{NAMESPACE}/{{topic}}"
     yield Route("GET", f"{path}/schema", PRODUCE_OR_CONSUME, CONTROLLER, latest)
     yield Route("POST", f"{path}/schema", PRODUCE, CONTROLLER, post, body=SCHEMA, success=(200,))
@@ -170,7 +170,7 @@ def routes() -> Iterator[Route[Handler]]:
 
 @contextmanager
 def _refusals() -> Iterator[None]:
-    """422 for what is not a schema, 409 for a schema that is refused."""
+    """Answer 422 to an invalid schema, and 409 to a schema that is refused."""
     try:
         yield
     except SchemaInvalid as error:
@@ -191,7 +191,7 @@ async def _require_namespace(directory: Directory, request: Request) -> None:
 
 
 def _sent(request: Request) -> Schema:
-    """The schema that the body describes."""
+    """Return the schema that the body describes."""
     body = json_of(request)
     if not isinstance(body, dict):
         raise Refused(400, 'the body: expected an object such as {"type": "AVRO", "schema": "..."}')

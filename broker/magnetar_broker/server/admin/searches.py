@@ -1,6 +1,6 @@
 """Searching a topic by key or property.
 
-All of it is bounded: a request reads a range, and answers where the next one continues.
+Every search is bounded: a request reads a range, and answers where the next request continues.
 """
 
 import asyncio
@@ -24,9 +24,9 @@ from magnetar_proto.names import TopicName
 
 MOST_FOUND, MOST_SCANNED = 1000, 100_000
 PREVIEW = 1024
-"""Bytes of a payload that are shown unless more are asked for."""
+"""The bytes of a payload that are shown unless more are asked for."""
 SHOWN_AT_ONCE = 50
-"""Messages, after which others run."""
+"""The number of messages after which others run."""
 
 RANGE = (
     Query(
@@ -43,7 +43,7 @@ RANGE = (
 
 @dataclass(frozen=True)
 class Wanted:
-    """What a request searches for, and how much at most."""
+    """The filter of a search, and its limits."""
 
     start: Place
     most_found: int
@@ -52,7 +52,7 @@ class Wanted:
 
 
 def wanted_of(given: dict[str, Any]) -> Wanted:
-    """From the query, or the body."""
+    """Return the search that the query or the body describes."""
     key, text = given.get("key"), given.get("property")
     if not isinstance(key, str | None) or not isinstance(text, str | None):
         raise Refused(400, "key and property: expected texts")
@@ -82,13 +82,13 @@ def _is_number(text: str) -> bool:
 
 
 def place_text(place: Place) -> str:
-    """As `from` takes it."""
+    """Return a place in the form that `from` takes."""
     ledger, entry, index = place
     return f"{ledger}:{entry}" + (f":{index}" if index > 0 else "")
 
 
 def number_of(given: dict[str, Any], name: str, default: int, most: int) -> int:
-    """A number from 1 to `most`; refused otherwise."""
+    """Return a number from 1 to `most`; refuse others."""
     value = given.get(name, default)
     try:
         number = int(value)
@@ -106,7 +106,7 @@ async def search(site: Site, request: Request) -> Response:
 
 
 async def shown(site: Site, topic: TopicName, request: Request) -> Response:
-    """What the query of a request finds in a topic."""
+    """Answer the messages of a topic that the query of a request finds."""
     given = _given(request)
     wanted, preview = wanted_of(given), number_of(given, "payload", PREVIEW, 1 << 20)
     async with site.reading:
@@ -140,7 +140,7 @@ def _given(request: Request) -> dict[str, Any]:
 
 
 async def find(site: Site, topic: TopicName, wanted: Wanted, preview: int | None) -> Found:
-    """Search in the owner of a topic; payloads as `searching.search` says."""
+    """Search a topic in the process that serves it; payloads are as `searching.search` says."""
     return await site.owners.ask(
         searching.search,
         topic,
@@ -173,6 +173,6 @@ def _json(message: Message) -> dict[str, Any]:
 
 
 def routes() -> Iterator[Route[Handler]]:
-    """The routes that this module answers."""
+    """Yield the routes that this module answers."""
     topic = f"/admin/v2/{TOPIC}"
     yield Route("GET", f"{topic}/search", CONSUME, OWNER, search, query=RANGE)

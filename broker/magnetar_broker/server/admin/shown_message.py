@@ -1,6 +1,7 @@
 """An entry as an HTTP response: the payload as the body, and the metadata as headers.
 
-A batch is shown as a whole, uncompressed; clients divide it.  An encrypted payload is as it is.
+A batch is shown as a whole, uncompressed; clients divide it.  An encrypted payload is shown as
+stored.
 """
 
 import json
@@ -40,7 +41,7 @@ AS_TEXT = {
     "X-Pulsar-PROPERTY-TOTAL-CHUNKS": "num_chunks_from_msg",
     "X-Pulsar-PROPERTY-CHUNK-ID": "chunk_id",
 }
-"""Fields of the metadata that are shown as they are, if they are set."""
+"""The fields of the metadata that are shown as they are, if they are set."""
 AS_TIMES = {
     "X-Pulsar-publish-time": "publish_time",
     "X-Pulsar-event-time": "event_time",
@@ -54,7 +55,7 @@ AS_BASE64 = {
 
 
 def shown(ledger: int, entry: int, stored: bytes) -> Response:
-    """The response; 412 if the entry cannot be decoded."""
+    """Return an entry as a response; 412 if the entry cannot be decoded."""
     try:
         metadata, at = parse_metadata(stored)
         body = stored[at:]
@@ -71,7 +72,7 @@ def shown(ledger: int, entry: int, stored: bytes) -> Response:
 
 
 def headers_of(metadata: pb.MessageMetadata, size: int) -> Headers:
-    """The headers about an entry of a size."""
+    """Yield the headers for an entry of `size` bytes."""
     properties = {text_of(pair.key): text_of(pair.value) for pair in metadata.properties}
     yield "X-Pulsar-PROPERTY", json.dumps(properties)
     yield "X-Pulsar-Is-Encrypted", _written(bool(metadata.encryption_keys))
@@ -85,7 +86,7 @@ def headers_of(metadata: pb.MessageMetadata, size: int) -> Headers:
         if metadata.HasField(field):
             yield name, b64encode(getattr(metadata, field)).decode()
     if metadata.HasField("num_messages_in_batch"):
-        # The original's figure: of the stored entry, everything but the metadata.
+        # Pulsar's figure: everything of the stored entry but the metadata.
         yield "X-Pulsar-batch-size", str(size - metadata.ByteSize())
     if metadata.HasField("compression"):
         yield "X-Pulsar-compression", pb.CompressionType.Name(metadata.compression)
@@ -103,5 +104,6 @@ def _written(value: object) -> str:
 
 
 def text_of(value: object) -> str:
-    """Text that producers wrote need not be UTF-8; the parser hands out bytes then."""
+    """Return a text that a producer wrote: it need not be UTF-8, and the parser returns bytes
+    then."""
     return value.decode(errors="replace") if isinstance(value, bytes) else str(value)

@@ -1,4 +1,4 @@
-"""The context of HTTP handlers, and what they read from a request."""
+"""The context of HTTP handlers, and the values that they read from a request."""
 
 import asyncio
 import json
@@ -23,14 +23,14 @@ DOMAIN = "{domain:persistent|non-persistent}"
 NAMESPACE = "{tenant}/{namespace}"
 TOPIC = f"{DOMAIN}/{NAMESPACE}/{{topic}}"
 READS = 4
-"""Messages that are read at a time to be shown."""
+"""The number of messages that are read at a time to be shown."""
 
 
 class Pages(Protocol):
     """Makes pages for Prometheus."""
 
     async def scrape(self, request: Request) -> Page | None:
-        """A page with figures from after the request; None if its client has left."""
+        """Return a page with figures from after the request; None if its client has left."""
 
 
 class Health(Protocol):
@@ -39,7 +39,7 @@ class Health(Protocol):
     async def check(self, process: str | None = None) -> None:
         """Return if they can; else raise `Unhealthy`, within a time limit.
 
-        This is so for every process that serves topics, or for the one that is named.
+        Every process that serves topics is checked, or only the one that `process` names.
         """
 
 
@@ -52,31 +52,32 @@ class Site:
     page: Pages
     health: Health
     shutdown: Callable[[], None] = lambda: None
-    """Begins the graceful stop of the broker, and returns."""
+    """A function that begins the graceful stop of the broker, and returns."""
     snapshots: Snapshots | None = None
     reading: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(READS))
-    """Held while a message is read to be shown: each can be large."""
+    """Held while a message is read to be shown, because each can be large."""
 
 
 Handler = Callable[[Site, Request], Awaitable[Response]]
 
 
 def serving(site: Site) -> Directory:
-    """The directory of names; 503 while the broker starts or stops."""
+    """Return the directory of names; 503 while the broker starts or stops."""
     if not site.directory.ready:
         raise NotReady("the broker is starting or stopping: retry")
     return site.directory
 
 
 def topic_of(request: Request) -> TopicName:
-    """The topic that the path names; a persistent one if it names no domain."""
+    """Return the topic that the path names; a persistent one if it names no domain."""
     tenant, namespace, local = parts_of(request, "tenant", "namespace", "topic")
     domain = request.parameters.get("domain", "persistent")
     return TopicName.parse(f"{domain}://{tenant}/{namespace}/{local}")
 
 
 def parts_of(request: Request, *names: str) -> list[str]:
-    """Parameters of the path, decoded; a `+` is a blank, as in form encoding.  400 if broken."""
+    """Return parameters of the path, decoded; a `+` is a blank, as in form encoding.  400 if
+    malformed."""
     try:
         return [_decoded(request.parameters[name]) for name in names]
     except ValueError as error:
@@ -92,10 +93,10 @@ def _decoded(part: str) -> str:
 
 
 def subscription_of(request: Request) -> str:
-    """The name of the subscription that the path names.
+    """Return the name of the subscription that the path names.
 
-    Pulsar's own admin client encodes the name twice in paths of topics, and Pulsar decodes it
-    twice there; a name that cannot be decoded a second time was encoded once.
+    Pulsar's own admin client encodes the name twice in paths of topics, and Pulsar decodes it twice
+    there; a name that cannot be decoded a second time was encoded once.
     """
     (name,) = parts_of(request, "subscription")
     if "domain" not in request.parameters:
@@ -107,18 +108,18 @@ def subscription_of(request: Request) -> str:
 
 
 def http_url(request: Request, service_url: str) -> str:
-    """The port that received the request, on the host of a service URL."""
+    """Return the URL of the port that received the request, on the host of a service URL."""
     host = urlsplit(service_url).netloc.rpartition(":")[0]
     return f"{'https' if request.is_tls else 'http'}://{host}:{request.port}"
 
 
 def namespace_of(request: Request) -> str:
-    """The namespace that the path names."""
+    """Return the namespace that the path names."""
     return str(NamespaceName.parse("/".join(parts_of(request, "tenant", "namespace"))))
 
 
 async def existing_namespace(directory: Directory, request: Request) -> str:
-    """The namespace that the path names; 404 if it does not exist."""
+    """Return the namespace that the path names; 404 if it does not exist."""
     namespace = namespace_of(request)
     if not await directory.namespaces.has(namespace) or directory.namespaces.is_closed(namespace):
         raise no_namespace(namespace)
@@ -126,7 +127,7 @@ async def existing_namespace(directory: Directory, request: Request) -> str:
 
 
 async def existing_topic(directory: Directory, request: Request) -> TopicName:
-    """The topic that the path names, partitioned or not; 404 if it does not exist."""
+    """Return the topic that the path names, partitioned or not; 404 if it does not exist."""
     await existing_namespace(directory, request)
     topic = topic_of(request)
     await directory.deletion.topics.settle(topic)
@@ -140,25 +141,25 @@ async def existing_topic(directory: Directory, request: Request) -> TopicName:
 
 
 def flag_of(request: Request, name: str) -> bool:
-    """Whether a parameter of the query is `true`."""
+    """Return whether a parameter of the query is `true`."""
     return request.query.get(name, "").lower() == "true"
 
 
 def properties_of(request: Request) -> dict[str, str]:
-    """The body, an object of strings; empty for an empty body or null."""
+    """Return the body, an object of strings; empty for an empty body or null."""
     body = json_of(request) if request.body.strip() else None
     return checked_properties({} if body is None else body)
 
 
 def checked_properties(value: Any) -> dict[str, str]:
-    """The value, which must be an object of strings; 400 otherwise."""
+    """Return the value, which must be an object of strings; 400 otherwise."""
     if not isinstance(value, dict) or not all(isinstance(text, str) for text in value.values()):
         raise Refused(400, "properties: expected an object of strings")
     return value
 
 
 def json_of(request: Request) -> Any:
-    """The body as JSON; 400 if it is not."""
+    """Return the body as JSON; 400 if it is not."""
     try:
         return json.loads(request.body)
     except (ValueError, RecursionError) as error:

@@ -1,4 +1,4 @@
-"""Snapshots of the data directory: making one, and which there are."""
+"""Snapshots of the data directory: making, watching and listing them."""
 
 import re
 from collections.abc import Iterator
@@ -16,7 +16,7 @@ UNFINISHED = re.compile(r".*\.unfinished", re.ASCII)
 
 
 async def make(site: Site, request: Request) -> Response:
-    """Begin to make a snapshot; 202 with its state, which is then asked for."""
+    """Begin to make a snapshot, and answer 202 with its state, which must then be polled."""
     serving(site)
     return json_response(_snapshots(site).begin(_name_of(request)), 202)
 
@@ -53,7 +53,8 @@ def _name_of(request: Request) -> str:
 
 
 def routes() -> Iterator[Route[Handler]]:
-    """The routes that this module answers.  They come before those of brokers, which match them."""
+    """Yield the routes that this module answers.  They match paths of brokers, so they come
+    first."""
     path = "/admin/v2/brokers/snapshots"
     one = f"{path}/{{snapshot}}"
     yield Route("GET", path, SUPER_USER, ALL, snapshots)

@@ -74,7 +74,7 @@ async def _stats_of(site: Site, request: Request, topics: list[TopicName]) -> li
 
 
 async def _owners(directory: Directory, request: Request, topics: list[TopicName]) -> list[str]:
-    """The ids, as brokers, of the processes that serve topics of one namespace."""
+    """Return the ids, as brokers, of the processes that serve topics of one namespace."""
     namespace = topics[0].namespace_name
     bundles = await directory.bundles.stored.of(namespace)
     owners = await directory.ownership.owners_of(namespace, bundles)
@@ -110,11 +110,11 @@ async def info(site: Site, request: Request) -> Response:
     return json_response({"version": 0, "partitions": found})
 
 
-# Which topic a request means ---------------------------------------------------------------
+# The topic of a request --------------------------------------------------------------------
 
 
 async def _single(site: Site, request: Request, instead: str) -> TopicName:
-    """A topic that is not partitioned; 404 for any other, as from the original."""
+    """Return a topic that is not partitioned; 404 for any other, as in Pulsar."""
     directory, topic = serving(site), await existing_topic(serving(site), request)
     if topic.partition < 0 and await directory.catalogue.partitions(topic):
         raise Refused(404, f"{topic} is partitioned: ask for its {instead}, or name a partition")
@@ -148,7 +148,7 @@ async def _metadata(site: Site, topic: TopicName) -> dict[str, Any]:
 
 
 def _is_on(value: str | None) -> bool:
-    """Whether a parameter of the query is not `false`."""
+    """Return whether a parameter of the query is not `false`."""
     return value is None or value.lower() != "false"
 
 
@@ -156,7 +156,8 @@ def _is_on(value: str | None) -> bool:
 
 
 async def why(site: Site, request: Request) -> Response:
-    """Why a subscription delivers nothing; of a partitioned topic, for each partition."""
+    """The reason why a subscription delivers nothing; of a partitioned topic, for each
+    partition."""
     found = await _of_each(site, request, operations.why)
     return json_response(found)
 
@@ -177,7 +178,8 @@ async def draining(site: Site, request: Request) -> Response:
 
 
 async def _of_each(site: Site, request: Request, operation: Any, *args: object) -> dict[str, Any]:
-    """What the operation finds; of a partitioned topic for each partition with the subscription."""
+    """Return the result of an operation; of a partitioned topic, for each partition with the
+    subscription."""
     directory, topic = serving(site), await _persistent(site, request)
     parts, name = await directory.parts(topic), subscription_of(request)
     found = {str(part): await site.owners.ask(operation, part, name, *args) for part in parts}
@@ -216,7 +218,7 @@ KEY = (Query("key", "the key"), Query("keyBase64", "the bytes of the key, instea
 
 
 def routes() -> Iterator[Route[Handler]]:
-    """The routes that this module answers."""
+    """Yield the routes that this module answers."""
     topic, readers = f"/admin/v2/{TOPIC}", PRODUCE_OR_CONSUME
     yield Route("GET", f"{topic}/stats", readers, OWNER, stats, query=SWITCHES)
     yield Route(

@@ -39,7 +39,8 @@ async def subscriptions(site: Site, request: Request) -> Response:
 
 
 async def create(site: Site, request: Request) -> Response:
-    """Create one on every partition that lacks it; the topic too where use creates topics."""
+    """Create a subscription on every partition that lacks it, and the topic where use creates
+    topics."""
     directory, topic = serving(site), topic_of(request)
     await existing_namespace(directory, request)
     if not topic.is_persistent:
@@ -60,10 +61,10 @@ async def create(site: Site, request: Request) -> Response:
 
 
 def _start(request: Request) -> tuple[Place, dict[str, str]]:
-    """Its first position and its properties.
+    """Return the first position of a new subscription, and its properties.
 
-    Without a body it begins at the end of the topic; an object without a position stands for the
-    beginning, as in Pulsar.
+    Without a body it begins at the end of the topic; with an object without a position it begins at
+    the beginning, as in Pulsar.
     """
     body = json_of(request) if request.body.strip() else None
     if body is None:
@@ -75,7 +76,8 @@ def _start(request: Request) -> tuple[Place, dict[str, str]]:
 
 
 async def delete(site: Site, request: Request) -> Response:
-    """Delete one, on every partition that has it; with `force` also while it has consumers."""
+    """Delete a subscription on every partition that has it; with `force` also while it has
+    consumers."""
     directory, topic = serving(site), await existing_topic(serving(site), request)
     name, ask = subscription_of(request), site.owners.ask
     force = flag_of(request, "force") or not topic.is_persistent
@@ -111,7 +113,8 @@ async def set_properties(site: Site, request: Request) -> Response:
 
 
 async def _properties(site: Site, request: Request) -> list[tuple[TopicName, dict[str, str]]]:
-    """The properties on every partition that has the durable subscription; 404 if none has."""
+    """Return the properties on every partition that has the durable subscription; 404 if none
+    has."""
     directory, topic = serving(site), await existing_topic(serving(site), request)
     name = subscription_of(request)
     parts = await _used(directory, topic)
@@ -123,7 +126,8 @@ async def _properties(site: Site, request: Request) -> list[tuple[TopicName, dic
 
 
 async def _used(directory: Directory, topic: TopicName) -> list[TopicName]:
-    """A topic, or the partitions of it that exist: one that was never used has no subscriptions."""
+    """Return a topic, or its partitions that exist: one that was never used has no
+    subscriptions."""
     return [
         part
         for part in await directory.parts(topic)
@@ -147,7 +151,7 @@ START = Body(
 
 
 def routes() -> Iterator[Route[Handler]]:
-    """The routes that this module answers."""
+    """Yield the routes that this module answers."""
     yield Route("GET", f"/admin/v2/{TOPIC}/subscriptions", CONSUME, OWNER, subscriptions)
     path = f"/admin/v2/{TOPIC}/subscription/{{subscription}}"
     yield Route("PUT", path, CONSUME, OWNER, create, body=START)

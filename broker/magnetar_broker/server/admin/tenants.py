@@ -96,7 +96,7 @@ async def _tenant(directory: Directory, request: Request) -> Tenant:
 
 
 def _texts(body: dict[str, Any], name: str) -> list[str]:
-    """A list of texts, each once; empty if there is none."""
+    """Return a list of texts, each once; empty if it is absent."""
     texts = body.get(name)
     if texts is None:
         return []
@@ -109,7 +109,7 @@ TENANT = Body({"type": "object", "properties": {"adminRoles": STRINGS, "allowedC
 
 
 def routes() -> Iterator[Route[Handler]]:
-    """The routes that this module answers."""
+    """Yield the routes that this module answers."""
     for path in ("/admin/v2/tenants", "/admin/v2/tenants/"):
         yield Route("GET", path, SUPER_USER, CONTROLLER, tenants)
     path = "/admin/v2/tenants/{tenant}"

@@ -44,7 +44,7 @@ def _persistent_of(request: Request) -> TopicName:
 
 
 def routes() -> Iterator[Route[Handler]]:
-    """The routes that this module answers."""
+    """Yield the routes that this module answers."""
     path = f"/admin/v2/{TOPIC}/terminate"
     yield Route("POST", path, TENANT_ADMIN, OWNER, terminate, success=(200,), refused=401)
     yield Route(

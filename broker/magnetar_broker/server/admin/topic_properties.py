@@ -80,7 +80,7 @@ KEY = Query("key", "the name of the property")
 
 
 def routes() -> Iterator[Route[Handler]]:
-    """The routes that this module answers."""
+    """Yield the routes that this module answers."""
     path = f"/admin/v2/{TOPIC}/properties"
     yield Route("GET", path, PRODUCE_OR_CONSUME, OWNER, properties)
     yield Route("PUT", path, TENANT_ADMIN, OWNER, add_properties, body=PROPERTIES, refused=401)

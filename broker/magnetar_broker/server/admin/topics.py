@@ -42,7 +42,8 @@ from magnetar_proto.names import TopicName
 SHADOW_SOURCE = "PULSAR.SHADOW_SOURCE"
 """The property that makes a new topic the shadow of another."""
 MAX_PARTITIONS = 10_000
-"""Limit of one topic, whatever the settings allow: every list of topics names all of them."""
+"""The most partitions of a topic, whatever the settings allow: every list of topics names all of
+them."""
 
 
 # Lists ----------------------------------------------------------------------------------
@@ -173,7 +174,8 @@ def _check_base(topic: TopicName) -> None:
 
 
 def _partitioned_of(request: Request) -> Partitioned:
-    """The number of partitions, and properties: a bare number, or an object with both."""
+    """Return the number of partitions, and properties, from a bare number or an object with
+    both."""
     body: Any = json_of(request)
     properties: dict[str, str] = {}
     if isinstance(body, dict):
@@ -220,7 +222,7 @@ async def grow(site: Site, request: Request) -> Response:
 
 
 async def create_missed_partitions(site: Site, request: Request) -> Response:
-    """Nothing to do: all partitions exist with their topic."""
+    """Accept, with nothing to do: all partitions exist with their topic."""
     directory, topic = serving(site), await existing_topic(serving(site), request)
     if topic.partition >= 0 or not await directory.catalogue.partitions(topic):
         raise Refused(404, f"{topic} is not a partitioned topic: name one")
@@ -281,7 +283,7 @@ PARTITIONS = Body(
 
 
 def routes() -> Iterator[Route[Handler]]:
-    """The routes that this module answers."""
+    """Yield the routes that this module answers."""
     yield Route(
         "GET",
         f"/admin/v2/namespaces/{NAMESPACE}/topics",

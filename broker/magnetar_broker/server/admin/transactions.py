@@ -1,4 +1,4 @@
-"""Transactions: their coordinators, those that are open, and how to end one that is forgotten."""
+"""Transactions: their coordinators, the open transactions, and ending one that is forgotten."""
 
 from collections.abc import Awaitable, Iterator
 from typing import Any
@@ -27,7 +27,7 @@ from magnetar_broker.server.http.table import Route
 from magnetar_proto.names import TopicName
 
 MAX_COORDINATORS = 1024
-"""Each is a topic that is loaded."""
+"""The most coordinators: each is a topic that is loaded."""
 
 
 # Coordinators -----------------------------------------------------------------------------
@@ -41,7 +41,7 @@ async def coordinators(site: Site, request: Request) -> Response:
 
 
 async def coordinator_stats(site: Site, request: Request) -> Response:
-    """Figures of all coordinators by their ids, or of the one that `coordinatorId` names alone."""
+    """Figures of all coordinators by their ids, or only of the one that `coordinatorId` names."""
     asked = request.query.get("coordinatorId")
     if asked is not None:
         partition = await _partition(site, _number_in(asked, "coordinatorId"))
@@ -54,7 +54,7 @@ async def coordinator_stats(site: Site, request: Request) -> Response:
 
 
 async def coordinator_internal_stats(site: Site, request: Request) -> Response:
-    """Where a coordinator has stored its log."""
+    """The location of a coordinator's log."""
     partition = await _partition(site, number_of(request, "coordinator", LONG))
     return json_response(
         await site.owners.ask(
@@ -64,7 +64,7 @@ async def coordinator_internal_stats(site: Site, request: Request) -> Response:
 
 
 async def scale(site: Site, request: Request) -> Response:
-    """Have more coordinators: the body is how many; there cannot be fewer than there are."""
+    """Raise the number of coordinators to the number in the body; it cannot be lowered."""
     present, wanted = await _number(site), json_of(request)
     if not isinstance(wanted, int) or isinstance(wanted, bool) or wanted <= 0:
         raise Refused(406, "the number of coordinators: expected a whole number above 0")
@@ -80,7 +80,7 @@ async def scale(site: Site, request: Request) -> Response:
 
 
 async def slow_transactions(site: Site, request: Request) -> Response:
-    """Open transactions that were begun at least so many milliseconds ago, by their ids."""
+    """The open transactions that were begun at least a number of milliseconds ago, by their ids."""
     older_ms = number_of(request, "timeout", LONG)
     asked = request.query.get("coordinatorId")
     numbers = range(await _number(site)) if asked is None else [_number_in(asked, "coordinatorId")]
@@ -92,7 +92,7 @@ async def slow_transactions(site: Site, request: Request) -> Response:
 
 
 async def transaction_metadata(site: Site, request: Request) -> Response:
-    """The state of a transaction that has not ended, and what it concerns."""
+    """The state of a transaction that has not ended, and its topics and subscriptions."""
     partition, least = await _transaction(site, request)
     found = await site.owners.ask(transactions.transaction, partition, least)
     txn = partition.partition, least
@@ -109,7 +109,7 @@ async def transaction_metadata(site: Site, request: Request) -> Response:
 
 
 async def _unless_gone(asked: Awaitable[dict[str, Any]]) -> dict[str, Any]:
-    """What was asked of a topic or subscription; nothing if that does not exist any more."""
+    """Return the answer of a topic or subscription; an empty one if that no longer exists."""
     try:
         return await asked
     except (Refused, TopicMissing, NamespaceMissing, SubscriptionMissing):
@@ -124,13 +124,14 @@ async def abort_transaction(site: Site, request: Request) -> Response:
 
 
 async def _transaction(site: Site, request: Request) -> tuple[TopicName, int]:
-    """The partition of its coordinator, and its number there."""
+    """Return the partition of the coordinator of a transaction, and the transaction's number
+    there."""
     partition = await _partition(site, number_of(request, "most", LONG))
     return partition, number_of(request, "least", LONG)
 
 
 async def _number(site: Site) -> int:
-    """How many coordinators there are; 503 while transactions are off, as in the original."""
+    """Return the number of coordinators; 503 while transactions are off, as in Pulsar."""
     directory = serving(site)
     if not directory.settings.transaction_coordinator_enabled:
         raise Refused(503, "transactions are off: transactionCoordinatorEnabled=false")
@@ -159,7 +160,7 @@ NUMBER = Body({"type": "integer", "minimum": 1, "maximum": MAX_COORDINATORS}, "h
 
 
 def routes() -> Iterator[Route[Handler]]:
-    """The routes that this module answers."""
+    """Yield the routes that this module answers."""
     path = "/admin/v3/transactions"
     yield Route("GET", f"{path}/coordinators", AUTHENTICATED, CONTROLLER, coordinators)
     yield Route(

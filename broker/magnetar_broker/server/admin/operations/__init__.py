@@ -1,4 +1,5 @@
-"""What the REST API has the process that serves a topic do: functions of its broker and values.
+"""Operations that the REST API requests from the process that serves a topic.
 
-Their arguments and results could be sent to another process; `owners.py` has them called.
+They are functions of its broker and of values.  Their arguments and results can be sent to another
+process; `owners.py` calls them.
 """

@@ -1,4 +1,4 @@
-"""The damaged entries of one topic, and of all that a process has found."""
+"""The damaged entries of one topic, and all damage that a process has found."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -15,16 +15,16 @@ Json = dict[str, Any]
 
 
 async def subscriptions(broker: Broker, name: TopicName) -> list[str]:
-    """The names of the durable subscriptions of a topic."""
+    """Return the names of the durable subscriptions of a topic."""
     return [one.name for one in (await loaded(broker, name)).subscriptions.values() if one.durable]
 
 
 async def damaged(
     broker: Broker, name: TopicName, whole: bool, places: Sequence[Place]
 ) -> list[Json]:
-    """The entries of a topic that cannot be read; `whole` as for `damage_of`.
+    """Return the entries of a topic that cannot be read; `whole` is as for `damage_of`.
 
-    `places` are what other processes have found.
+    `places` is the damage that other processes have found.
     """
     topic = await loaded(broker, name)
     await look_at(topic.log, places)
@@ -32,7 +32,7 @@ async def damaged(
 
 
 async def set_aside(broker: Broker, name: TopicName) -> list[Json]:
-    """The entries of a topic that were set aside and are listed still."""
+    """Return the entries of a topic that were set aside and are still listed."""
     topic = await loaded(broker, name)
     return [
         {
@@ -48,7 +48,7 @@ async def set_aside(broker: Broker, name: TopicName) -> list[Json]:
 
 
 async def skip(broker: Broker, name: TopicName, whole: bool, places: Sequence[Place]) -> list[Json]:
-    """Set the entries aside that `damaged` names; durable on return, which names them."""
+    """Set aside the entries that `damaged` returns, and return them; durable on return."""
     topic = await loaded(broker, name)
     await look_at(topic.log, places)
     skipped = await skip_damaged(topic, whole, REQUESTED)
@@ -56,12 +56,12 @@ async def skip(broker: Broker, name: TopicName, whole: bool, places: Sequence[Pl
 
 
 async def known(broker: Broker) -> list[Json]:
-    """The damage that the process has found since its start, and that was not set aside."""
+    """Return the damage that the process has found since its start, and that was not set aside."""
     return [as_json(one) for one in broker.engine.damage]
 
 
 def as_json(damage: Damage) -> Json:
-    """A range of damaged entries, as the REST API names it."""
+    """Return a range of damaged entries in the form of the REST API."""
     return {
         "topic": topic_of(damage.log),
         "ledgerId": damage.segment,

@@ -1,4 +1,4 @@
-"""`explainRetention`: which segments of a topic are kept, until when, and by which policy."""
+"""`explainRetention`: the segments of a topic that are kept, until when, and by which policy."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -28,7 +28,8 @@ POLICIES: dict[str, Policy[Any]] = {
 
 
 def explained(topic: Topic) -> dict[str, Any]:
-    """As JSON: policies with their sources, subscriptions, and segments, the oldest first."""
+    """Return policies with their sources, subscriptions, and segments, the oldest first, as
+    JSON."""
     log = topic.log
     segments = {segment.id: segment for segment in log.segments}
     return {
@@ -55,7 +56,7 @@ def explained(topic: Topic) -> dict[str, Any]:
 
 
 def _warnings(topic: Topic) -> Iterator[str]:
-    """Combinations that lose messages unexpectedly."""
+    """Yield a warning for each combination of policies that loses messages unexpectedly."""
     retention, unread = topic.limits.retention, topic.limits.unread
     if not topic.cursors.cursors and 0 in (retention.minutes, retention.megabytes):
         if 0 in (unread.minutes, unread.megabytes):

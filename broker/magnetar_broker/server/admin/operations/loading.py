@@ -1,4 +1,4 @@
-"""The topic that an operation names, loaded."""
+"""Loads the topic that an operation names."""
 
 from magnetar_broker.broker import Broker
 from magnetar_broker.server.admin.refusals import no_subscription
@@ -11,14 +11,15 @@ Position = tuple[int, int, int, int]
 
 
 async def loaded(broker: Broker, name: TopicName, create: bool = False) -> Topic:
-    """A persistent topic that is not partitioned; raises the refusal if it cannot be opened."""
+    """Return a loaded persistent topic without partitions; raise the refusal if it cannot be
+    opened."""
     topic = await broker.topic(name, create)
     assert isinstance(topic, Topic)
     return topic
 
 
 async def subscription_of(broker: Broker, name: TopicName, subscription: str) -> Subscription:
-    """A subscription of a persistent topic; 404 if there is none."""
+    """Return a subscription of a persistent topic; 404 if it does not exist."""
     topic = await loaded(broker, name)
     if subscription not in topic.subscriptions:
         raise no_subscription(subscription, name)

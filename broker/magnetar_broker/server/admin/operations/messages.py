@@ -36,14 +36,15 @@ async def skip_everything(broker: Broker, name: TopicName, subscription: str) ->
 async def expirable(
     broker: Broker, name: TopicName, subscription: str | None
 ) -> Sequence[tuple[str, bool]]:
-    """The subscriptions whose messages expire, all or one, and whether each has any."""
+    """Return the subscriptions whose messages expire, all or one, and whether each has a backlog."""
     topic = await loaded(broker, name)
     end = topic.log.end
     return [(one.name, one.next_unacked() < end) for one in _expiring(topic, subscription)]
 
 
 async def expire(broker: Broker, name: TopicName, subscription: str | None, seconds: int) -> None:
-    """Skip the messages, of all subscriptions or one, that are older than a number of seconds."""
+    """Skip the messages of all subscriptions, or of one, that are older than a number of
+    seconds."""
     topic = await loaded(broker, name)
     await expire_older(topic, seconds, _expiring(topic, subscription))
 
@@ -59,7 +60,8 @@ def _expiring(topic: Topic, subscription: str | None) -> list[Subscription]:
 async def expire_to_message(
     broker: Broker, name: TopicName, subscription: str, message: Position, excluded: bool
 ) -> None:
-    """Skip the messages of a subscription up to one, that included unless it is `excluded`."""
+    """Skip the messages of a subscription up to a message, which is included unless it is
+    `excluded`."""
     chosen = await subscription_of(broker, name, subscription)
     log, last = chosen.topic.log, MessageId(*message)
     if log.seek(last.ledger, last.entry) >= log.end:
@@ -78,7 +80,7 @@ async def reset_to_time(
 async def reset_to_message(
     broker: Broker, name: TopicName, subscription: str, message: Position, excluded: bool
 ) -> None:
-    """Move a subscription to a message, or behind it if it is `excluded`."""
+    """Move a subscription to a message, or to the next one if the message is `excluded`."""
     chosen = await subscription_of(broker, name, subscription)
     await _moved(chosen, *await place_in(chosen.topic.log, MessageId(*message), excluded))
 
@@ -101,7 +103,7 @@ async def trim(broker: Broker, name: TopicName) -> None:
 
 
 async def explain(broker: Broker, name: TopicName) -> dict[str, Any]:
-    """When messages are deleted, and the source of each policy that decides it, as JSON."""
+    """Return when messages are deleted, and the source of each policy that decides it, as JSON."""
     return explained(await loaded(broker, name))
 
 

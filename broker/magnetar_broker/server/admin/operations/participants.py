@@ -12,29 +12,29 @@ Json = dict[str, Any]
 
 
 async def buffer_stats(broker: Broker, name: TopicName, lows: bool) -> Json:
-    """The transactions of a topic."""
+    """Return statistics of a topic's transactions."""
     return transactions.buffer_stats(await loaded(broker, name), lows)
 
 
 async def buffer_internal_stats(broker: Broker, name: TopicName, metadata: bool) -> Json:
-    """Where the state of a topic's transactions is stored."""
+    """Return where the state of a topic's transactions is stored."""
     return transactions.buffer_internal_stats(await loaded(broker, name), metadata)
 
 
 async def in_buffer(broker: Broker, name: TopicName, most: int, least: int) -> Json:
-    """What a topic knows of a transaction."""
+    """Return the state of a transaction in a topic."""
     return transactions.in_buffer(await loaded(broker, name), TxnId(most, least))
 
 
 async def pending_ack_stats(broker: Broker, name: TopicName, subscription: str, lows: bool) -> Json:
-    """The transactions of a subscription."""
+    """Return statistics of a subscription's transactions."""
     return transactions.pending_ack_stats(await subscription_of(broker, name, subscription), lows)
 
 
 async def pending_ack_internal_stats(
     broker: Broker, name: TopicName, subscription: str, metadata: bool
 ) -> Json:
-    """Where the pending acknowledgements of a subscription are stored."""
+    """Return where the pending acknowledgements of a subscription are stored."""
     await subscription_of(broker, name, subscription)
     return transactions.pending_ack_internal_stats(await loaded(broker, name), metadata)
 
@@ -42,7 +42,7 @@ async def pending_ack_internal_stats(
 async def in_pending_acks(
     broker: Broker, name: TopicName, subscription: str, most: int, least: int
 ) -> Json:
-    """What a transaction has acknowledged of a subscription."""
+    """Return what a transaction has acknowledged of a subscription."""
     one = await subscription_of(broker, name, subscription)
     return transactions.in_pending_acks(one, TxnId(most, least))
 
@@ -50,6 +50,6 @@ async def in_pending_acks(
 async def position_in_pending_acks(
     broker: Broker, name: TopicName, subscription: str, ledger: int, entry: int, index: int | None
 ) -> Json:
-    """Whether a message is pending in a transaction, or acknowledged."""
+    """Return whether a message is pending in a transaction, or acknowledged."""
     one = await subscription_of(broker, name, subscription)
     return transactions.position_in_pending_acks(one, ledger, entry, index)

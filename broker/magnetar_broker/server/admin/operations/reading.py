@@ -1,6 +1,6 @@
-"""Reading single entries of one topic, and counting what is behind one.
+"""Reading single entries of one topic, and the amount of data after a position.
 
-Nothing is changed.  An entry comes as (ledger, entry, bytes as they are stored).
+Nothing is changed.  An entry is returned as (ledger, entry, bytes as stored).
 """
 
 from collections.abc import Callable
@@ -16,7 +16,8 @@ from magnetar_storage.log.log import Log
 from magnetar_storage.log.offset_set import OffsetSet
 
 MAX_ENTRY_BYTES = 32 << 20
-"""Larger entries are not shown: between processes they would take the room of everything else."""
+"""The largest entry that is shown: on the links between processes a larger one would take all the
+room."""
 
 Found = tuple[int, int, bytes]
 
@@ -25,7 +26,7 @@ Found = tuple[int, int, bytes]
 
 
 async def entry_at(broker: Broker, name: TopicName, ledger: int, entry: int) -> Found:
-    """The entry at a position; 404 if there is none."""
+    """Return the entry at a position; 404 if there is none."""
     log = (await loaded(broker, name)).log
     offset = log.offset_of(ledger, entry)
     if offset is None or offset in log.holes:
@@ -38,7 +39,8 @@ async def entry_at(broker: Broker, name: TopicName, ledger: int, entry: int) -> 
 
 
 async def peek(broker: Broker, name: TopicName, subscription: str, position: int) -> Found:
-    """The entry at a position, from 1, in the backlog of a subscription; 404 if there is none."""
+    """Return the entry at a position, from 1, in the backlog of a subscription; 404 if there is
+    none."""
     chosen = await subscription_of(broker, name, subscription)
     first, log, acked = chosen.counter.first_unacked(), chosen.topic.log, chosen.cursor.acked
     end = max(log.visible_end, first)
@@ -53,9 +55,9 @@ async def peek(broker: Broker, name: TopicName, subscription: str, position: int
 
 
 async def examine(broker: Broker, name: TopicName, latest: bool, position: int) -> Found:
-    """The entry at a position, from 1, counted from either end of the topic.
+    """Return the entry at a position, from 1, counted from either end of the topic.
 
-    From the beginning, a position beyond the last entry means that one; from the end it is
+    From the beginning, a position beyond the last entry means the last entry; from the end it is
     refused, as is every position in an empty topic.
     """
     log = (await loaded(broker, name)).log
@@ -70,7 +72,7 @@ async def examine(broker: Broker, name: TopicName, latest: bool, position: int) 
 
 
 def _gone(log: Log) -> OffsetSet:
-    """The entries that were deleted, and those that nobody gets."""
+    """Return the entries that were deleted, and those that are delivered to nobody."""
     if not log.hidden:
         return log.holes
     gone = log.holes.copy()
@@ -79,7 +81,7 @@ def _gone(log: Log) -> OffsetSet:
 
 
 def _nth(position: int, first: int, end: int, gone: Callable[[int, int], int]) -> int:
-    """The offset of the entry at a position, from 1, among those that are not gone."""
+    """Return the offset of the entry at a position, from 1, among those that are not gone."""
     low, high = first, end - 1
     while low < high:
         middle = (low + high) // 2
@@ -93,7 +95,7 @@ def _nth(position: int, first: int, end: int, gone: Callable[[int, int], int]) -
 async def _read(name: TopicName, log: Log, offset: int) -> Found:
     ledger, entry = log.position(offset)
     run = log.tail.get(offset, 1, 1) or await log.entries.read(offset, 1, 1)
-    # An entry that was deleted meanwhile is answered with the next one: do not take it for it.
+    # If an entry was deleted meanwhile, the read returns the next one, which is not to be shown.
     if not run.payloads or run.first != offset:
         raise _no_message(name, "there any more: it was deleted meanwhile")
     stored = bytes(run.payloads[0])
@@ -114,19 +116,21 @@ def _no_message(name: TopicName, which: str) -> Refused:
 
 
 async def last_id(broker: Broker, name: TopicName) -> Position:
-    """The last message; ledger and entry are -1 if there is none."""
+    """Return the position of the last message; ledger and entry are -1 if the topic is empty."""
     found = await last_message_id((await loaded(broker, name)).log, name.partition)
     return found.ledger, found.entry, found.batch_index, found.partition
 
 
 async def id_since(broker: Broker, name: TopicName, timestamp_ms: int) -> tuple[int, int]:
-    """The first entry published at or after a time; the place behind the last if there is none."""
+    """Return the first entry published at or after a time; if there is none, the position after the
+    last."""
     log = (await loaded(broker, name)).log
     return log.position(await first_since(log, timestamp_ms))
 
 
 async def id_of_index(broker: Broker, name: TopicName, index: int) -> tuple[int, int]:
-    """The entry that has a message, by the number of messages before it since the topic exists."""
+    """Return the entry with a message; `index` is the number of messages stored before it in the
+    topic."""
     log = (await loaded(broker, name)).log
     low, high = log.first_offset, log.end
     if not await log.entries.messages_before(low) <= index < log.messages_end:
@@ -150,7 +154,8 @@ async def id_of_index(broker: Broker, name: TopicName, index: int) -> tuple[int,
 
 
 async def bytes_behind(broker: Broker, name: TopicName, ledger: int, entry: int) -> int:
-    """The size of all entries behind a position, by the mean size of each segment's entries."""
+    """Return the size of all entries after a position, by the mean size of each segment's
+    entries."""
     log = (await loaded(broker, name)).log
     begin = log.seek(ledger, entry)
     if log.offset_of(ledger, entry) == begin:
@@ -161,7 +166,7 @@ async def bytes_behind(broker: Broker, name: TopicName, ledger: int, entry: int)
         held = stop - base - log.holes.count(base, stop)
         start = min(max(base, begin), stop)
         left = stop - start - log.holes.count(start, stop)
-        # Rounded up: what is left is never shown as nothing.
+        # Rounded up: a rest is never shown as nothing.
         size += -(-log.size_of(segment) * left // held) if held else 0
         base = stop
     return size
@@ -170,7 +175,7 @@ async def bytes_behind(broker: Broker, name: TopicName, ledger: int, entry: int)
 async def analyze(
     broker: Broker, name: TopicName, subscription: str, start: Position | None
 ) -> dict[str, Any]:
-    """The backlog of a subscription, or its part from a position on, as JSON."""
+    """Return the backlog of a subscription, or its part from a position on, as JSON."""
     chosen = await subscription_of(broker, name, subscription)
     log, acked = chosen.topic.log, chosen.cursor.acked
     first, end = chosen.counter.first_unacked(), log.end
@@ -198,7 +203,7 @@ async def analyze(
 
 
 async def backlogs(broker: Broker, name: TopicName) -> dict[str, Any]:
-    """What is stored of a topic, and the backlog of each durable subscription, as JSON."""
+    """Return what a topic stores, and the backlog of each durable subscription, as JSON."""
     topic = await loaded(broker, name)
     cursors = {one.name: await one.backlog() for one in topic.subscriptions.values() if one.durable}
     return {

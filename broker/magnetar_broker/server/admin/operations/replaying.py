@@ -10,19 +10,20 @@ from magnetar_proto import PulsarApi_pb2 as pb
 from magnetar_proto.names import TopicName
 
 NAME = "magnetar-replay"
-"""Of the producer.  One name for all replays: with deduplication on, the broker remembers every
-producer's name."""
+"""The name of the producer.  All replays use one name: with deduplication on, the broker remembers
+every producer's name."""
 ADDRESS = "replay:0"
 
 _turns: WeakValueDictionary[tuple[int, TopicName], Lock] = WeakValueDictionary()
-"""By broker and topic: one producer at a time can have the name."""
+"""One lock for each broker and topic: only one producer at a time can have the name."""
 
 
 async def store(broker: Broker, name: TopicName, messages: list[tuple[bytes, bytes]]) -> int:
-    """Publish messages, metadata and payload of each, as a producer of this broker; how many.
+    """Publish messages, given as metadata and payload, as a producer of this broker; return how
+    many.
 
-    Each is durable before the next.  All that applies to producers applies: fewer than all were
-    stored if one was refused, and 412 if it was the first.
+    Each message is durable before the next is published.  All rules for producers apply: if a
+    message is refused, those before it stay stored, and 412 is raised if it was the first.
     """
     turn = _turns.setdefault((id(broker), name), Lock())
     async with turn:  # promise[async with turn -> if turn]: replays of one topic take turns

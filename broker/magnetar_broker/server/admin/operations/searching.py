@@ -19,29 +19,30 @@ from magnetar_storage.errors import Corrupt, NoSegment
 from magnetar_storage.world.runtime import Clock, yield_turn
 
 READ_ENTRIES, READ_BYTES = 100, 1 << 20
-"""Of one read."""
+"""The most entries, and bytes, of one read."""
 TURN_MESSAGES, TURN_BYTES = 500, 1 << 20
-"""Messages that are decoded, and bytes as stored and as inflated, after which others run."""
+"""The messages that are decoded, and the bytes as stored and as inflated, after which others
+run."""
 MOST_MESSAGES, MOST_BYTES = 200_000, 256 << 20
-"""Of one search, counted in the same way."""
+"""The limits of one search, counted in the same way."""
 FOUND_BYTES = 8 << 20
-"""Bytes of one answer; the first message is found whatever it has."""
+"""The most bytes of one answer; the first message found is always included."""
 MAX_BATCH_BYTES = 16 << 20
 MAX_BATCH_MESSAGES = 50_000
-"""Larger batches count as unreadable."""
+"""The most messages of a batch that is searched; larger batches count as unreadable."""
 KEY_TAG = b"\x32"
-"""Field 6 of the metadata, partition_key."""
+"""The tag of field 6 of the metadata, partition_key."""
 
 Place = tuple[int, int, int]
-"""Ledger, entry, and index in the batch."""
+"""A ledger, an entry, and an index in the batch."""
 Message = tuple[int, int, int, bytes, bytes, int, str | None]
-"""Ledger, entry, index in the batch or -1, metadata of the message by itself, payload or its
-beginning, size of the whole payload, and why it could not be inflated."""
+"""Ledger, entry, index in the batch or -1, metadata as those of a single message, payload or its
+beginning, size of the whole payload, and why it could not be inflated, if so."""
 Filter = tuple[str | None, str | None, str | None]
-"""A key, the name of a property and its value, each None for any."""
+"""A key, the name of a property and its value; None matches any."""
 Found = tuple[int, int, list[Message], Place | None]
-"""Entries that were begun; of them, those that cannot be searched; the messages; and the place to
-continue from, None at the end of the topic."""
+"""The number of entries searched; the number of those that cannot be searched; the messages; and
+the place to continue from, None at the end of the topic."""
 
 
 async def search(
@@ -53,9 +54,10 @@ async def search(
     most_found: int,
     preview: int | None,
 ) -> Found:
-    """The messages from a place on that the filter matches, at most as many as given.
+    """Return the messages from `start` on that the filter matches, at most `most_found`.
 
-    Of each payload the first `preview` bytes, inflated; with None, all of it as it is stored.
+    Each payload is inflated, and cut after `preview` bytes; if `preview` is None, it is whole and
+    as stored.
     """
     log = (await loaded(broker, name)).log
     offset, index = log.seek(*start[:2]), start[2]
@@ -95,7 +97,7 @@ async def search(
 
 
 class Looking:
-    """One search: what it has found, and the work that it has done."""
+    """One search: the messages found, and the work done."""
 
     def __init__(self, clock: Clock, wanted: Filter, most_found: int, preview: int | None) -> None:
         self.scanned = self.unreadable = 0
@@ -108,7 +110,7 @@ class Looking:
 
     @property
     def ended(self) -> bool:
-        """Whether enough was found or done."""
+        """Whether enough messages were found, or enough work done."""
         return (
             len(self._found) >= self._most_found
             or self._messages >= MOST_MESSAGES
@@ -116,17 +118,18 @@ class Looking:
         )
 
     def answer(self, following: Place | None) -> Found:
-        """What was found."""
+        """Return the messages found, with the place to continue from."""
         return self.scanned, self.unreadable, self._found, following
 
     async def at(self, place: tuple[int, int], entry: bytes, first: int) -> int | None:
-        """Look through an entry from an index on; the index to continue from, None at its end."""
+        """Search an entry from an index on; return the index to continue from, or None at the
+        entry's end."""
         found, size = len(self._found), self._size
         if not first:
             self.scanned += 1
         try:
             following = await self._look(place, entry, first)
-        except (RemoteError, ValueError):  # the latter for text that no field takes
+        except (RemoteError, ValueError):  # ValueError is raised for text that no field takes
             del self._found[found:]
             self._size = size
             self.unreadable += 1
@@ -180,7 +183,7 @@ class Looking:
         payload: bytes,
         why: str | None,
     ) -> bool:
-        """Whether the answer has room for the message; it is found then."""
+        """Add a message to the answer; return False if it has no room."""
         head, size = metadata.SerializeToString(), len(payload)
         if self._preview is not None:
             payload = payload[: self._preview]
@@ -192,7 +195,7 @@ class Looking:
         return True
 
     async def _did(self, messages: int, size: int) -> None:
-        """Count work, and let others run after some of it."""
+        """Count work, and let others run each time enough of it is done."""
         self._messages += messages
         self._bytes += size
         self._turn_messages += messages
@@ -203,7 +206,7 @@ class Looking:
 
 
 def _alone(batch: pb.MessageMetadata, single: pb.SingleMessageMetadata) -> pb.MessageMetadata:
-    """The metadata of a message of a batch as if it had been sent by itself."""
+    """Return the metadata of a message of a batch as if it had been sent by itself."""
     metadata = pb.MessageMetadata(
         producer_name=text_of(batch.producer_name),
         sequence_id=single.sequence_id if single.HasField("sequence_id") else batch.sequence_id,
@@ -211,7 +214,7 @@ def _alone(batch: pb.MessageMetadata, single: pb.SingleMessageMetadata) -> pb.Me
         properties=single.properties,
     )
     if single.HasField("partition_key"):
-        # As bytes, for no field can be set to text that is not UTF-8.
+        # As bytes, because no field can be set to text that is not UTF-8.
         key: object = single.partition_key
         # promise[without key if isinstance(key, bytes) else]: the key of a message may be bytes
         written = key if isinstance(key, bytes) else str(key).encode()

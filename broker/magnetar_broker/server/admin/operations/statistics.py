@@ -20,11 +20,11 @@ from magnetar_storage.world.runtime import yield_turn
 
 Json = dict[str, Any]
 PAUSE_EVERY = 256
-"""Topics between two turns that are left to the rest of the broker."""
+"""The number of topics after which other work of the broker runs."""
 
 
 async def stats(broker: Broker, name: TopicName, *wanted: bool) -> Json:
-    """The statistics of a topic; `wanted` are the parts of a `Wanted`."""
+    """Return the statistics of a topic; `wanted` are the fields of a `Wanted`."""
     topic = await _present(broker, name)
     if topic is None:
         return UNUSED_NON_PERSISTENT
@@ -32,13 +32,14 @@ async def stats(broker: Broker, name: TopicName, *wanted: bool) -> Json:
 
 
 async def internal(broker: Broker, name: TopicName, metadata: bool) -> Json | None:
-    """Segments and cursors of a topic; None if it is not persistent and not in use."""
+    """Return segments and cursors of a topic; None for a non-persistent topic that is not in
+    use."""
     topic = await _present(broker, name)
     return None if topic is None else internal_stats(topic, metadata)
 
 
 async def info(broker: Broker, name: TopicName) -> Json:
-    """The stored record of a persistent topic."""
+    """Return the stored record of a persistent topic."""
     return internal_info(await loaded(broker, name))
 
 
@@ -50,7 +51,7 @@ async def _present(broker: Broker, name: TopicName) -> AnyTopic | None:
 
 
 async def why(broker: Broker, name: TopicName, subscription: str) -> Json | None:
-    """Why a subscription delivers nothing; None if the topic has none of this name."""
+    """Return why a subscription delivers nothing; None if the subscription does not exist."""
     topic = await loaded(broker, name)
     one = topic.subscriptions.get(subscription)
     if one is None:
@@ -59,7 +60,7 @@ async def why(broker: Broker, name: TopicName, subscription: str) -> Json | None
 
 
 async def draining(broker: Broker, name: TopicName, subscription: str) -> Json:
-    """The draining hashes of a Key_Shared subscription, with the messages that hold them."""
+    """Return the draining hashes of a Key_Shared subscription, with the messages that hold them."""
     one = await subscription_of(broker, name, subscription)
     queues = queues_of(one)
     if queues is None:
@@ -68,7 +69,8 @@ async def draining(broker: Broker, name: TopicName, subscription: str) -> Json:
 
 
 async def key_hash(broker: Broker, name: TopicName, subscription: str, key: bytes) -> Json | None:
-    """Who gets the messages of a key; None if the topic has no subscription of this name."""
+    """Return the consumer that gets the messages of a key; None if the subscription does not
+    exist."""
     topic = await loaded(broker, name)
     one = topic.subscriptions.get(subscription)
     if one is None:
@@ -91,19 +93,20 @@ def _not_key_shared(name: TopicName, subscription: str) -> Refused:
 
 
 async def loaded_names(broker: Broker, namespace: str) -> list[str]:
-    """The topics that are loaded now, of one namespace or, if that is empty, of all."""
+    """Return the names of the topics that are loaded, of one namespace, or of all if it is
+    empty."""
     topics = broker.topics.of_namespace(namespace) if namespace else broker.topics
     return [str(topic.name) for topic in topics if not topic.name.is_system]
 
 
 async def brief(broker: Broker, names: list[str]) -> list[tuple[str, bytes]]:
-    """Some figures of those of these topics that this process serves, as JSON."""
+    """Return some figures, as JSON, of those topics among `names` that this process serves."""
     present = (broker.topics.get(TopicName.parse(each)) for each in names)
     return await encoded((one for one in present if one is not None), broker.engine.clock)
 
 
 async def load(broker: Broker) -> Json:
-    """What the process does: counts, rates of the last window, processor time, memory."""
+    """Return the load of the process: counts, rates of the last window, processor time, memory."""
     found: Json = dict.fromkeys(
         ("numTopics", "numProducers", "numConsumers", "numSubscriptions"), 0
     ) | dict.fromkeys(("msgRateIn", "msgThroughputIn", "msgRateOut", "msgThroughputOut"), 0.0)

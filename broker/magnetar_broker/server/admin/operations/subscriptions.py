@@ -15,13 +15,13 @@ Properties = dict[str, str]
 
 
 async def names_of(broker: Broker, name: TopicName) -> list[str]:
-    """The names of all of them."""
+    """Return the names of all subscriptions."""
     topic = await _present(broker, name)
     return [] if topic is None else list(topic.subscriptions)
 
 
 async def consumers_of(broker: Broker, name: TopicName, subscription: str) -> int | None:
-    """The number of connected consumers; None if there is no such subscription."""
+    """Return the number of connected consumers; None if the subscription does not exist."""
     topic = await _present(broker, name)
     if topic is None or subscription not in topic.subscriptions:
         return None
@@ -29,14 +29,14 @@ async def consumers_of(broker: Broker, name: TopicName, subscription: str) -> in
 
 
 async def durable(broker: Broker, name: TopicName) -> dict[str, int]:
-    """The durable ones, with the number of consumers that are connected to each."""
+    """Return the durable subscriptions, with the number of consumers that are connected to each."""
     topic = await loaded(broker, name)
     found = topic.subscriptions.values()
     return {one.name: len(one.consumers) for one in found if one.durable}
 
 
 async def has(broker: Broker, name: TopicName, subscription: str) -> bool:
-    """Whether there is one of this name; creates the topic where use creates topics."""
+    """Return whether a subscription exists; create the topic where use creates topics."""
     return subscription in (await loaded(broker, name, create=True)).subscriptions
 
 
@@ -48,7 +48,8 @@ async def create(
     excluded: bool,
     properties: Properties,
 ) -> None:
-    """Create one that begins at a message, or behind it if it is `excluded`."""
+    """Create a subscription that begins at a message, or at the next one if the message is
+    `excluded`."""
     topic = await loaded(broker, name, create=True)
     offset, _ = await place_in(topic.log, MessageId(*message), excluded)
     try:
@@ -58,7 +59,8 @@ async def create(
 
 
 async def delete(broker: Broker, name: TopicName, subscription: str, force: bool) -> None:
-    """Delete one if it exists; `InUse` if it has consumers, which `force` disconnects."""
+    """Delete a subscription if it exists; `InUse` if it has consumers, which `force`
+    disconnects."""
     topic = await _present(broker, name)
     if topic is None or subscription not in topic.subscriptions:
         return
@@ -71,14 +73,14 @@ async def delete(broker: Broker, name: TopicName, subscription: str, force: bool
 
 
 def in_use(subscription: str) -> InUse:
-    """The refusal to delete a subscription that has consumers."""
+    """Return the refusal to delete a subscription that has consumers."""
     return InUse(
         f"subscription {subscription} has connected consumers: close them, or use force=true"
     )
 
 
 async def properties(broker: Broker, name: TopicName, subscription: str) -> Properties | None:
-    """The properties of a durable one; None if there is none of this name."""
+    """Return the properties of a durable subscription; None if it does not exist."""
     topic = await _present(broker, name)
     cursor = topic.cursors.cursors.get(subscription) if isinstance(topic, Topic) else None
     return None if cursor is None else shown(cursor.properties)
@@ -87,7 +89,7 @@ async def properties(broker: Broker, name: TopicName, subscription: str) -> Prop
 async def set_properties(
     broker: Broker, name: TopicName, subscription: str, new: Properties
 ) -> None:
-    """Replace all properties of a durable one if it exists; durable on return."""
+    """Replace all properties of a durable subscription if it exists; durable on return."""
     topic = await _present(broker, name)
     if isinstance(topic, Topic) and subscription in topic.cursors.cursors:
         cursor = topic.cursors.cursors[subscription]
@@ -95,7 +97,7 @@ async def set_properties(
 
 
 async def _present(broker: Broker, name: TopicName) -> AnyTopic | None:
-    """The topic; None if it is not persistent and has ended with its last client."""
+    """Return the topic; None if it is not persistent and has ended with its last client."""
     if name.is_persistent:
         return await loaded(broker, name)
     return broker.topics.get(name)

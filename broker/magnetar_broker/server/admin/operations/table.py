@@ -1,4 +1,4 @@
-"""All operations by name: what one process asks another one for."""
+"""All operations by name, as one process requests them from another."""
 
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, Final
@@ -21,7 +21,7 @@ Operation = Callable[..., Awaitable[Any]]
 
 
 def name_of(operation: Operation) -> str:
-    """Its module and its own name."""
+    """Return the name of an operation: its module and its own name."""
     return f"{operation.__module__.rpartition('.')[2]}.{operation.__name__}"
 
 

@@ -14,20 +14,20 @@ Properties = dict[str, str]
 
 
 async def start_compaction(broker: Broker, name: TopicName) -> None:
-    """Start it; 409 if it is already running."""
+    """Start a compaction; 409 if one is already running."""
     topic = await loaded(broker, name)
     if not await topic.compaction.start():
         raise Refused(409, f"{name} is being compacted: retry when that has ended")
 
 
 async def compaction_status(broker: Broker, name: TopicName) -> dict[str, Any]:
-    """The status of the last compaction since the topic was loaded, as JSON."""
+    """Return the status of the last compaction since the topic was loaded, as JSON."""
     compaction = (await loaded(broker, name)).compaction
     return {"status": str(compaction.status), "lastError": compaction.last_error}
 
 
 async def terminate(broker: Broker, name: TopicName) -> dict[str, int]:
-    """Terminate it, durably; the id of its last message, as JSON."""
+    """Terminate the topic, durably; return the id of its last message, as JSON."""
     last = await (await loaded(broker, name)).terminate()
     return {
         "ledgerId": last.ledger,
@@ -39,7 +39,7 @@ async def terminate(broker: Broker, name: TopicName) -> dict[str, int]:
 
 
 async def properties(broker: Broker, name: TopicName) -> Properties:
-    """The properties that users have set."""
+    """Return the properties that users have set."""
     return of_users((await loaded(broker, name)).log.record.properties)
 
 

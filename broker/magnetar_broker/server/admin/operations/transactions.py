@@ -14,7 +14,7 @@ Json = dict[str, Any]
 
 
 async def coordinator_stats(broker: Broker, partition: TopicName) -> Json:
-    """How many transactions a coordinator has, and when it was loaded."""
+    """Return how many transactions a coordinator has, and when it was loaded."""
     coordinator = await _coordinator(broker, partition)
     state = coordinator.state
     return {
@@ -28,7 +28,7 @@ async def coordinator_stats(broker: Broker, partition: TopicName) -> Json:
 
 
 async def coordinator_internal_stats(broker: Broker, partition: TopicName, metadata: bool) -> Json:
-    """Where the log of a coordinator is: beside the cursors of its partition."""
+    """Return where the log of a coordinator is: beside the cursors of its partition."""
     topic = (await _coordinator(broker, partition)).topic
     name = f"{partition.namespace_name}/{partition.domain}/{partition.encoded_local}"
     return {
@@ -40,7 +40,7 @@ async def coordinator_internal_stats(broker: Broker, partition: TopicName, metad
 
 
 async def slow_transactions(broker: Broker, partition: TopicName, older_ms: int) -> Json:
-    """The transactions of a coordinator that were begun at least so long ago, and are open."""
+    """Return the open transactions of a coordinator that were begun at least `older_ms` ago."""
     coordinator = await _coordinator(broker, partition)
     until_ms = broker.engine.clock.now_ms() - older_ms
     return {
@@ -51,7 +51,7 @@ async def slow_transactions(broker: Broker, partition: TopicName, older_ms: int)
 
 
 async def transaction(broker: Broker, partition: TopicName, least: int) -> Json:
-    """A transaction that has not ended; `TransactionMissing`."""
+    """Return a transaction that has not ended; raises `TransactionMissing`."""
     coordinator = await _coordinator(broker, partition)
     return _shown(coordinator, coordinator.state.one(least))
 

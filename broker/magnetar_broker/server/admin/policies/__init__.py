@@ -11,6 +11,6 @@ from magnetar_broker.server.http.table import Route
 
 
 def policy_routes() -> Iterator[Route[Handler]]:
-    """The routes of all policies."""
+    """Yield the routes of all policies."""
     for routes in (explanations, regular, quotas, rates):
         yield from routes()

@@ -10,9 +10,9 @@ Clusters = tuple[str, ...]
 
 
 async def check_replication(directory: Directory, subject: Subject, clusters: Clusters) -> None:
-    """412 if there are none; 403 if one is not allowed for the tenant.
+    """Refuse an empty list with 412, and a cluster that is not allowed for the tenant with 403.
 
-    One that is unknown is 403 for namespaces, 412 for topics.
+    An unknown cluster is refused with 403 for namespaces, and with 412 for topics.
     """
     if not clusters:
         raise Refused(412, f"the list is empty: expected {directory.clusters.own} at least")
@@ -35,7 +35,8 @@ async def check_replication(directory: Directory, subject: Subject, clusters: Cl
 async def check_replication_of_topic(
     directory: Directory, topic: Subject, clusters: Clusters
 ) -> None:
-    """The same, and 412 unless the broker's own cluster is in the list."""
+    """Check as `check_replication` does, and refuse with 412 a list without the broker's own
+    cluster."""
     own = directory.clusters.own
     if clusters and own not in clusters:
         raise Refused(412, f"the list has no {own}, the cluster that the topic is in: add it")
@@ -43,7 +44,8 @@ async def check_replication_of_topic(
 
 
 async def check_allowed(directory: Directory, namespace: Subject, clusters: Clusters) -> None:
-    """403 if one is not allowed for the tenant; 400 if one that is replicated to is missing."""
+    """Refuse with 403 a cluster that is not allowed for the tenant, and with 400 a list without one
+    that the namespace is replicated to."""
     await _check_tenant(directory, namespace, clusters)
     replicated = (await directory.policies.effective(REPLICATION_CLUSTERS, namespace)).value
     for cluster in replicated:

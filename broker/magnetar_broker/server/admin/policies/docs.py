@@ -74,7 +74,7 @@ line, and `policies/explain` has `noEffect`, each with the reason.
 
 
 def pages() -> Iterator[str]:
-    """The page, a block at a time."""
+    """Yield the page, a block at a time."""
     yield INTRODUCTION
     for name, policy in TABLE.items():
         if name in WITHOUT_EFFECT:
@@ -102,7 +102,7 @@ def _path(path: RestPath[Any] | SpecialPath | None, subject: str) -> str:
 
 
 def _default(policy: Policy[Any]) -> str:
-    """The settings that the default comes from, with their own defaults."""
+    """Return the settings that the default comes from, with their own defaults."""
     found = [
         f"`{KEYS[field].name}` ({render(getattr(Settings, field)) or 'blank'})"
         for field in policy.settings

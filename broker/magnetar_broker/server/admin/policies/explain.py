@@ -1,4 +1,4 @@
-"""Effective policies with their sources over HTTP, an addition of ours."""
+"""Effective policies with their sources over HTTP, which Pulsar does not have."""
 
 from collections.abc import Iterator
 
@@ -33,7 +33,7 @@ async def of_namespace(site: Site, request: Request) -> Response:
 
 
 def routes() -> Iterator[Route[Handler]]:
-    """The paths and their handlers."""
+    """Yield the paths and their handlers."""
     yield Route(
         "GET",
         f"/admin/v2/namespaces/{NAMESPACE}/policies/explain",

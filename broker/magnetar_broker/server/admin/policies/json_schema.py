@@ -21,7 +21,8 @@ from magnetar_broker.policies.codecs import (
 
 
 def schema_of(codec: Codec[Any]) -> dict[str, Any]:
-    """The JSON Schema of what a codec writes; it reads some other forms of the same values too."""
+    """Return the JSON Schema of what a codec writes; it also reads some other forms of these
+    values."""
     match codec:
         case Flag():
             found: dict[str, Any] = {"type": "boolean"}

@@ -36,23 +36,23 @@ logger = logging.getLogger(__name__)
 
 T = TypeVar("T")
 Check = Callable[[Directory, Subject, T], Awaitable[None]]
-"""Refuses a value that contradicts other policies of the subject."""
+"""A function that refuses a value that contradicts other policies of the subject."""
 Handlers = tuple[Handler, Handler, Handler]
-"""Of GET, of the verb that sets, and of DELETE."""
+"""The handlers of GET, of the verb that sets, and of DELETE."""
 APPLIED = Query("applied", "the effective value instead of the explicit one", "boolean")
 IS_GLOBAL = Query("isGlobal", "must not be true: there are no global policies", "boolean")
 
 
 @dataclass(frozen=True)
 class Line(Generic[T]):
-    """One policy on its path, of namespaces or of topics."""
+    """One policy of namespaces or of topics, on its path."""
 
     policy: Policy[T]
     path: RestPath[T]
     check: Check[T] | None = None
 
     def answer(self, value: T | None) -> Response:
-        """What GET answers."""
+        """Return the answer to a GET of this value."""
         if value is None:
             value = self.path.when_unset
         if value is None:
@@ -143,17 +143,17 @@ class NamespaceLine(Line[T]):
         return self.answer(value)
 
     async def on_set(self, site: Site, request: Request) -> Response:
-        """Set it."""
+        """Set the policy of a namespace."""
         directory = serving(site)
         return await self.set(directory, await existing_namespace(directory, request), request)
 
     async def on_delete(self, site: Site, request: Request) -> Response:
-        """Delete it."""
+        """Delete the policy of a namespace."""
         directory = serving(site)
         return await self.delete(directory, await existing_namespace(directory, request))
 
     def routes(self) -> Iterator[Route[Handler]]:
-        """The handlers of the path."""
+        """Yield the routes of the path."""
         handlers = self.on_get, self.on_set, self.on_delete
         return self._routes(f"/admin/v2/namespaces/{NAMESPACE}", handlers)
 
@@ -171,28 +171,29 @@ class TopicLine(Line[T]):
         return self.answer(value)
 
     async def on_set(self, site: Site, request: Request) -> Response:
-        """Set it."""
+        """Set the policy of a topic."""
         directory = serving(site)
         return await self.set(directory, await topic_with_policies(directory, request), request)
 
     async def on_delete(self, site: Site, request: Request) -> Response:
-        """Delete it."""
+        """Delete the policy of a topic."""
         directory = serving(site)
         return await self.delete(directory, await topic_with_policies(directory, request))
 
     def routes(self) -> Iterator[Route[Handler]]:
-        """The handlers of the path."""
+        """Yield the routes of the path."""
         handlers = self.on_get, self.on_set, self.on_delete
         return self._routes(f"/admin/v2/{TOPIC}", handlers, (APPLIED,), IS_GLOBAL)
 
 
 def without_effect(what: str, why: str) -> str:
-    """The header `Warning` of an answer to a setter that has no effect."""
+    """Return the header `Warning` of an answer to a setter that has no effect."""
     return f'299 - "{what} is stored without effect: {why}"'
 
 
 async def topic_with_policies(directory: Directory, request: Request) -> TopicName:
-    """The existing topic of the path; 412 for a partition, which has no policies of its own."""
+    """Return the existing topic of the path; 412 for a partition, which has no policies of its
+    own."""
     topic = topic_of(request)
     if topic.partition >= 0:
         raise Refused(412, f"{topic} is a partition and has no policies: use those of {topic.base}")
@@ -202,14 +203,15 @@ async def topic_with_policies(directory: Directory, request: Request) -> TopicNa
 
 
 def decoded(codec: Codec[T], value: Any, bad_status: int = 400) -> T:
-    """The value from JSON; 412 if it is out of range, `bad_status` if it is of a wrong type."""
+    """Decode a value from JSON; 412 if it is out of range, `bad_status` if it is invalid
+    otherwise."""
     with refusing(bad_status):
         return codec.decode(value)
 
 
 @contextmanager
 def refusing(bad_status: int = 400) -> Iterator[None]:
-    """Answers 412 to `OutOfRange`, and `bad_status` to other invalid values."""
+    """Answer 412 to `OutOfRange`, and `bad_status` to other invalid values."""
     try:
         yield
     except OutOfRange as error:

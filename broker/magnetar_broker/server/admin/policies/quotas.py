@@ -1,7 +1,7 @@
-"""Backlog quotas over HTTP: two policies that are set one by one and shown together.
+"""Backlog quotas over HTTP: two policies that are set separately and shown together.
 
-Retention must keep more than the backlog quota allows: setting either to contradict the other is
-refused.
+Retention must keep more than the backlog quota allows: a value of either that contradicts the other
+is refused.
 """
 
 from collections.abc import Iterator, Mapping
@@ -40,7 +40,7 @@ Quotas = Mapping[Policy[BacklogQuota], BacklogQuota | None]
 
 
 def shown(quotas: Quotas) -> dict[str, Any]:
-    """Quotas by type, as JSON."""
+    """Return quotas by type, as JSON."""
     found = ((kind, policy, quotas.get(policy)) for kind, policy in TYPES.items())
     return {kind: quota_json(policy, quota) for kind, policy, quota in found if quota is not None}
 
@@ -51,7 +51,7 @@ def shown(quotas: Quotas) -> dict[str, Any]:
 async def check_namespace_retention(
     directory: Directory, namespace: Subject, retention: Retention
 ) -> None:
-    """412 unless a namespace's retention exceeds its explicit quotas."""
+    """Refuse with 412 unless a namespace's retention exceeds its explicit quotas."""
     for policy in TYPES.values():
         quota = await directory.policies.explicit(policy, namespace)
         if quota is not None and _is_bounded(retention):
@@ -59,7 +59,7 @@ async def check_namespace_retention(
 
 
 async def check_topic_retention(directory: Directory, topic: Subject, retention: Retention) -> None:
-    """412 unless a topic's retention exceeds its effective quotas."""
+    """Refuse with 412 unless a topic's retention exceeds its effective quotas."""
     for policy in TYPES.values():
         quota = (await directory.policies.effective(policy, topic)).value
         _check(policy, quota, retention)
@@ -74,7 +74,10 @@ async def _check_quota(
 
 
 def _is_bounded(retention: Retention) -> bool:
-    """Namespaces may combine quotas with a retention that has no limit in one dimension."""
+    """Return whether a retention is limited in both dimensions.
+
+    Namespaces may combine quotas with a retention that has no limit in one dimension.
+    """
     return retention.minutes > 0 and retention.megabytes > 0
 
 
@@ -123,7 +126,7 @@ async def on_get(site: Site, request: Request) -> Response:
 
 
 async def on_set(site: Site, request: Request) -> Response:
-    """Set one of them; an empty body deletes that of a topic."""
+    """Set one of the backlog quotas; an empty body deletes that of a topic."""
     directory = serving(site)
     policy = _policy(request)
     subject = await _subject(directory, request)
@@ -138,7 +141,7 @@ async def on_set(site: Site, request: Request) -> Response:
 
 
 async def on_delete(site: Site, request: Request) -> Response:
-    """Delete one of them."""
+    """Delete one of the backlog quotas."""
     directory = serving(site)
     policy = _policy(request)
     await directory.enforcement.set(await _subject(directory, request), {policy: None})
@@ -154,7 +157,7 @@ QUOTA = Body(
 
 
 def routes() -> Iterator[Route[Handler]]:
-    """The paths of quotas, of namespaces and topics."""
+    """Yield the routes of quotas, of namespaces and topics."""
     for subject, more in (
         (f"/admin/v2/namespaces/{NAMESPACE}", ()),
         (f"/admin/v2/{TOPIC}", (IS_GLOBAL,)),

@@ -31,7 +31,8 @@ CODEC = SUBSCRIPTION_DISPATCH_RATE.codec
 
 
 async def on_get(site: Site, request: Request) -> Response:
-    """Answer the explicit rate, or with `?applied=true` the effective one."""
+    """Answer the explicit dispatch rate of a subscription, or with `?applied=true` the effective
+    one."""
     directory = serving(site)
     topic = await topic_with_policies(directory, request)
     rate = (await _explicit(directory, topic)).get(subscription_of(request))
@@ -41,7 +42,7 @@ async def on_get(site: Site, request: Request) -> Response:
 
 
 async def on_set(site: Site, request: Request) -> Response:
-    """Set it; an empty body deletes it."""
+    """Set the dispatch rate of a subscription; an empty body deletes it."""
     directory = serving(site)
     topic = await topic_with_policies(directory, request)
     value = json_of(request) if request.body.strip() else None
@@ -51,7 +52,7 @@ async def on_set(site: Site, request: Request) -> Response:
 
 
 async def on_delete(site: Site, request: Request) -> Response:
-    """Delete it."""
+    """Delete the dispatch rate of a subscription."""
     directory = serving(site)
     return await _set(
         directory, await topic_with_policies(directory, request), subscription_of(request), None
@@ -77,7 +78,7 @@ BODY = Body(schema_of(CODEC), required=False)
 
 
 def routes() -> Iterator[Route[Handler]]:
-    """The path of the rate and its handlers."""
+    """Yield the routes of the rate."""
     yield Route("GET", PATH, TENANT_ADMIN, CONTROLLER, on_get, query=(APPLIED, IS_GLOBAL))
     yield Route("POST", PATH, TENANT_ADMIN, CONTROLLER, on_set, query=(IS_GLOBAL,), body=BODY)
     yield Route("DELETE", PATH, TENANT_ADMIN, CONTROLLER, on_delete, query=(IS_GLOBAL,))

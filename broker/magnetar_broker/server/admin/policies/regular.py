@@ -1,4 +1,4 @@
-"""All policies that have a path of their own, from their declarations."""
+"""All policies that have their own path, derived from their declarations."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -57,7 +57,7 @@ async def delete_all(site: Site, request: Request) -> Response:
 
 
 def routes() -> Iterator[Route[Handler]]:
-    """The paths of all these policies, and their handlers."""
+    """Yield the routes of all these policies."""
     for namespace_line in OF_NAMESPACES:
         yield from namespace_line.routes()
     for topic_line in OF_TOPICS:
