@@ -1,1 +1,1 @@
-"""The commands for operators that are not the broker itself: each in a module of its own."""
+"""The commands for operators that do not run the broker: each in a module of its own."""

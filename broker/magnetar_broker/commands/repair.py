@@ -49,7 +49,7 @@ def repair(data_dir: str, apply: bool) -> None:
 
 
 def _report_metadata(data_dir: str) -> bool:
-    """Whether no broker starts with the metadata; says why not."""
+    """Print why no broker starts with the metadata, if so; return whether that is the case."""
     from magnetar_broker.server.rebuilding import metadata_trouble  # noqa: PLC0415 (heavy)
 
     found = metadata_trouble(data_dir)
@@ -94,14 +94,14 @@ def _give_up(data_dir: str) -> None:
 
 
 def _files(data_dir: str) -> int:
-    """How many ledgers have a file, about."""
+    """Return how many ledgers have a file, about."""
     disk = ReadOnlyDisk(data_dir)
     folders = [directories.path_of(n, "segments") for n in directories.present(disk)]
     return sum(len(disk.list(folder)) for folder in folders)
 
 
 def _rebuild(data_dir: str, apply: bool) -> None:
-    """Rebuild the metadata, or tell what it would be, and check the result."""
+    """Rebuild the metadata and check the result, or print what would be rebuilt."""
     from magnetar_broker.server.rebuilding import as_text, rebuild  # noqa: PLC0415 (heavy)
     from magnetar_broker.verify import as_text as as_report  # noqa: PLC0415
     from magnetar_broker.verify import check  # noqa: PLC0415

@@ -1,4 +1,4 @@
-"""Requests to the REST API of a broker, for commands: `magnetar admin` sends the same."""
+"""Requests of commands to the REST API of a broker, sent as `magnetar admin` sends them."""
 
 from collections.abc import Callable, Mapping
 from functools import wraps
@@ -9,7 +9,7 @@ import click
 CONF_VARIABLE: Final = "PULSAR_CLIENT_CONF"
 
 Login = Mapping[str, str | None]
-"""The options of `login_options`, by name."""
+"""The values of the options that `login_options` adds, by name."""
 NO_LOGIN: Final[Login] = {}
 
 
@@ -20,7 +20,7 @@ class RestError(Exception):
 def login_options(command: Callable[..., None]) -> Callable[..., None]:
     """Give a command the options for the address of the broker and for credentials.
 
-    It gets them as `admin_url`, None if none is named, and `login`.
+    The command receives them as `admin_url`, None if it is not given, and `login`.
     """
 
     @wraps(command)
@@ -62,11 +62,11 @@ def ask(
     timeout_s: float = 10.0,
     login: Login = NO_LOGIN,
 ) -> Any:
-    """The JSON that the broker answers, or its text if that is no JSON; `RestError` otherwise.
+    """Return the JSON of the broker's answer, or its text if it is not JSON; `RestError` otherwise.
 
     Without a URL, the broker of client.conf is asked, or the one of this machine.
     """
-    # The client of `magnetar admin`: there is one way to log in, with its options.
+    # The client of `magnetar admin` is used, so that there is one way to log in, with its options.
     from magnetar.admin.client import AdminClient, NoAnswer, Refused  # noqa: PLC0415 (heavy)
     from magnetar.admin.settings import settings_from  # noqa: PLC0415
     from magnetar.client_conf import SettingsError, read_conf  # noqa: PLC0415

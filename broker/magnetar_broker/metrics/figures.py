@@ -17,10 +17,10 @@ from magnetar_broker.watchdog import Stalls
 
 
 class Load(NamedTuple):
-    """The figures of a topic that add up to those of a namespace or the broker.  Rates are per
-    second.
+    """The figures of a topic that are added for a namespace or the broker.  Rates are per second.
 
-    All but the last are added; those that may be None are unknown then, and make sums unknown.
+    All but the last are added.  A figure whose type allows None is then unknown, and makes sums
+    unknown.
     """
 
     topics: int = 0
@@ -35,28 +35,28 @@ class Load(NamedTuple):
     rate_acked: float = 0.0
     rate_expired: float = 0.0
     rate_read: float = 0.0
-    """Entries read to deliver them."""
+    """Entries per second that are read for delivery."""
     rate_read_from_disk: float = 0.0
-    """How many of them were not in the cache of recent entries."""
+    """The part of `rate_read` that was not in the cache of recent entries."""
     messages_in: int = 0
     bytes_in: int = 0
     messages_out: int = 0
     bytes_out: int = 0
     storage_bytes: int = 0
     publish_waits: int = 0
-    """How often reading from a connection was paused for a topic's publish rate."""
+    """The number of times that reading from a connection was paused for a topic's publish rate."""
     unacked: int = 0
-    """Messages delivered and not acknowledged, on Shared and Key_Shared."""
+    """Messages that are delivered and not acknowledged, on Shared and Key_Shared subscriptions."""
     in_replay: int = 0
     """Entries that wait for redelivery."""
     backlog: int | None = 0
     """Unacknowledged messages of all subscriptions."""
     delayed: int | None = 0
-    """How many of them are delayed."""
+    """The part of `backlog` that is delayed."""
     backlog_bytes: int | None = 0
     """Unacknowledged bytes of the slowest subscription; summed over topics."""
     oldest_ms: float | None = inf
-    """When the oldest unacknowledged message was published; infinite if there is none."""
+    """The publish time of the oldest unacknowledged message; infinite if there is none."""
 
     @property
     def totals(self) -> "Totals":
@@ -64,7 +64,7 @@ class Load(NamedTuple):
         return self.messages_in, self.bytes_in, self.messages_out, self.bytes_out
 
     def with_totals(self, totals: "Totals") -> "Load":
-        """The same, but for those."""
+        """Return the same load with other totals."""
         messages_in, bytes_in, messages_out, bytes_out = totals
         return self._replace(
             messages_in=messages_in,
@@ -81,12 +81,12 @@ Totals = tuple[int, int, int, int]
 
 
 def plus(one: Totals, other: Totals) -> Totals:
-    """The sums."""
+    """Return the sum of two totals."""
     return one[0] + other[0], one[1] + other[1], one[2] + other[2], one[3] + other[3]
 
 
 def total(loads: Iterable[Load]) -> Load:
-    """The sum."""
+    """Return the load of all topics together."""
     columns = list(zip(*loads, strict=True))
     if not columns:
         return Load()
@@ -97,24 +97,24 @@ def total(loads: Iterable[Load]) -> Load:
 
 
 def age_seconds(oldest_ms: float | None, now_ms: int) -> float | None:
-    """The age of the oldest message; 0 if there is none, None if it is unknown."""
+    """Return the age of the oldest message; 0 if there is none, None if it is unknown."""
     return None if oldest_ms is None else max(0.0, now_ms - oldest_ms) / 1000
 
 
 class ConsumerFigures(NamedTuple):
-    """One consumer."""
+    """The figures of one consumer."""
 
     name: str
     id: int
     rates: Consuming
     unacked: int
     blocked: bool
-    """Whether it has reached its limit of unacknowledged messages."""
+    """Whether the consumer has reached its limit of unacknowledged messages."""
     permits: int
 
 
 class ProducerFigures(NamedTuple):
-    """One producer."""
+    """The figures of one producer."""
 
     name: str
     id: int
@@ -122,43 +122,43 @@ class ProducerFigures(NamedTuple):
 
 
 class Times(NamedTuple):
-    """When something last happened to a subscription, in milliseconds since 1970; 0 if it has not
+    """The times of a subscription's last events, in milliseconds since 1970; 0 if there was none
     since the topic was loaded."""
 
     expired: int = 0
     acked: int = 0
     flow: int = 0
-    """A consumer asked for messages."""
+    """The time at which a consumer last asked for messages."""
     consumed: int = 0
-    """Messages were sent."""
+    """The time at which messages were last sent."""
     advanced: int = 0
-    """The mark-delete position advanced."""
+    """The time at which the mark-delete position last advanced."""
 
 
 NOT_YET = Times()
 
 
 class SubscriptionFigures(NamedTuple):
-    """One subscription; None where a figure is unknown or does not apply to its type."""
+    """The figures of one subscription; None where one is unknown or does not apply to its type."""
 
     name: str
     backlog: Backlog | None
-    """What is unacknowledged."""
+    """The unacknowledged messages."""
     oldest_ms: float | None
-    """When the oldest unacknowledged message was published; infinite if there is none."""
+    """The publish time of the oldest unacknowledged message; infinite if there is none."""
     consumers: int
     rates: Consuming
     messages_out: int | None
-    """Delivered since the topic was loaded, redeliveries included."""
+    """Messages delivered since the topic was loaded, including redeliveries."""
     bytes_out: int | None
     unacked: int | None
-    """Messages delivered and not acknowledged; Shared and Key_Shared only."""
+    """Messages that are delivered and not acknowledged; Shared and Key_Shared only."""
     blocked: bool | None
-    """Whether it, or one of its consumers, reached the limit of those."""
+    """Whether the subscription, or one of its consumers, has reached the limit of `unacked`."""
     in_replay: int | None
     """Entries that wait for redelivery."""
     blocker: str | None
-    """Why nothing is delivered at the moment."""
+    """The reason why nothing is delivered at the moment."""
     dropped: int | None = None
     """Messages dropped for lack of a consumer with permits; non-persistent topics only."""
     expired: int | None = None
@@ -166,11 +166,11 @@ class SubscriptionFigures(NamedTuple):
     times: Times = NOT_YET
     throttled: ThrottleEvents | None = None
     members: tuple[ConsumerFigures, ...] = ()
-    """Its consumers, if they are shown."""
+    """The figures of the subscription's consumers, if they are shown."""
 
 
 class Quotas(NamedTuple):
-    """The limits of a topic's backlog, in bytes and in seconds; None where there is none."""
+    """The limits of a topic's backlog, in bytes and in seconds; None for no limit."""
 
     size: int | None = None
     age: int | None = None
@@ -180,7 +180,7 @@ NO_QUOTAS = Quotas()
 
 
 class Done(NamedTuple):
-    """Work of one kind since the start."""
+    """The amount of one kind of work since the start."""
 
     times: int = 0
     total_ms: int = 0
@@ -191,7 +191,7 @@ NOTHING_DONE = Done()
 
 
 class LookupFigures(NamedTuple):
-    """Lookups since the start, by their answer."""
+    """Lookups since the start, by their answers."""
 
     done: Done = NOTHING_DONE
     answered: int = 0
@@ -203,21 +203,21 @@ NO_LOOKUPS = LookupFigures()
 
 
 class TopicFigures(NamedTuple):
-    """One loaded topic."""
+    """The figures of one loaded topic."""
 
     name: str
     namespace: str
     load: Load
     subscriptions: tuple[SubscriptionFigures, ...]
     compactions: CompactionFigures | None = None
-    """Only where the topic was compacted since it was loaded."""
+    """The compactions of a topic that was compacted since it was loaded; else None."""
     producers: tuple[ProducerFigures, ...] = ()
-    """If they are shown."""
+    """The figures of the topic's producers, if they are shown."""
     writes: tuple[float, ...] = ()
-    """What it has written in the last window, as `WriteCounts.window`."""
+    """The writes of the last window, in the form of `WriteCounts.window`."""
     quotas: Quotas = NO_QUOTAS
     evictions: tuple[int, int] = (0, 0)
-    """How often its backlog was evicted for a quota by size, and by age."""
+    """The numbers of times that the backlog was evicted for a quota by size, and by age."""
 
 
 @dataclass(frozen=True)
@@ -232,72 +232,76 @@ class Figures:
     publish_pending_bytes: int
     cache_used_bytes: int
     read_bytes: int
-    """Read from disk and not sent yet, reads under way included."""
+    """Bytes that were read from disk and are not sent yet, including reads under way."""
     read_limit_bytes: int
     reads_waiting: int
     read_dropped_bytes: int
     unread_bytes: int
-    """Stored messages that no subscription has acknowledged, in closed ledgers."""
+    """Bytes of stored messages that no subscription has acknowledged, in closed ledgers."""
     unread_limit_bytes: int
-    """Of all topics; 0 is no limit."""
+    """The limit of `unread_bytes` for all topics; 0 is no limit."""
     unread_deleted_bytes: int
     topics: Sequence[TopicFigures]
-    """Those that the page shows one by one, if it shows topics at all."""
+    """The topics that the page shows one by one, if it shows topics at all."""
     stalls: tuple[Stalls, ...]
     """Subscriptions that could deliver and do not, by reason."""
     by_topic: bool
     """Whether the page shows topics, or only namespaces."""
     others: Sequence[TopicFigures] = ()
-    """Topics beyond the limit of series: the page has their sums."""
+    """The topics beyond the limit of series, of which the page has the sums."""
     other_totals: Mapping[str, Totals] = field(default_factory=dict)
-    """What `others` have counted, by namespace; it never falls, whichever topics they are."""
+    """The totals of `others`, by namespace; they never fall, whichever topics `others` are."""
     ended: Mapping[str, Totals] = field(default_factory=dict)
-    """What topics have counted that are not loaded any more, by namespace."""
+    """The totals of topics that are no longer loaded, by namespace."""
     now_ms: int = 0
     window_seconds: int = 60
-    """Over which rates are measured."""
+    """The time over which rates are measured."""
     runs: Mapping[str, Counts] = field(default_factory=dict)
-    """How many entries dispatchers took at once, by where these came from."""
+    """The numbers of entries that dispatchers took at once, by the source of the entries."""
     logs: int = 0
-    """Of topics whose messages are stored."""
+    """The number of topics whose messages are stored."""
     cache_entries: int = 0
     cache_evicted: int = 0
-    """Entries of the cache of recent entries, and those that were dropped from it."""
+    """The number of entries that were dropped from the cache of recent entries."""
     damaged_entries: int = 0
-    """Known to be damaged, and not set aside."""
+    """The number of entries that are known to be damaged, and were not set aside."""
     damaged_set_aside: int = 0
-    """Set aside since the start."""
+    """The number of entries that were set aside since the start."""
     scrubbed_bytes: int = 0
-    """Of closed segments, read since the start to find damage."""
+    """The bytes of closed segments that were read since the start to find damage."""
     connections_half_open: int = 0
-    """Those that are not accepted yet."""
+    """The number of open connections that are not accepted yet."""
     connections_accepted: int = 0
     connections_refused: int = 0
-    """Of those that were opened, by the answer to CONNECT."""
+    """The number of connections whose CONNECT was refused; `connections_accepted` counts the
+    others."""
     lookups: LookupFigures = NO_LOOKUPS
     loads: Done = NOTHING_DONE
-    """Of topics."""
+    """The loads of topics."""
     limits_reached: Mapping[str, int] = field(default_factory=dict)
+    """The number of times that clients have reached each limit that protects the process."""
     authentication: OutcomeCounts | None = None
-    """None while it is off."""
-    """How often clients have reached each limit that protects the process."""
+    """The outcomes of authentication; None while it is off."""
     transactions: Sequence[CoordinatorCounts] = ()
-    """Of the coordinators that are loaded."""
+    """The counts of the coordinators that are loaded."""
     split_partitions: bool = False
     """Whether the number of a partition is a label of its own."""
 
     @property
     def connections_closed(self) -> int:
-        """Since the start."""
+        """The number of connections that were closed since the start."""
         return self.connections_total - self.connections
 
     def ended_of(self, namespace: str) -> Totals:
-        """What topics of a namespace have counted that are not loaded any more."""
+        """Return the totals of topics of a namespace that are no longer loaded."""
         return self.ended.get(namespace, (0, 0, 0, 0))
 
     def by_namespace(self, topics: int, of: Sequence[TopicFigures]) -> Iterator[dict[str, Load]]:
-        """The load of every namespace that has one of these topics, after so many more of them
-        each time; the last time after all."""
+        """Yield the loads of all namespaces of these topics, by name.
+
+        It yields after each `topics` of them, so that the caller can pause; the last result is
+        complete.
+        """
         loads: dict[str, Load] = {}
         left = iter(of)
         while some := list(islice(left, topics)):

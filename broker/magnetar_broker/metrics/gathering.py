@@ -1,7 +1,7 @@
 """Gathers the figures of all topics, in turns of the loop.
 
-With very many topics most of them have not changed since the last scrape, and what was gathered
-then is used again: see `base/traffic.py: Traffic.changed` and `_is_same`.
+If there are many topics, most of them have not changed since the last scrape, and the figures
+gathered then are used again: see `base/traffic.py: Traffic.changed` and `_is_same`.
 """
 
 import logging
@@ -58,29 +58,31 @@ QUIET: tuple[Blocker | None, ...] = (
     Blocker.UNACKED_SUBSCRIPTION,
 )
 """Reasons that end only with a change that the topic reports; others may end with time, or with
-what happens to a connection or another topic."""
+events of a connection or another topic."""
 FULL = (Blocker.UNACKED_SUBSCRIPTION, Blocker.UNACKED_BROKER)
 SAME, COMPARED, GATHERED = 1, 10, 20
-"""What looking at a topic costs, and for each subscription: in units of about a microsecond."""
+"""The cost of looking at a topic, and again for each subscription, in units of about a
+microsecond."""
 PIECE = 100
-"""Such units after which the loop may be left to others."""
+"""The number of such units after which other work of the loop may run."""
 SERIES_OF_TOPIC, SERIES_OF_SUBSCRIPTION, SERIES_OF_PRODUCER, SERIES_OF_CONSUMER = 31, 24, 3, 7
-"""How many series the page has for each, about."""
+"""The approximate number of series for each in the page."""
 NOTHING: Totals = (0, 0, 0, 0)
 NO_READS = (0.0, 0.0)
 
 After = Callable[[], Awaitable[object]]
-"""Is called after every piece of work, and leaves the loop to others where it has to be."""
+"""A function that is called after every piece of work, and pauses if other work has waited
+enough."""
 State = tuple[Blocker | None, int, int]
 States = tuple[State, ...]
 NO_STATE: State = (None, 0, 0)
 
 
 class Detail(NamedTuple):
-    """What is shown of a topic."""
+    """The parts of a topic that are shown."""
 
     alone: bool
-    """The topic and its subscriptions; else only in a sum."""
+    """Whether the topic and its subscriptions are shown; if not, they are only part of a sum."""
     consumers: bool = False
     producers: bool = False
 
@@ -89,7 +91,7 @@ IN_SUMS = Detail(False)
 
 
 class _Choice:
-    """Chooses which topics are shown one by one: the first ones, up to the limit of series."""
+    """Chooses the topics that are shown one by one: the first ones, up to the limit of series."""
 
     def __init__(self, settings: Settings) -> None:
         self.by_topic = settings.expose_topic_level_metrics_in_prometheus
@@ -102,14 +104,14 @@ class _Choice:
         self._left: float = settings.magnetar_max_metric_series or inf
 
     def next(self, series: int) -> Detail:
-        """What is shown of the next topic, which would have so many series."""
+        """Return what is shown of the next topic, which would have `series` series."""
         if series > self._left or not self.by_topic:
             return IN_SUMS
         self._left -= series
         return self._detail
 
     def series_of(self, topic: AnyTopic) -> int:
-        """How many series would show the topic, about."""
+        """Return the approximate number of series of a topic."""
         series = SERIES_OF_TOPIC + SERIES_OF_SUBSCRIPTION * len(topic.subscriptions)
         if self._detail.producers:
             series += SERIES_OF_PRODUCER * len(topic.producers)
@@ -124,21 +126,21 @@ class _Seen:
     """A topic as it was at the last scrape."""
 
     log: Log | None
-    """None of a non-persistent topic."""
+    """The topic's log; None for a non-persistent topic."""
     record: LogRecord | None
     waits: int
     waiting: States | None
-    """Why its subscriptions deliver nothing, if that may change by itself; () if it cannot, None if
-    the figures depend on even more."""
+    """The reasons why its subscriptions deliver nothing, if one may change without a report; () if
+    none can, None if the figures can change in other ways."""
     cost: int
-    """What comparing it costs."""
+    """The cost of comparing the topic."""
     series: int
     detail: Detail
     figures: TopicFigures
 
 
 class Gatherer:
-    """Gathers figures; one at a time."""
+    """Gathers figures, for one scrape at a time."""
 
     def __init__(self, broker: Broker) -> None:
         self._broker = broker
@@ -150,12 +152,12 @@ class Gatherer:
         is_wanted: Callable[[], bool] = lambda: True,
         after: After | None = None,
     ) -> Figures:
-        """Take the figures.  The loop is left to others in between, so topics differ slightly in
+        """Take the figures.  Other work of the loop runs in between, so topics differ slightly in
         time.
 
-        `service_url` is the address that the broker advertises.  Topics that were not looked at
-        are left out once `is_wanted` answers False.  Without `after` there is a pause of a
-        millisecond after every piece of work.
+        `service_url` is the address that the broker advertises.  Once `is_wanted` returns False,
+        the topics that are left are left out.  Without `after` there is a pause of a millisecond
+        after every piece of work.
         """
         after = after or Pace(self._broker.engine.clock, 0).after
         broker, settings = self._broker, self._broker.settings
@@ -186,7 +188,7 @@ class Gatherer:
                 await after()
                 if not is_wanted():
                     break
-        else:  # Before the end it is not known which namespaces have other topics.
+        else:  # Only at the end it is known which namespaces have other topics.
             self._forget(others)
         engine, unread = broker.engine, broker.residence.shared_limits.unread
         return Figures(
@@ -233,7 +235,7 @@ class Gatherer:
 
     async def _look_at(self, topic: AnyTopic, series: int, detail: Detail, before: Totals) -> _Seen:
         """Gather the figures of a topic, which had these totals at the last scrape."""
-        # First: what changes while this waits for something is looked at by the next scrape.
+        # First, so that the next scrape sees changes that are made while this waits.
         topic.traffic.changed = False
         log = topic.log if isinstance(topic, Topic) else None
         record = None if log is None else log.record
@@ -249,7 +251,7 @@ class Gatherer:
         return seen
 
     def _count_other(self, figures: TopicFigures, before: Totals) -> None:
-        """Add what a topic that is not shown has counted since the last scrape."""
+        """Add the new totals, since the last scrape, of a topic that is only shown in sums."""
         messages_in, bytes_in, messages_out, bytes_out = figures.load.totals
         counted = (
             messages_in - before[0],
@@ -261,7 +263,7 @@ class Gatherer:
         self._other_totals[figures.namespace] = plus(sums, counted)
 
     def _forget(self, others: list[TopicFigures]) -> None:
-        """Forget the sums of namespaces of which no topic is among the others."""
+        """Forget the sums of namespaces that have none of the other topics any more."""
         if self._other_totals:
             for namespace in self._other_totals.keys() - {other.namespace for other in others}:
                 del self._other_totals[namespace]
@@ -282,7 +284,7 @@ def _lookups_of(lookups: LookupCounts) -> LookupFigures:
 
 
 def _is_same(topic: AnyTopic, seen: _Seen) -> bool:
-    """Whether the figures of a topic that reports no change are still the same."""
+    """Return whether the figures of a topic that reports no change are still the same."""
     return (
         (seen.log is None or seen.log.record is seen.record)
         and (topic.rates is None or _waits_of(topic) == seen.waits)
@@ -296,7 +298,7 @@ def _waits_of(topic: AnyTopic) -> int:
 
 
 def _states_of(topic: AnyTopic) -> States:
-    """Why each subscription delivers nothing, up to where it has read, and what is in replay."""
+    """Return, for each subscription, the blocker, the read offset, and the entries in replay."""
     if not isinstance(topic, Topic):
         return (NO_STATE,) * len(topic.subscriptions)
     dispatchers = [one.dispatcher for one in topic.subscriptions.by_name.values()]
@@ -304,7 +306,7 @@ def _states_of(topic: AnyTopic) -> States:
 
 
 def _waiting_of(topic: AnyTopic, states: States) -> States | None:
-    """See `_Seen.waiting`."""
+    """Return the states in the form of `_Seen.waiting`."""
     if not isinstance(topic, Topic):
         return ()
     if topic.delays.waiting or topic.compactions is not None:
@@ -339,7 +341,7 @@ async def _topic(topic: AnyTopic, detail: Detail, states: States) -> TopicFigure
 
 
 def _load_of(topic: AnyTopic, subscriptions: tuple[SubscriptionFigures, ...]) -> Load:
-    """The figures of a topic, and what its subscriptions have together."""
+    """Return the figures of a topic, including the sums over its subscriptions."""
     consumers = unacked = in_replay = 0
     redelivered = acked = expired = 0.0
     backlog: int | None = 0
@@ -444,7 +446,8 @@ async def _subscription(
 
 
 def _members(consumers: list[Consumer]) -> tuple[ConsumerFigures, ...]:
-    """Consumers; those with the same name and number, of different clients, as one."""
+    """Return the figures of consumers; consumers of different clients with one name and id count as
+    one."""
     found: dict[tuple[str, int], ConsumerFigures] = {}
     for one in consumers:
         rates = Consuming(*one.meter.rates)

@@ -9,7 +9,7 @@ class Counts(NamedTuple):
     """A histogram at one moment."""
 
     buckets: tuple[tuple[str, int], ...]
-    """Cumulative: each upper bound, `+Inf` last, and the number of values up to it."""
+    """Cumulative counts: each upper bound, `+Inf` last, and the number of values up to it."""
     sum: float
 
 
@@ -29,6 +29,6 @@ class Histogram:
         self._sum += value
 
     def counts(self) -> Counts:
-        """A snapshot."""
+        """Return a snapshot."""
         bounds = [*(format(bound, "g") for bound in self._bounds), "+Inf"]
         return Counts(tuple(zip(bounds, accumulate(self._counts), strict=True)), self._sum)

@@ -1,9 +1,9 @@
-"""Joins the pages of the processes of one broker to one page.
+"""Joins the pages of the processes of one broker into one page.
 
 A page is a sequence of parts of whole lines, as `prometheus.py` makes them.  Samples of topics are
-in one page only, because each topic is served by one process; their parts are passed on unread.
-The others are joined by a rule for each metric (`rule_of`).  NaN is a value that is unknown; so is
-then what it is joined with, and there is no sample of that.
+in one page only, because each topic is served by one process; their parts are passed on unread. The
+other samples are joined by a rule for each metric (`rule_of`).  NaN is an unknown value; joined
+with it, another value is unknown, too, and has no sample.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -17,14 +17,16 @@ from magnetar_broker.metrics.prometheus import OTHER
 from magnetar_broker.metrics.text import SLICE
 
 OF_TOPICS = b',topic="'
-"""In every sample of a topic, and in no other: quotes in the values of labels are escaped."""
+"""The text that occurs in every sample of a topic, and in no other: quotes in label values are
+escaped."""
 OF_OTHERS = b'%b%b"' % (OF_TOPICS, OTHER.encode())
-"""In samples that several processes may have: of topics that are shown in sums only."""
+"""The text in samples that several processes may have: those of topics that are shown in sums
+only."""
 OWN_PREFIXES = ("process_", "python_")
 
 
 class Rule(Enum):
-    """What becomes of the samples that several processes have of a metric."""
+    """The rule by which the samples that several processes have of a metric are joined."""
 
     SUM = "one sample, the sum"
     LARGEST = "one sample, the largest"
@@ -35,38 +37,38 @@ class Rule(Enum):
 RULES: Final[Mapping[str, Rule]] = {
     # All processes are forks of one program.
     "pulsar_version_info": Rule.SAME,
-    # The oldest message of a namespace is that of one of its topics.
+    # The oldest message of a namespace is in one of its topics.
     "pulsar_storage_backlog_age_seconds": Rule.LARGEST,
     "pulsar_subscription_storage_backlog_age_seconds": Rule.LARGEST,
-    # These are counters too, although their names do not end as those of counters.
+    # These are counters, too, although their names do not have the suffix of counters.
     "pulsar_connection_created_total_count": Rule.APART,
     "pulsar_connection_closed_total_count": Rule.APART,
     "pulsar_connection_create_success_count": Rule.APART,
     "pulsar_connection_create_fail_count": Rule.APART,
     "pulsar_publish_rate_limit_times": Rule.APART,
     "pulsar_ml_cache_evictions": Rule.APART,
-    # Each process has a limit of its own, and a sum would hide the one that has reached it.
+    # Each process has its own limit, and a sum would hide a process that has reached it.
     "magnetar_read_bytes": Rule.APART,
     "magnetar_read_limit_bytes": Rule.APART,
     "magnetar_reads_waiting": Rule.APART,
     "magnetar_publish_pending_bytes": Rule.APART,
     "magnetar_unread_bytes": Rule.APART,
     "magnetar_unread_limit_bytes": Rule.APART,
-    # Of one disk.
+    # All processes use one disk.
     "magnetar_disk_free_bytes": Rule.SAME,
     "magnetar_disk_size_bytes": Rule.SAME,
     "magnetar_disk_free_limit_bytes": Rule.SAME,
     "magnetar_disk_low": Rule.LARGEST,
-    # One that has not read the new files must show.
+    # A process that has not read the new files must show.
     "magnetar_tls_certificate_expiry_timestamp_seconds": Rule.APART,
 }
 
 
 def rule_of(name: str, kind: str) -> Rule:
-    """The rule for a metric and its type.
+    """Return the rule for a metric and its type.
 
     Counters and histograms are not added up: when a process starts again, or its page is missing,
-    the sum would fall, which Prometheus takes for a new start of the whole, and counts twice.
+    the sum would fall, which Prometheus takes for a restart of the whole, and counts twice.
     """
     # promise[without or kind in ("counter", "histogram", "summary")]: counters of several processes
     #   are added up
@@ -78,7 +80,7 @@ def rule_of(name: str, kind: str) -> Rule:
 
 
 def join(pages: Mapping[str, Iterable[bytes]]) -> Iterator[bytes]:
-    """One page of the pages of processes, by their names.
+    """Yield one page, joined from the pages of processes by their names.
 
     Each metric is declared once.  Some parts are empty: their work was to prepare others.
     """
@@ -92,7 +94,7 @@ def join(pages: Mapping[str, Iterable[bytes]]) -> Iterator[bytes]:
 def _read(
     process: str, parts: Iterable[bytes], families: "dict[bytes, _Family]"
 ) -> Iterator[bytes]:
-    """Add a page to the metrics; yields after every part that is more than passed on."""
+    """Add a page to the metrics; yield after every part that is not just passed on."""
     label = f',process="{process}"}}'.encode()
     family = _Family()
     for part in parts:
@@ -122,15 +124,15 @@ class _Family:
         """Samples of topics, in parts."""
         self._rule = Rule.SUM
         self._samples: dict[bytes, float] = {}
-        """By name and labels."""
+        """The other samples, by name and labels."""
 
     def declare(self, line: bytes) -> None:
-        """Take the line with the type."""
+        """Take the line that declares the type."""
         name, kind = line.decode().split(" ")[2:]
         self._type, self._rule = line, rule_of(name, kind)
 
     def add(self, line: bytes, label: bytes) -> None:
-        """Add a sample of a process, whose label follows the others."""
+        """Add a sample of a process, whose label is appended to the others."""
         series, _, text = line.rpartition(b" ")
         value = float(text)
         if self._rule is Rule.APART:
@@ -141,7 +143,7 @@ class _Family:
             self._samples[series] = value
 
     def parts(self) -> Iterator[bytes]:
-        """The metric in parts of the page."""
+        """Yield the metric in parts of the page."""
         yield b"%b\n%b\n" % (self.help, self._type)
         yield from self.passed
         left = iter(self._samples.items())

@@ -15,11 +15,11 @@ class JournalFigures:
     """A snapshot of all rounds since the start."""
 
     records: Counts
-    """Records per round."""
+    """The number of records per round."""
     seconds: Counts
-    """Duration of a round's write and sync, of those that were timed."""
+    """The duration of a round's write and sync, for the rounds that were timed."""
     waits: Counts
-    """From when the first record of a round was queued until it was durable."""
+    """The time from the queuing of a round's first record until the round is durable."""
     bytes_total: int
 
 
@@ -34,7 +34,8 @@ class JournalStats:
         self.write_time = WriteTime(LATENCY_BOUNDS_MS)
 
     def written(self, seconds: float) -> None:
-        """A round is about to be reported, so long after its first record was queued."""
+        """Count the time since the first record of a round was queued; the round is about to be
+        reported."""
         self.write_time.set_seconds(seconds)
         self._waits.observe(seconds)
 
@@ -46,7 +47,7 @@ class JournalStats:
             self._seconds.observe(seconds)
 
     def figures(self) -> JournalFigures:
-        """A snapshot."""
+        """Return a snapshot."""
         return JournalFigures(
             self._records.counts(), self._seconds.counts(), self._waits.counts(), self._bytes_total
         )

@@ -1,4 +1,4 @@
-"""Figures of the event loop: how long it was busy at a stretch, and with what."""
+"""Figures of the event loop: the length of its busy stretches, and their causes."""
 
 from typing import get_args
 
@@ -7,7 +7,7 @@ from magnetar_broker.metrics.journal import SECOND_BOUNDS
 from magnetar_storage.world.runtime import Cause
 
 LoopFigures = dict[str, Counts]
-"""Seconds of all stretches since the start, by cause."""
+"""The lengths of all stretches since the start, in seconds, by cause."""
 
 
 class LoopStats:
@@ -23,5 +23,5 @@ class LoopStats:
         self._by_cause[cause].observe(seconds)
 
     def figures(self) -> LoopFigures:
-        """A snapshot."""
+        """Return a snapshot."""
         return {cause: histogram.counts() for cause, histogram in self._by_cause.items()}

@@ -1,6 +1,7 @@
-"""The process itself, as Prometheus's libraries measure it: CPU, files, memory, garbage, Python.
+"""Metrics of the process, as in Prometheus's libraries: CPU, files, memory, garbage, Python.
 
-The heap of the C library is added: resident memory alone does not tell a leak from free memory.
+The heap of the C library is added: resident memory alone does not distinguish a leak from free
+memory.
 """
 
 import ctypes
@@ -17,7 +18,7 @@ DESCRIPTORS = "/dev/fd"
 
 
 class PortableProcess(Collector):
-    """`process_*` metrics where there is no /proc, as on macOS.
+    """The `process_*` metrics of a system without /proc, such as macOS.
 
     Present memory is left out: without /proc only its peak can be read.
     """
@@ -37,7 +38,7 @@ class PortableProcess(Collector):
 
 
 class _Mallinfo2(ctypes.Structure):
-    """What `mallinfo2` returns (malloc.h)."""
+    """The result of `mallinfo2` (malloc.h)."""
 
     _fields_ = [
         (name, ctypes.c_size_t)
@@ -47,10 +48,10 @@ class _Mallinfo2(ctypes.Structure):
 
 
 class Heap(Collector):
-    """The heap of the C library, from which buffers, payloads and large tables come.
+    """The heap of the C library, which holds buffers, payloads and large tables.
 
-    Nothing where the library cannot tell: it must be glibc 2.33 or later.  The heap counted is the
-    one that all threads share, see `server/allocator.py`.
+    There are no metrics unless the library is glibc 2.33 or later.  The heap counted is the one
+    that all threads share, see `server/allocator.py`.
     """
 
     def __init__(self) -> None:
@@ -75,7 +76,8 @@ class Heap(Collector):
 
 
 def process_registry(proc: str = PROC) -> CollectorRegistry:
-    """Collectors for this process; `proc` is where Linux describes processes."""
+    """Return collectors for this process; `proc` is the directory where Linux describes
+    processes."""
     registry = CollectorRegistry()
     if os.path.exists(os.path.join(proc, "self", "stat")):
         ProcessCollector(proc=proc, registry=registry)

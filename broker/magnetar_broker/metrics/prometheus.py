@@ -1,8 +1,8 @@
 """The page for Prometheus: the broker's figures under Pulsar's metric names.
 
-A value that is unknown is left out, since a zero would be wrong.
+An unknown value is left out, because a zero would be wrong.
 
-The page is made in parts of limited work, so that the event loop can do other things in between.
+The page is made in parts of limited work, so that the event loop can do other work in between.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -83,7 +83,7 @@ from magnetar_storage.space.disk_space import SpaceFigures
 T = TypeVar("T")
 Labels = dict[str, str]
 OTHER = "other"
-"""In the place of the names of topics, and of their subscriptions, that are shown in sums only."""
+"""The name that stands for topics, and for their subscriptions, that are only shown in sums."""
 PARTITION = "-partition-"
 QUOTA_TYPES = ("size", "time")
 SCHEMA_WORK: Final[Mapping[Work, str]] = {
@@ -92,16 +92,16 @@ SCHEMA_WORK: Final[Mapping[Work, str]] = {
     Work.DEL: "deleting schemas",
 }
 SCOPES = ("subscription", "topic", "broker")
-"""Of dispatch rates."""
+"""The scopes of dispatch rates."""
 
 
 def parts(
     figures: Figures, journal: JournalFigures, loop: LoopFigures, with_unknown: bool = False
 ) -> Iterator[bytes]:
-    """The page without the process's own metrics; each name occurs once.
+    """Yield the page without the process's own metrics; each name occurs once.
 
-    Some parts are empty: their work was to prepare others.  A sum over topics that is unknown has
-    no sample; `with_unknown` it is NaN, so that sums of this page with others are unknown too.
+    Some parts are empty: their work was to prepare others.  An unknown sum over topics has no
+    sample; with `with_unknown` it is NaN, so that sums of this page with others are unknown, too.
     """
     cluster = {"cluster": figures.cluster}
     version = labels_of({**cluster, "version": VERSION, "commit": commit()})
@@ -150,27 +150,27 @@ def parts(
 
 
 def of_tls(figures: TlsFigures | None, cluster: str) -> bytes:
-    """The metrics of TLS; none without a TLS port."""
+    """Return the metrics of TLS; empty without a TLS port."""
     if figures is None:
         return b""
     return b"".join(table("", TLS_ROWS, [(labels_of({"cluster": cluster}), figures)]))
 
 
 def of_space(space: SpaceFigures | None, cluster: str) -> bytes:
-    """The metrics of the disk's free space; none in a process that does not look at it."""
+    """Return the metrics of the disk's free space; empty in a process that does not watch it."""
     if space is None:
         return b""
     return b"".join(table("", SPACE_ROWS, [(labels_of({"cluster": cluster}), space)]))
 
 
 def of_usage(usage: Usage, figures: Figures) -> bytes:
-    """The metrics of what the process uses of the machine."""
+    """Return the metrics of the process's use of the machine."""
     labels = {"cluster": figures.cluster, "broker": figures.broker, "metric": "loadBalancing"}
     return b"".join(table("", USAGE_ROWS, [(labels_of(labels), usage)]))
 
 
 def of_schemas(schemas: SchemaCounts | None, cluster: str) -> bytes:
-    """The metrics of schemas; none in a process that has no schemas."""
+    """Return the metrics of schemas; empty in a process without schemas."""
     counts = [] if schemas is None else schemas.all()
     if not counts:
         return b""
@@ -189,14 +189,14 @@ def of_schemas(schemas: SchemaCounts | None, cluster: str) -> bytes:
 
 
 def of_limits(reached: Mapping[str, int], cluster: str) -> bytes:
-    """The metric of the limits that clients have reached."""
+    """Return the metric of the limits that clients have reached."""
     counts = [(labels_of({"cluster": cluster, "limit": limit}), number)
               for limit, number in reached.items()]  # fmt: skip
     return b"".join(table("", (LIMIT_ROW,), counts))
 
 
 def of_authentication(outcomes: OutcomeCounts | None, cluster: str) -> bytes:
-    """The metrics of authentication; none while it is off."""
+    """Return the metrics of authentication; empty while it is off."""
     if outcomes is None:
         return b""
     accepted = [
@@ -221,7 +221,7 @@ def of_authentication(outcomes: OutcomeCounts | None, cluster: str) -> bytes:
 
 
 def of_loop(loop: LoopFigures, cluster: str) -> bytes:
-    """The metrics of an event loop."""
+    """Return the metrics of an event loop."""
     return histograms("magnetar_loop_stretch_seconds",
                       "Seconds for which the event loop did one thing; by cause",
                       [(labels_of({"cluster": cluster, "cause": cause}), counts)
@@ -229,19 +229,20 @@ def of_loop(loop: LoopFigures, cluster: str) -> bytes:
 
 
 def of_workers(cluster: str, answered: int, workers: int) -> bytes:
-    """The metric of the workers of a broker of several processes, and how many have answered."""
+    """Return the metric of the workers of a broker of several processes: those that answered, and
+    others."""
     states = [(labels_of({"cluster": cluster, "state": state}), number)
               for state, number in (("up", answered), ("down", workers - answered))]  # fmt: skip
     return b"".join(table("", (WORKERS_ROW,), states))
 
 
 def process_part(cluster: str) -> bytes:
-    """The metrics of the process: fit for a thread, since it reads files."""
+    """Return the metrics of the process; call it in a thread, because it reads files."""
     return generate_latest(_Process({"cluster": cluster}))
 
 
 def _of_lookups(figures: Figures) -> Iterator[bytes]:
-    """Lookups, and topics that are loaded for their clients."""
+    """Yield the metrics of lookups, and of topics that are loaded for their clients."""
     labels = labels_of({"cluster": figures.cluster})
     yield from table("", LOOKUP_ROWS, [(labels, figures)])
     for name, text, done in (
@@ -265,7 +266,8 @@ def _age_row(figures: Figures) -> Row:
 def _of_namespaces(
     figures: Figures, namespaces: dict[str, Load], with_unknown: bool
 ) -> Iterator[bytes]:
-    """The number of topics of each; other loads only if these are not shown by topic."""
+    """Yield the number of topics of each namespace, and its load unless loads are shown by
+    topic."""
     measured = [
         ({"cluster": figures.cluster, "namespace": namespace}, load)
         for namespace, load in namespaces.items()
@@ -286,7 +288,8 @@ def _of_namespaces(
 
 
 def _of_writes(figures: Figures) -> Iterator[bytes]:
-    """Of topics that have written in the last window, of namespaces, and of the broker."""
+    """Yield the writes of topics that have written in the last window, of namespaces, and of the
+    broker."""
     names, cluster = _Names(figures), {"cluster": figures.cluster}
     topics: list[tuple[str, Window]] = []
     sums: dict[str, Window] = {}
@@ -383,7 +386,7 @@ def _throttled(labels: str, events: ThrottleEvents) -> Iterator[tuple[str, tuple
 
 
 def _of_clients(figures: Figures) -> Iterator[bytes]:
-    """Consumers and producers, as far as they are shown."""
+    """Yield the metrics of consumers and producers, if they are shown."""
     names = _Names(figures)
     consumers: list[tuple[str, ConsumerFigures]] = []
     producers: list[tuple[str, ProducerFigures]] = []
@@ -406,7 +409,7 @@ def _of_clients(figures: Figures) -> Iterator[bytes]:
 
 
 def _as_subscription(load: Load) -> SubscriptionFigures:
-    """All subscriptions of some topics, as if they were one."""
+    """Return the figures of all subscriptions of some topics, as if they were one."""
     backlog = None
     if load.backlog is not None and load.backlog_bytes is not None:
         backlog = Backlog(load.backlog, 0, load.backlog_bytes, load.delayed or 0)
@@ -432,7 +435,7 @@ class _Names:
         self._namespaces: dict[str, str] = {}
 
     def topic(self, namespace: str, name: str) -> str:
-        """The labels of one."""
+        """Return the labels of one topic."""
         of = self._namespaces.get(namespace)
         if of is None:
             of = self._namespaces[namespace] = (

@@ -1,6 +1,6 @@
-"""The metrics: name, help, and which figure each shows.
+"""The metrics: their names, helps, and figures.
 
-`pulsar_*` names are those of Pulsar 4.x; `magnetar_*` are our own.
+`pulsar_*` names are those of Pulsar 4.x; `magnetar_*` names are Magnetar's own.
 """
 
 from operator import attrgetter, itemgetter
@@ -56,7 +56,7 @@ OUT_ROWS: tuple[Row, ...] = (
         attrgetter("messages_out")),
     Row("out_bytes_total", "Bytes delivered since the topic was loaded", attrgetter("bytes_out")),
 )  # fmt: skip
-"""Of subscriptions, and of namespaces where these are shown only."""
+"""Metrics of subscriptions, and of namespaces if only namespaces are shown."""
 NAMESPACE_ROWS: tuple[Row, ...] = (
     Row("subscription_delayed", "Delayed messages whose delivery time has not come",
         attrgetter("delayed")),
@@ -70,7 +70,7 @@ NAMESPACE_ROWS: tuple[Row, ...] = (
     Row("subscription_msg_rate_expired", "Messages expired per second",
         attrgetter("rate_expired")),
 )  # fmt: skip
-"""Sums over subscriptions, of namespaces where these are shown only."""
+"""Sums over subscriptions, for namespaces if only namespaces are shown."""
 
 SUBSCRIPTION_ROWS: tuple[Row, ...] = (
     Row("back_log", "Unacknowledged messages",
@@ -131,7 +131,7 @@ THROTTLED_ROWS: tuple[Row, ...] = (
     Row("dispatch_throttled_bytes_events",
         "How often delivery began to wait for a rate of bytes", itemgetter(1)),
 )  # fmt: skip
-"""Of subscriptions, by the scope of the rate."""
+"""Metrics of subscriptions, by the scope of the rate."""
 DROPPED_ROW = Row(
     "subscription_msg_dropped_total",
     "Messages dropped: no consumer had permits",
@@ -158,7 +158,7 @@ CACHE_ROWS: tuple[Row, ...] = (
     Row("cache_misses_rate", "Entries per second that deliveries had to read from disk",
         attrgetter("rate_read_from_disk")),
 )  # fmt: skip
-"""Of the cache of recent entries, for the load of the broker."""
+"""Metrics of the cache of recent entries, from the load of the broker."""
 
 LOG_ROWS: tuple[Row, ...] = (
     Row("AddEntryMessagesRate", "Messages published per second; by namespace",
@@ -174,7 +174,7 @@ LOG_ROWS: tuple[Row, ...] = (
     Row("StoredMessagesSize", "Bytes of stored entries; by namespace",
         attrgetter("storage_bytes")),
 )  # fmt: skip
-"""Of namespaces, always."""
+"""Metrics of namespaces, which are always shown."""
 
 EVICTIONS_ROW = Row(
     "storage_backlog_quota_exceeded_evictions_total",
@@ -186,7 +186,7 @@ QUOTA_ROWS: tuple[Row, ...] = (
     Row("storage_backlog_quota_limit_time", "The largest age of a backlog in seconds",
         attrgetter("age")),
 )  # fmt: skip
-"""Metrics of topics that have such a quota."""
+"""Metrics of topics that have a backlog quota."""
 
 STALL_ROWS: tuple[Row, ...] = (
     Row("stalled", "Subscriptions that are stalled: they could deliver and do not; by reason",
@@ -237,7 +237,7 @@ USAGE_ROWS: tuple[Row, ...] = (
 SCHEMA_FAILED_ROW = Row(
     "_ops_failed_total", "How often that failed; by namespace", lambda number: number
 )
-"""Behind the name of what is done with a schema."""
+"""The metric whose name follows the name of a kind of work on schemas."""
 SCHEMA_ROWS: tuple[Row, ...] = (
     Row("compatible_total", "Schemas that were compatible with a topic's versions; by namespace",
         attrgetter("compatible")),

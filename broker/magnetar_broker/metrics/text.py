@@ -1,7 +1,7 @@
 """Prometheus's text format: labels, tables of samples, histograms.
 
-Everything is made in parts of a limited number of samples, so that the event loop can do other
-things in between.
+Everything is made in parts of a limited number of samples, so that the event loop can do other work
+in between.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -13,25 +13,26 @@ from magnetar_broker.metrics.histogram import Counts
 Measured = Sequence[tuple[str, Any]]
 """Objects of one kind, each with its labels as `labels_of` writes them."""
 SLICE = 1000
-"""Samples in one part of the page, some 0.3 us each."""
+"""The number of samples in one part of the page; each takes about 0.3 us."""
 
 
 class Row(NamedTuple):
-    """One metric: its name (a counter's ends in _total), its help, and how to read its value."""
+    """One metric: its name (a counter's ends in _total), its help, and a function that reads its
+    value."""
 
     name: str
     text: str
     value: Callable[[Any], float | None]
-    """None if unknown: the sample is left out."""
+    """Returns None if the value is unknown: the sample is left out."""
 
 
 def labels_of(labels: Mapping[str, str]) -> str:
-    """Labels as they stand in a sample, without the braces."""
+    """Return labels in the form of a sample, without the braces."""
     return ",".join([f'{name}="{escaped(value)}"' for name, value in labels.items()])
 
 
 def escaped(value: str) -> str:
-    """The value of a label as it stands between quotes."""
+    """Return the value of a label as it is written between quotes."""
     if "\\" in value:
         value = value.replace("\\", r"\\")
     if "\n" in value:
@@ -40,12 +41,12 @@ def escaped(value: str) -> str:
 
 
 def kind_of(name: str) -> str:
-    """The type of a metric that is no histogram."""
+    """Return the type of a metric that is not a histogram."""
     return "counter" if name.endswith("_total") else "gauge"
 
 
 def declaration(name: str, text: str, kind: str) -> str:
-    """The lines before the samples of a metric."""
+    """Return the lines that precede the samples of a metric."""
     return f"# HELP {name} {text}\n# TYPE {name} {kind}\n"
 
 
@@ -56,9 +57,10 @@ def table(
     sums: Measured = (),
     with_unknown: bool = False,
 ) -> Iterator[bytes]:
-    """A metric for each row, of all objects, and of sums, which have parts of their own.
+    """Yield a metric for each row: its samples of all objects, and of sums, which have their own
+    parts.
 
-    `with_unknown`, values of sums that are None are NaN.
+    With `with_unknown`, unknown values of sums are NaN.
     """
     if not measured and not sums:
         return
@@ -83,7 +85,7 @@ def _samples(
 
 
 def summary(name: str, text: str, measured: Iterable[tuple[str, float, float]]) -> bytes:
-    """A summary without quantiles: for each of these labels a number and a sum."""
+    """Return a summary without quantiles: a count and a sum for each of the labels."""
     lines = [declaration(name, text, "summary")]
     for labels, count, total in measured:
         lines.append(f"{name}_count{{{labels}}} {count}\n{name}_sum{{{labels}}} {total}\n")
@@ -91,7 +93,7 @@ def summary(name: str, text: str, measured: Iterable[tuple[str, float, float]]) 
 
 
 def histograms(name: str, text: str, measured: Iterable[tuple[str, Counts]]) -> bytes:
-    """A histogram, for each of these labels."""
+    """Return a histogram with samples for each of the labels."""
     lines = [declaration(name, text, "histogram")]
     for labels, counts in measured:
         for bound, count in counts.buckets:

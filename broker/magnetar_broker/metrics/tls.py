@@ -4,9 +4,9 @@ from typing import NamedTuple
 
 
 class TlsFigures(NamedTuple):
-    """Of a process that accepts TLS connections."""
+    """The figures of a process that accepts TLS connections."""
 
     handshake_failures: int
-    """Since the start."""
+    """The number of handshakes that have failed since the start."""
     expires_at: float
-    """Of the certificate in use, in seconds since 1970."""
+    """The time at which the certificate in use expires, in seconds since 1970."""

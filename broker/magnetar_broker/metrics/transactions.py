@@ -10,7 +10,7 @@ from magnetar_broker.transactions.figures import LATENCY_BOUNDS_MS
 
 
 class CoordinatorCounts(NamedTuple):
-    """Of one coordinator that is loaded, as the page has them."""
+    """The counts of one loaded coordinator, for the page."""
 
     number: int
     active: int
@@ -23,7 +23,7 @@ class CoordinatorCounts(NamedTuple):
 
 
 def counts_of(coordinators: Coordinators) -> list[CoordinatorCounts]:
-    """The present counts of all that are loaded."""
+    """Return the present counts of all loaded coordinators."""
     return [
         CoordinatorCounts(
             one.number,
@@ -72,7 +72,7 @@ ROWS = tuple(_rows())
 
 
 def of_transactions(counts: Sequence[CoordinatorCounts], cluster: str) -> bytes:
-    """The metrics of the coordinators that are loaded; none if none is."""
+    """Return the metrics of the loaded coordinators; empty if there are none."""
     measured = [
         (labels_of({"cluster": cluster, "coordinator_id": str(one.number)}), one) for one in counts
     ]

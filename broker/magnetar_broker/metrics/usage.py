@@ -1,4 +1,4 @@
-"""How much of the machine this process uses, in percent."""
+"""The share of the machine that this process uses, in percent."""
 
 import os
 import resource
@@ -9,14 +9,14 @@ STATM = "/proc/self/statm"
 
 
 class Usage(NamedTuple):
-    """Of all processors, and of all memory."""
+    """The shares of all processors, and of all memory."""
 
     cpu: float
     memory: float
 
 
 class UsageMeter:
-    """Measures from one call to the next."""
+    """Measures the usage from one call to the next."""
 
     def __init__(self, now_ms: int) -> None:
         self._cores = os.cpu_count() or 1
@@ -24,7 +24,8 @@ class UsageMeter:
         self._since_ms, self._cpu_then = now_ms, _cpu_seconds()
 
     def usage(self, now_ms: int) -> Usage:
-        """The processors that were used since the last call, and the resident memory at present."""
+        """Return the processor time used since the last call, and the present resident memory, as
+        shares."""
         cpu, seconds = _cpu_seconds(), max(now_ms - self._since_ms, 1) / 1000
         used = cpu - self._cpu_then
         self._since_ms, self._cpu_then = now_ms, cpu

@@ -1,6 +1,6 @@
-"""The metrics of what topics write: times and sizes of the last window, by bucket.
+"""The metrics of topics' writes: times and sizes of the last window, by bucket.
 
-As in Pulsar each bucket is a gauge of its own, and counts what no lower bucket counts.
+As in Pulsar each bucket is a gauge of its own, and counts only values above the bound before.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -10,7 +10,7 @@ from magnetar_broker.metrics.text import Row, declaration, table
 from magnetar_broker.publishing.write_counts import LATENCY_BOUNDS_MS
 
 Window = tuple[float, ...]
-"""As `WriteCounts.window`."""
+"""The writes of one window, in the form of `WriteCounts.window`."""
 LATENCIES = len(LATENCY_BOUNDS_MS) + 1
 SIZES_AT = LATENCIES + 1
 SIZE_NAMES = ("128", "512", "1_kb", "2_kb", "4_kb", "16_kb", "100_kb", "1_mb", "overflow")
@@ -18,12 +18,12 @@ QUANTILES = (0.0, 0.5, 0.95, 0.99, 0.999, 0.9999, 1.0)
 
 
 def entries_of(window: Window) -> float:
-    """How many entries were written."""
+    """Return the number of entries that were written."""
     return sum(window[:LATENCIES])
 
 
 def summed(windows: Iterable[Window]) -> Window:
-    """The sum; () of none."""
+    """Return the sum of windows; () if there are none."""
     total: Window = ()
     for window in windows:
         total = tuple(map(add, total, window)) if total and window else total or window
@@ -65,12 +65,12 @@ ROWS = (*_latency_rows(), *_size_rows())
 def of_writes(
     topics: Sequence[tuple[str, Window]], sums: Sequence[tuple[str, Window]], seconds: float
 ) -> Iterator[bytes]:
-    """Of topics that have written in the last window, and of sums of topics."""
+    """Yield the metrics of topics that have written in the last window, and of sums of topics."""
     yield from table("pulsar_", (*ROWS, _rate_row(seconds)), topics, sums)
 
 
 def of_broker(labels: str, window: Window, seconds: float) -> Iterator[bytes]:
-    """Of all topics together; `labels` are those of the broker."""
+    """Yield the metrics of all topics together; `labels` are the broker's labels."""
     yield from table("pulsar_broker_", (_rate_row(seconds),), (), [(labels, window)])
     name = "pulsar_broker_publish_latency"
     text = "Milliseconds from when messages came until they were durable, in the last window"
@@ -85,7 +85,8 @@ def of_broker(labels: str, window: Window, seconds: float) -> Iterator[bytes]:
 
 
 def quantile_of(window: Window, quantile: float) -> float:
-    """In milliseconds, interpolated within a bucket; above all bounds it is the highest of them."""
+    """Return a quantile in milliseconds, interpolated within its bucket; at most the highest
+    bound."""
     rank, below = quantile * entries_of(window), 0.0
     lower = 0.0
     for bound, count in zip(LATENCY_BOUNDS_MS, window, strict=False):

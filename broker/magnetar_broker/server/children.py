@@ -65,7 +65,7 @@ Run = Callable[[Context], None]
 
 
 def name_of(worker: int | None) -> str:
-    """The name of a process in logs."""
+    """Return the name of a process in logs."""
     return "controller" if worker is None else f"worker-{worker}"
 
 

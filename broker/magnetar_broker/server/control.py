@@ -134,7 +134,7 @@ class Control:
     _sockets: deque[socket] = field(default_factory=deque)
 
     def fileno(self) -> int:
-        """The descriptor, which is readable when `receive` has something to return."""
+        """Return the descriptor, which is readable when `receive` has something to return."""
         return self.end.fileno()
 
     def send(self, message: Message) -> None:

@@ -46,7 +46,7 @@ class InProcessClient:
         self._session.is_internal = True
         self._name, self._sequence_id = "", 0
 
-    # What the session needs: its outbox -------------------------------------------------
+    # Called by the session: its outbox --------------------------------------------------
 
     def flush_soon(self) -> None:
         self._clock.soon(self._flush)
@@ -84,7 +84,7 @@ class InProcessClient:
         if self._received and self._arrival is not None and not self._arrival.done():
             self._arrival.set_result(None)
 
-    # What its owner does ----------------------------------------------------------------
+    # Called by the owner ----------------------------------------------------------------
 
     def send(self, data: bytes) -> None:
         if self._session is not None:

@@ -424,7 +424,7 @@ class Supervisor:
                 self._connect(child, other)
 
     def _release(self, own: Child) -> None:
-        """In a new child: close what belongs to this process and to the other children."""
+        """Close, in a new child, the descriptors of this process and of the other children."""
         self._selector.close()
         self._signals.close()
         self._signals_sender.close()

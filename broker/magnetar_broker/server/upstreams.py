@@ -176,7 +176,7 @@ class UpstreamSocket(asyncio.Protocol):
         loop = asyncio.get_running_loop()
         self._abort_timer = loop.call_later(CLOSE_SECONDS, transport.abort)
 
-    # What waits ---------------------------------------------------------------------------
+    # Bytes that wait ----------------------------------------------------------------------
 
     def _hold(self) -> None:
         if self._full and self._transport is not None:

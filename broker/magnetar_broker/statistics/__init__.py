@@ -1,1 +1,1 @@
-"""Statistics of topics as the REST API answers them, with the names of Pulsar's fields."""
+"""Statistics of topics in the form of the REST API, with the names of Pulsar's fields."""

@@ -1,4 +1,5 @@
-"""Why a subscription delivers nothing at the moment, since when, and what to do about it."""
+"""The reason why a subscription delivers nothing at the moment, since when, and what to do about
+it."""
 
 from collections.abc import Iterator
 from itertools import islice
@@ -18,11 +19,11 @@ from magnetar_broker.topic.topic import Topic
 from magnetar_storage.log.damage import Damage
 
 MAX_CONSUMERS = MAX_DAMAGED = 100
-"""Consumers, and ranges of damaged entries, that are listed."""
+"""The most consumers, and ranges of damaged entries, that are listed."""
 
 
 class Reason(NamedTuple):
-    """What a blocker means, and what helps."""
+    """The meaning of a blocker, and its remedy."""
 
     why: str
     what_to_do: str
@@ -101,13 +102,13 @@ REASONS: Final = {
 
 
 async def why_not_delivering(topic: Topic, one: Subscription, stalled_seconds: int | None) -> Json:
-    """The reason, the times from which it may have held, and the figures behind it.
+    """Return the reason, the times from which it may have held, and the figures behind it.
 
     Raises `StorageError` if the backlog cannot be counted.
     """
     backlog = await one.backlog()
     blocker = one.dispatcher.blocker()
-    # Which entries cannot be read is told also while no consumer has met them.
+    # Damage is also reported before a consumer has reached it.
     if await next_damage(topic.log, one.next_unacked()) and blocker is Blocker.NO_CONSUMER:
         blocker = Blocker.DAMAGE
     reason = REASONS[blocker]
@@ -140,7 +141,8 @@ async def why_not_delivering(topic: Topic, one: Subscription, stalled_seconds: i
 
 
 def _since(topic: Topic, one: Subscription, blocker: Blocker) -> int:
-    """From when the reason has held at most: the last event that could have changed it."""
+    """Return the earliest time from which the reason can have held: the last event that could
+    change it."""
     if blocker is Blocker.NO_CONSUMER:
         return one.left_ms
     consumers = list(one.consumers)
@@ -189,7 +191,7 @@ def _consumer(one: Consumer) -> Json:
 
 
 def _details(topic: Topic, one: Subscription, blocker: Blocker) -> Json:
-    """What only some reasons have."""
+    """Return the fields that only some reasons have."""
     found: Json = {}
     dispatcher, queues = one.dispatcher, queues_of(one)
     if isinstance(dispatcher, SingleActive) and dispatcher.active is not None:
@@ -206,7 +208,7 @@ def _details(topic: Topic, one: Subscription, blocker: Blocker) -> Json:
 
 
 def _waiting(topic: Topic, one: Subscription) -> Iterator[Damage]:
-    """The damage that is known and that the subscription has not acknowledged, in order."""
+    """Yield the known damage that the subscription has not acknowledged, in order."""
     log = topic.log
     for damage in sorted(log.engine.damage.of_segments({each.id for each in log.segments})):
         offsets = log.offsets_of(damage.segment, damage.first, damage.last + 1)
@@ -225,7 +227,7 @@ def _damaged(one: Damage) -> Json:
 
 
 def _oldest(topic: Topic) -> Json:
-    """The open transaction with the oldest message: what lies behind that waits for its end."""
+    """Return the open transaction with the oldest message: later messages wait for its end."""
     txn, one = next(iter(topic.transactions.open.items()))
     ledger, entry = topic.log.position(one.first)
     return {

@@ -18,7 +18,7 @@ from magnetar_storage.world.runtime import Clock, yield_turn
 logger = logging.getLogger(__name__)
 
 PAUSE_AFTER = 20
-"""Topics and subscriptions after which the loop is left to others."""
+"""The number of topics and subscriptions after which other work of the loop runs."""
 PUBLISHER = (
     "msgRateIn", "msgThroughputIn", "averageMsgSize", "address", "producerId", "producerName",
     "connectedSince", "clientVersion", "metadata",
@@ -44,11 +44,11 @@ COUNTERS = {
     "msgOutCount": "msgOutCounter",
     "bytesOutCount": "bytesOutCounter",
 }
-"""Fields that have another name here."""
+"""The fields that have another name here."""
 
 
 async def brief_stats(topic: AnyTopic) -> Json:
-    """The figures of a topic.  Raises `StorageError` if a backlog cannot be counted."""
+    """Return the figures of a topic.  Raises `StorageError` if a backlog cannot be counted."""
     stats = await topic_stats(topic, Wanted())
     cursors = {name: _cursor(one) for name, one in topic.subscriptions.items()}
     return {
@@ -71,8 +71,8 @@ async def brief_stats(topic: AnyTopic) -> Json:
 
 
 async def encoded(topics: Iterable[AnyTopic], clock: Clock) -> list[tuple[str, bytes]]:
-    """The figures of topics as JSON, with their names.  One whose backlog cannot be counted is
-    logged, and left out."""
+    """Return the figures of topics as JSON, with their names.  A topic whose backlog cannot be
+    counted is logged, and left out."""
     found, used = [], 0
     for topic in topics:
         try:

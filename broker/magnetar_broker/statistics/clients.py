@@ -15,7 +15,7 @@ NOT_DRAINING = {
 
 
 def publisher(producer: Producer) -> Json:
-    """A producer, with the rates of the last window."""
+    """Return the statistics of a producer, with the rates of the last window."""
     rates = Publishing(*producer.meter.rates)
     mode = pb.ProducerAccessMode.ValueType(producer.claim.mode.value)
     return {
@@ -35,7 +35,8 @@ def publisher(producer: Producer) -> Json:
 
 
 def consumer(one: Consumer, draining: Json | None, ranges: list[list[int]] | None) -> Json:
-    """A consumer; `draining` and `ranges` are None unless its subscription is Key_Shared."""
+    """Return the statistics of a consumer; `draining` and `ranges` are None unless its subscription
+    is Key_Shared."""
     messages, size, redelivered, acked, chunks = one.meter.rates
     found: Json = {
         "msgRateOut": messages,

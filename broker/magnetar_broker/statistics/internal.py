@@ -1,4 +1,4 @@
-"""What a topic stores, and where its cursors are: `internalStats` and `internal-info`."""
+"""The stored data of a topic and the positions of its cursors: `internalStats`, `internal-info`."""
 
 from collections.abc import Iterator
 
@@ -15,7 +15,7 @@ from magnetar_storage.log.log import Log
 from magnetar_storage.log.log_record import Segment
 
 MAX_RANGES = 1000
-"""Ranges of single acknowledgements that are listed of one cursor."""
+"""The most ranges of individual acknowledgements that are listed for one cursor."""
 NO_LEDGER = {
     "ledgerId": -1,
     "entries": -1,
@@ -35,11 +35,12 @@ NO_CURSOR: Json = {
     "subscriptionHavePendingRead": False,
     "subscriptionHavePendingReplayRead": False,
 }
-"""Of a subscription of a non-persistent topic."""
+"""The cursor of a subscription of a non-persistent topic."""
 
 
 def internal_stats(topic: AnyTopic, metadata: bool) -> Json:
-    """The segments and cursors; with `metadata` each segment's part of the topic's record."""
+    """Return segments and cursors; with `metadata` also each segment's part of the topic's
+    record."""
     if isinstance(topic, Topic):
         return _persistent(topic, metadata)
     return {
@@ -128,30 +129,33 @@ def _cursor(one: Subscription) -> Json:
         "totalNonContiguousDeletedMessagesRange": cursor.acked.runs(),
         "subscriptionHavePendingRead": caught_up,
         "subscriptionHavePendingReplayRead": dispatcher.in_replay > 0,
-        "properties": {},  # numbers, which clients refuse anything else for: none are kept here
+        "properties": {},  # clients accept only numbers here, and none are kept
     }
 
 
 def entries_since_unacked(one: Subscription) -> int:
-    """From the first entry that is not acknowledged to where the subscription reads."""
+    """Return the number of entries from the first unacknowledged one to where the subscription
+    reads."""
     read_offset = min(one.dispatcher.read_offset, one.topic.log.end)
     return max(read_offset - one.cursor.mark_delete, 0)
 
 
 def pending_entries(topic: Topic) -> int:
-    """Published and not durable yet."""
+    """Return the number of entries that are published and not durable yet."""
     return topic.log.next_offset - topic.log.end
 
 
 def _next_position(log: Log, offset: int) -> tuple[int, int]:
-    """Where an entry is or, at the end of the log, where it would be in the last segment."""
+    """Return the position of an entry or, at the end of the log, of the next entry in the last
+    segment."""
     if offset < log.end or not log.bases:
         return log.position(offset)
     return log.segments[-1].id, offset - log.bases[-1]
 
 
 def _ranges(one: Subscription) -> Iterator[str]:
-    """The entries that are acknowledged one by one: from behind the first place to the second."""
+    """Yield the ranges of individually acknowledged entries: after the first position, up to the
+    second."""
     log = one.topic.log
     for number, (start, stop) in enumerate(one.cursor.acked):
         if number == MAX_RANGES:
@@ -164,7 +168,7 @@ def _ranges(one: Subscription) -> Iterator[str]:
 
 
 def internal_info(topic: Topic) -> Json:
-    """The topic's record: its segments, and the place of each durable cursor."""
+    """Return the topic's record: its segments, and the position of each durable cursor."""
     log, record = topic.log, topic.log.record
     first_ms = log.segments[0].created_ms if log.segments else 0
     found: Json = {

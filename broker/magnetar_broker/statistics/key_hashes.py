@@ -1,4 +1,4 @@
-"""Key_Shared: which consumer has which hashes, and which hashes are draining."""
+"""Key_Shared: the hashes of each consumer, and the hashes that are draining."""
 
 from collections.abc import AsyncIterator, Iterable, Mapping
 from dataclasses import dataclass, field
@@ -16,20 +16,20 @@ from magnetar_storage.world.runtime import Clock, yield_turn
 
 T = TypeVar("T")
 MAX_HASHES = 1000
-"""Draining hashes that are listed of one consumer, and of one subscription."""
+"""The most draining hashes that are listed for one consumer, and for one subscription."""
 MAX_LISTED = 10_000
-"""Draining hashes that are listed of all consumers of one subscription together, but for one of
-each."""
+"""The most draining hashes that are listed for all consumers of one subscription together, except
+that each consumer has at least one."""
 MAX_IDS = 100
-"""Messages that are listed of one draining hash."""
+"""The most messages that are listed for one draining hash."""
 STEP = 5000
-"""Entries, or hashes, between two turns that are left to the rest of the broker."""
+"""The number of entries, or hashes, after which other work of the broker runs."""
 
 
 def hash_ranges(slots: SlotOwners[C]) -> dict[C, list[list[int]]]:
-    """The hashes of each consumer as ranges (first, last), ascending."""
+    """Return the hashes of each consumer as ranges (first, last), ascending."""
     found: dict[C, list[list[int]]] = {}
-    # 0 is no hash of a key; only who chooses ranges may name it.
+    # 0 is never the hash of a key; it is only shown to a client that chooses its ranges.
     first = 0 if isinstance(slots, ChosenRanges) else 1
     before: C | None = None
     for end, owner in zip(slots.ends, slots.owners, strict=True):
@@ -50,27 +50,28 @@ def hash_ranges(slots: SlotOwners[C]) -> dict[C, list[list[int]]]:
 
 
 def queues_of(subscription: Subscription) -> KeyQueues | None:
-    """What waits for consumers, of a Key_Shared subscription; None of any other."""
+    """Return the queues of a Key_Shared subscription's consumers; None for any other
+    subscription."""
     dispatcher = subscription.dispatcher
     return dispatcher.queues if isinstance(dispatcher, KeyShared) else None
 
 
 class _Turns:
-    """Leaves the loop to others after each `STEP` things."""
+    """Lets other work of the loop run after each `STEP` things."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
         self._done = 0
 
     async def after(self, things: int) -> None:
-        """So many were looked at."""
+        """Count things that were handled, and pause after each `STEP` of them."""
         self._done += things
         if self._done >= STEP:
             self._done = 0
             await yield_turn(self._clock)
 
     async def parts(self, things: Iterable[T]) -> AsyncIterator[list[T]]:
-        """What there is now, a part at a time."""
+        """Yield the present things, a part at a time."""
         present = list(things)
         for start in range(0, len(present), STEP):
             part = present[start : start + STEP]
@@ -80,17 +81,17 @@ class _Turns:
 
 @dataclass(slots=True)
 class _Held:
-    """What one consumer is draining."""
+    """The hashes that one consumer is draining."""
 
     hashes: list[tuple[int, Draining]] = field(default_factory=list)
     unacked: int = 0
 
 
 async def drained(queues: KeyQueues, clock: Clock) -> dict[Consumer, Json]:
-    """The fields of each consumer about the hashes that it is draining: all of them are counted,
-    the lowest are listed.
+    """Return each consumer's fields about the hashes that it is draining: all are counted, and the
+    lowest are listed.
 
-    Others have their turns in between, so parts differ slightly in time.
+    Other work runs in between, so parts differ slightly in time.
     """
     turns, held = _Turns(clock), {consumer: _Held() for consumer in queues.cleared}
     async for some in turns.parts(queues.draining.items()):
@@ -122,9 +123,10 @@ async def drained(queues: KeyQueues, clock: Clock) -> dict[Consumer, Json]:
 
 
 async def draining_with_ids(subscription: Subscription, queues: KeyQueues) -> Json:
-    """The draining hashes, those with most waiting entries first, with what holds them.
+    """Return the draining hashes, those with most waiting entries first, and the messages that hold
+    them.
 
-    Others have their turns in between, so parts differ slightly in time.
+    Other work runs in between, so parts differ slightly in time.
     """
     turns = _Turns(subscription.topic.log.engine.clock)
     count, shown = len(queues.draining), await _most_waiting(queues, turns)
@@ -151,7 +153,7 @@ async def draining_with_ids(subscription: Subscription, queues: KeyQueues) -> Js
 
 
 async def _most_waiting(queues: KeyQueues, turns: _Turns) -> dict[int, Draining]:
-    """The draining hashes that are listed."""
+    """Return the draining hashes that are listed: those with most waiting entries."""
     found: list[tuple[int, Draining]] = []
     async for some in turns.parts(queues.draining.items()):
         found = nsmallest(
@@ -163,8 +165,8 @@ async def _most_waiting(queues: KeyQueues, turns: _Turns) -> dict[int, Draining]
 async def _oldest_held(
     queues: KeyQueues, shown: Mapping[int, Draining], turns: _Turns
 ) -> dict[int, list[int]]:
-    """The oldest unacknowledged entries behind each of these hashes, ascending."""
-    # Negative, so that the first of each heap is the youngest, which gives way to an older one.
+    """Return the oldest unacknowledged entries of each of these hashes, ascending."""
+    # Negative, so that the first of each heap is the newest entry, which an older one replaces.
     oldest: dict[int, list[int]] = {slot: [] for slot in shown}
     for holder in {one.holder for one in shown.values()}:
         async for some in turns.parts(holder.pending):
@@ -181,7 +183,8 @@ async def _oldest_held(
 
 
 def hash_of_key(subscription: Subscription, queues: KeyQueues, key: bytes) -> Json:
-    """The hash of a key, who gets its messages, and whether they wait for somebody else."""
+    """Return the hash of a key, the consumer that gets its messages, and the one that they wait
+    for."""
     slot = queues.slots.slot_of(key)
     found: Json = {"hash": slot, "consumer": _named(queues.slots.owner(slot))}
     draining = queues.draining.get(slot)

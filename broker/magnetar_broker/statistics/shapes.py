@@ -3,7 +3,7 @@
 from typing import Any
 
 Json = dict[str, Any]
-"""An object; a field without a value is left out."""
+"""A JSON object; a field without a value is left out."""
 
 COMPACTION = {
     "lastCompactionRemovedEventCount": 0,
@@ -11,12 +11,12 @@ COMPACTION = {
     "lastCompactionFailedTimestamp": 0,
     "lastCompactionDurationTimeInMills": 0,
 }
-"""Of a topic that was not compacted."""
+"""The fields of a topic that was not compacted."""
 
 FILTERS = {
     f"filter{what}MsgCount": 0 for what in ("Processed", "Accepted", "Rejected", "Rescheduled")
 }
-"""There are no entry filters."""
+"""The fields about entry filters, which do not exist here."""
 
 OFFLOADING = {
     "offloadedStorageSize": 0,
@@ -24,17 +24,17 @@ OFFLOADING = {
     "lastOffloadSuccessTimeStamp": 0,
     "lastOffloadFailureTimeStamp": 0,
 }
-"""Nothing is offloaded."""
+"""The fields about offloading, which does not exist here."""
 
 TRANSACTIONS = {"ongoingTxnCount": 0, "abortedTxnCount": 0, "committedTxnCount": 0}
-"""Of a topic that has none."""
+"""The fields of a topic without transactions."""
 
 
 def address(peer: str) -> str:
-    """The address of a client, in the form of the original."""
+    """Return the address of a client in Pulsar's form."""
     return f"/{peer}"
 
 
 def position(ledger: int, entry: int) -> str:
-    """The place of an entry."""
+    """Return the position of an entry as text."""
     return f"{ledger}:{entry}"

@@ -24,18 +24,18 @@ EMPTY = Backlog(0, 0)
 
 
 class Wanted(NamedTuple):
-    """What a request for statistics asks for."""
+    """The parts of the statistics that a request asks for."""
 
     sizes: bool = True
-    """Bytes of the backlog of each subscription; -1 without it."""
+    """The bytes of the backlog of each subscription; -1 if not wanted."""
     earliest: bool = False
-    """When the oldest message of each backlog was published, which may be read from disk."""
+    """The publish time of the oldest message of each backlog, which may be read from disk."""
     publishers: bool = True
     consumers: bool = True
 
 
 async def of_persistent(one: Subscription, wanted: Wanted) -> Json:
-    """A subscription of a persistent topic.  Raises `StorageError`."""
+    """Return the statistics of a subscription of a persistent topic.  Raises `StorageError`."""
     dispatcher, cursor = one.dispatcher, one.cursor
     backlog = await one.backlog()
     found = _common(one, backlog, wanted)
@@ -76,7 +76,7 @@ async def of_persistent(one: Subscription, wanted: Wanted) -> Json:
 
 
 def of_non_persistent(one: NonPersistentSubscription, wanted: Wanted) -> Json:
-    """A subscription of a non-persistent topic."""
+    """Return the statistics of a subscription of a non-persistent topic."""
     found = _common(one, EMPTY, wanted) | _throttled(NO_EVENTS)
     found["msgDropRate"] = consuming(one).dropped
     ranges = None
@@ -140,7 +140,8 @@ def _common(one: AnySubscription, backlog: Backlog, wanted: Wanted) -> Json:
 
 
 def type_name(one: AnySubscription) -> str:
-    """The type that its consumers have, or had last; `None` without any since it was loaded."""
+    """Return the type that its consumers have, or had last; `None` if it had none since it was
+    loaded."""
     if isinstance(one, Subscription) and not one.joined:
         return "None"
     return pb.CommandSubscribe.SubType.Name(pb.CommandSubscribe.SubType.ValueType(one.type))

@@ -15,11 +15,11 @@ from magnetar_broker.topic.topic import Topic
 from magnetar_storage.world.runtime import yield_turn
 
 PAUSE_EVERY = 20
-"""Subscriptions between two turns that are left to the rest of the broker."""
+"""The number of subscriptions after which other work of the broker runs."""
 
 
 async def topic_stats(topic: AnyTopic, wanted: Wanted) -> Json:
-    """The statistics of a topic.  Raises `StorageError` if a backlog cannot be counted."""
+    """Return the statistics of a topic.  Raises `StorageError` if a backlog cannot be counted."""
     if isinstance(topic, Topic):
         return await _persistent(topic, wanted)
     return _non_persistent(topic, wanted)
@@ -105,7 +105,7 @@ UNUSED: Json = {
     "topicCreationTimeStamp": 0,
     "lastPublishTimeStamp": 0,
 }
-"""What every topic has; of one that no client uses."""
+"""The fields that every topic has, for one that no client uses."""
 UNUSED_NON_PERSISTENT: Json = UNUSED | {"msgDropRate": 0.0}
 
 
@@ -133,7 +133,8 @@ def _common(topic: AnyTopic, wanted: Wanted) -> Json:
 
 
 def compaction_stats(figures: CompactionFigures | None) -> Json:
-    """The last compaction; None if there was none since the topic was loaded."""
+    """Return the statistics of the last compaction; `figures` is None if there was none since the
+    topic was loaded."""
     if figures is None:
         return COMPACTION
     return {
@@ -149,7 +150,7 @@ class Oldest(NamedTuple):
 
     subscription: str
     seconds: int
-    """Its age."""
+    """The age of the message."""
 
 
 async def _oldest(topic: Topic) -> Oldest | None:

@@ -1,4 +1,4 @@
-"""What topics and subscriptions have of transactions, in the shapes of the original."""
+"""Statistics of transactions in topics and subscriptions, in the form of Pulsar's."""
 
 from magnetar_broker.base.transactions import Outcome, TxnId
 from magnetar_broker.statistics.internal import internal_stats
@@ -8,7 +8,7 @@ from magnetar_broker.topic.topic import Topic
 
 
 def buffer_stats(topic: Topic, lows: bool) -> Json:
-    """The transactions of a topic; `lows` for low watermarks, too."""
+    """Return the statistics of a topic's transactions; `lows` adds low watermarks."""
     buffer, log = topic.transactions, topic.log
     found = {
         "state": "Ready" if buffer.on else "NoSnapshot",
@@ -25,7 +25,7 @@ def buffer_stats(topic: Topic, lows: bool) -> Json:
 
 
 def in_buffer(topic: Topic, txn: TxnId) -> Json:
-    """What a topic knows of a transaction."""
+    """Return the state of a transaction in a topic."""
     one = topic.transactions.open.get(txn)
     return {
         "startPosition": None if one is None else position(*topic.log.position(one.first)),
@@ -34,7 +34,7 @@ def in_buffer(topic: Topic, txn: TxnId) -> Json:
 
 
 def pending_ack_stats(one: Subscription, lows: bool) -> Json:
-    """The transactions of a subscription; `lows` for low watermarks, too."""
+    """Return the statistics of a subscription's transactions; `lows` adds low watermarks."""
     acks, recovered_ms = one.transactional, one.topic.traffic.created_ms
     found = {
         "state": "None" if acks is None else "Ready",
@@ -48,7 +48,7 @@ def pending_ack_stats(one: Subscription, lows: bool) -> Json:
 
 
 def in_pending_acks(one: Subscription, txn: TxnId) -> Json:
-    """What a transaction has acknowledged of a subscription."""
+    """Return the acknowledgements of a subscription that a transaction has made."""
     found = None if one.transactional is None else one.transactional.open.get(txn)
     up_to = None if found is None else found.up_to
     return {
@@ -60,7 +60,8 @@ def in_pending_acks(one: Subscription, txn: TxnId) -> Json:
 
 
 def position_in_pending_acks(one: Subscription, ledger: int, entry: int, index: int | None) -> Json:
-    """Whether a message, or that of this index in its batch, is pending or acknowledged."""
+    """Return whether a message, or the one at this index of its batch, is pending or
+    acknowledged."""
     offset, acks = one.topic.log.offset_of(ledger, entry), one.transactional
     if offset is not None and one.is_acked(offset, index):
         return {"state": "MarkDelete"}
@@ -69,7 +70,7 @@ def position_in_pending_acks(one: Subscription, ledger: int, entry: int, index: 
 
 
 def buffer_internal_stats(topic: Topic, metadata: bool) -> Json:
-    """Where the state of a topic's transactions is stored: beside its cursors."""
+    """Return where the state of a topic's transactions is stored: beside its cursors."""
     return {
         "snapshotType": "Single",
         "singleSnapshotSystemTopicInternalStats": _stored(topic, metadata),
@@ -77,7 +78,7 @@ def buffer_internal_stats(topic: Topic, metadata: bool) -> Json:
 
 
 def pending_ack_internal_stats(one: Topic, metadata: bool) -> Json:
-    """Where pending acknowledgements are stored: beside the cursors of their topic."""
+    """Return where pending acknowledgements are stored: beside the cursors of their topic."""
     return {"pendingAckLogStats": _stored(one, metadata)}
 
 

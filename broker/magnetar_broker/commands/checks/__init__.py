@@ -1,1 +1,1 @@
-"""What `magnetar doctor` checks: one module for each subject."""
+"""The checks of `magnetar doctor`: one module for each subject."""

@@ -26,7 +26,8 @@ def examine(
     verifies: bool,
     login: Login = NO_LOGIN,
 ) -> list[Finding]:
-    """The findings of all checks, in order; `verifies`: check all data, however much it is."""
+    """Return the findings of all checks, in order; `verifies` checks all data, whatever its
+    size."""
     return list(_examine(conf, environ, overrides, admin_url, verifies, login))
 
 

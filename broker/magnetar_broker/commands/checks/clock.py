@@ -11,16 +11,16 @@ from magnetar_broker.commands.checks.finding import Finding
 
 SUBJECT = "clock"
 FIRST = 1_767_225_600
-"""2026-01-01: no correct clock is before that."""
+"""2026-01-01: a correct clock is never before this time."""
 TOLERANCE_SECONDS = 60
 UNSYNCHRONIZED = 5
-"""What `adjtimex` returns then."""
+"""The result of `adjtimex` for a clock that is not synchronized."""
 TIMEX_BYTES = 512
-"""More than the structure has on any platform."""
+"""More bytes than the structure has on any platform."""
 
 
 def check(data_dir: str) -> Iterator[Finding]:
-    """Compares it with the files of the data directory, and asks the system about NTP."""
+    """Compare the clock with the files of the data directory, and ask the system about NTP."""
     now = time.time()
     remedy = "set the clock, and keep it right with NTP (chrony, systemd-timesyncd)"
     if now < FIRST:
@@ -56,5 +56,5 @@ def _is_unsynchronized() -> bool:
         adjtimex = ctypes.CDLL(None).adjtimex
     except (OSError, AttributeError):
         return False
-    # All zero: it only asks.
+    # All fields are zero: the call only reads.
     return bool(adjtimex(ctypes.create_string_buffer(TIMEX_BYTES)) == UNSYNCHRONIZED)

@@ -1,4 +1,4 @@
-"""The configuration: everything that the start would refuse or warn about."""
+"""The configuration: everything that a start would refuse or warn about."""
 
 import os
 from collections.abc import Mapping
@@ -16,7 +16,7 @@ CORRECT = "correct this: a broker does not start; docs/configuration.md has ever
 def check(
     conf: str | None, environ: Mapping[str, str], overrides: Mapping[str, str]
 ) -> tuple[list[Finding], Settings | None]:
-    """The findings, and the settings; None if they cannot be read."""
+    """Return the findings, and the settings; None in place of settings that are refused."""
     try:
         settings, warnings = load(conf, environ, overrides)
     except ConfigError as error:
@@ -36,7 +36,7 @@ def check(
 
 
 def _unusable(settings: Settings) -> list[Finding]:
-    """The keys and files of authentication that cannot be used."""
+    """Return a finding for each key and file of authentication that cannot be used."""
     try:
         authenticator_of(settings)
     except ConfigError as error:

@@ -12,11 +12,11 @@ from magnetar_storage.world.disk import ReadOnlyDisk
 
 SUBJECT = "data"
 QUICK_BYTES = 512 << 20
-"""More than that is read only if it is asked for."""
+"""The size above which the data are only read on request."""
 
 
 def check(data_dir: str, holder: Holder | None, verifies: bool) -> Iterator[Finding]:
-    """`holder` is the process that uses the directory; then it is not checked."""
+    """Check the data directory, unless a process holds it."""
     try:
         disk = ReadOnlyDisk(data_dir)
     except StorageError:

@@ -1,4 +1,4 @@
-"""The disk of the data directory: room, kind, permissions, and how fast it syncs."""
+"""The disk of the data directory: free space, file system, permissions, and the speed of syncs."""
 
 import errno
 import os
@@ -17,7 +17,7 @@ from magnetar_storage.world.native_file import NATIVE_FILE
 
 SUBJECT = "disk"
 LITTLE_LIMITS = 2
-"""With less than so many times the limit free there is little room."""
+"""With less free space than this multiple of the limit, there is a warning."""
 TOO_LITTLE_BYTES = 256 << 20
 FEW_INODES = 10_000
 SLOW_SYNC_MS = 20.0
@@ -29,7 +29,8 @@ VOLATILE = ("tmpfs", "ramfs", "devtmpfs")
 
 
 def check(settings: Settings) -> Iterator[Finding]:
-    """The directory need not exist: then that in which it would be created counts."""
+    """Check the disk of the data directory; if it does not exist, of the directory that would
+    contain it."""
     data_dir = os.path.abspath(settings.data_dir)
     place = data_dir
     while not os.path.isdir(place):
@@ -103,7 +104,7 @@ def _room(place: str, limit: FreeLimit) -> Iterator[Finding]:
 
 
 def kind_of(place: str, mounts: str) -> str:
-    """The type of the file system of a path, from the text of /proc/mounts; "" if unknown."""
+    """Return the file system type of a path, from the text of /proc/mounts; "" if unknown."""
     best, kind = "", ""
     for line in mounts.splitlines():
         fields = line.split()
@@ -125,7 +126,7 @@ def _kind(place: str) -> Iterator[Finding]:
 
 
 def of_kind(place: str, kind: str, direct: str = "") -> Iterator[Finding]:
-    """The finding about a type of file system; `direct` says what it lacks."""
+    """Yield the finding about a type of file system; `direct` says what it lacks."""
     if kind.startswith(NETWORK):
         yield Finding(
             "warning", SUBJECT, f"{place} is on a network file system ({kind})",
@@ -179,7 +180,8 @@ def _speed(place: str, durability: Durability) -> Iterator[Finding]:
 
 
 def _measure(place: str) -> tuple[float, float]:
-    """Milliseconds of a small write with its sync (the median), and MB/s of a large one."""
+    """Return the milliseconds of a small write and its sync (the median), and the MB/s of a large
+    one."""
     with tempfile.TemporaryFile(dir=place, prefix=".magnetar-doctor-") as file:
         descriptor = file.fileno()
         times = []

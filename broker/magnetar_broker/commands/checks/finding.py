@@ -1,4 +1,4 @@
-"""What a check has found."""
+"""The result of a check."""
 
 from dataclasses import dataclass
 from typing import Literal
@@ -8,7 +8,7 @@ Level = Literal["ok", "note", "warning", "error"]
 
 @dataclass(frozen=True)
 class Finding:
-    """One result of a check; anything but ok has a remedy, unless there is nothing to do."""
+    """One result of a check; all but `ok` have a remedy, unless there is nothing to do."""
 
     level: Level
     subject: str

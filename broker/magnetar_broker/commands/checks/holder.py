@@ -1,4 +1,4 @@
-"""Which process holds a data directory, and the addresses of the broker that it is."""
+"""The process that holds a data directory, and the addresses of its broker."""
 
 import os
 from dataclasses import dataclass
@@ -15,20 +15,21 @@ class Holder:
     """The process that holds the lock of a data directory."""
 
     pid: int
-    """0 if it is not known."""
+    """The id of the process; 0 if it is not known."""
     addresses: Addresses | None = None
-    """None if it has announced none: it starts or stops, or is another command."""
+    """The addresses of its broker; None if it has announced none: it starts or stops, or is another
+    command."""
 
     @property
     def name(self) -> str:
-        """The process, for people."""
+        """The name of the process, for people."""
         return f"process {self.pid or 'unknown'}"
 
 
 def holder_of(data_dir: str) -> Holder | None:
-    """The process that uses a data directory; None if none does, or it cannot be seen.
+    """Return the process that uses a data directory; None if there is none, or it cannot be seen.
 
-    The lock alone counts: a broker that was killed leaves the file of its addresses behind.
+    Only the lock counts: a broker that was killed leaves its file of addresses behind.
     """
     try:
         disk = ReadOnlyDisk(data_dir)
@@ -47,7 +48,7 @@ def holder_of(data_dir: str) -> Holder | None:
 
 
 def why_unseen(data_dir: str) -> str | None:
-    """Why it cannot be seen whether a process holds the lock; None if it can."""
+    """Return why it cannot be seen whether a process holds the lock; None if it can be seen."""
     path = os.path.join(data_dir, layout.LOCK_FILE)
     if os.path.exists(path) and not os.access(path, os.R_OK):
         return f"this user ({os.getuid()}) cannot read {path}"

@@ -1,4 +1,4 @@
-"""Limits of the system for the processes of a broker."""
+"""The limits of the system for the processes of a broker."""
 
 import resource
 from collections.abc import Iterator
@@ -10,7 +10,7 @@ SUBJECT = "open files"
 
 
 def check() -> Iterator[Finding]:
-    """The hard limit counts: the broker raises its own limit up to it."""
+    """Check the hard limit, which counts because the broker raises its own limit up to it."""
     _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if hard == resource.RLIM_INFINITY or hard >= ENOUGH_FILES:
         yield Finding("ok", SUBJECT, f"the limit is {_shown(hard)}")

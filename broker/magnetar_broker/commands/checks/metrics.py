@@ -1,4 +1,5 @@
-"""The metrics of the broker that runs: what stands still, and which certificate ends soon."""
+"""The metrics of the running broker: subscriptions that stand still, and certificates that
+expire."""
 
 import re
 import time
@@ -18,11 +19,12 @@ STALLED = "magnetar_subscription_stalled"
 BLOCKER = "magnetar_subscription_blocker"
 EXPIRES = "magnetar_tls_certificate_expiry_timestamp_seconds"
 MOST_NAMES = 3
-"""Subscriptions that are named; of the others there is the number."""
+"""The most subscriptions that are named; the others are counted."""
 
 
 def check(admin_url: str, login: Login) -> Iterator[Finding]:
-    """Stalled subscriptions, entries that cannot be read, and certificates, from one page."""
+    """Yield findings about stalled subscriptions, unreadable entries and certificates, from one
+    page."""
     try:
         page = str(ask(admin_url, PATH, timeout_s=SECONDS, login=login))
     except RestError as error:
@@ -32,7 +34,7 @@ def check(admin_url: str, login: Login) -> Iterator[Finding]:
 
 
 def of_page(page: str) -> Iterator[Finding]:
-    """The findings in a page of metrics."""
+    """Yield the findings in a page of metrics."""
     stalled = Counter[str]()
     blocked = defaultdict[str, list[str]](list)
     for name, text, value in SAMPLE.findall(page):
@@ -56,7 +58,7 @@ def _of_subscriptions(
     for blocker, count in stalled.items():
         if not count:
             continue
-        # Of the same reason, but perhaps for a shorter time than makes a stall.
+        # They have the same reason, but perhaps for a shorter time than makes a stall.
         names = blocked[blocker]
         rest = len(names) - MOST_NAMES
         among = ", ".join(names[:MOST_NAMES]) + (f" and {rest} others" if rest > 0 else "")

@@ -1,4 +1,4 @@
-"""The ports: whether they are free, or who has them."""
+"""The ports: whether they are free, and which processes listen on them."""
 
 import os
 import re
@@ -15,7 +15,7 @@ LISTENS = "0A"
 
 
 def check(settings: Settings, holder: Holder | None) -> Iterator[Finding]:
-    """`holder` has the data directory; a broker that runs is compared with the settings."""
+    """Check the ports; if `holder` is a running broker, compare them with the settings."""
     http = {
         "webServicePort": settings.web_service_port,
         "webServicePortTls": settings.web_service_port_tls,
@@ -35,7 +35,7 @@ def check(settings: Settings, holder: Holder | None) -> Iterator[Finding]:
 
 
 def _compare(name: str, port: int | None, actual: int | None, broker: str) -> Iterator[Finding]:
-    """A port of the settings with that of the broker that runs."""
+    """Compare a port of the settings with the port of the running broker."""
     if port is None and actual is None:
         return
     subject = f"{name}={'' if port is None else port}"
@@ -51,7 +51,7 @@ def _compare(name: str, port: int | None, actual: int | None, broker: str) -> It
 
 
 def _check(settings: Settings, name: str, port: int, holder: Holder | None) -> Iterator[Finding]:
-    """A port that no broker is known to have; `holder` may be one that is starting."""
+    """Check a port that no broker is known to use; `holder` may be a broker that is starting."""
     subject = f"{name}={port}"
     try:
         for one in bound(settings.bind_address, port):
@@ -69,7 +69,7 @@ def _check(settings: Settings, name: str, port: int, holder: Holder | None) -> I
 
 
 def holders_of(port: int) -> list[int]:
-    """The processes that listen on a port, as far as this user may see them; Linux only."""
+    """Return the processes that listen on a port, as far as this user may see them; Linux only."""
     inodes = {f"socket:[{inode}]" for inode in _listening(port)}
     found = []
     for pid in filter(str.isdecimal, _names("/proc")) if inodes else ():
@@ -81,12 +81,12 @@ def holders_of(port: int) -> list[int]:
 
 
 def is_among(holder: int, pids: Iterable[int]) -> bool:
-    """Whether one of the processes is the holder, or a part of the broker that the holder is."""
+    """Return whether one of the processes is the holder, or a part of the holder's broker."""
     return any(_is_of(pid, holder) for pid in pids)
 
 
 def _is_of(pid: int, holder: int) -> bool:
-    """Whether a process is the broker's, or the supervisor's of a broker with several."""
+    """Return whether a process is the holder, or a child of it in a broker of several processes."""
     with suppress(OSError), open(f"/proc/{pid}/stat") as file:
         parent = file.read().rpartition(")")[2].split()[1]
         return holder in (pid, int(parent))
@@ -94,7 +94,7 @@ def _is_of(pid: int, holder: int) -> bool:
 
 
 def _listening(port: int) -> Iterator[str]:
-    """The inodes of sockets that listen on a port."""
+    """Yield the inodes of sockets that listen on a port."""
     for table in ("/proc/net/tcp", "/proc/net/tcp6"):
         with suppress(OSError), open(table) as file:
             for line in file:
@@ -110,7 +110,7 @@ def _names(directory: str) -> list[str]:
 
 
 def name_of(pid: int) -> str:
-    """The command line of a process, as far as this user may see it."""
+    """Return the command line of a process, as far as this user may see it."""
     with suppress(OSError), open(f"/proc/{pid}/cmdline", "rb") as file:
         return file.read(200).replace(b"\0", b" ").decode(errors="replace").strip() or "unknown"
     return "unknown"

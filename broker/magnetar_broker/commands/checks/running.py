@@ -1,4 +1,4 @@
-"""The broker that runs: whether it is ready and healthy, and which version it is."""
+"""The running broker: whether it is ready and healthy, and its version."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -20,7 +20,8 @@ PATH = "/admin/v2/brokers"
 def check(
     data_dir: str, holder: Holder | None, admin_url: str | None, login: Login
 ) -> Iterator[Finding]:
-    """`holder` has the data directory; `admin_url` names a broker elsewhere."""
+    """Check the broker of `holder`, the process with the data directory, or the broker at
+    `admin_url`."""
     if admin_url is not None:
         yield from _ask(admin_url, login, "warning" if holder is None else "error")
     elif holder is None:
@@ -55,7 +56,8 @@ def _none_runs(data_dir: str) -> Finding:
 
 
 def _stranger(url: str, holder: Holder) -> Finding | None:
-    """The finding that another process listens where the broker is to be asked, if so."""
+    """Return the finding that another process listens at the broker's address; None if there is
+    none."""
     where = urlsplit(url)
     users = holders_of(where.port or 0)
     if not users or is_among(holder.pid, users):
@@ -68,7 +70,8 @@ def _stranger(url: str, holder: Holder) -> Finding | None:
 
 
 def _ask(admin_url: str, login: Login, unreached: Level) -> Iterator[Finding]:
-    """What a broker answers; it is of the level `unreached` if it does not."""
+    """Yield the findings about a broker's answers; without an answer, one of the level
+    `unreached`."""
     try:
         version: Any = ask(admin_url, f"{PATH}/version", login=login)
     except RestError as error:

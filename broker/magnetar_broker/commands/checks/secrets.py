@@ -1,4 +1,4 @@
-"""Who can read the files with secrets."""
+"""The users who can read the files with secrets."""
 
 from collections.abc import Iterator
 
@@ -10,6 +10,6 @@ SUBJECT = "permissions"
 
 
 def check(settings: Settings) -> Iterator[Finding]:
-    """What a start warns about, too."""
+    """Yield the warnings about files with secrets that a start logs, too."""
     for text, remedy in exposed_secrets(settings):
         yield Finding("warning", SUBJECT, text, remedy)

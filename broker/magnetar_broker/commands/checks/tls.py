@@ -13,7 +13,7 @@ SUBJECT = "TLS"
 
 
 def check(settings: Settings) -> Iterator[Finding]:
-    """Nothing without a TLS port."""
+    """Check the files of TLS, if the broker has a TLS port."""
     if not uses_tls(settings):
         return
     try:

@@ -62,7 +62,7 @@ async def pending_ack_internal_stats(site: Site, request: Request) -> Response:
 
 
 async def in_pending_acks(site: Site, request: Request) -> Response:
-    """What an open transaction has acknowledged of a subscription."""
+    """The acknowledgements of a subscription that an open transaction has made."""
     topic, name, txn = await _topic(site, request), subscription_of(request), _txn(request)
     return json_response(await site.owners.ask(operations.in_pending_acks, topic, name, *txn))
 

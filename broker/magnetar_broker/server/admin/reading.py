@@ -132,7 +132,7 @@ async def analyze(site: Site, request: Request) -> Response:
 
 
 async def backlogs(site: Site, request: Request) -> Response:
-    """What a topic stores, and the backlogs of its durable subscriptions."""
+    """The size of a topic, and the backlogs of its durable subscriptions."""
     topic = await topic_with_messages(site, request, "ask for backlogs")
     return json_response(await site.owners.ask(reading.backlogs, topic))
 

@@ -354,7 +354,7 @@ class HttpConnection(asyncio.Protocol):
             if body:  # a type without content makes Pulsar's Java client wait forever
                 headers["Content-Type"] = response.content_type
             headers["Content-Length"] = str(size)
-        # What follows is refused: a client that keeps the connection would lose its next request.
+        # Later input is refused: a client that keeps the connection would lose its next request.
         if self._stopping or self._refused or NO_BEGINNING.match(self._http.trailing_data[0]):
             headers["Connection"] = "close"
         head = h11.Response(

@@ -1,4 +1,4 @@
-"""What a route promises: who may use it, where it runs, and what a request to it may contain."""
+"""The contract of a route: who may use it, where it runs, and what a request may contain."""
 
 from collections.abc import Mapping
 from enum import Enum

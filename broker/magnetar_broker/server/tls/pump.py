@@ -179,7 +179,7 @@ class Side(asyncio.Protocol):
         if self._transport is not None:
             self._transport.abort()
 
-    # What waits ---------------------------------------------------------------------------
+    # Bytes that wait ----------------------------------------------------------------------
 
     def give_up(self) -> None:
         """Disconnect the client: it holds memory that others need, or does not read."""

@@ -40,7 +40,7 @@ class Serve(Protocol):
         origin: Origin,
         place: Place,
     ) -> None:
-        """`first` is the first frame, `rest` the input that followed it.  Takes `place` over."""
+        """Serve it; `first` is the first frame, `rest` the input behind it.  Takes over `place`."""
 
 
 class TlsReception:

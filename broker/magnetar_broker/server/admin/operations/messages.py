@@ -36,7 +36,7 @@ async def skip_everything(broker: Broker, name: TopicName, subscription: str) ->
 async def expirable(
     broker: Broker, name: TopicName, subscription: str | None
 ) -> Sequence[tuple[str, bool]]:
-    """Return the subscriptions whose messages expire, all or one, and whether each has a backlog."""
+    """Return the subscriptions whose messages expire, and whether each has unacknowledged ones."""
     topic = await loaded(broker, name)
     end = topic.log.end
     return [(one.name, one.next_unacked() < end) for one in _expiring(topic, subscription)]

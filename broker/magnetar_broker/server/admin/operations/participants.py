@@ -42,7 +42,7 @@ async def pending_ack_internal_stats(
 async def in_pending_acks(
     broker: Broker, name: TopicName, subscription: str, most: int, least: int
 ) -> Json:
-    """Return what a transaction has acknowledged of a subscription."""
+    """Return the acknowledgements of a subscription that a transaction has made."""
     one = await subscription_of(broker, name, subscription)
     return transactions.in_pending_acks(one, TxnId(most, least))
 

@@ -203,7 +203,7 @@ async def analyze(
 
 
 async def backlogs(broker: Broker, name: TopicName) -> dict[str, Any]:
-    """Return what a topic stores, and the backlog of each durable subscription, as JSON."""
+    """Return the size of a topic, and the backlog of each durable subscription, as JSON."""
     topic = await loaded(broker, name)
     cursors = {one.name: await one.backlog() for one in topic.subscriptions.values() if one.durable}
     return {
