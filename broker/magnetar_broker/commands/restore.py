@@ -7,7 +7,7 @@ import click
 from magnetar_storage.errors import StorageError
 
 CANNOT = 2
-"""Exit code if nothing could be done; 1: the snapshot is damaged."""
+"""The exit code if nothing could be done; it is 1 if the snapshot is damaged."""
 
 
 @click.command()

@@ -1,4 +1,4 @@
-"""Makes what authenticates clients from the settings; nothing of it is loaded where it is off."""
+"""Makes the authentication of clients from the settings; none of it is imported while it is off."""
 
 import asyncio
 import os

@@ -20,11 +20,12 @@ from magnetar_storage.errors import StorageError
 logger = logging.getLogger(__name__)
 
 STOP_SIGNALS = (signal.SIGTERM, signal.SIGINT)
-"""They ask the supervisor to stop.  Children ignore them, because a terminal and a service manager
-send them to every process at once, and the supervisor asks the children in order."""
+"""The signals that ask the supervisor to stop.  Children ignore them, because a terminal and a
+service manager send them to every process at once, and the supervisor asks the children in
+order."""
 RELOAD_SIGNAL = signal.SIGHUP
-"""It asks the supervisor to read the configuration again.  Children ignore it, too: the end of a
-terminal sends it to every process."""
+"""The signal that asks the supervisor to read the configuration again.  Children ignore it, too:
+the end of a terminal sends it to every process."""
 HANDLED_SIGNALS = (*STOP_SIGNALS, RELOAD_SIGNAL, signal.SIGCHLD)
 """The signals that the supervisor handles."""
 STATE = re.compile(r"^State:.*\((.+)\)$", re.MULTILINE)
@@ -43,14 +44,15 @@ class Context:
     workers: int
     """The number of workers."""
     generation: int
-    """How many times this process was started, this one included."""
+    """The number of times that this process was started, including this one."""
     began_at: float
-    """When its start began, by the monotonic clock."""
+    """The time at which its start began, by the monotonic clock."""
     report_seconds: float
-    """How often the child reports that it runs."""
+    """The interval at which the child reports that it runs."""
     control: Control
-    """Brings a `Peer` for each other process, at the start and whenever one is started again, and
-    `Stop`.  The child sends `Ready` when it serves, and `Alive` from its start to its end."""
+    """The socket that brings a `Peer` for each other process, at the start and whenever one is
+    started again, and `Stop`.  The child sends `Ready` when it serves, and `Alive` from its start
+    to its end."""
     sockets: Sequence[socket]
     """Bound sockets to accept connections from, shared with the processes that do the same work;
     they queue connections from the first `listen` on, whichever process calls it."""

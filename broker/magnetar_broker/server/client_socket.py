@@ -13,8 +13,8 @@ from magnetar_proto.commands import NO_REQUEST, encode
 logger = logging.getLogger(__name__)
 
 Take = Callable[[socket.socket, bytes, Origin], None]
-"""Takes over a connected, non-blocking socket, the first frame, which was read from it, and where
-the client comes from."""
+"""A function that takes over a connected, non-blocking socket, the first frame, which was read from
+it, and the origin of the client."""
 
 
 def refuse(client: socket.socket, refusal: BrokerError) -> None:

@@ -29,7 +29,7 @@ class Peer:
     worker: int | None
     """The number of the worker; None is the controller."""
     generation: int
-    """How many times that process was started, this one included."""
+    """The number of times that process was started, including this one."""
     link: socket
     """The socket for requests and answers, in both directions."""
     clients_out: socket | None = None

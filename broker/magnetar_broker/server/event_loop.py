@@ -1,4 +1,4 @@
-"""Which event loop runs the broker: uvloop's if it is installed, else asyncio's own."""
+"""The event loop that runs the broker: uvloop's if it is installed, else asyncio's own."""
 
 import asyncio
 from collections.abc import Callable

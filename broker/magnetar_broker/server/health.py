@@ -217,8 +217,8 @@ class HealthCheck:
 
 
 def _failure_of(topic: AnyTopic | None) -> StorageError | None:
-    """Return the error that closed the topic's log: a client only gets CLOSE_PRODUCER, without a
-    reason."""
+    """Return the error with which the topic's log failed, because a client only gets
+    CLOSE_PRODUCER; None if it did not fail."""
     failure = topic.log.failed if isinstance(topic, Topic) else None
     return None if isinstance(failure, WriterFailed) else failure  # closed for another reason
 

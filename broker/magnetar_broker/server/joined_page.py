@@ -1,4 +1,4 @@
-"""The page for Prometheus of a broker of several processes, which the controller joins from theirs.
+"""The page for Prometheus of a broker of several processes, joined by the controller.
 
 Unlike `broker_page`, it imports the metrics library at once: before the fork, so that the processes
 share it.

@@ -20,7 +20,8 @@ from magnetar_broker.server.tls.reception import Serve, TlsReception
 
 
 class Passing:
-    """Call `start` once when clients can be served, and `stop` once."""
+    """Passes clients to the workers that they name.  Call `start` once, when this process can serve
+    clients, and `stop` once."""
 
     def __init__(
         self,

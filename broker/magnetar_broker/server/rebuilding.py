@@ -154,7 +154,7 @@ def as_text(result: Rebuilding) -> str:
 
 
 def _identity(noted: Noted) -> Identity:
-    """Return the lowest starts and revision that metadata needs to belong to the other parts."""
+    """Return the least identity with which the metadata belongs to the other parts."""
     parts = noted.parts.values()
     return Identity(
         noted.directory,

@@ -253,8 +253,8 @@ class Worker:
         """Return the number of the worker that serves a topic; None if it is this one, or not
         known.
 
-        In both cases the request goes to the controller, which loads the topic only if this worker
-        is the owner.
+        In both cases the request goes to the controller, which refuses it unless this worker is the
+        topic's owner.
         """
         owner = self._owners.worker_of(topic)
         return None if owner == self._number else owner

@@ -1,4 +1,4 @@
-"""Paths of features that this broker does not have; the answers are those of an unused feature.
+"""Paths of features that this broker does not have, answered as if nobody used the feature.
 
 Requests that only read are answered, so that tools that show everything work.  Requests that change
 something are refused.

@@ -83,7 +83,7 @@ async def cluster(site: Site, request: Request) -> Response:
 
 
 async def create(site: Site, request: Request) -> Response:
-    """Make another cluster known."""
+    """Register another cluster."""
     directory, name = serving(site), name_of(request)
     if not NAME.fullmatch(name):
         raise Refused(412, f"cluster name {name!r}: expected letters, digits and -=:._")

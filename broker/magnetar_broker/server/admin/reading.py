@@ -38,7 +38,7 @@ async def peek(site: Site, request: Request) -> Response:
 
 
 async def by_id(site: Site, request: Request) -> Response:
-    """The message with a ledger and an entry."""
+    """The message at a position, which is a ledger and an entry."""
     ledger, entry = number_of(request, "ledger", LONG), number_of(request, "entry", LONG)
     topic = await topic_with_messages(site, request, "get messages")
     async with site.reading:
