@@ -13,8 +13,7 @@ from magnetar_storage.verify.overlay import Overlay
 from magnetar_storage.world.disk import LocalDisk, ReadOnlyDisk
 
 CANNOT = 2
-"""The exit code if nothing could be done; it is 1 if something is missing and nothing was
-changed."""
+"""The exit code if nothing could be done; 1 if something is missing, and nothing was changed."""
 
 
 @click.command()

@@ -273,8 +273,7 @@ class Figures:
     """The number of open connections that are not accepted yet."""
     connections_accepted: int = 0
     connections_refused: int = 0
-    """The number of connections whose CONNECT was refused; `connections_accepted` counts the
-    others."""
+    """The number of refused connections; `connections_accepted` counts the others."""
     lookups: LookupFigures = NO_LOOKUPS
     loads: Done = NOTHING_DONE
     """The loads of topics."""

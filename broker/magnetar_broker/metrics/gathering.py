@@ -61,8 +61,7 @@ QUIET: tuple[Blocker | None, ...] = (
 events of a connection or another topic."""
 FULL = (Blocker.UNACKED_SUBSCRIPTION, Blocker.UNACKED_BROKER)
 SAME, COMPARED, GATHERED = 1, 10, 20
-"""The cost of looking at a topic, and again for each subscription, in units of about a
-microsecond."""
+"""The cost of looking at a topic, and at each subscription, in units of about a microsecond."""
 PIECE = 100
 """The number of such units after which other work of the loop may run."""
 SERIES_OF_TOPIC, SERIES_OF_SUBSCRIPTION, SERIES_OF_PRODUCER, SERIES_OF_CONSUMER = 31, 24, 3, 7
@@ -71,8 +70,7 @@ NOTHING: Totals = (0, 0, 0, 0)
 NO_READS = (0.0, 0.0)
 
 After = Callable[[], Awaitable[object]]
-"""A function that is called after every piece of work, and pauses if other work has waited
-enough."""
+"""A function that is called after every piece of work, and pauses if it is time to."""
 State = tuple[Blocker | None, int, int]
 States = tuple[State, ...]
 NO_STATE: State = (None, 0, 0)
@@ -152,8 +150,7 @@ class Gatherer:
         is_wanted: Callable[[], bool] = lambda: True,
         after: After | None = None,
     ) -> Figures:
-        """Take the figures.  Other work of the loop runs in between, so topics differ slightly in
-        time.
+        """Take the figures.  Other work of the loop runs in between, so topics differ in time.
 
         `service_url` is the address that the broker advertises.  Once `is_wanted` returns False,
         the topics that are left are left out.  Without `after` there is a pause of a millisecond
@@ -446,8 +443,7 @@ async def _subscription(
 
 
 def _members(consumers: list[Consumer]) -> tuple[ConsumerFigures, ...]:
-    """Return the figures of consumers; consumers of different clients with one name and id count as
-    one."""
+    """Return the figures of consumers; those with one name and id, of several clients, are one."""
     found: dict[tuple[str, int], ConsumerFigures] = {}
     for one in consumers:
         rates = Consuming(*one.meter.rates)

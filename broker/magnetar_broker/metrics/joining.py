@@ -17,11 +17,9 @@ from magnetar_broker.metrics.prometheus import OTHER
 from magnetar_broker.metrics.text import SLICE
 
 OF_TOPICS = b',topic="'
-"""The text that occurs in every sample of a topic, and in no other: quotes in label values are
-escaped."""
+"""The text that only samples of topics have: quotes in label values are escaped."""
 OF_OTHERS = b'%b%b"' % (OF_TOPICS, OTHER.encode())
-"""The text in samples that several processes may have: those of topics that are shown in sums
-only."""
+"""The text in samples that several processes may have: of topics shown in sums only."""
 OWN_PREFIXES = ("process_", "python_")
 
 

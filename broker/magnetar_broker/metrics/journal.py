@@ -34,8 +34,7 @@ class JournalStats:
         self.write_time = WriteTime(LATENCY_BOUNDS_MS)
 
     def written(self, seconds: float) -> None:
-        """Count the time since the first record of a round was queued; the round is about to be
-        reported."""
+        """Count the seconds from the queuing of a round's first record to its report."""
         self.write_time.set_seconds(seconds)
         self._waits.observe(seconds)
 

@@ -76,8 +76,7 @@ class Heap(Collector):
 
 
 def process_registry(proc: str = PROC) -> CollectorRegistry:
-    """Return collectors for this process; `proc` is the directory where Linux describes
-    processes."""
+    """Return collectors for this process; `proc` is Linux's directory of processes."""
     registry = CollectorRegistry()
     if os.path.exists(os.path.join(proc, "self", "stat")):
         ProcessCollector(proc=proc, registry=registry)

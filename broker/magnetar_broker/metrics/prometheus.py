@@ -229,8 +229,7 @@ def of_loop(loop: LoopFigures, cluster: str) -> bytes:
 
 
 def of_workers(cluster: str, answered: int, workers: int) -> bytes:
-    """Return the metric of the workers of a broker of several processes: those that answered, and
-    others."""
+    """Return the metric of a broker's workers: those that have answered, and the others."""
     states = [(labels_of({"cluster": cluster, "state": state}), number)
               for state, number in (("up", answered), ("down", workers - answered))]  # fmt: skip
     return b"".join(table("", (WORKERS_ROW,), states))
@@ -266,8 +265,7 @@ def _age_row(figures: Figures) -> Row:
 def _of_namespaces(
     figures: Figures, namespaces: dict[str, Load], with_unknown: bool
 ) -> Iterator[bytes]:
-    """Yield the number of topics of each namespace, and its load unless loads are shown by
-    topic."""
+    """Yield the topics of each namespace, and its load unless loads are shown by topic."""
     measured = [
         ({"cluster": figures.cluster, "namespace": namespace}, load)
         for namespace, load in namespaces.items()
@@ -288,8 +286,7 @@ def _of_namespaces(
 
 
 def _of_writes(figures: Figures) -> Iterator[bytes]:
-    """Yield the writes of topics that have written in the last window, of namespaces, and of the
-    broker."""
+    """Yield the writes of the last window of topics, of namespaces, and of the broker."""
     names, cluster = _Names(figures), {"cluster": figures.cluster}
     topics: list[tuple[str, Window]] = []
     sums: dict[str, Window] = {}

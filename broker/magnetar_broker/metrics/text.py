@@ -17,8 +17,7 @@ SLICE = 1000
 
 
 class Row(NamedTuple):
-    """One metric: its name (a counter's ends in _total), its help, and a function that reads its
-    value."""
+    """One metric: its name (a counter's ends in _total), its help, and how to read its value."""
 
     name: str
     text: str
@@ -57,8 +56,7 @@ def table(
     sums: Measured = (),
     with_unknown: bool = False,
 ) -> Iterator[bytes]:
-    """Yield a metric for each row: its samples of all objects, and of sums, which have their own
-    parts.
+    """Yield a metric for each row, of all objects, and of sums, which have their own parts.
 
     With `with_unknown`, unknown values of sums are NaN.
     """

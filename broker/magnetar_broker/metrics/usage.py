@@ -24,8 +24,7 @@ class UsageMeter:
         self._since_ms, self._cpu_then = now_ms, _cpu_seconds()
 
     def usage(self, now_ms: int) -> Usage:
-        """Return the processor time used since the last call, and the present resident memory, as
-        shares."""
+        """Return the shares of processor time since the last call, and of memory at present."""
         cpu, seconds = _cpu_seconds(), max(now_ms - self._since_ms, 1) / 1000
         used = cpu - self._cpu_then
         self._since_ms, self._cpu_then = now_ms, cpu

@@ -85,8 +85,7 @@ def of_broker(labels: str, window: Window, seconds: float) -> Iterator[bytes]:
 
 
 def quantile_of(window: Window, quantile: float) -> float:
-    """Return a quantile in milliseconds, interpolated within its bucket; at most the highest
-    bound."""
+    """Return a quantile in milliseconds, interpolated in its bucket; at most the highest bound."""
     rank, below = quantile * entries_of(window), 0.0
     lower = 0.0
     for bound, count in zip(LATENCY_BOUNDS_MS, window, strict=False):

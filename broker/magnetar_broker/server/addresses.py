@@ -19,8 +19,7 @@ LOOPBACK: Final = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # nosec B104: nothing l
 
 @dataclass(frozen=True)
 class Addresses:
-    """The URLs of a broker's ports, for clients on this machine; an empty string for a port that is
-    off.
+    """The URLs of a broker's ports for clients on this machine; "" for a port that is off.
 
     They are valid while the process with the number `process` holds the lock of the data directory.
     """
@@ -66,8 +65,7 @@ def addresses_of(settings: Settings, ports: PortNumbers) -> Addresses:
 
 
 def forget(data_dir: str) -> None:
-    """Remove the file, whether this process or an earlier one wrote it; the caller holds the
-    lock."""
+    """Remove the file of this process, or of an earlier one; the caller holds the lock."""
     path = os.path.join(data_dir, FILE)
     try:
         with suppress(FileNotFoundError):

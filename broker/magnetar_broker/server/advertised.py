@@ -21,8 +21,7 @@ def advertised_host(settings: Settings) -> str:
 def advertised(
     settings: Settings, ports: PortNumbers
 ) -> tuple[ListenerUrls, dict[str, ListenerUrls]]:
-    """Return the addresses for clients that name no listener, and the addresses of each
-    listener."""
+    """Return the addresses for clients that name no listener, and those of each listener."""
     entries = settings.advertised_listeners
     if not entries:
         return own_urls(settings, ports), {}

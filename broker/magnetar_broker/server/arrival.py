@@ -22,8 +22,7 @@ class Arrival:
     def __init__(
         self, channel: socket.socket, take: Take, descriptors: Descriptors, stretches: Stretches
     ) -> None:
-        """Begin to receive: create it when clients can be served.  The channel is closed at the
-        end."""
+        """Begin to receive; create it when clients can be served.  `stop` closes `channel`."""
         self._channel = channel
         self._take = take
         self._descriptors = descriptors
@@ -53,7 +52,7 @@ class Arrival:
                 self._complete()
 
     def _receive(self) -> bytes | None:
-        """Return bytes of a client: b"" at the end of the channel, None if there is nothing to read
+        """Return bytes of a client: b"" at the channel's end, None if there is nothing to read
         yet."""
         try:
             data, numbers, _, _ = socket.recv_fds(self._channel, self._passed.lacks, 1)

@@ -50,8 +50,7 @@ class AuditLog:
     def record(
         self, request: Request, changes: bool, response: Response | None, why: str = ""
     ) -> None:
-        """Write down how a request was answered; `response` is None if it was abandoned while it
-        ran.
+        """Write down how a request was answered; `response` is None if it was given up.
 
         `why` is the reason of a refusal, where it says more than the client is told.
         """
@@ -109,8 +108,7 @@ def audit_log(clock: Clock, settings: Settings) -> AuditLog:
 
 
 def _to_file(file: Path) -> logging.Handler:
-    """Make the logger write to this file only, which it opens again after the file was moved
-    away."""
+    """Make the logger write only to this file, which it opens again after it was moved away."""
     handler = WatchedFileHandler(file, encoding="utf-8")
     handler.setFormatter(logging.Formatter("%(message)s"))
     logger.addHandler(handler)
@@ -119,8 +117,7 @@ def _to_file(file: Path) -> logging.Handler:
 
 
 def _time(ms: int) -> str:
-    """Return the time in ISO 8601, always of one length: lines sorted as text are sorted by
-    time."""
+    """Return the time in ISO 8601, always of one length: lines sorted as text are in order."""
     return datetime.fromtimestamp(ms / 1000, UTC).isoformat(timespec="milliseconds")
 
 

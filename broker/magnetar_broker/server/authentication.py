@@ -16,8 +16,7 @@ from magnetar_broker.config.settings import KEYS
 
 T = TypeVar("T")
 HASHES = 2
-"""The number of passwords that are compared at a time: each comparison holds the interpreter's
-lock."""
+"""The number of passwords that are compared at a time: each takes the interpreter's lock."""
 
 
 class LocalFiles:
@@ -28,8 +27,7 @@ class LocalFiles:
         return Path(path).read_bytes()
 
     def stamp(self, path: str) -> Hashable:
-        """Return what changes when a file is written: its modification time, size and inode
-        number."""
+        """Return what changes with the content: modification time, size and inode number."""
         found = os.stat(path)
         return found.st_mtime_ns, found.st_size, found.st_ino
 
@@ -164,8 +162,7 @@ def _passwords(settings: Settings, files: Files) -> Provider:
 
 
 def _read(settings: Settings, field: str, read: Callable[[], T]) -> T:
-    """Return what `read` makes of a setting; `ConfigError` names the setting, but never its
-    value."""
+    """Return what `read` makes of a setting; `ConfigError` names it, but never its value."""
     try:
         return read()
     except OSError as error:

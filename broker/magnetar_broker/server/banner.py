@@ -14,8 +14,7 @@ from magnetar_proto.build import KIND
 def banner(
     settings: Settings, default: ListenerUrls, ports: PortNumbers, processes: str | None = None
 ) -> str:
-    """Return the text; `default` are the addresses that lookups answer with, `processes` is in
-    words."""
+    """Return the text; `default` are the addresses of lookups, `processes` is in words."""
     durable = settings.durability is Durability.FSYNC
     own = own_urls(settings, ports)
     lines = [

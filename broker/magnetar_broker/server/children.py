@@ -72,8 +72,7 @@ def name_of(worker: int | None) -> str:
 
 
 def state_of(pid: int) -> str:
-    """Return the state of a process according to the system, such as "stopped"; "unknown" without
-    /proc."""
+    """Return the state of a process in the system, such as "stopped"; "unknown" without /proc."""
     with suppress(OSError):
         found = STATE.search(Path(f"/proc/{pid}/status").read_text())
         if found is not None:

@@ -271,8 +271,7 @@ def _parts(links: WorkerLinks, clock: Clock) -> list[LinkedPart]:
 
 
 def _may_write(residence: DistributedResidence, link: Link, key: str) -> bool:
-    """Return whether a worker may write a key: the records of its own topics' logs, or the start
-    count."""
+    """Return whether a worker may write a key: records of its topics' logs, and the start count."""
     if key == STARTS:
         return True
     if not key.startswith(TOPICS):

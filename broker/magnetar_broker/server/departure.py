@@ -92,8 +92,7 @@ class Departure:
         self._admission = admission
 
     def send(self, client: socket.socket, frame: bytes, origin: Origin) -> None:
-        """Pass a client and its first frame to the worker; refuse it if the worker does not take it
-        in time."""
+        """Pass a client and its first frame to the worker, or refuse it in the end."""
         one = _Departing(client, origin.encoded() + frame, _host(client, origin))
         if self._outgoing.add(one, self._loop.time()):
             self._flush()
@@ -131,8 +130,7 @@ class Departure:
         self._flush()
 
     def _drain(self) -> None:
-        """Read acknowledgements until nothing is left: uvloop reports the end of a broken channel
-        once."""
+        """Read acknowledgements to the end: uvloop reports the end of a broken channel once."""
         while self._channel is not None:
             try:
                 data = self._channel.recv(BYTES_AT_ONCE)
@@ -217,8 +215,7 @@ class Departure:
             one.place = self._admission.enter(one.host, partial(self._give_up, one), is_timed=False)
 
     def _give_up(self, one: _Departing) -> None:
-        """Refuse a client that must make room; one that was sent meanwhile belongs to the
-        worker."""
+        """Refuse a client that must make room, unless it was sent meanwhile."""
         if self._outgoing.remove(one):
             one.refuse(NotReady(f"too many clients wait for {self._worker}: try again"))
 

@@ -174,8 +174,7 @@ def store_limits(settings: Settings) -> Limits:
 
 
 def roll_limits(settings: Settings) -> RollLimits:
-    """Return the limits at which a segment (a ledger, for clients) is closed and the next one
-    begun."""
+    """Return when a segment (a ledger, for clients) is closed and the next one begun."""
     return RollLimits(
         max_entries=settings.managed_ledger_max_entries_per_ledger,
         max_bytes=settings.managed_ledger_max_size_per_ledger_mbytes << 20,

@@ -7,8 +7,8 @@ LoopFactory = Callable[[], asyncio.AbstractEventLoop]
 
 
 def loop_factory() -> tuple[LoopFactory, str | None]:
-    """Return a function that creates the event loop, and a warning for the log if it is the slower
-    loop."""
+    """Return the function that creates the loop, and a warning for the log if it is the slower
+    one."""
     try:
         import uvloop  # noqa: PLC0415 (not every platform has it)
     except ImportError:

@@ -27,8 +27,7 @@ class Fetcher:
     def __init__(
         self, connect_seconds: float, read_seconds: float, authorities: str | None = None
     ) -> None:
-        """`authorities` is a PEM file, or None for the system's.  Raises `OSError` if it cannot be
-        read.
+        """`authorities` is a PEM file, or None for the system's.  Raises `OSError`.
 
         A fetch takes at most the sum of both times, and none of its steps more than the longer one.
         """

@@ -12,8 +12,7 @@ at once."""
 OPENED = 500
 """The number of opened topics after which everything that exists is frozen."""
 CLOSED = 1000
-"""The number of closed topics, above a quarter of the open ones, after which frozen objects are
-collected."""
+"""The closed topics, above a quarter of the open ones, after which frozen objects are collected."""
 CHECK_SECONDS = 60
 CLOSED_TOPICS = "collection of closed topics"
 """The name of the periodic job."""
@@ -45,8 +44,7 @@ class Garbage:
             gc.freeze()
 
     async def collect_closed(self) -> None:
-        """Collect everything, frozen objects too, if many topics were closed; the loop pauses
-        meanwhile."""
+        """Collect everything, frozen objects too, if many topics were closed; the loop pauses."""
         closed = self._topics.opened - len(self._topics)
         if closed - self._collected_at >= CLOSED + len(self._topics) // 4:
             self._collected_at = closed

@@ -24,16 +24,14 @@ from magnetar_storage.world.runtime import Clock, Promise, settling
 logger = logging.getLogger(__name__)
 
 LIMIT_SECONDS = 10.0
-"""The time limit of a whole check: a broker that needs longer to store a small message is not
-healthy."""
+"""The limit of the whole check: a broker that stores a message more slowly is not healthy."""
 NAME = "heartbeat"
 """The name of the producer and of the subscription.  All checks use one name: with deduplication
 on, the broker remembers every producer's name."""
 ADDRESS = "health-check:0"
 PRODUCER_ID = CONSUMER_ID = 1
 CANDIDATES = 1000
-"""The number of topics among which a worker finds one that it serves, if it owns a bundle that has
-some."""
+"""The topics among which a worker finds one that it serves, if it owns a bundle with some."""
 
 Kind = pb.BaseCommand
 
@@ -43,19 +41,16 @@ class Unhealthy(Exception):
 
 
 class HealthCheck:
-    """The health check of a process.  Checks that are requested while one is running share its
-    result."""
+    """The health check of a process.  Concurrent requests for a check share its result."""
 
     def __init__(
         self, broker: Broker, serves: Callable[[TopicName], bool] = lambda topic: True
     ) -> None:
-        """`serves` returns whether this process owns a topic's bundle, after a lookup of the
-        topic."""
+        """`serves` returns whether this process owns a topic's bundle, after its lookup."""
         self._broker = broker
         self._serves = serves
         self._waiting: list[Promise] = []
-        """One promise for each caller: a cancelled wait for a shared promise would cancel it for
-        all."""
+        """One for each caller: a cancelled wait for a shared promise would cancel it for all."""
         self._running = False
         self._sends = True
         """Whether the last check had a topic, and so sent a message."""
@@ -126,8 +121,7 @@ class HealthCheck:
             raise Unhealthy(f"{self._step}: {error}") from error
 
     async def _own_topic(self) -> TopicName | None:
-        """Return one of the `CANDIDATES` that this process serves; None if it serves none of
-        them."""
+        """Return one of the `CANDIDATES` that this process serves; None if it serves none."""
         self._step = "looking up a topic"
         base = _first_topic(self._broker.settings)
         try:
@@ -229,8 +223,7 @@ def _first_topic(settings: Settings) -> TopicName:
 
 
 def _subscription_type(settings: Settings) -> "pb.CommandSubscribe.SubType":
-    """Return the first subscription type that is enabled: Exclusive unless the operator disabled
-    it."""
+    """Return the first subscription type that is enabled: Exclusive unless it is disabled."""
     name = next(kind for kind in SubscriptionType if kind in settings.subscription_types_enabled)
     return cast("pb.CommandSubscribe.SubType", pb.CommandSubscribe.SubType.Value(name))
 

@@ -96,8 +96,7 @@ class InProcessClient:
         return (await self.next(expected)).command
 
     async def next(self, *expected: int) -> _Received:
-        """Return the next command received; `Unexpected` if it is of another kind, `Left` after
-        `leave`."""
+        """Return the next command; `Unexpected` if it is of another kind, `Left` after `leave`."""
         while not self._received:
             if self._session is None:  # the client has left: nothing will come
                 raise Left

@@ -67,8 +67,7 @@ class JoinedPage:
         self._numbers = count(1)
 
     async def make(self, is_wanted: Wanted) -> Page | None:
-        """Return a page of this process and all workers that answer in time; None if it is no
-        longer wanted."""
+        """Return a page of this process and the workers that answer in time; None if not wanted."""
         workers = sorted(self._links)
         asked = (self._links[worker] for worker in workers)
         number = next(self._numbers)

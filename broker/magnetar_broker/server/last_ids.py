@@ -27,8 +27,7 @@ class LastIds:
         self._links[worker] = link
 
     async def join(self, worker: int, last: SegmentId) -> SegmentId:
-        """Return the id above which a worker must begin, once all workers have reported their last
-        ids."""
+        """Return the id above which a worker begins, once all workers have reported theirs."""
         self._last[worker] = last
         if len(self._last) == self._workers:
             self._complete.release()

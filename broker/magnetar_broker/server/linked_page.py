@@ -35,8 +35,7 @@ class LinkedPage:
         link.when_ended(lambda: self._drop(self._number))
 
     async def _next(self, number: int) -> list[bytes] | None:
-        """Return the next parts of a page: an empty list while it is being made, None at its
-        end."""
+        """Return the next parts of a page: empty while it is being made, None at its end."""
         making = self._making
         if making is None or number != self._number:
             making = self._making = self._begin(number)
@@ -68,8 +67,7 @@ class LinkedPage:
 
 
 async def page_of(link: Link, number: int, clock: Clock, is_wanted: Wanted) -> Page | None:
-    """Return the page of a worker; None if it has ended, is silent, or the page is no longer
-    wanted.
+    """Return the page of a worker; None if it has ended, is silent, or the page is not wanted.
 
     `number`, from 1, must be another one for each page.
     """

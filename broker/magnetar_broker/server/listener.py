@@ -32,8 +32,7 @@ CLOSE_SECONDS = 5.0
 RECEIVE_BYTES = 256 << 10
 """The most bytes that one read takes from a socket."""
 JOIN_BELOW = 64 * 1024
-"""The size up to which buffers are joined into one write; larger ones are written without a
-copy."""
+"""The size up to which buffers are joined into one write; larger ones are not copied."""
 
 
 class ClientConnection(asyncio.BufferedProtocol):
@@ -65,8 +64,7 @@ class ClientConnection(asyncio.BufferedProtocol):
         self._transport: asyncio.Transport | None = None
         self._full = self._is_slow = False
         self._queued = 0
-        """For a slow client: the bytes that waited when it became slow, and the bytes added
-        since."""
+        """For a slow client: the bytes that waited when it became slow, and those added since."""
         self._closing = False
         self._early = early
         self._origin = origin
@@ -76,8 +74,7 @@ class ClientConnection(asyncio.BufferedProtocol):
         self.address = "?"
         self.is_tls = False
         self._place = place
-        """The place of a client; None for an upstream, whose client has its place in another
-        process."""
+        """The place of a client; None for an upstream, whose client another process counts."""
         self.session: Session
 
     # Called by asyncio -----------------------------------------------------------------
@@ -218,8 +215,7 @@ class ClientConnection(asyncio.BufferedProtocol):
         self.abort()
 
     def unread(self) -> tuple[int, int]:
-        """Return the bytes that the socket has taken since it became full, and the bytes that
-        wait."""
+        """Return the bytes that the socket has taken since it was full, and those that wait."""
         waiting = 0 if self._transport is None else self._transport.get_write_buffer_size()
         return self._queued - waiting, waiting
 

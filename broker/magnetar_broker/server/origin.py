@@ -25,8 +25,7 @@ class Origin(NamedTuple):
     certificate: bytes = b""
     """The client's TLS certificate, which was verified, as DER; empty if it showed none."""
     roles: Roles | None = None
-    """The roles that the accepting process has authenticated: nothing is authenticated a second
-    time."""
+    """The roles that the accepting process has authenticated; they are not checked again."""
 
     def encoded(self) -> bytes:
         """Return the head."""
@@ -40,8 +39,7 @@ ON_ITS_OWN = Origin()
 
 
 class PassedClient:
-    """Collects a head and the first frame behind it: read at most `lacks` bytes, and pass them to
-    `add`."""
+    """Collects a head and the first frame behind it: read at most `lacks` bytes, and `add` them."""
 
     def __init__(self) -> None:
         self._head = bytearray()

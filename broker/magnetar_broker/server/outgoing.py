@@ -1,5 +1,4 @@
-"""The queue of clients that one worker sends to another: limits, order and acknowledgements, no
-I/O."""
+"""The queue of clients from one worker to another: limits, order, acknowledgements, no I/O."""
 
 from collections import deque
 from typing import Generic, TypeVar
@@ -70,8 +69,7 @@ class Outgoing(Generic[T]):
         return [self._sent.popleft()[1] for _ in range(count)]
 
     def lost(self) -> None:
-        """Note that the receiver is gone; items that it did not acknowledge wait for the next
-        receiver."""
+        """Note that the receiver is gone; items without acknowledgement wait for the next one."""
         self._ready = False
         # promise: what a dead worker has not acknowledged is sent again
         self._waiting.extendleft(reversed(self._sent))

@@ -31,8 +31,7 @@ class Passing:
         stretches: Stretches,
         tls: tuple[Iterable[socket], Contexts | None] = ((), None),
     ) -> None:
-        """`listening` and the sockets of `tls` are bound; `others` are the other workers'
-        numbers."""
+        """`listening` and those of `tls` are bound; `others` are the other workers' numbers."""
         self._descriptors = descriptors
         self._stretches = stretches
         self._departures = {n: Departure(name_of(n), stretches) for n in others}

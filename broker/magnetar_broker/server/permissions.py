@@ -26,8 +26,7 @@ def protect_files(settings: Settings) -> list[str]:
 
 
 def exposed_secrets(settings: Settings) -> Iterator[tuple[str, str]]:
-    """Yield, for each file with secrets that every user can read or change, a text and the
-    remedy."""
+    """Yield a text and the remedy for each file of secrets that every user can read or change."""
     for field in SECRETS:
         text = getattr(settings, field)
         if text and not text.startswith("data:"):

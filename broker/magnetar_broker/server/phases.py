@@ -10,12 +10,10 @@ SHORT_SECONDS = 0.005
 
 
 class Phases:
-    """The phases of a start, one after the other; as text, the time of the whole start and of
-    each."""
+    """The phases of a start, one after the other; as text, the time of all and of each."""
 
     def __init__(self, began: float, timer: Callable[[], float] = time.monotonic) -> None:
-        """`began` is the time at which the first phase began, by the timer, which counts
-        seconds."""
+        """`began` is when the first phase began, by the timer, which counts seconds."""
         self._began = self._last = began
         self._timer = timer
         self._ended: list[tuple[str, float]] = []
@@ -27,8 +25,7 @@ class Phases:
         self._last = now
 
     def __str__(self) -> str:
-        """Return a text such as "0.84 s: 0.52 s imports, 0.31 s recovery from 12.0 MB of
-        journal"."""
+        """Return text such as "0.84 s: 0.52 s imports, 0.31 s recovery from 12.0 MB of journal"."""
         parts = [f"{took:.2f} s {phase}" for phase, took in self._ended if took >= SHORT_SECONDS]
         return f"{self._last - self._began:.2f} s{': ' if parts else ''}{', '.join(parts)}"
 
@@ -39,8 +36,7 @@ def recovery(journal_bytes: int) -> str:
 
 
 def began_at() -> float:
-    """Return when this process began, by `time.monotonic`: before its interpreter, if that is
-    known."""
+    """Return when this process began, by `time.monotonic`: before its interpreter, if known."""
     now = time.monotonic()
     try:
         # The third field and those after it: they follow the name, which may contain blanks.

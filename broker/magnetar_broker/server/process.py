@@ -40,8 +40,7 @@ class Process:
         self._report_alive()
 
     def meet(self, take: Callable[[Peer], None]) -> None:
-        """Call `take` with every other process: those announced before, and those announced from
-        now on."""
+        """Call `take` with every other process, including those announced before."""
         self._meet = take
         while self._early:
             take(self._early.pop(0))

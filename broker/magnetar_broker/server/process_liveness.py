@@ -1,5 +1,4 @@
-"""Tells which processes of the broker are alive but do not run: stopped, frozen, or in an endless
-loop."""
+"""The processes of the broker that are alive but do not run: stopped, frozen, or in a loop."""
 
 import time
 from collections.abc import Callable
@@ -18,8 +17,7 @@ class ProcessLiveness:
     def __init__(self, timeout_seconds: float, clock: Callable[[], float] = time.monotonic) -> None:
         self.timeout_seconds = timeout_seconds
         self.report_seconds = timeout_seconds / REPORTS
-        """The interval of a process's reports, and the longest that the supervisor waits in one
-        turn."""
+        """The interval of a process's reports, and the longest wait of the supervisor."""
         self._clock = clock
         self._read_at = clock()
         self._running = 0.0

@@ -176,8 +176,7 @@ def _joined(found: Rebuilt, older: dict[str, bytes], identity: Identity) -> Rebu
 
 
 def _stays(key: str, value: bytes) -> bool:
-    """Return whether a value of older metadata is used: records of logs and deletions are derived
-    instead."""
+    """Return whether a value of older metadata is used, because segments tell nothing better."""
     if not key.startswith(TOPICS):
         return not key.startswith(DELETIONS)
     with suppress(Corrupt):
@@ -203,8 +202,7 @@ def _with_older(record: LogRecord, key: str, older: bytes | None) -> LogRecord:
 
 
 def _write(disk: LocalDisk, values: dict[str, bytes], identity: Identity) -> str:
-    """Replace the database by a new one; return where the former one is kept, "" if there was
-    none."""
+    """Replace the database; return where the former one is kept, "" if there was none."""
     for name in ("", "-wal", "-shm"):  # left by a repair that was interrupted
         disk.remove(f"{NEW_FILE}{name}")
     database = Database(disk.path_of(NEW_FILE))

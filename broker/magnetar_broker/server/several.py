@@ -40,7 +40,7 @@ class Prepared(NamedTuple):
 
 
 def bundle_owners(prepared: Prepared, workers: int) -> BundleOwners:
-    """Return the initial table of owners, with the addresses that lookups answer; the same in all
+    """Return the initial table of owners, and the addresses of lookups; the same in all
     processes."""
     # No client resolves these hosts: it connects to the broker's address, and sends such a name.
     urls = [f"pulsar://{name_of(worker)}:{prepared.ports.for_clients}" for worker in range(workers)]

@@ -1,5 +1,4 @@
-"""Makes all processes check the disk's free space when one has seen it change, so that they behave
-alike."""
+"""Makes all processes check the disk's free space when one has seen it change."""
 
 from collections.abc import Callable, Iterable
 
@@ -20,6 +19,5 @@ def share_looks(space: SpaceState, peers: Callable[[], Iterable[Link]]) -> None:
 
 
 def serve_looks(space: SpaceState, link: Link) -> None:
-    """Check the free space when the peer has seen a change; call it before the link is
-    connected."""
+    """Check the free space when the peer has seen a change; call it before connecting the link."""
     link.serve({LOOK: space.look_soon})

@@ -71,8 +71,7 @@ def _with_buffer_sizes(read: Read) -> Loaded:
 
 
 def warning_of_few_bundles(settings: Settings, workers: int) -> str | None:
-    """Return the warning that a namespace has too few bundles for all workers to serve it, if
-    so."""
+    """Return a warning if a namespace has too few bundles for all workers to serve it."""
     bundles = settings.default_number_of_namespace_bundles
     if bundles == "auto" or bundles >= workers:
         return None

@@ -98,8 +98,7 @@ class Pauses:
     short_lives: int = 0
 
     def after(self, lived_seconds: float) -> float:
-        """Return 0 at first and after a long life; a longer pause for each short life in
-        succession."""
+        """Return 0 at first and after a long life; more for each short life in succession."""
         self.short_lives = self.short_lives + 1 if lived_seconds < SHORT_LIFE_SECONDS else 0
         doublings = min(self.short_lives - 2, 10)
         if doublings < 0:
@@ -260,8 +259,7 @@ class Supervisor:
         return not self._stop_signals and self._controller.runs
 
     def _serve_until(self, condition: Callable[[], bool], deadline: float = math.inf) -> bool:
-        """Serve until the condition holds; return False if the broker stops or the deadline passes
-        first."""
+        """Serve until the condition holds; False if the broker stops, or the time has come."""
         while self._goes_on and not condition():
             seconds = deadline - self._clock()
             if seconds <= 0:
@@ -342,8 +340,7 @@ class Supervisor:
         return self._serve_until(lambda: undrained in self._answers) and starts
 
     def _end_for_replacement(self, worker: Child) -> None:
-        """Ask a worker to stop; return when its next process runs, or kill it after the time for a
-        stop."""
+        """Ask a worker to stop; return when its next process runs.  Kill it if it does not stop."""
         generation, deadline = worker.generation, self._clock() + self._stop_seconds
         worker.is_replaced = True
         self._send(worker, Stop("it is restarted with a changed configuration"))
@@ -459,8 +456,7 @@ class Supervisor:
             child.kill()
 
     def _receive(self, child: Child) -> bool:
-        """Take a child's messages; return False if there are none, or the child has closed its
-        end."""
+        """Take a child's messages; return False if there are none, or its end is closed."""
         messages = child.control.receive()
         for message in messages:
             match message:

@@ -40,8 +40,7 @@ class Upstreams:
         receiving: HeldBytes,
         handlers: Mapping[int, Handler] = HANDLERS,
     ) -> None:
-        """`handlers` serve the commands that are not for other workers; `receiving` counts the
-        bytes that wait for these."""
+        """`handlers` serve commands that stay here; `receiving` counts bytes for other workers."""
         self.handlers = relaying(owner_of, handlers)
         self._descriptors = descriptors
         self._send = send
@@ -159,8 +158,7 @@ class UpstreamSocket(asyncio.Protocol):
             self._transport.resume_reading()
 
     def close(self) -> None:
-        """Write the rest; the worker closes when it has read it, or is cut off after
-        `CLOSE_SECONDS`."""
+        """Write the rest; the worker closes when it has read it, or is cut off."""
         if not self._closing:
             self._closing = True
             self._upstream = None  # promise: a socket lets go of its upstream at once

@@ -15,8 +15,7 @@ from magnetar_broker.server.http.errors import Refused
 from magnetar_broker.server.http.messages import Request
 
 OWN = ("same-origin", "none")
-"""The values of Sec-Fetch-Site for a page of this port, and for an address that a person has
-typed."""
+"""The values of Sec-Fetch-Site for a page of this port, and for an address that was typed."""
 
 
 class WebPages:
@@ -61,8 +60,7 @@ ANY_NAME = WebPages()
 
 
 def _is_local(host: str, names: frozenset[str]) -> bool:
-    """Return whether a header Host has an address, which no page can choose, or a name of this
-    machine."""
+    """Return whether Host is an address, which no page can choose, or a name of this machine."""
     try:
         name = urlsplit(f"//{host}").hostname or ""
     except ValueError:

@@ -250,18 +250,16 @@ class Worker:
         return self._owners.worker_of(topic) == self._number
 
     def _other(self, topic: TopicName) -> int | None:
-        """Return the number of the worker that serves a topic; None if it is this one, or not
-        known.
+        """Return the number of the worker that serves a topic; None if it is not another one.
 
-        In both cases the request goes to the controller, which refuses it unless this worker is the
-        topic's owner.
+        If it is this one, or not known, the request goes to the controller, which lets this worker
+        load the topic only if it is the owner.
         """
         owner = self._owners.worker_of(topic)
         return None if owner == self._number else owner
 
     def _new_owner(self, topic: TopicName) -> str:
-        """Return the URL that stands for the worker that serves a topic; empty if it is this
-        one."""
+        """Return the URL that stands for the worker that serves a topic; "" if it is this one."""
         other = self._other(topic)
         return "" if other is None else f"pulsar://{self._owners.address_of(other)}"
 

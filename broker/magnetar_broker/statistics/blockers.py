@@ -1,5 +1,4 @@
-"""The reason why a subscription delivers nothing at the moment, since when, and what to do about
-it."""
+"""The reason why a subscription delivers nothing, since when, and what to do about it."""
 
 from collections.abc import Iterator
 from itertools import islice
@@ -141,8 +140,7 @@ async def why_not_delivering(topic: Topic, one: Subscription, stalled_seconds: i
 
 
 def _since(topic: Topic, one: Subscription, blocker: Blocker) -> int:
-    """Return the earliest time from which the reason can have held: the last event that could
-    change it."""
+    """Return the last event that could have changed the reason: it has held since then."""
     if blocker is Blocker.NO_CONSUMER:
         return one.left_ms
     consumers = list(one.consumers)

@@ -35,8 +35,7 @@ def publisher(producer: Producer) -> Json:
 
 
 def consumer(one: Consumer, draining: Json | None, ranges: list[list[int]] | None) -> Json:
-    """Return the statistics of a consumer; `draining` and `ranges` are None unless its subscription
-    is Key_Shared."""
+    """Return a consumer's statistics; `draining` and `ranges` are None unless Key_Shared."""
     messages, size, redelivered, acked, chunks = one.meter.rates
     found: Json = {
         "msgRateOut": messages,

@@ -39,8 +39,7 @@ NO_CURSOR: Json = {
 
 
 def internal_stats(topic: AnyTopic, metadata: bool) -> Json:
-    """Return segments and cursors; with `metadata` also each segment's part of the topic's
-    record."""
+    """Return segments and cursors; `metadata` adds each segment's part of the topic's record."""
     if isinstance(topic, Topic):
         return _persistent(topic, metadata)
     return {
@@ -134,8 +133,7 @@ def _cursor(one: Subscription) -> Json:
 
 
 def entries_since_unacked(one: Subscription) -> int:
-    """Return the number of entries from the first unacknowledged one to where the subscription
-    reads."""
+    """Return the entries from the first unacknowledged one to where the subscription reads."""
     read_offset = min(one.dispatcher.read_offset, one.topic.log.end)
     return max(read_offset - one.cursor.mark_delete, 0)
 
@@ -146,16 +144,14 @@ def pending_entries(topic: Topic) -> int:
 
 
 def _next_position(log: Log, offset: int) -> tuple[int, int]:
-    """Return the position of an entry or, at the end of the log, of the next entry in the last
-    segment."""
+    """Return an entry's position; at the end of the log, the next one in the last segment."""
     if offset < log.end or not log.bases:
         return log.position(offset)
     return log.segments[-1].id, offset - log.bases[-1]
 
 
 def _ranges(one: Subscription) -> Iterator[str]:
-    """Yield the ranges of individually acknowledged entries: after the first position, up to the
-    second."""
+    """Yield ranges of individually acknowledged entries: after one position, up to another."""
     log = one.topic.log
     for number, (start, stop) in enumerate(one.cursor.acked):
         if number == MAX_RANGES:

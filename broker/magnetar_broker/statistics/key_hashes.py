@@ -50,8 +50,7 @@ def hash_ranges(slots: SlotOwners[C]) -> dict[C, list[list[int]]]:
 
 
 def queues_of(subscription: Subscription) -> KeyQueues | None:
-    """Return the queues of a Key_Shared subscription's consumers; None for any other
-    subscription."""
+    """Return the queues of a Key_Shared subscription; None for any other subscription."""
     dispatcher = subscription.dispatcher
     return dispatcher.queues if isinstance(dispatcher, KeyShared) else None
 
@@ -123,8 +122,7 @@ async def drained(queues: KeyQueues, clock: Clock) -> dict[Consumer, Json]:
 
 
 async def draining_with_ids(subscription: Subscription, queues: KeyQueues) -> Json:
-    """Return the draining hashes, those with most waiting entries first, and the messages that hold
-    them.
+    """Return the draining hashes, those with most waiting entries first, and their holders.
 
     Other work runs in between, so parts differ slightly in time.
     """
@@ -183,8 +181,7 @@ async def _oldest_held(
 
 
 def hash_of_key(subscription: Subscription, queues: KeyQueues, key: bytes) -> Json:
-    """Return the hash of a key, the consumer that gets its messages, and the one that they wait
-    for."""
+    """Return the hash of a key, the consumer that gets its messages, and who holds them up."""
     slot = queues.slots.slot_of(key)
     found: Json = {"hash": slot, "consumer": _named(queues.slots.owner(slot))}
     draining = queues.draining.get(slot)

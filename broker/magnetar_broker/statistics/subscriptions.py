@@ -140,8 +140,7 @@ def _common(one: AnySubscription, backlog: Backlog, wanted: Wanted) -> Json:
 
 
 def type_name(one: AnySubscription) -> str:
-    """Return the type that its consumers have, or had last; `None` if it had none since it was
-    loaded."""
+    """Return the type that its consumers have, or had last; `None` if none since it was loaded."""
     if isinstance(one, Subscription) and not one.joined:
         return "None"
     return pb.CommandSubscribe.SubType.Name(pb.CommandSubscribe.SubType.ValueType(one.type))

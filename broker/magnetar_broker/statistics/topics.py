@@ -133,8 +133,7 @@ def _common(topic: AnyTopic, wanted: Wanted) -> Json:
 
 
 def compaction_stats(figures: CompactionFigures | None) -> Json:
-    """Return the statistics of the last compaction; `figures` is None if there was none since the
-    topic was loaded."""
+    """Return the statistics of the last compaction since the topic was loaded, if any."""
     if figures is None:
         return COMPACTION
     return {

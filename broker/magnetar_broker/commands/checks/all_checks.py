@@ -26,8 +26,7 @@ def examine(
     verifies: bool,
     login: Login = NO_LOGIN,
 ) -> list[Finding]:
-    """Return the findings of all checks, in order; `verifies` checks all data, whatever its
-    size."""
+    """Return the findings of all checks, in order; `verifies` checks data of any size."""
     return list(_examine(conf, environ, overrides, admin_url, verifies, login))
 
 

@@ -29,8 +29,7 @@ VOLATILE = ("tmpfs", "ramfs", "devtmpfs")
 
 
 def check(settings: Settings) -> Iterator[Finding]:
-    """Check the disk of the data directory; if it does not exist, of the directory that would
-    contain it."""
+    """Check the disk of the data directory, or of the directory that would contain it."""
     data_dir = os.path.abspath(settings.data_dir)
     place = data_dir
     while not os.path.isdir(place):
@@ -180,8 +179,7 @@ def _speed(place: str, durability: Durability) -> Iterator[Finding]:
 
 
 def _measure(place: str) -> tuple[float, float]:
-    """Return the milliseconds of a small write and its sync (the median), and the MB/s of a large
-    one."""
+    """Return the median milliseconds of a small write with its sync, and a large one's MB/s."""
     with tempfile.TemporaryFile(dir=place, prefix=".magnetar-doctor-") as file:
         descriptor = file.fileno()
         times = []

@@ -17,7 +17,7 @@ class Holder:
     pid: int
     """The id of the process; 0 if it is not known."""
     addresses: Addresses | None = None
-    """The addresses of its broker; None if it has announced none: it starts or stops, or is another
+    """The addresses that its broker has announced; None while it starts or stops, or for a
     command."""
 
     @property

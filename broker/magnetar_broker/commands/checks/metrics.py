@@ -1,5 +1,4 @@
-"""The metrics of the running broker: subscriptions that stand still, and certificates that
-expire."""
+"""The metrics of the running broker: stalled subscriptions, and certificates that expire."""
 
 import re
 import time
@@ -23,8 +22,7 @@ MOST_NAMES = 3
 
 
 def check(admin_url: str, login: Login) -> Iterator[Finding]:
-    """Yield findings about stalled subscriptions, unreadable entries and certificates, from one
-    page."""
+    """Yield findings about stalled subscriptions, unreadable entries and certificates."""
     try:
         page = str(ask(admin_url, PATH, timeout_s=SECONDS, login=login))
     except RestError as error:

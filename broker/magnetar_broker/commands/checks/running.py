@@ -20,8 +20,7 @@ PATH = "/admin/v2/brokers"
 def check(
     data_dir: str, holder: Holder | None, admin_url: str | None, login: Login
 ) -> Iterator[Finding]:
-    """Check the broker of `holder`, the process with the data directory, or the broker at
-    `admin_url`."""
+    """Check the broker of `holder`, which has the data directory, or that at `admin_url`."""
     if admin_url is not None:
         yield from _ask(admin_url, login, "warning" if holder is None else "error")
     elif holder is None:
@@ -56,8 +55,7 @@ def _none_runs(data_dir: str) -> Finding:
 
 
 def _stranger(url: str, holder: Holder) -> Finding | None:
-    """Return the finding that another process listens at the broker's address; None if there is
-    none."""
+    """Return the finding that another process listens at the broker's address, if so."""
     where = urlsplit(url)
     users = holders_of(where.port or 0)
     if not users or is_among(holder.pid, users):
@@ -70,8 +68,7 @@ def _stranger(url: str, holder: Holder) -> Finding | None:
 
 
 def _ask(admin_url: str, login: Login, unreached: Level) -> Iterator[Finding]:
-    """Yield the findings about a broker's answers; without an answer, one of the level
-    `unreached`."""
+    """Yield the findings about a broker's answers; of level `unreached` if there are none."""
     try:
         version: Any = ask(admin_url, f"{PATH}/version", login=login)
     except RestError as error:

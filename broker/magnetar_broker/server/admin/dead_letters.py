@@ -41,8 +41,7 @@ async def dead_letters(site: Site, request: Request) -> Response:
 
 
 async def topics(site: Site, request: Request) -> Response:
-    """The dead letter and retry topics of a subscription that exist, and the size of their
-    contents."""
+    """The dead letter and retry topics that a subscription has, and the size of their contents."""
     base = await _base(site, request)
     subscription = subscription_of(request)
     answer = []
@@ -75,8 +74,7 @@ async def _base(site: Site, request: Request) -> TopicName:
 async def _topics(
     site: Site, request: Request, base: TopicName, subscription: str, kinds: Collection[str]
 ) -> list[tuple[TopicName, str]]:
-    """Return the topics of these kinds that exist, each with its kind: some clients create one for
-    each partition.
+    """Return the topics of these kinds that exist, with their kinds; some are of one partition.
 
     Only topics that the request may consume are looked up, and it is refused if it may consume
     none: so neither answer reveals whether the others exist.

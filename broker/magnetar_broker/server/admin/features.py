@@ -18,8 +18,7 @@ FEATURES = {
 
 
 def feature_of(path: str) -> Refused | None:
-    """Return the refusal of a path without a route, if it belongs to a feature that is absent
-    here."""
+    """Return the refusal of a path without a route, if it is one of an absent feature."""
     parts = path.split("/")
     if len(parts) > 3 and parts[1] == "admin" and parts[2] in ("v2", "v3"):
         found = FEATURES.get(parts[3])

@@ -16,8 +16,7 @@ from magnetar_proto.names import TopicName
 
 
 async def lookup(site: Site, request: Request) -> Response:
-    """The broker that serves a topic; 404 if the topic does not exist and use would not create
-    it."""
+    """The broker that serves a topic; 404 if the topic does not exist and is not created by use."""
     directory, topic = serving(site), topic_of(request)
     with directory.lookup():
         await directory.namespaces.require(topic.namespace_name)
@@ -39,8 +38,7 @@ async def lookup(site: Site, request: Request) -> Response:
 
 
 def _listener_of(request: Request) -> str:
-    """Return the listener that the client names, in the query or in a header; empty for the
-    default."""
+    """Return the listener that the client names in the query or a header; "" for the default."""
     return request.query.get("listenerName") or request.headers.get("x-pulsar-listenername", "")
 
 

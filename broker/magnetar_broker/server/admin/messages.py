@@ -34,8 +34,7 @@ LONG = 63
 
 
 async def topics_with_messages(site: Site, request: Request, refused: int = 405) -> list[TopicName]:
-    """Return the topic of the path, or its partitions, loaded; status `refused` if not
-    persistent."""
+    """Return the topic of the path, or its partitions, loaded; `refused` if not persistent."""
     directory, name = serving(site), topic_of(request)
     if not name.is_persistent:
         raise Refused(refused, f"{name} is not persistent: it stores no messages")
@@ -133,8 +132,7 @@ async def _expire(site: Site, request: Request, subscription: str | None) -> Res
 
 
 async def expire_to_message(site: Site, request: Request) -> Response:
-    """Skip the messages of a subscription up to a message, which is included unless it is
-    `excluded`."""
+    """Skip the messages of a subscription up to one, including it unless it is `excluded`."""
     topic = await topic_with_messages(site, request, "expire messages by id")
     place, name = place_of(request), subscription_of(request)
     await site.owners.ask(operations.expire_to_message, topic, name, *place)

@@ -35,13 +35,11 @@ NOT_BUILT = {
     "deleted": False,
     "latency_stats_sample_rate": {},
 }
-"""Fields of features that this broker does not have, with the values that clients expect if
-unset."""
+"""Fields of features that this broker does not have, with the values that stand for unset."""
 
 
 MAX_DIGITS = 10
-"""The most digits of a number that a client wrote as text; a longer one is too large in any
-case."""
+"""The most digits of a number that a client wrote as text; more are too many in any case."""
 
 
 async def namespaces(site: Site, request: Request) -> Response:

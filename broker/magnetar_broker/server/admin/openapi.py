@@ -48,8 +48,7 @@ def subject_of(route: Route[Handler]) -> str:
 
 
 def is_alias(route: Route[Handler]) -> bool:
-    """Return whether a path ends in a slash, for clients that write one; only the path without is
-    described."""
+    """Return whether a path ends in a slash: such a path is not described, but works, too."""
     return route.pattern.endswith("/")
 
 

@@ -26,8 +26,7 @@ from magnetar_proto.names import TopicName
 
 
 async def buffer_stats(site: Site, request: Request) -> Response:
-    """The number of open transactions in a topic, and the position up to which it is read because
-    of them."""
+    """The number of open transactions in a topic, and the position up to which it is read."""
     topic, lows = await _topic(site, request), flag_of(request, "lowWaterMarks")
     return json_response(await site.owners.ask(operations.buffer_stats, topic, lows))
 
@@ -39,8 +38,7 @@ async def buffer_internal_stats(site: Site, request: Request) -> Response:
 
 
 async def in_buffer(site: Site, request: Request) -> Response:
-    """The position of an open transaction's first message, or whether the transaction was
-    aborted."""
+    """The position of an open transaction's first message, or whether it was aborted."""
     topic, txn = await _topic(site, request), _txn(request)
     return json_response(await site.owners.ask(operations.in_buffer, topic, *txn))
 

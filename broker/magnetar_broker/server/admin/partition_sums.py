@@ -99,8 +99,7 @@ def _subscription(parts: list[Json]) -> Json:
 
 
 def _clients(kind: str, partitions: list[list[Json]]) -> list[Json]:
-    """Join the clients of the partitions in their order: a client usually has one in every
-    partition."""
+    """Join clients of the partitions in their order: a client usually has one in each of them."""
     return [
         _client(kind, [client for client in same if client is not None])
         for same in zip_longest(*partitions)

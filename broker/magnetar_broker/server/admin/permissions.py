@@ -123,15 +123,14 @@ async def revoke_on_topic(site: Site, request: Request) -> Response:
 
 
 async def grant_on_topics(site: Site, request: Request) -> Response:
-    """Let roles do actions with topics; the changes of one namespace are made together or not at
+    """Let roles do actions with topics; the changes of a namespace are made together or not at
     all."""
     await serving(site).permissions.grant_on_topics(_of_topics(request))
     return _granted(site)
 
 
 async def revoke_on_topics(site: Site, request: Request) -> Response:
-    """Take actions from roles on topics, all without `actions`; changes of a namespace are made
-    together."""
+    """Take actions from roles on topics, all without `actions`; together for each namespace."""
     grants = _of_topics(request, otherwise=ACTIONS)
     await serving(site).permissions.revoke_on_topics(grants)
     return Response(status=204)

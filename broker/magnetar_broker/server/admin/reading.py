@@ -84,8 +84,7 @@ async def last_id(site: Site, request: Request) -> Response:
 
 
 async def id_since(site: Site, request: Request) -> Response:
-    """The id of the first message published at or after a time, else the position after the
-    last."""
+    """The id of the first message published at or after a time, else the place after the last."""
     timestamp_ms = number_of(request, "timestamp", LONG)
     topic = await topic_with_messages(site, request, "ask for a message by time")
     ledger, entry = await site.owners.ask(reading.id_since, topic, timestamp_ms)
@@ -123,8 +122,7 @@ async def backlog_size(site: Site, request: Request) -> Response:
 
 
 async def analyze(site: Site, request: Request) -> Response:
-    """The number of entries and messages in a backlog, all of it or from the message in the body
-    on."""
+    """The number of entries and messages in a backlog, or from the message in the body on."""
     topic = await topic_with_messages(site, request, "analyze the backlog")
     start = place_of(request).message if request.body.strip() else None
     name = subscription_of(request)

@@ -47,8 +47,7 @@ class Replay:
         return self._error is not None
 
     def answer(self) -> dict[str, Any]:
-        """Return the result, with the place to continue from, and a `reason` if a message was
-        refused."""
+        """Return the result, where to continue, and a `reason` if a message was refused."""
         found: dict[str, Any] = {
             "source": str(self._source),
             "matched": self._matched,
@@ -61,8 +60,7 @@ class Replay:
         return found if self._error is None else {**found, "reason": self._error}
 
     async def run(self) -> None:
-        """Publish until the limit, the end of the topic, the first message that is refused, or the
-        time."""
+        """Publish until the limit, the topic's end, the first message refused, or the deadline."""
         deadline = monotonic() + LONGEST_SECONDS
         while (page := self._page()) is not None and monotonic() < deadline:
             async with self._site.reading:
@@ -87,8 +85,7 @@ class Replay:
         return Wanted(self._next, found, scanned, self._wanted.filter)
 
     async def _publish(self, found: list[Message]) -> None:
-        """Publish messages to their topics, for each topic in the order in which they were
-        found."""
+        """Publish messages, for each topic in the order in which they were found."""
         by_topic: dict[TopicName, list[tuple[bytes, bytes]]] = {}
         for ledger, entry, index, head, payload, _, _ in found:
             metadata = pb.MessageMetadata.FromString(head)
@@ -121,8 +118,7 @@ class Replay:
             )
 
     async def _target(self, metadata: pb.MessageMetadata) -> TopicName:
-        """Return the partition that a message came from, if it names it; else the partition of its
-        key."""
+        """Return the partition that a message names as its origin; else that of its key."""
         partitions = await serving(self._site).catalogue.partitions(self._base)
         if not partitions:
             return self._base
@@ -141,8 +137,7 @@ class Replay:
         return self._base.with_partition(murmur3_32(key) % partitions)
 
     async def _again(self, metadata: pb.MessageMetadata, source: str) -> pb.MessageMetadata:
-        """Return the metadata of the copy: the publisher's fields, and the place of the
-        original."""
+        """Return the metadata of the copy: the publisher's fields, and the original's place."""
         again = pb.MessageMetadata()
         again.CopyFrom(metadata)
         for field in ("replicated_from", "deliver_at_time", "txnid_least_bits", "txnid_most_bits",
@@ -160,8 +155,7 @@ class Replay:
         return again
 
     async def _version(self, version: bytes) -> bytes | None:
-        """Return the version that the topic has for a schema of the dead letter topic; None if it
-        has none."""
+        """Return the topic's version of a schema of the dead letter topic; None if it has none."""
         if version not in self._versions:
             schemas = serving(self._site).schemas
             found = None

@@ -104,6 +104,5 @@ def _written(value: object) -> str:
 
 
 def text_of(value: object) -> str:
-    """Return a text that a producer wrote: it need not be UTF-8, and the parser returns bytes
-    then."""
+    """Return a text of a producer; it need not be UTF-8, and is bytes for the parser then."""
     return value.decode(errors="replace") if isinstance(value, bytes) else str(value)

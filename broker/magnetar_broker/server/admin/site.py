@@ -76,8 +76,7 @@ def topic_of(request: Request) -> TopicName:
 
 
 def parts_of(request: Request, *names: str) -> list[str]:
-    """Return parameters of the path, decoded; a `+` is a blank, as in form encoding.  400 if
-    malformed."""
+    """Return parameters of the path, decoded; `+` is a blank, as in forms.  400 if malformed."""
     try:
         return [_decoded(request.parameters[name]) for name in names]
     except ValueError as error:

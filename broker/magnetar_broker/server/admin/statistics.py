@@ -156,8 +156,7 @@ def _is_on(value: str | None) -> bool:
 
 
 async def why(site: Site, request: Request) -> Response:
-    """The reason why a subscription delivers nothing; of a partitioned topic, for each
-    partition."""
+    """The reason why a subscription delivers nothing, for each partition of a partitioned topic."""
     found = await _of_each(site, request, operations.why)
     return json_response(found)
 
@@ -178,8 +177,7 @@ async def draining(site: Site, request: Request) -> Response:
 
 
 async def _of_each(site: Site, request: Request, operation: Any, *args: object) -> dict[str, Any]:
-    """Return the result of an operation; of a partitioned topic, for each partition with the
-    subscription."""
+    """Return an operation's result; of a partitioned topic, for each partition that has one."""
     directory, topic = serving(site), await _persistent(site, request)
     parts, name = await directory.parts(topic), subscription_of(request)
     found = {str(part): await site.owners.ask(operation, part, name, *args) for part in parts}

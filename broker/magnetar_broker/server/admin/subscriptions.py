@@ -39,8 +39,7 @@ async def subscriptions(site: Site, request: Request) -> Response:
 
 
 async def create(site: Site, request: Request) -> Response:
-    """Create a subscription on every partition that lacks it, and the topic where use creates
-    topics."""
+    """Create a subscription on every partition without it; the topic, too, if use creates it."""
     directory, topic = serving(site), topic_of(request)
     await existing_namespace(directory, request)
     if not topic.is_persistent:
@@ -76,8 +75,7 @@ def _start(request: Request) -> tuple[Place, dict[str, str]]:
 
 
 async def delete(site: Site, request: Request) -> Response:
-    """Delete a subscription on every partition that has it; with `force` also while it has
-    consumers."""
+    """Delete a subscription on every partition that has it; with `force` also with consumers."""
     directory, topic = serving(site), await existing_topic(serving(site), request)
     name, ask = subscription_of(request), site.owners.ask
     force = flag_of(request, "force") or not topic.is_persistent
@@ -113,8 +111,7 @@ async def set_properties(site: Site, request: Request) -> Response:
 
 
 async def _properties(site: Site, request: Request) -> list[tuple[TopicName, dict[str, str]]]:
-    """Return the properties on every partition that has the durable subscription; 404 if none
-    has."""
+    """Return the properties on every partition with the durable subscription; 404 if none has."""
     directory, topic = serving(site), await existing_topic(serving(site), request)
     name = subscription_of(request)
     parts = await _used(directory, topic)
@@ -126,8 +123,7 @@ async def _properties(site: Site, request: Request) -> list[tuple[TopicName, dic
 
 
 async def _used(directory: Directory, topic: TopicName) -> list[TopicName]:
-    """Return a topic, or its partitions that exist: one that was never used has no
-    subscriptions."""
+    """Return a topic, or its partitions that exist: an unused one has no subscriptions."""
     return [
         part
         for part in await directory.parts(topic)

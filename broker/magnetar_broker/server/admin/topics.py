@@ -42,8 +42,7 @@ from magnetar_proto.names import TopicName
 SHADOW_SOURCE = "PULSAR.SHADOW_SOURCE"
 """The property that makes a new topic the shadow of another."""
 MAX_PARTITIONS = 10_000
-"""The most partitions of a topic, whatever the settings allow: every list of topics names all of
-them."""
+"""The most partitions of a topic, whatever the settings allow: every list names all of them."""
 
 
 # Lists ----------------------------------------------------------------------------------
@@ -174,8 +173,7 @@ def _check_base(topic: TopicName) -> None:
 
 
 def _partitioned_of(request: Request) -> Partitioned:
-    """Return the number of partitions, and properties, from a bare number or an object with
-    both."""
+    """Return the number of partitions, and properties: a bare number, or an object with both."""
     body: Any = json_of(request)
     properties: dict[str, str] = {}
     if isinstance(body, dict):

@@ -124,8 +124,7 @@ async def abort_transaction(site: Site, request: Request) -> Response:
 
 
 async def _transaction(site: Site, request: Request) -> tuple[TopicName, int]:
-    """Return the partition of the coordinator of a transaction, and the transaction's number
-    there."""
+    """Return the partition of a transaction's coordinator, and the transaction's number there."""
     partition = await _partition(site, number_of(request, "most", LONG))
     return partition, number_of(request, "least", LONG)
 

@@ -112,8 +112,7 @@ class HttpConnection(asyncio.Protocol):
             self._stretches.run("http", self._proceed)
 
     def eof_received(self) -> bool:
-        """Note that the client sends nothing more; keep the connection while a response is
-        pending."""
+        """Note that the client sends nothing more; keep the connection while a response is due."""
         self._ended = True
         if self._refused:
             return False
@@ -147,8 +146,7 @@ class HttpConnection(asyncio.Protocol):
         self._transport.abort()
 
     def unread(self) -> tuple[int, int]:
-        """Return the bytes that the socket has taken since it became full, and the bytes that
-        wait."""
+        """Return the bytes that the socket has taken since it was full, and those that wait."""
         waiting = self._transport.get_write_buffer_size()
         return self._waiting_bytes - waiting, waiting
 
@@ -203,8 +201,7 @@ class HttpConnection(asyncio.Protocol):
     # Requests -----------------------------------------------------------------------
 
     def _proceed(self) -> None:
-        """Handle received data up to the end of one request; the next request waits for its
-        response."""
+        """Handle received data up to the end of a request; the next waits for its response."""
         try:
             while not (self.task or self._full or self._refused or self._transport.is_closing()):
                 self._check_lines()

@@ -25,15 +25,14 @@ class Runs(Enum):
     """The processes that answer a request, if the broker has several."""
 
     CONTROLLER = "controller"
-    """The process that has the HTTP port and the names; it also asks workers to open and close
+    """The process that has the HTTP port and the names; it also has workers open and close
     topics."""
     OWNER = "owner"
     """The worker that owns the topic, or each partition of it; the controller joins the answers."""
     ALL = "all workers"
     """Every worker; the controller joins the answers."""
     ALL_THEN_OWNER = "all workers, then the owner"
-    """Every worker, for what it knows, then the worker that owns the topic or each partition of
-    it."""
+    """Every worker, for what it knows, then the owner of the topic or of each partition."""
 
 
 OPEN, AUTHENTICATED = Permission.OPEN, Permission.AUTHENTICATED

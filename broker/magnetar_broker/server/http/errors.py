@@ -77,8 +77,7 @@ STATUSES: dict[type[BrokerError], int] = {
     MetadataTrouble: 503,
     UnknownTrouble: 500,
 }
-"""The status of each kind of refusal; a kind that is not listed has the status of its base
-class."""
+"""The status of each kind of refusal; a kind that is not listed has that of its base class."""
 
 
 class Refused(Exception):
@@ -99,8 +98,7 @@ def refusal(status: int, reason: str, **headers: str) -> Response:
 
 
 def refusal_of(request: Request, error: Exception) -> Response:
-    """Return the response to a request that failed with this error; a defect is logged, not
-    shown."""
+    """Return the response to a request that failed; a defect is logged, and not shown."""
     if isinstance(error, Refused):
         return refusal(error.status, str(error))
     if isinstance(error, NoRoute):

@@ -55,8 +55,7 @@ class HttpLimits:
 
 
 class HttpGuard:
-    """The connections of one HTTP port.  Each enters once, and leaves; between requests it
-    waits."""
+    """The connections of one HTTP port.  Each enters once and leaves; it waits between requests."""
 
     def __init__(
         self,
@@ -82,12 +81,10 @@ class HttpGuard:
         self._hosts: dict[Holder, str] = {}
         self._connections_from: Counter[str] = Counter()
         self._waiting: dict[str, dict[Holder, None]] = {}
-        """The connections without a complete request, by address, in the order in which they began
-        to wait."""
+        """Connections without a complete request, by address, the longest wait first."""
 
     def enter(self, connection: Holder, host: str) -> bool:
-        """Admit a new connection; return False if it must close.  A waiting connection may be
-        closed for it."""
+        """Admit a new connection, for which a waiting one may be closed; False if it must close."""
         host = network_of(host)  # promise: an IPv6 network counts as one address for HTTP
         limit, name = self.limits.connections_of_address, "magnetarHttpMaxConnectionsPerIp"
         if 0 < limit <= self._connections_from[host]:

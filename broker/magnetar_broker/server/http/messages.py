@@ -34,8 +34,7 @@ class Request:
     pairs: Sequence[tuple[str, str]] = ()
     """The whole query, decoded: every name and value as sent."""
     is_given_up: Callable[[], bool] = field(default=lambda: False, compare=False)
-    """A function that returns whether the client has closed the connection meanwhile, or its side
-    of it."""
+    """A function that returns whether the client has closed the connection, or its side of it."""
 
     def values_of(self, name: str) -> list[str]:
         """Return all values that the query has for a name."""

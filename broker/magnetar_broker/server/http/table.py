@@ -39,11 +39,9 @@ class Route(NamedTuple, Generic[Handler]):
     reads: bool = False
     """Whether the route changes nothing although its method is not GET."""
     acts: bool | str = False
-    """Whether the route can change something although its method is GET; or the flag of the query
-    with which it does."""
+    """Whether a GET can change something, or the flag of the query with which it can."""
     names: Callable[[Request], Sequence[str]] | None = None
-    """A function that returns the topics that a request names elsewhere than in its path; each
-    needs the permission."""
+    """Returns the topics that a request names outside its path; each needs the permission."""
     text: str = ""
     """A description of the route; if empty, the first paragraph of the handler's docstring."""
 

@@ -68,8 +68,8 @@ class Gathering:
     """The files of one store directory as a checkpoint found them."""
 
     def __init__(self, store: str, token: str, stopped: Event) -> None:
-        """`store` is the path of the store directory, `token` is the snapshot's; set `stopped` to
-        end the copying."""
+        """`store` is the store directory, `token` is the snapshot's; set `stopped` to end the
+        copying."""
         self._stopped = stopped
         self._store = store
         self._path = os.path.join(store, f"{GATHERED}{token}")
@@ -113,8 +113,7 @@ class Gathering:
         remove_tree(self._path)
 
     def _counting(self, name: str) -> int | None:
-        """Return how many bytes of an unfinished segment's file count; None for a finished
-        segment."""
+        """Return the bytes of an unfinished segment's file that count; None for a finished one."""
         assert self._checkpoint is not None
         number: SegmentId | None = segment.segment_of(name)
         row = None if number is None else self._checkpoint.rows.get(number)
@@ -122,8 +121,7 @@ class Gathering:
 
 
 def _put(source: str, target: str, length: int | None, stopped: Event) -> Copied:
-    """Put a finished file, or the first `length` bytes of one that may grow, at `target`,
-    synced."""
+    """Put a finished file, or the first `length` bytes of a growing one, at `target`, synced."""
     if length is None:  # promise[always]: a snapshot copies files that still grow
         size = os.path.getsize(source)
         with suppress(OSError):  # another file system, or one without links

@@ -46,8 +46,7 @@ HELD_SECONDS = 15.0
 MOST_LISTED = 1000
 
 Parts = Callable[[], Sequence[Part]]
-"""Returns the parts of all processes that have store directories open; `NotReady` if one is
-missing."""
+"""Returns the parts of all processes with store directories; `NotReady` if one is missing."""
 
 
 @dataclass

@@ -31,15 +31,13 @@ class Part(Protocol):
         """Write checkpoints, so that little is left to write during the cut."""
 
     async def cut(self, token: str) -> None:
-        """Decide what is in the snapshot: everything that is durable on return or a moment
-        before."""
+        """Decide what is in the snapshot: everything durable on return, or a moment before."""
 
     async def copy(self, token: str, target: str) -> Copied:
         """Copy the part into the snapshot at the path `target`; call it once, after `cut`."""
 
     async def drop(self, token: str) -> None:
-        """Wait for the running work of a snapshot that failed, and remove the files that it
-        leaves."""
+        """Wait for the running work of a snapshot that failed, and remove its files."""
 
 
 class LocalPart:
@@ -52,8 +50,7 @@ class LocalPart:
         self._stopped = Event()
         self._gathered: dict[int, tuple[Gathering, Promise]] = {}
         self._turn = asyncio.Lock()
-        """Serializes requests: a caller may have given up waiting for an answer, and send another
-        request."""
+        """Serializes requests: a caller may give up waiting for an answer, and send another one."""
 
     async def prepare(self) -> None:
         async with self._turn:

@@ -22,8 +22,7 @@ LEFT_OUT = (layout.LOCK_FILE, addresses.FILE, MANIFEST)
 
 
 def restored(snapshot: str, data_dir: str) -> tuple[int, int]:
-    """Copy a snapshot durably; return the number of files and of bytes.  Raises OSError,
-    `Unavailable`.
+    """Copy a snapshot durably; return the numbers of files and bytes.  OSError, `Unavailable`.
 
     The FORMAT of the data directory is written last: without it no broker starts on the files that
     an interrupted copy leaves.

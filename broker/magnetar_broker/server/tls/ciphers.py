@@ -11,8 +11,7 @@ _STANDARD = re.compile(r"TLS_(?P<exchange>\w+?)_WITH_(?P<cipher>\w+)_(?P<digest>
 
 
 def openssl_name(name: str) -> str:
-    """Return OpenSSL's name of a suite before TLS 1.3; a name that is not in the standard is
-    returned.
+    """Return OpenSSL's name of a suite before TLS 1.3; a name that is not standard is returned.
 
     OpenSSL refuses a name that does not exist.
     """
@@ -27,7 +26,6 @@ def openssl_name(name: str) -> str:
 
 
 def divided(names: Sequence[str]) -> tuple[bool, list[str]]:
-    """Return whether suites of TLS 1.3 are among the names, and OpenSSL's names of the other
-    suites."""
+    """Return whether the names have suites of TLS 1.3, and OpenSSL's names of the others."""
     others = [openssl_name(name) for name in names if name not in OF_TLS_1_3]
     return len(others) < len(names), others

@@ -18,8 +18,7 @@ VERSIONS = {
     TlsProtocol.TLS_1_3: ssl.TLSVersion.TLSv1_3,
 }
 State = tuple[tuple[int, int, int] | None, ...]
-"""The modification time, size and inode number of each file; None for a file that cannot be
-read."""
+"""Modification time, size and inode number of each file; None for one that cannot be read."""
 
 
 class Certificate(NamedTuple):
@@ -153,8 +152,7 @@ class _Making:
 
 
 def _set_ciphers(made: ssl.SSLContext, key: str, names: Iterable[str]) -> None:
-    """Set the suites; `ConfigError` names a suite that does not exist, or that OpenSSL counts as
-    broken."""
+    """Set the suites; `ConfigError` names one that is unknown, or that OpenSSL counts as broken."""
     chosen = list(names)
     for name in chosen:
         try:
@@ -166,8 +164,7 @@ def _set_ciphers(made: ssl.SSLContext, key: str, names: Iterable[str]) -> None:
 
 
 class _Encrypted:
-    """Raises `ConfigError` instead of asking for the password of a key: OpenSSL would ask the
-    terminal.
+    """Raises `ConfigError` instead of asking for a password: OpenSSL would ask the terminal.
 
     It is called only if the key is encrypted.
     """

@@ -17,8 +17,7 @@ NO_LIMIT_SECONDS = 86_400.0
 SHUTDOWN_SECONDS = 5.0
 """The time that a client may take to read the rest, and to end TLS from its side."""
 END_SECONDS = 1.0
-"""The time that the stop of a process waits for the ends of TLS: for clients, and for other
-workers."""
+"""The time that the stop of a process waits for TLS to end: for clients, for other workers."""
 REASONS: Final = {
     **dict.fromkeys(
         ("HTTP_REQUEST", "HTTPS_PROXY_REQUEST", "WRONG_VERSION_NUMBER", "WRONG_SSL_VERSION"),
@@ -53,8 +52,7 @@ class TlsPort:
         descriptors: Descriptors,
         stretches: Stretches,
     ) -> None:
-        """`listening` is bound; `make` makes the protocol of a connection, `context` returns its
-        TLS context.
+        """`listening` is bound; `make` makes a connection's protocol, `context` its TLS context.
 
         The protocol takes the place over if the client must be accepted within the same time limit;
         otherwise the place is free once the handshake is complete.

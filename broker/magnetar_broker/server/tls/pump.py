@@ -16,8 +16,7 @@ from magnetar_broker.limits.slow_readers import SlowReaders
 from magnetar_broker.server.pieces import write_pieces
 
 WRITE_BUFFER = 64 << 10
-"""The number of waiting bytes for one side above which they are counted, and the other is not
-read."""
+"""The waiting bytes of a side above which they are counted, and the other side is not read."""
 CLOSE_SECONDS = 5.0
 """The time that a side may take to read the rest when the other has ended."""
 
@@ -233,7 +232,7 @@ class ClientSide(Side):
         self._readers.drained(self)
 
     def unread(self) -> tuple[int, int]:
-        """Return the bytes that the client has taken since they were counted, and the bytes that
+        """Return the bytes that the client has taken since they were counted, and those that
         wait."""
         return self._queued - self.waiting, self.waiting
 

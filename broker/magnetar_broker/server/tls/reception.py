@@ -1,5 +1,4 @@
-"""Accepts TLS clients of a broker of several workers, and connects each to the worker that it
-names.
+"""Accepts TLS clients of a broker of several workers, and connects each to its worker.
 
 It does for TLS what `server.reception` does without.  A client of this worker is served on its
 connection, and a client of another worker through a `Pump`.
@@ -54,8 +53,7 @@ class TlsReception:
         descriptors: Descriptors,
         stretches: Stretches,
     ) -> None:
-        """`listening` is bound; `others` take the clients of other workers, by the names of the
-        workers."""
+        """`listening` is bound; `others` take the clients of other workers, by their names."""
         self._port = TlsPort(
             listening, lambda: contexts.clients, self._open, contexts, descriptors, stretches
         )
@@ -78,15 +76,13 @@ class TlsReception:
         receiving: HeldBytes,
         readers: SlowReaders,
     ) -> None:
-        """Accept clients within these limits; `serve` gets the clients that name `own`, or no
-        worker."""
+        """Accept clients within these limits; `serve` gets those that name `own`, or no worker."""
         self._serve, self._own = serve, frozenset(("", own))
         self._receiving, self._readers = receiving, readers
         self._port.start(admission)
 
     def stop(self) -> None:
-        """Stop accepting; clients of other workers are disconnected when the workers have
-        answered."""
+        """Stop accepting; clients of other workers are disconnected after their last answers."""
         self._port.stop()
         for pump in list(self._pumps):
             pump.stop()

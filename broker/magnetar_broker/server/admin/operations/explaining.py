@@ -28,8 +28,7 @@ POLICIES: dict[str, Policy[Any]] = {
 
 
 def explained(topic: Topic) -> dict[str, Any]:
-    """Return policies with their sources, subscriptions, and segments, the oldest first, as
-    JSON."""
+    """Return policies with sources, subscriptions, and segments, the oldest first, as JSON."""
     log = topic.log
     segments = {segment.id: segment for segment in log.segments}
     return {

@@ -11,8 +11,7 @@ Position = tuple[int, int, int, int]
 
 
 async def loaded(broker: Broker, name: TopicName, create: bool = False) -> Topic:
-    """Return a loaded persistent topic without partitions; raise the refusal if it cannot be
-    opened."""
+    """Return a persistent topic without partitions, loaded; raise the refusal if it cannot be."""
     topic = await broker.topic(name, create)
     assert isinstance(topic, Topic)
     return topic

@@ -43,8 +43,7 @@ async def expirable(
 
 
 async def expire(broker: Broker, name: TopicName, subscription: str | None, seconds: int) -> None:
-    """Skip the messages of all subscriptions, or of one, that are older than a number of
-    seconds."""
+    """Skip messages older than a number of seconds, for all subscriptions or one."""
     topic = await loaded(broker, name)
     await expire_older(topic, seconds, _expiring(topic, subscription))
 
@@ -60,8 +59,7 @@ def _expiring(topic: Topic, subscription: str | None) -> list[Subscription]:
 async def expire_to_message(
     broker: Broker, name: TopicName, subscription: str, message: Position, excluded: bool
 ) -> None:
-    """Skip the messages of a subscription up to a message, which is included unless it is
-    `excluded`."""
+    """Skip the messages of a subscription up to one, including it unless it is `excluded`."""
     chosen = await subscription_of(broker, name, subscription)
     log, last = chosen.topic.log, MessageId(*message)
     if log.seek(last.ledger, last.entry) >= log.end:

@@ -16,8 +16,7 @@ from magnetar_storage.log.log import Log
 from magnetar_storage.log.offset_set import OffsetSet
 
 MAX_ENTRY_BYTES = 32 << 20
-"""The largest entry that is shown: on the links between processes a larger one would take all the
-room."""
+"""The largest entry that is shown: a larger one would fill the links between processes."""
 
 Found = tuple[int, int, bytes]
 
@@ -39,8 +38,7 @@ async def entry_at(broker: Broker, name: TopicName, ledger: int, entry: int) -> 
 
 
 async def peek(broker: Broker, name: TopicName, subscription: str, position: int) -> Found:
-    """Return the entry at a position, from 1, in the backlog of a subscription; 404 if there is
-    none."""
+    """Return the entry at a position, from 1, in a subscription's backlog; 404 if there is none."""
     chosen = await subscription_of(broker, name, subscription)
     first, log, acked = chosen.counter.first_unacked(), chosen.topic.log, chosen.cursor.acked
     end = max(log.visible_end, first)
@@ -122,15 +120,13 @@ async def last_id(broker: Broker, name: TopicName) -> Position:
 
 
 async def id_since(broker: Broker, name: TopicName, timestamp_ms: int) -> tuple[int, int]:
-    """Return the first entry published at or after a time; if there is none, the position after the
-    last."""
+    """Return the first entry published at or after a time, else the position after the last."""
     log = (await loaded(broker, name)).log
     return log.position(await first_since(log, timestamp_ms))
 
 
 async def id_of_index(broker: Broker, name: TopicName, index: int) -> tuple[int, int]:
-    """Return the entry with a message; `index` is the number of messages stored before it in the
-    topic."""
+    """Return the entry with a message; `index` is the number of messages stored before it."""
     log = (await loaded(broker, name)).log
     low, high = log.first_offset, log.end
     if not await log.entries.messages_before(low) <= index < log.messages_end:
@@ -154,8 +150,7 @@ async def id_of_index(broker: Broker, name: TopicName, index: int) -> tuple[int,
 
 
 async def bytes_behind(broker: Broker, name: TopicName, ledger: int, entry: int) -> int:
-    """Return the size of all entries after a position, by the mean size of each segment's
-    entries."""
+    """Return the size of all entries after a position, by the mean entry size of each segment."""
     log = (await loaded(broker, name)).log
     begin = log.seek(ledger, entry)
     if log.offset_of(ledger, entry) == begin:

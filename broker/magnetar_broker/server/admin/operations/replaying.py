@@ -19,8 +19,7 @@ _turns: WeakValueDictionary[tuple[int, TopicName], Lock] = WeakValueDictionary()
 
 
 async def store(broker: Broker, name: TopicName, messages: list[tuple[bytes, bytes]]) -> int:
-    """Publish messages, given as metadata and payload, as a producer of this broker; return how
-    many.
+    """Publish messages (metadata, payload) as a producer of this broker; return how many.
 
     Each message is durable before the next is published.  All rules for producers apply: if a
     message is refused, those before it stay stored, and 412 is raised if it was the first.

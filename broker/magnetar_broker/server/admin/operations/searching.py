@@ -21,8 +21,7 @@ from magnetar_storage.world.runtime import Clock, yield_turn
 READ_ENTRIES, READ_BYTES = 100, 1 << 20
 """The most entries, and bytes, of one read."""
 TURN_MESSAGES, TURN_BYTES = 500, 1 << 20
-"""The messages that are decoded, and the bytes as stored and as inflated, after which others
-run."""
+"""The messages that are decoded, and the stored and inflated bytes, after which others run."""
 MOST_MESSAGES, MOST_BYTES = 200_000, 256 << 20
 """The limits of one search, counted in the same way."""
 FOUND_BYTES = 8 << 20
@@ -122,8 +121,7 @@ class Looking:
         return self.scanned, self.unreadable, self._found, following
 
     async def at(self, place: tuple[int, int], entry: bytes, first: int) -> int | None:
-        """Search an entry from an index on; return the index to continue from, or None at the
-        entry's end."""
+        """Search an entry from an index on; return the index to continue from, None at its end."""
         found, size = len(self._found), self._size
         if not first:
             self.scanned += 1

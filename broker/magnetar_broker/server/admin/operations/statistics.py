@@ -32,8 +32,7 @@ async def stats(broker: Broker, name: TopicName, *wanted: bool) -> Json:
 
 
 async def internal(broker: Broker, name: TopicName, metadata: bool) -> Json | None:
-    """Return segments and cursors of a topic; None for a non-persistent topic that is not in
-    use."""
+    """Return segments and cursors; None for a non-persistent topic that is not in use."""
     topic = await _present(broker, name)
     return None if topic is None else internal_stats(topic, metadata)
 
@@ -69,8 +68,7 @@ async def draining(broker: Broker, name: TopicName, subscription: str) -> Json:
 
 
 async def key_hash(broker: Broker, name: TopicName, subscription: str, key: bytes) -> Json | None:
-    """Return the consumer that gets the messages of a key; None if the subscription does not
-    exist."""
+    """Return the consumer of a key's messages; None if the subscription does not exist."""
     topic = await loaded(broker, name)
     one = topic.subscriptions.get(subscription)
     if one is None:
@@ -93,8 +91,7 @@ def _not_key_shared(name: TopicName, subscription: str) -> Refused:
 
 
 async def loaded_names(broker: Broker, namespace: str) -> list[str]:
-    """Return the names of the topics that are loaded, of one namespace, or of all if it is
-    empty."""
+    """Return the names of the loaded topics, of one namespace or, if it is empty, of all."""
     topics = broker.topics.of_namespace(namespace) if namespace else broker.topics
     return [str(topic.name) for topic in topics if not topic.name.is_system]
 

@@ -48,8 +48,7 @@ async def create(
     excluded: bool,
     properties: Properties,
 ) -> None:
-    """Create a subscription that begins at a message, or at the next one if the message is
-    `excluded`."""
+    """Create a subscription that begins at a message, or after it if it is `excluded`."""
     topic = await loaded(broker, name, create=True)
     offset, _ = await place_in(topic.log, MessageId(*message), excluded)
     try:
@@ -59,8 +58,7 @@ async def create(
 
 
 async def delete(broker: Broker, name: TopicName, subscription: str, force: bool) -> None:
-    """Delete a subscription if it exists; `InUse` if it has consumers, which `force`
-    disconnects."""
+    """Delete a subscription if it exists; `InUse` if it has consumers, unless `force`."""
     topic = await _present(broker, name)
     if topic is None or subscription not in topic.subscriptions:
         return

@@ -21,8 +21,7 @@ from magnetar_broker.policies.codecs import (
 
 
 def schema_of(codec: Codec[Any]) -> dict[str, Any]:
-    """Return the JSON Schema of what a codec writes; it also reads some other forms of these
-    values."""
+    """Return the JSON Schema of what a codec writes; it reads other forms of the values, too."""
     match codec:
         case Flag():
             found: dict[str, Any] = {"type": "boolean"}

@@ -192,8 +192,7 @@ def without_effect(what: str, why: str) -> str:
 
 
 async def topic_with_policies(directory: Directory, request: Request) -> TopicName:
-    """Return the existing topic of the path; 412 for a partition, which has no policies of its
-    own."""
+    """Return the topic of the path, which exists; 412 for a partition, which has no policies."""
     topic = topic_of(request)
     if topic.partition >= 0:
         raise Refused(412, f"{topic} is a partition and has no policies: use those of {topic.base}")
@@ -203,8 +202,7 @@ async def topic_with_policies(directory: Directory, request: Request) -> TopicNa
 
 
 def decoded(codec: Codec[T], value: Any, bad_status: int = 400) -> T:
-    """Decode a value from JSON; 412 if it is out of range, `bad_status` if it is invalid
-    otherwise."""
+    """Decode a value from JSON; 412 if it is out of range, else `bad_status` if it is invalid."""
     with refusing(bad_status):
         return codec.decode(value)
 

@@ -31,8 +31,7 @@ CODEC = SUBSCRIPTION_DISPATCH_RATE.codec
 
 
 async def on_get(site: Site, request: Request) -> Response:
-    """Answer the explicit dispatch rate of a subscription, or with `?applied=true` the effective
-    one."""
+    """Answer a subscription's explicit dispatch rate, or with `?applied=true` the effective one."""
     directory = serving(site)
     topic = await topic_with_policies(directory, request)
     rate = (await _explicit(directory, topic)).get(subscription_of(request))
