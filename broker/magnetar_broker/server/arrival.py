@@ -52,8 +52,7 @@ class Arrival:
                 self._complete()
 
     def _receive(self) -> bytes | None:
-        """Return bytes of a client: b"" at the channel's end, None if there is nothing to read
-        yet."""
+        """Return bytes of a client: b"" at the channel's end, None if nothing has arrived yet."""
         try:
             data, numbers, _, _ = socket.recv_fds(self._channel, self._passed.lacks, 1)
         except BlockingIOError:

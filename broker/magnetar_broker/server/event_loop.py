@@ -7,7 +7,7 @@ LoopFactory = Callable[[], asyncio.AbstractEventLoop]
 
 
 def loop_factory() -> tuple[LoopFactory, str | None]:
-    """Return the function that creates the loop, and a warning for the log if it is the slower
+    """Return a function that creates the loop, and a warning for the log if it is the slower
     one."""
     try:
         import uvloop  # noqa: PLC0415 (not every platform has it)

@@ -40,8 +40,7 @@ class Prepared(NamedTuple):
 
 
 def bundle_owners(prepared: Prepared, workers: int) -> BundleOwners:
-    """Return the initial table of owners, and the addresses of lookups; the same in all
-    processes."""
+    """Return the initial table of owners, and lookup addresses; the same in all processes."""
     # No client resolves these hosts: it connects to the broker's address, and sends such a name.
     urls = [f"pulsar://{name_of(worker)}:{prepared.ports.for_clients}" for worker in range(workers)]
     owners = BundleOwners(urls)

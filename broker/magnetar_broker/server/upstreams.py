@@ -18,8 +18,7 @@ from magnetar_broker.session.session import Handler
 from magnetar_storage.world.runtime import Tasks
 
 WRITE_BUFFER = 64 << 10
-"""The bytes buffered for another worker above which they are counted, and the client is not
-read."""
+"""The bytes for another worker above which they are counted, and the client is not read."""
 CLOSE_SECONDS = 5.0
 """The time that a worker may take to read the rest of what a client sent before it left."""
 

@@ -17,8 +17,7 @@ class Holder:
     pid: int
     """The id of the process; 0 if it is not known."""
     addresses: Addresses | None = None
-    """The addresses that its broker has announced; None while it starts or stops, or for a
-    command."""
+    """The addresses that its broker has announced; None while it starts or stops."""
 
     @property
     def name(self) -> str:

@@ -1,5 +1,4 @@
-"""Statistics of the whole broker, and of features that it does not have: bookies, allocators,
-quotas."""
+"""Statistics of the whole broker, and of features that it lacks: bookies, allocators, quotas."""
 
 import json
 import os

@@ -139,8 +139,8 @@ DETAILED = Query("detailed", "answer JSON, with the damage that was found", "boo
 
 
 def routes() -> Iterator[Route[Handler]]:
-    """Yield the routes that this module answers.  The routes of clusters match many paths, so they
-    come last."""
+    """Yield the routes that this module answers; those of clusters match many paths: they are
+    last."""
     path = "/admin/v2/brokers"
     yield Route("GET", path, SUPER_USER, CONTROLLER, brokers)
     yield Route("GET", f"{path}/", SUPER_USER, CONTROLLER, brokers)

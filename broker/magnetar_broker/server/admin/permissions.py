@@ -123,8 +123,7 @@ async def revoke_on_topic(site: Site, request: Request) -> Response:
 
 
 async def grant_on_topics(site: Site, request: Request) -> Response:
-    """Let roles do actions with topics; the changes of a namespace are made together or not at
-    all."""
+    """Let roles do actions with topics; changes of a namespace are made together or not at all."""
     await serving(site).permissions.grant_on_topics(_of_topics(request))
     return _granted(site)
 

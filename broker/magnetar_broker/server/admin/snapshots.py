@@ -53,8 +53,7 @@ def _name_of(request: Request) -> str:
 
 
 def routes() -> Iterator[Route[Handler]]:
-    """Yield the routes that this module answers.  They match paths of brokers, so they come
-    first."""
+    """Yield the routes that this module answers.  Paths of brokers match them: they come first."""
     path = "/admin/v2/brokers/snapshots"
     one = f"{path}/{{snapshot}}"
     yield Route("GET", path, SUPER_USER, ALL, snapshots)

@@ -25,7 +25,7 @@ class Runs(Enum):
     """The processes that answer a request, if the broker has several."""
 
     CONTROLLER = "controller"
-    """The process that has the HTTP port and the names; it also has workers open and close
+    """The process with the HTTP port and the names; it also asks workers to open and close
     topics."""
     OWNER = "owner"
     """The worker that owns the topic, or each partition of it; the controller joins the answers."""

@@ -68,8 +68,7 @@ class Gathering:
     """The files of one store directory as a checkpoint found them."""
 
     def __init__(self, store: str, token: str, stopped: Event) -> None:
-        """`store` is the store directory, `token` is the snapshot's; set `stopped` to end the
-        copying."""
+        """`store` is the store directory, `token` is the snapshot's; `stopped` ends the copying."""
         self._stopped = stopped
         self._store = store
         self._path = os.path.join(store, f"{GATHERED}{token}")

@@ -232,8 +232,7 @@ class ClientSide(Side):
         self._readers.drained(self)
 
     def unread(self) -> tuple[int, int]:
-        """Return the bytes that the client has taken since they were counted, and those that
-        wait."""
+        """Return the bytes that the client has taken since they were counted, and the rest."""
         return self._queued - self.waiting, self.waiting
 
 
