@@ -140,7 +140,7 @@ async def why_not_delivering(topic: Topic, one: Subscription, stalled_seconds: i
 
 
 def _since(topic: Topic, one: Subscription, blocker: Blocker) -> int:
-    """Return the last event that could have changed the reason: it has held since then."""
+    """Return when an event last may have changed the reason, which has not held for longer."""
     if blocker is Blocker.NO_CONSUMER:
         return one.left_ms
     consumers = list(one.consumers)
