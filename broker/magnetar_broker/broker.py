@@ -5,7 +5,7 @@ from itertools import count
 
 from magnetar_broker.authentication.authenticator import Authenticator
 from magnetar_broker.authorization.access import Access
-from magnetar_broker.base.clock_watch import CLOCK, CLOCK_SECONDS, ClockWatch
+from magnetar_broker.base.clock_watch import CLOCK, CLOCK_SECONDS
 from magnetar_broker.base.lookup_counts import LookupCounts
 from magnetar_broker.base.metadata_keys import STARTS
 from magnetar_broker.base.periodic_jobs import PeriodicJobs
@@ -99,7 +99,7 @@ class Broker:
         # Also while transactions are off: those that are open must end, or readers wait for ever.
         self.jobs.every(LOAD_SECONDS, LOADING, self.coordinators.load)
         self.jobs.every(LOOK_SECONDS, LEFTOVERS, self.leftovers.look)
-        self.clock_watch = watch = ClockWatch(engine.clock)
+        watch = residence.shared_limits.clock_watch
         self.quarantine = Quarantine(engine, settings.magnetar_quarantine_minutes, watch)
         self.jobs.every(EXPIRY_SECONDS, EXPIRY, self.quarantine.expire)
         self.skipping = Skipping(settings, engine, lambda: iter(self.topics))
@@ -108,7 +108,7 @@ class Broker:
         self.jobs.every(self.scrubber.look_seconds, SCRUBBING, self.scrubber.look)
         unread = residence.shared_limits.unread
         self.jobs.every(CLOCK_SECONDS, CLOCK, watch.look)
-        maintenance = Maintenance(settings, engine, lambda: iter(self.topics), unread, watch)
+        maintenance = Maintenance(settings, engine, lambda: iter(self.topics), unread)
         maintenance.register(self.jobs)
 
     @property

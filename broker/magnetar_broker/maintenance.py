@@ -3,7 +3,6 @@
 from collections.abc import Awaitable, Callable, Iterator
 from functools import partial
 
-from magnetar_broker.base.clock_watch import ClockWatch
 from magnetar_broker.base.errors import NoRoom
 from magnetar_broker.base.periodic_jobs import PAUSE_EVERY, PeriodicJobs, each
 from magnetar_broker.config import Settings
@@ -37,13 +36,11 @@ class Maintenance:
         engine: Engine,
         topics: Callable[[], Iterator[Topic | NonPersistentTopic]],
         unread: UnreadTotal,
-        clock_watch: ClockWatch,
     ) -> None:
         self._settings = settings
         self._engine = engine
         self._topics = topics
         self._unread = unread
-        self._clock_watch = clock_watch
 
     def register(self, jobs: PeriodicJobs) -> None:
         """Register every job with its interval in seconds; an interval of 0 switches a job off."""
@@ -73,11 +70,9 @@ class Maintenance:
 
     async def _tidy(self) -> None:
         """Close old segments, and delete consumed ones that retention does not keep."""
-        if self._clock_watch.holds_deletions():
-            return
         await each(self._engine.clock, self._stored(), tidy, "%s could not be trimmed: %s")
         disk = self._engine.space.figures()
-        self._unread.end_check(None if disk is None else disk.size)
+        self._unread.end_check(disk.size if disk is not None else 0)
 
     async def _refuse_producers(self) -> None:
         """Disconnect all producers; until there is room again they are refused with the reason."""
@@ -112,8 +107,6 @@ class Maintenance:
 
     async def _expire_messages(self) -> None:
         """Acknowledge messages that are older than their topic's time to live."""
-        if self._clock_watch.holds_deletions():
-            return
         topics = (topic for topic in self._stored() if topic.limits.message_ttl_seconds > 0)
         failure = "messages of %s could not be expired: %s"
         await each(self._engine.clock, topics, expire_messages, failure)
@@ -130,13 +123,8 @@ class Maintenance:
 
     async def _enforce_quotas(self) -> None:
         """Apply the action of every backlog quota that is exceeded."""
-        evict_by_age = not self._clock_watch.holds_deletions()
-
-        def work(topic: Topic) -> Awaitable[None]:
-            return enforce_quotas(topic, evict_by_age)
-
         failure = "the backlog quotas of %s could not be checked: %s"
-        await each(self._engine.clock, self._stored(), work, failure)
+        await each(self._engine.clock, self._stored(), enforce_quotas, failure)
 
     async def _measure(self) -> None:
         """Close the window over which rates are averaged."""

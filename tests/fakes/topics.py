@@ -60,7 +60,7 @@ class TopicWorld(LogWorld):
         super().__init__(roll, cache_bytes)
         self.settings = settings or Settings()
         self.limits = limits or TopicLimits()
-        self.shared = shared or shared_limits(self.settings)
+        self.shared = shared or shared_limits(self.settings, self.clock)
         self.name = TopicName.parse(name)
         self.dropped: list[Topic] = []
         self._ids = 0

@@ -24,35 +24,46 @@ class ClockWatch:
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
         self._ahead = self._difference()
+        self._jumped = 0.0
+        """Seconds by which the clock has jumped forward, while that is held back."""
         self._held_until = 0.0
 
     def _difference(self) -> float:
         return self._clock.now_ms() / 1000 - self._clock.uptime()
 
     async def look(self) -> None:
-        """Log a jump of the clock, and hold deletions after one forward."""
+        """Log a jump of the clock, and hold back one forward."""
         self._look()
 
-    def holds_deletions(self) -> bool:
-        """Whether nothing is to be deleted for its age, since the clock has jumped forward."""
+    def now_ms(self) -> int:
+        """The time of day, by which ages count: for a while after a jump forward without the jump.
+
+        Everything that deletes or acknowledges messages for their age asks for the time here.
+        """
         self._look()
-        return self._clock.uptime() < self._held_until
+        now_ms = self._clock.now_ms()
+        if self._clock.uptime() >= self._held_until:
+            return now_ms
+        # promise: a clock that is wrong for a while deletes nothing
+        now_ms -= round(self._jumped * 1000)
+        return now_ms
 
     def _look(self) -> None:
         seconds = self._difference() - self._ahead
         self._ahead += seconds
         if abs(seconds) < JUMP_SECONDS:
             return
+        uptime = self._clock.uptime()
+        held = self._jumped if uptime < self._held_until else 0.0
+        self._jumped = max(held + seconds, 0.0)
         if seconds < 0:
-            self._held_until = 0.0
             logger.warning(
                 "the clock was set back by %d seconds: ages of messages, delays and retention "
                 "follow it", -seconds,
             )  # fmt: skip
             return
-        # promise: a clock that is wrong for a while deletes nothing
-        self._held_until = self._clock.uptime() + HOLD_SECONDS
+        self._held_until = uptime + HOLD_SECONDS
         logger.warning(
-            "the clock was set forward by %d seconds: nothing is deleted for its age in the next "
-            "%d minutes; set the clock if it is wrong", seconds, HOLD_SECONDS // 60,
+            "the clock was set forward by %d seconds: in the next %d minutes nothing is deleted "
+            "for being older by that; set the clock if it is wrong", seconds, HOLD_SECONDS // 60,
         )  # fmt: skip

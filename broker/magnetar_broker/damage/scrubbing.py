@@ -7,7 +7,7 @@ from contextlib import suppress
 from magnetar_broker.base.metadata_keys import TOPICS
 from magnetar_broker.base.pace import Pace
 from magnetar_broker.config import Settings
-from magnetar_storage.errors import Corrupt, NoSegment
+from magnetar_storage.errors import Corrupt, NoSegment, StorageError
 from magnetar_storage.interfaces import SegmentId
 from magnetar_storage.log.damage import Damage
 from magnetar_storage.log.engine import Engine
@@ -47,6 +47,8 @@ class Scrubber:
         self._engine = engine
         self._looked_ms = engine.clock.now_ms()
         self._stopped = False
+        self._last_key = ""
+        """The log of the last damage, which mostly has the next one, too."""
 
     @property
     def look_seconds(self) -> int:
@@ -68,7 +70,10 @@ class Scrubber:
             if self._stopped:
                 return
             if is_due(segment, since_ms, now_ms, self.seconds * 1000):
-                await self._check(segment, pace)
+                try:
+                    await self._check(segment, pace)
+                except StorageError as error:  # the others are checked all the same
+                    logger.warning("ledger %d could not be checked: %s", segment, error)
             if count % PAUSE_EVERY == 0:
                 await yield_turn(self._engine.clock)
 
@@ -77,7 +82,7 @@ class Scrubber:
         entry = 0
         try:
             reader = await self._engine.store.reader(segment)
-            while not self._stopped:
+            while not (self._stopped or self._engine.damage.is_full):
                 try:
                     run = await reader.read(entry, READ_ENTRIES, READ_BYTES)
                 except Corrupt as error:
@@ -142,19 +147,27 @@ class Scrubber:
         Only for damage, which is rare.
         """
         metadata, after, seen = self._engine.metadata, "", 0
+        if (record := await self._record_of(self._last_key, segment)) is not None:
+            return self._last_key, record
         while keys := await metadata.list(TOPICS, after, PAGE):
             for key in keys:
-                found = await metadata.get(key)
-                if found is not None and not is_unused(found.value):
-                    with suppress(Corrupt):  # the topic cannot be loaded, which is reported
-                        record = LogRecord.decode(key, found.value)
-                        if segment in record.listed:
-                            return key, record
+                if (record := await self._record_of(key, segment)) is not None:
+                    self._last_key = key
+                    return key, record
                 seen += 1
                 if seen % PAUSE_EVERY == 0:
                     await yield_turn(self._engine.clock)
             after = keys[-1]
         return "", None
+
+    async def _record_of(self, key: str, segment: SegmentId) -> LogRecord | None:
+        """The record of a log, if it lists the segment."""
+        found = await self._engine.metadata.get(key) if key else None
+        if found is not None and not is_unused(found.value):
+            with suppress(Corrupt):  # the topic cannot be loaded, which is reported
+                record = LogRecord.decode(key, found.value)
+                return record if segment in record.listed else None
+        return None
 
 
 def is_due(segment: SegmentId, since_ms: int, now_ms: int, interval_ms: int) -> bool:

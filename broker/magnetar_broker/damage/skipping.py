@@ -2,7 +2,9 @@
 
 import logging
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 
+from magnetar_broker.base.errors import NotReady
 from magnetar_broker.base.periodic_jobs import each
 from magnetar_broker.config import Settings
 from magnetar_broker.config.domains import DamagedEntries
@@ -82,4 +84,5 @@ class Skipping:
                 yield topic
 
     async def _skip(self, topic: Topic) -> None:
-        await skip_damaged(topic, whole=False, why=BY_SETTING)
+        with suppress(NotReady):  # it is being unloaded: its next owner does it
+            await skip_damaged(topic, whole=False, why=BY_SETTING)

@@ -3,6 +3,7 @@
 import logging
 from typing import Protocol
 
+from magnetar_broker.limits.shared_limits import SharedLimits
 from magnetar_broker.limits.topic_limits import TopicLimits
 from magnetar_broker.policies.compaction_rules import COMPACTION_CURSOR
 from magnetar_broker.policies.table import SUBSCRIPTION_EXPIRATION
@@ -27,6 +28,7 @@ class Expiring(Protocol):
     log: Log
     cursors: CursorLog
     limits: TopicLimits
+    shared_limits: SharedLimits
     policies: PolicyView
     idleness: Idleness | None
 
@@ -53,7 +55,7 @@ async def expire_older(topic: Expiring, seconds: int, subscriptions: list[Subscr
     if not behind:
         return
     # promise[1000 -> 500]: the time to live is in seconds
-    since_ms = topic.log.engine.clock.now_ms() - seconds * 1000
+    since_ms = topic.shared_limits.clock_watch.now_ms() - seconds * 1000
     # The subscription furthest behind has the oldest message: if that is young enough, all are.
     oldest_ms = await min(behind, key=Subscription.next_unacked).counter.oldest_ms()
     if oldest_ms is not None and oldest_ms >= since_ms:

@@ -98,9 +98,9 @@ class Quarantine:
 
     async def expire(self) -> None:
         """Delete what has been in quarantine for long enough."""
-        if self._minutes < 0 or self._clock_watch.holds_deletions():
+        if self._minutes < 0:
             return
-        before_ms = self._engine.clock.now_ms() - self._minutes * 60_000
+        before_ms = self._clock_watch.now_ms() - self._minutes * 60_000
         expired = await self._engine.store.delete_set_aside(before_ms)
         if expired:
             logger.info(

@@ -12,6 +12,7 @@ from typing import Final, NamedTuple, Protocol
 from magnetar_broker.base.errors import BrokerError, QuotaExceeded, QuotaHolds
 from magnetar_broker.config.domains import QuotaAction
 from magnetar_broker.dispatch.base import Delays
+from magnetar_broker.limits.shared_limits import SharedLimits
 from magnetar_broker.limits.topic_limits import TopicLimits
 from magnetar_broker.policies.compaction_rules import COMPACTION_CURSOR
 from magnetar_broker.policies.policy import Policy
@@ -44,6 +45,7 @@ class Bounded(Protocol):
     name: TopicName
     log: Log
     limits: TopicLimits
+    shared_limits: SharedLimits
     policies: PolicyView
     producers: Producers
     evictions: tuple[int, int]
@@ -85,17 +87,14 @@ async def admit_producer(topic: Bounded) -> None:
             raise REFUSALS[excess.action](_text_of(topic, excess))
 
 
-async def enforce_quotas(topic: Bounded, evict_by_age: bool = True) -> None:
-    """Apply exceeded quotas: disconnect producers, or acknowledge the oldest messages.
-
-    Unless `evict_by_age`, no message is acknowledged for its age: the clock may be wrong.
-    """
+async def enforce_quotas(topic: Bounded) -> None:
+    """Apply exceeded quotas: disconnect producers, or acknowledge the oldest messages."""
     for excess in await excesses(topic):
         if excess.action in REFUSALS:
             _disconnect_producers(topic, excess)
         elif excess.quota is SIZE:
             await _evict_by_size(topic, excess)
-        elif evict_by_age:
+        else:
             await _evict_by_age(topic, excess)
 
 
@@ -140,7 +139,11 @@ async def backlog_seconds(topic: Bounded) -> int:
     since_ms = await slowest.counter.published_ms(oldest) if topic.limits.precise_ages else None
     if since_ms is None:
         since_ms = log.closed_ms(oldest)
-    return 0 if since_ms is None else max(log.engine.clock.now_ms() - since_ms, 0) // 1000
+    return (
+        0
+        if since_ms is None
+        else max(topic.shared_limits.clock_watch.now_ms() - since_ms, 0) // 1000
+    )
 
 
 def held_by(topic: Bounded) -> list[Subscription]:
@@ -178,7 +181,7 @@ async def _evict_by_size(topic: Bounded, excess: Excess) -> None:
 
 async def _evict_by_age(topic: Bounded, excess: Excess) -> None:
     log = topic.log
-    since_ms = log.engine.clock.now_ms() - excess.limit * 1000
+    since_ms = topic.shared_limits.clock_watch.now_ms() - excess.limit * 1000
     closed = log.closed_before(since_ms + 1)
     offset = await first_since(log, since_ms + 1) if topic.limits.precise_ages else closed
     offset = min(offset, log.visible_end)

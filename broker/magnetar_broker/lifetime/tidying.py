@@ -7,6 +7,7 @@ from magnetar_broker.delays.topic_delays import TopicDelays
 from magnetar_broker.limits.shared_limits import SharedLimits
 from magnetar_broker.limits.topic_limits import TopicLimits
 from magnetar_broker.policies.retention import (
+    KEEP_NO_UNREAD,
     Need,
     RetentionReason,
     Unread,
@@ -17,12 +18,15 @@ from magnetar_broker.policies.retention import (
 )
 from magnetar_broker.publishing.deduplication import Deduplication
 from magnetar_broker.publishing.transaction_buffer import TransactionBuffer
-from magnetar_broker.subscribing.read_history import ReadHistory, held_or_read
+from magnetar_broker.subscribing.read_history import ReadHistory, read_offsets
 from magnetar_broker.subscribing.subscriptions import Subscriptions
 from magnetar_proto.names import TopicName
 from magnetar_storage.cursors.cursor_log import CursorLog
 from magnetar_storage.cursors.needed import needed_by
 from magnetar_storage.log.log import Log
+from magnetar_storage.log.offset_set import OffsetSet
+from magnetar_storage.log.ranges import RangeSet
+from magnetar_storage.log.rewritable import Needed
 from magnetar_storage.log.rewriting import COPY_BYTES
 
 
@@ -52,7 +56,7 @@ def current_verdicts(topic: Tidied) -> list[Verdict]:
     log = topic.log
     # Not only those of `subscriptions`: a cursor that is being created counts as well.
     needs = [Need(cursor.name, cursor.mark_delete) for cursor in topic.cursors.cursors.values()]
-    max_age_ms, now_ms = log.engine.roll.max_age_ms, log.engine.clock.now_ms()
+    max_age_ms, now_ms = log.engine.roll.max_age_ms, topic.shared_limits.clock_watch.now_ms()
     return verdicts(
         log.segments,
         log.first_offset,
@@ -66,8 +70,10 @@ def current_verdicts(topic: Tidied) -> list[Verdict]:
 
 
 def _unread(topic: Tidied) -> Unread:
+    if topic.limits.unread.minutes == 0:
+        return KEEP_NO_UNREAD
     given_up_ms = topic.shared_limits.unread.given_up_ms
-    return Unread(held_or_read(topic), topic.limits.unread, given_up_ms)
+    return Unread(read_offsets(topic).next_unread, topic.limits.unread, given_up_ms)
 
 
 async def tidy(topic: Tidied) -> None:
@@ -90,8 +96,32 @@ async def tidy(topic: Tidied) -> None:
             topic.read_history.forget_below(log.first_offset)
         # promise[always]: nothing is rewritten on a disk that has no room for the copy
         if log.engine.space.allows(min(COPY_BYTES, log.size)):
-            await log.reclaim(needed_by(topic.cursors.cursors.values()), released)
+            await log.reclaim(_needed(topic, found), released)
     await topic.delays.tidy()
+
+
+def _needed(topic: Tidied, found: Sequence[Verdict]) -> Needed:
+    """The entries that a subscription needs, or that are kept for whoever comes.
+
+    Both are asked for at each call: a subscription may be deleted meanwhile, and what it has not
+    acknowledged is unread then.
+    """
+    by_cursors, young = needed_by(topic.cursors.cursors.values()), RangeSet()
+    for one in found:
+        if one.stop is not None and one.keeps_unread:
+            young.add(one.start, one.stop)
+
+    def needed(start: int, stop: int, limit: int) -> OffsetSet | None:
+        entries = by_cursors(start, stop, limit)
+        if entries is None:
+            return None
+        for run in young.present(start, stop):
+            for gap in read_offsets(topic).unread(*run):
+                # promise: unread messages stay when others of their segment are deleted
+                entries.add(*gap)
+        return entries if entries.covered() <= limit else None
+
+    return needed
 
 
 def _count_unread(topic: Tidied, found: Sequence[Verdict], deletable: int) -> None:
@@ -103,11 +133,11 @@ def _count_unread(topic: Tidied, found: Sequence[Verdict], deletable: int) -> No
     kept = [segments[one.segment] for one in found if RetentionReason.UNREAD in one.reasons]
     limit_bytes = -1 if limit.megabytes < 0 else limit.megabytes << 20
     total.add(topic.name, [(one.sealed_ms, one.size) for one in kept], limit_bytes)
-    read = held_or_read(topic)
+    next_unread = read_offsets(topic).next_unread
     deleted = [
         segments[one.segment].size
         for one in found
-        if one.stop is not None and read.next_missing(one.start) < one.stop <= deletable
+        if one.stop is not None and next_unread(one.start) < one.stop <= deletable
     ]
     if deleted:
         total.delete(topic.name, len(deleted), sum(deleted))
@@ -120,7 +150,7 @@ def end_consumed(topic: Tidied) -> None:
     if any(cursor.mark_delete + 1 < log.end for cursor in topic.cursors.cursors.values()):
         return
     is_read = limits.unread.minutes == 0 or (
-        held_or_read(topic).next_missing(log.first_offset) >= log.end
+        read_offsets(topic).next_unread(log.first_offset) >= log.end
     )
     if is_read and not limits.retention.keeps(0, 0):
         # promise: what was consumed is deleted at once while the disk lacks room

@@ -2,10 +2,12 @@
 
 from typing import NamedTuple
 
+from magnetar_broker.base.clock_watch import ClockWatch
 from magnetar_broker.config import Settings
 from magnetar_broker.dispatch.unacked_budget import UnackedBudget
 from magnetar_broker.limits.unread_total import UnreadTotal
 from magnetar_broker.rates.rate_limit import BrokerRates, Rate
+from magnetar_storage.world.runtime import Clock
 
 
 class SharedLimits(NamedTuple):
@@ -17,6 +19,8 @@ class SharedLimits(NamedTuple):
     """The unacknowledged messages of all subscriptions together."""
     unread: UnreadTotal
     """Messages of all topics together that no subscription has acknowledged."""
+    clock_watch: ClockWatch
+    """The time by which the ages of messages count."""
 
 
 def shared_rates(settings: Settings) -> tuple[Rate, Rate]:
@@ -37,11 +41,12 @@ def unread_total_bytes(settings: Settings) -> int:
     return -1 if megabytes < 0 else megabytes << 20
 
 
-def shared_limits(settings: Settings) -> SharedLimits:
+def shared_limits(settings: Settings, clock: Clock) -> SharedLimits:
     """As the settings have them."""
     unacked = UnackedBudget(
         settings.max_unacked_messages_per_broker,
         settings.max_unacked_messages_per_subscription_on_broker_blocked,
     )
-    unread = UnreadTotal(unread_total_bytes(settings))
-    return SharedLimits(BrokerRates(*shared_rates(settings)), unacked, unread)
+    workers = settings.magnetar_workers
+    unread = UnreadTotal(unread_total_bytes(settings), 1 if workers == "auto" else workers)
+    return SharedLimits(BrokerRates(*shared_rates(settings)), unacked, unread, ClockWatch(clock))

@@ -20,9 +20,11 @@ NEAR_PERCENT: Final = 80
 class UnreadTotal:
     """Unread messages that are kept, of all topics of a process."""
 
-    def __init__(self, limit_bytes: int) -> None:
+    def __init__(self, limit_bytes: int, workers: int = 1) -> None:
+        """`workers` processes share the disk."""
         self.limit_bytes = limit_bytes
-        """-1 is no limit."""
+        """The most that is kept; -1 does not limit it."""
+        self._workers = workers
         self.kept_bytes = 0
         """At the last check, without the open ledgers of topics."""
         self.given_up_ms = 0
@@ -59,10 +61,18 @@ class UnreadTotal:
             ledgers, topic, size,
         )  # fmt: skip
 
-    def end_check(self, disk_bytes: int | None = None) -> None:
+    def change(self, limit_bytes: int) -> None:
+        """Follow a changed limit; what was given up for the former one is judged again."""
+        if limit_bytes != self.limit_bytes:
+            self.limit_bytes = limit_bytes
+            # promise: a limit that is raised in time keeps what it kept
+            self.given_up_ms = 0
+
+    def end_check(self, disk_bytes: int = 0) -> None:
         """Decide what the next check deletes; all topics were counted.
 
-        `disk_bytes` is the size of the disk, a quarter of which is a limit as well.
+        `disk_bytes` is the size of the disk, a quarter of which is a limit of all processes as
+        well; 0 if it is not known.
         """
         found = sorted(ledger for ledgers in self._found.values() for ledger in ledgers)
         self._found = {}
@@ -72,8 +82,8 @@ class UnreadTotal:
         limit = self.limit_bytes
         if limit < 0:
             return
-        if disk_bytes is not None:
-            limit = min(limit, disk_bytes // DISK_PART)
+        if disk_bytes:
+            limit = min(limit, disk_bytes // DISK_PART // self._workers)
         for sealed_ms, size in found:
             if left <= limit:
                 break

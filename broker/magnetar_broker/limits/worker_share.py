@@ -26,6 +26,7 @@ def settings_of_worker(settings: Settings, workers: int) -> Settings:
     reads = settings.managed_ledger_max_reads_in_flight_size_in_mb or DEFAULT_LIMIT >> 20
     return replace(
         settings,
+        magnetar_workers=workers,
         managed_ledger_cache_size_mb=part(settings.managed_ledger_cache_size_mb),
         managed_ledger_max_reads_in_flight_size_in_mb=part(reads),
         max_message_publish_buffer_size_in_mb=part(settings.max_message_publish_buffer_size_in_mb),

@@ -5,14 +5,13 @@ all durable subscriptions have acknowledged it, and retention does not keep it. 
 no retention, one that holds messages which no subscription has acknowledged is kept for longer.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import NamedTuple
 
 from magnetar_storage.interfaces import SegmentId
 from magnetar_storage.log.log_record import Segment
-from magnetar_storage.log.ranges import RangeSet
 
 
 @dataclass(frozen=True)
@@ -56,6 +55,10 @@ class RetentionReason(StrEnum):
     """An older one is retained: possible after the clock was set back."""
 
 
+OF_MESSAGES = {RetentionReason.SUBSCRIPTION, RetentionReason.UNREAD}
+"""Reasons that single messages of a segment have; the others can be deleted without them."""
+
+
 class Need(NamedTuple):
     """A durable subscription: all up to an offset is acknowledged."""
 
@@ -66,23 +69,20 @@ class Need(NamedTuple):
 class Unread(NamedTuple):
     """How long messages stay that no durable subscription has acknowledged."""
 
-    held_or_read: RangeSet
-    """The offsets that a subscription holds or any has acknowledged."""
+    next_unread: Callable[[int], int]
+    """The first offset from another one on that no subscription holds or has acknowledged."""
     retention: Retention
     """How long all others stay, and up to which size of the topic."""
     given_up_ms: int = 0
     """What was closed at this time or before is above the limit of all topics together."""
 
-    def keeps(self, segment: Segment, start: int, behind: int, now_ms: int) -> bool:
-        """Whether a closed segment is kept; `behind` is the size of all newer ones."""
-        return (
-            segment.sealed_ms > self.given_up_ms
-            and self.retention.keeps(now_ms - segment.sealed_ms, behind)
-            and self.held_or_read.next_missing(start) < start + (segment.entries or 0)
-        )
+    def keeps(self, segment: Segment, behind: int, now_ms: int) -> bool:
+        """Whether unread messages of a closed segment stay; `behind` is the size of newer ones."""
+        age_ms = now_ms - segment.sealed_ms
+        return segment.sealed_ms > self.given_up_ms and self.retention.keeps(age_ms, behind)
 
 
-KEEP_NO_UNREAD = Unread(RangeSet(), Retention())
+KEEP_NO_UNREAD = Unread(lambda offset: offset, Retention())
 
 
 class Verdict(NamedTuple):
@@ -100,6 +100,8 @@ class Verdict(NamedTuple):
     """When it is closed, or when its retention time ends; None if neither is limited."""
     room: int | None = None
     """Bytes that can be added before it exceeds the retention size; None if not limited."""
+    keeps_unread: bool = False
+    """Whether messages of it stay that no durable subscription holds or has acknowledged."""
 
 
 def verdicts(
@@ -129,18 +131,20 @@ def verdicts(
         keeps = retention.keeps(now_ms - segment.sealed_ms, behind)
         needed = _needed(needs, stop) if needs and slowest + 1 < stop else ()
         reasons: tuple[RetentionReason, ...] = (RetentionReason.SUBSCRIPTION,) if needed else ()
+        keeps_unread = unread.keeps(segment, behind, now_ms)
         until_ms = room = None
         if keeps:
             reasons += (RetentionReason.RETENTION,)
             until_ms, room = retention.until_ms(segment.sealed_ms), retention.room(behind)
-        elif unread.keeps(segment, start, behind, now_ms):
+        elif keeps_unread and unread.next_unread(start) < stop:
             # promise: messages that no subscription has acknowledged are kept
-            keeps, reasons = True, (*reasons, RetentionReason.UNREAD)
+            reasons += (RetentionReason.UNREAD,)
             until_ms = unread.retention.until_ms(segment.sealed_ms)
             room = unread.retention.room(behind)
         elif retained:
             reasons += (RetentionReason.OLDER,)
-        found.append(Verdict(segment.id, start, stop, reasons, needed, until_ms, room))
+        verdict = Verdict(segment.id, start, stop, reasons, needed, until_ms, room, keeps_unread)
+        found.append(verdict)
         start, retained = stop, retained or keeps
     return found
 
@@ -165,10 +169,10 @@ def deletable_to(found: Iterable[Verdict], first_offset: int) -> int:
 
 
 def released_to(found: Iterable[Verdict], first_offset: int) -> int:
-    """The offset below which only subscriptions keep segments."""
+    """The offset below which only single messages are needed: by subscriptions, or as unread."""
     offset = first_offset
     for verdict in found:
-        if verdict.stop is None or not {*verdict.reasons} <= {RetentionReason.SUBSCRIPTION}:
+        if verdict.stop is None or not {*verdict.reasons} <= OF_MESSAGES:
             break
         offset = verdict.stop
     return offset

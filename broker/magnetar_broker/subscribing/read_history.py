@@ -7,13 +7,14 @@ those that were deleted had acknowledged.
 """
 
 import json
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
 from itertools import islice
-from typing import Any, Final, Protocol
+from typing import Any, Final, NamedTuple, Protocol
 
 from magnetar_storage.cursors.attached_state import READ_HISTORY
 from magnetar_storage.cursors.cursor_log import CursorLog
 from magnetar_storage.log.log import Log
+from magnetar_storage.log.offset_set import OffsetSet, next_in_neither
 from magnetar_storage.log.ranges import RangeSet
 
 END: Final = 1 << 63
@@ -53,6 +54,11 @@ class ReadHistory:
     def begin(self, subscription: str, start: int) -> None:
         """Note a new subscription, which holds no message before the offset `start`."""
         self._starts[subscription] = self._new_starts[subscription] = start
+
+    def seek(self, subscription: str, offset: int) -> None:
+        """Note that a subscription was moved, perhaps to before its start."""
+        if offset < self._starts.get(subscription, 0):
+            self.begin(subscription, offset)
 
     def end(self, subscription: str, mark_delete: int) -> None:
         """Note the deletion of a subscription that had acknowledged all up to `mark_delete`."""
@@ -124,18 +130,40 @@ def changing(topic: Remembering) -> ReadHistory:
     return topic.read_history
 
 
-def held_or_read(topic: Remembering) -> RangeSet:
-    """The offsets that a durable subscription of a topic holds or any has acknowledged, and those
-    that nobody gets: of aborted transactions, markers, and damaged ones that were set aside.
-    """
-    found = (topic.read_history or ReadHistory()).held_or_read(topic.cursors.cursors)
-    for run in topic.log.hidden:
-        found.add(*run)
-    for segment in topic.log.segments:
-        for lost in segment.lost:
-            offsets = topic.log.offsets_of(segment.id, *lost)
-            found.add(offsets.start, offsets.stop)
-    return found
+class ReadOffsets(NamedTuple):
+    """The offsets of a topic that count as read: nobody else will ask for them."""
+
+    held_or_read: RangeSet
+    """Offsets that a durable subscription holds or any has acknowledged."""
+    hidden: OffsetSet
+    """Offsets that nobody gets: of aborted transactions and markers."""
+    holes: OffsetSet
+    """Offsets whose entries were deleted or set aside."""
+
+    def next_unread(self, offset: int) -> int:
+        """The first offset from `offset` on that does not count as read."""
+        while True:
+            found = next_in_neither(self.hidden, self.holes, offset)
+            offset = self.held_or_read.next_missing(found)
+            if offset == found:
+                return found
+
+    def unread(self, start: int, stop: int) -> Iterator[tuple[int, int]]:
+        """The ranges of start..stop-1 that do not count as read, in order."""
+        start = self.next_unread(start)
+        while start < stop:
+            ends = [one.next_present(start) for one in self]
+            end = min((end for end in ends if end is not None), default=stop)
+            end = min(end, stop)
+            yield start, end
+            start = self.next_unread(end)
+
+
+def read_offsets(topic: Remembering) -> ReadOffsets:
+    """The offsets of a topic that count as read at present."""
+    history = topic.read_history or ReadHistory()
+    held_or_read = history.held_or_read(topic.cursors.cursors)
+    return ReadOffsets(held_or_read, topic.log.hidden, topic.log.holes)
 
 
 def _offset(value: Any) -> int:

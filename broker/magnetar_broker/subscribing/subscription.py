@@ -243,7 +243,8 @@ class Subscription:
 
     def _note_end(self, cursor: DurableCursor) -> None:
         """Remember what the subscription has acknowledged, if any of it is still stored."""
-        if cursor.mark_delete >= self.topic.log.first_offset:
+        is_stored = cursor.mark_delete >= self.topic.log.first_offset
+        if is_stored or self.topic.read_history is not None:
             # promise: what a deleted subscription has acknowledged does not count as unread
             changing(self.topic).end(self.name, cursor.mark_delete)
 
@@ -483,6 +484,8 @@ class Subscription:
                 self.dispatcher.dispatch()  # to those that were not disconnected
             if isinstance(self.cursor, DurableCursor):
                 self.topic.cursors.changed(self.cursor)
+                if self.topic.read_history is not None:
+                    changing(self.topic).seek(self.name, offset)
                 await self._keep_start(self.cursor)
                 await self.topic.cursors.durable()
         finally:

@@ -15,7 +15,7 @@ from magnetar_broker.policies.retention import Retention
 from magnetar_broker.policies.table import INACTIVE_TOPICS, RETENTION
 from magnetar_broker.policies.values import InactiveTopics
 from magnetar_broker.policies.view import PolicyView
-from magnetar_broker.subscribing.read_history import held_or_read
+from magnetar_broker.subscribing.read_history import read_offsets
 from magnetar_broker.topic.loaded_topics import AnyTopic, Topics
 from magnetar_broker.topic.topic import Topic
 from magnetar_proto.names import TopicName
@@ -70,7 +70,7 @@ def use_of(topic: AnyTopic) -> Use:
         return Use(producers, bool(topic.subscriptions), bool(topic.subscriptions), False, False)
     first, end = topic.log.first_offset, topic.log.end
     behind = any(one.next_unacked() < end for one in topic.subscriptions.values())
-    unread = held_or_read(topic).next_missing(first) < end
+    unread = topic.limits.unread.minutes != 0 and read_offsets(topic).next_unread(first) < end
     return Use(producers, bool(topic.subscriptions), behind, end > first, unread)
 
 

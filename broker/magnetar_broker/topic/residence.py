@@ -63,7 +63,7 @@ class LocalResidence:
         self.inactive = Inactive(settings, engine.clock, policies, self.topics)
         self._engine = engine
         self._limits = topic_limits(settings)
-        self.shared_limits = shared_limits(settings)
+        self.shared_limits = shared_limits(settings, engine.clock)
         self._policies = policies
         self._new_owner = new_owner
         self._evicted: dict[TopicName, AnyTopic] = {}
@@ -185,7 +185,7 @@ class LocalResidence:
         self.access.rules = rules_of(self.settings)
         self._policies.change_settings(self.settings)
         self.shared_limits.rates.change(*shared_rates(self.settings))
-        self.shared_limits.unread.limit_bytes = unread_total_bytes(self.settings)
+        self.shared_limits.unread.change(unread_total_bytes(self.settings))
 
     async def configure(self, changed: Mapping[str, str]) -> None:
         self.change_settings(changed)

@@ -59,6 +59,8 @@ def fitting(limits: Limits, disk_bytes: int, workers: int) -> Limits:
 
     Then a journal file is not larger than the reserve, so that a start has room for its part.
     """
+    if not disk_bytes:  # some file systems do not say
+        return limits
     part = disk_bytes // workers // UNWRITTEN_PART
     return replace(
         limits,

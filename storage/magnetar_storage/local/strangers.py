@@ -4,7 +4,7 @@ the wrong ones.  Ids of segments count from 1 in every directory, so their names
 from collections.abc import Iterable, Mapping
 from itertools import chain, islice
 
-from magnetar_storage.errors import Incomplete, NoSegment
+from magnetar_storage.errors import Incomplete, NoSegment, Unavailable
 from magnetar_storage.identity import UNKNOWN
 from magnetar_storage.interfaces import SegmentId
 from magnetar_storage.local import rounds, segment_origin
@@ -59,8 +59,8 @@ def _check_segments(
     for number in islice(_suspects(start, files), HEADS):
         try:
             named = segment_origin.read(disk, number)
-        except NoSegment:
-            continue  # it is missed elsewhere
+        except (NoSegment, Unavailable):
+            continue  # it is missed elsewhere, or what cannot be read of it is damage of it alone
         found = UNKNOWN.directory if named is None else named.identity.directory
         if found not in (UNKNOWN.directory, directory):
             raise Incomplete(

@@ -6,7 +6,6 @@ While a segment is being replaced, appends still go to the old one.
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import replace
-from functools import partial
 
 from magnetar_storage.errors import StorageError, WriterFailed
 from magnetar_storage.interfaces import SegmentKind, SegmentWriter
@@ -106,10 +105,15 @@ class Rollover:
         """Seal a segment and record its end."""
         end = await writer.seal()
         now_ms = self._engine.clock.now_ms()
-        for segment in self._state.record.segments:
-            if segment.id == writer.segment:
-                settled = segment.settled(end, now_ms)
-                await self._stored.commit(partial(LogRecord.with_segment, changed=settled))
+
+        def with_end(record: LogRecord) -> LogRecord:
+            for segment in record.segments:
+                if segment.id == writer.segment:
+                    return record.with_segment(segment.settled(end, now_ms))
+            return record
+
+        # From the record as it is then: what is set aside meanwhile stays so.
+        await self._stored.commit(with_end)
         self._state.ending_bytes = 0
         self._state.index()
 

@@ -6,6 +6,7 @@ import pytest
 
 from fakes.connection import RecordingConnection
 from fakes.topics import EXCLUSIVE, FAILOVER, KEY_SHARED, SHARED, TopicWorld, entry
+from fakes.world import ManualClock
 from magnetar_broker.base.errors import NotAllowed
 from magnetar_broker.config import Settings
 from magnetar_broker.dispatch.base import Blocker
@@ -269,7 +270,7 @@ def test_a_rate_of_published_bytes() -> None:
 
 def test_all_topics_of_a_broker_share_a_rate_of_publishing() -> None:
     settings = Settings(broker_publisher_throttling_max_message_rate=10)
-    shared = shared_limits(settings)
+    shared = shared_limits(settings, ManualClock())
     worlds = [TopicWorld(settings=settings, shared=shared) for _ in range(2)]
     for world in worlds:
         connection = RecordingConnection()

@@ -7,6 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fakes.topics import SHARED, TopicWorld
+from fakes.world import ManualClock
+from magnetar_broker.base.clock_watch import ClockWatch
 from magnetar_broker.dispatch.base import Blocker
 from magnetar_broker.dispatch.consumer import Consumer
 from magnetar_broker.dispatch.unacked_budget import UnackedBudget
@@ -108,13 +110,17 @@ def test_no_consumer_stays_stopped_without_reason(steps: list[tuple[int, int, bo
     assert not any(map(budget.stops, holders))
 
 
+def shared_by(budget: UnackedBudget) -> SharedLimits:
+    return SharedLimits(BrokerRates(), budget, UnreadTotal(-1), ClockWatch(ManualClock()))
+
+
 def shared(world: TopicWorld, permits: int, **asked: Any) -> Consumer:
     return world.subscribe(permits=permits, sub_type=SHARED, **asked)
 
 
 def test_subscriptions_share_it() -> None:
     budget = UnackedBudget(20, 0.25)
-    world = TopicWorld(shared=SharedLimits(BrokerRates(), budget, UnreadTotal(-1)))
+    world = TopicWorld(shared=shared_by(budget))
     first, second = shared(world, 100, sub="first"), shared(world, 100, sub="second")
     world.publish(*[b"x"] * 30)
     assert (len(world.got(first)), len(world.got(second))) == (20, 5)
@@ -130,7 +136,7 @@ def test_subscriptions_share_it() -> None:
 
 def test_what_a_consumer_leaves_behind_is_free_again() -> None:
     budget = UnackedBudget(10)
-    world = TopicWorld(shared=SharedLimits(BrokerRates(), budget, UnreadTotal(-1)))
+    world = TopicWorld(shared=shared_by(budget))
     first = shared(world, 100, sub="first")
     world.publish(*[b"x"] * 10)
     assert budget.total == 10
@@ -142,7 +148,7 @@ def test_what_a_consumer_leaves_behind_is_free_again() -> None:
 
 def test_what_is_not_durable_has_no_part_in_it() -> None:
     budget = UnackedBudget(10)
-    world = TopicWorld(shared=SharedLimits(BrokerRates(), budget, UnreadTotal(-1)))
+    world = TopicWorld(shared=shared_by(budget))
     reader = shared(world, 100, durable=False)
     world.publish(*[b"x"] * 30)
     assert (len(world.got(reader)), budget.total) == (30, 0)

@@ -5,6 +5,7 @@ from fakes.topics import SHARED, TopicWorld, entry
 from magnetar_broker.lifetime.tidying import current_verdicts, tidy, truncate
 from magnetar_broker.limits.topic_limits import TopicLimits
 from magnetar_broker.policies.retention import Retention, RetentionReason
+from magnetar_storage.log.rewritable import Needed
 from magnetar_storage.world.runtime import yield_turn
 
 FOR_EVER = TopicLimits(retention=Retention(-1, -1))
@@ -164,3 +165,39 @@ def test_the_oldest_unread_messages_of_all_topics_go_at_the_second_check() -> No
 
 def test_as_in_pulsar_nothing_is_kept_for_nobody() -> None:
     assert first_after_tidying(unread_world(8, TopicLimits())) == 6
+
+
+def test_what_was_consumed_behind_unread_messages_is_deleted() -> None:
+    world = unread_world(3)
+    world.do(world.topic.subscriptions.create("late", 3, {}))
+    for _ in range(9):
+        world.publish(entry(0))
+    world.subscription("late").skip(range(12))
+    size = world.topic.log.size
+    assert first_after_tidying(world) == 0
+    assert list(world.topic.log.holes) == [(3, 9)]
+    assert world.topic.log.size == size // 2
+    reader = world.subscribe(sub="reader", durable=False, earliest=True)
+    world.flow(reader, 10)
+    assert world.offsets(reader) == [0, 1, 2, 9, 10, 11]
+
+
+def test_unread_messages_stay_when_their_subscription_is_deleted_during_the_check() -> None:
+    world = world_of(9, A_WEEK)
+    world.subscription().skip(range(1))
+    log, reclaim = world.topic.log, world.topic.log.reclaim
+
+    async def reclaim_without_subscription(needed: Needed, before: int) -> int:
+        await world.subscription().delete()
+        return await reclaim(needed, before)
+
+    log.reclaim = reclaim_without_subscription  # type: ignore[method-assign, assignment]
+    world.do(tidy(world.topic))
+    assert not log.holes, "eight messages are unread now"
+
+
+def test_a_jump_of_the_clock_does_not_stop_the_deletion_of_what_was_consumed() -> None:
+    world = world_of(8, A_WEEK)
+    world.subscription().skip(range(5))
+    world.clock.set_forward(WEEK_SECONDS * 2000)
+    assert first_after_tidying(world) == 3

@@ -33,6 +33,24 @@ def test_they_take_a_quarter_of_a_small_disk_at_most() -> None:
     assert total.given_up_ms == 100
 
 
+def test_workers_share_that_quarter() -> None:
+    total = UnreadTotal(10 * MB, workers=2)
+    total.add(ORDERS, [(100, 2 * MB), (300, 2 * MB)], -1)
+    total.end_check(disk_bytes=20 * MB)
+    assert total.given_up_ms == 100
+
+
+def test_a_limit_that_is_raised_in_time_deletes_nothing() -> None:
+    total = UnreadTotal(1 * MB)
+    total.add(ORDERS, [(100, 2 * MB)], -1)
+    total.end_check()
+    assert total.given_up_ms == 100
+    total.change(1 * MB)
+    assert total.given_up_ms == 100
+    total.change(3 * MB)
+    assert total.given_up_ms == 0
+
+
 @pytest.mark.parametrize("limit", [-1, 16 * MB])
 def test_up_to_the_limit_nothing_is_given_up(limit: int, caplog: pytest.LogCaptureFixture) -> None:
     total = UnreadTotal(limit)

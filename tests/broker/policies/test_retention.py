@@ -143,7 +143,7 @@ def test_what_is_older_goes_first_even_if_a_clock_was_set_back() -> None:
 
 
 def test_unread_segments_stay_where_there_is_no_retention() -> None:
-    unread = Unread(held(0, 15), Retention(25, 4))
+    unread = Unread(held(0, 15).next_missing, Retention(25, 4))
     found = judged(Retention(), *THREE, unread=unread)
     assert [verdict.reasons for verdict in found[:3]] == [
         (),
@@ -152,24 +152,32 @@ def test_unread_segments_stay_where_there_is_no_retention() -> None:
     ]
     assert found[2].until_ms == NOW_MS + 15 * MINUTE_MS
     assert found[2].room == 4 * MEGABYTE
-    assert gone(found) == 20
+    assert deletable_to(found, FIRST) == FIRST + 20
 
 
 def test_retention_is_named_before_what_is_unread() -> None:
-    found = judged(Retention(-1, -1), *THREE, unread=Unread(RangeSet(), Retention(-1, -1)))
+    unread = Unread(RangeSet().next_missing, Retention(-1, -1))
+    found = judged(Retention(-1, -1), *THREE, unread=unread)
     assert {verdict.reasons for verdict in found[:3]} == {(RetentionReason.RETENTION,)}
 
 
 def test_what_was_closed_before_a_time_is_given_up() -> None:
-    unread = Unread(RangeSet(), Retention(-1, -1), NOW_MS - 20 * MINUTE_MS)
-    assert gone(judged(Retention(), *THREE, unread=unread)) == 20
+    unread = Unread(RangeSet().next_missing, Retention(-1, -1), NOW_MS - 20 * MINUTE_MS)
+    assert deletable_to(judged(Retention(), *THREE, unread=unread), FIRST) == FIRST + 20
 
 
-def test_what_subscriptions_keep_can_be_rewritten_though_messages_behind_it_are_unread() -> None:
-    found = judged(
-        Retention(), *THREE, needs={"sub": 3}, unread=Unread(held(0, 10), Retention(-1, -1))
-    )
-    assert released_to(found, FIRST) == FIRST + 10
+def test_what_was_consumed_behind_unread_messages_can_be_deleted() -> None:
+    unread = Unread(without(0, 10).next_missing, Retention(-1, -1))
+    found = judged(Retention(), *THREE, needs={"sub": 29}, unread=unread)
+    assert [verdict.reasons for verdict in found[:3]] == [(RetentionReason.UNREAD,), (), ()]
+    assert deletable_to(found, FIRST) == FIRST
+    assert released_to(found, FIRST) == FIRST + 30
+
+
+def without(start: int, stop: int) -> RangeSet:
+    ranges = held(0, 100)
+    ranges.remove(FIRST + start, FIRST + stop)
+    return ranges
 
 
 def held(start: int, stop: int) -> RangeSet:

@@ -1,6 +1,7 @@
 """What is remembered of the messages that subscriptions have acknowledged."""
 
 import json
+from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -9,7 +10,8 @@ from hypothesis import strategies as st
 
 from effort import examples
 from magnetar_broker.subscribing import read_history
-from magnetar_broker.subscribing.read_history import ReadHistory
+from magnetar_broker.subscribing.read_history import ReadHistory, ReadOffsets
+from magnetar_storage.log.offset_set import OffsetSet
 from magnetar_storage.log.ranges import RangeSet
 
 END = 30
@@ -71,6 +73,40 @@ def test_it_knows_what_present_and_deleted_subscriptions_have_read(
     after_restart = replayed(stored + history.take_delta())
     assert offsets(after_restart.held_or_read(model.present)) == model.held_or_read()
     assert parsed(after_restart) == parsed(history)
+
+
+SETS = st.sets(st.integers(0, END - 1))
+
+
+@settings(max_examples=examples(300))
+@given(SETS, SETS, SETS, st.integers(0, END), st.integers(0, END))
+def test_what_is_in_none_of_the_sets_is_unread(
+    read: set[int], hidden: set[int], holes: set[int], start: int, stop: int
+) -> None:
+    offsets = ReadOffsets(RangeSet(), OffsetSet(), OffsetSet())
+    for offset in read:
+        offsets.held_or_read.add(offset, offset + 1)
+    for offset in hidden:
+        offsets.hidden.add(offset, offset + 1)
+    for offset in holes:
+        offsets.holes.add(offset, offset + 1)
+    expected = [n for n in range(start, stop) if n not in read | hidden | holes]
+    found = list(offsets.unread(start, stop))
+    assert [n for run in found for n in range(*run)] == expected
+    assert all(one[1] < other[0] for one, other in pairwise(found))
+    assert offsets.next_unread(start) == next(
+        n for n in range(start, END + 1) if n not in read | hidden | holes
+    )
+
+
+def test_a_seek_to_before_its_start_makes_a_subscription_hold_more() -> None:
+    history = ReadHistory()
+    history.begin("sub", 10)
+    history.seek("sub", 20)
+    assert offsets(history.held_or_read(("sub",))) == set(range(10, END))
+    history.seek("sub", 4)
+    assert offsets(history.held_or_read(("sub",))) == set(range(4, END))
+    assert offsets(replayed(history.take_delta()).held_or_read(("sub",))) == set(range(4, END))
 
 
 def test_without_subscriptions_nothing_was_read() -> None:

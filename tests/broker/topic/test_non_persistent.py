@@ -36,7 +36,7 @@ class Volatile:
         self.topic = NonPersistentTopic(
             full,
             TopicLimits(),
-            shared_limits(Settings()),
+            shared_limits(Settings(), ManualClock()),
             Policies(MemoryMetadata(self.clock), Settings()),
             self.clock,
             ManualTasks(self.clock),
