@@ -4,13 +4,13 @@
     ├── NoSegment           the segment does not exist (if it should, its data is lost)
     ├── Unavailable         the outcome is unknown, or the store cannot work now
     │   ├── DiskFull        nothing was written; works again when there is room
-    │   │   └── DiskLow     nothing was tried: the disk has less room than it is to keep
+    │   │   └── DiskLow     refused before a write: free space is below the limit
     │   ├── WriterFailed    this writer cannot be used any more; open the log again
     │   │   └── LogClosed   its owner has closed or deleted the log
-    │   └── ProcessUnavailable   no trouble of storage: the process that has it cannot be asked
+    │   └── ProcessUnavailable   storage works, but the process that has it cannot be reached
     ├── Fenced              another owner recovered this segment: this one must stop
     ├── Corrupt             bytes on disk are not what was written
-    ├── Incomplete          parts of the data directory are missing, or not of it
+    ├── Incomplete          parts of the data directory are missing, or belong to another one
     ├── BadVersion          a metadata key changed since it was read
     └── DataDirLocked       another process works on this data directory
 
@@ -25,7 +25,7 @@ class StorageError(Exception):
     """Base of all errors that storage raises deliberately."""
 
     def again(self) -> Self:
-        """A copy, caused by this one, for a further caller that is refused.
+        """Return a copy, caused by this error, to raise to another caller.
 
         An exception object that is raised twice would collect the stacks of both callers.
         """
@@ -51,7 +51,7 @@ class DiskFull(Unavailable):
 
 
 class DiskLow(DiskFull):
-    """The disk has less room than it is to keep: what would take more of it is refused."""
+    """Free space is below the limit: requests that need more of the disk are refused."""
 
 
 class WriterFailed(Unavailable):
@@ -63,7 +63,7 @@ class LogClosed(WriterFailed):
 
 
 class ProcessUnavailable(Unavailable):
-    """Another process of the broker has ended or cannot be asked now: try again, it comes back."""
+    """Another process of the broker has ended or cannot be reached; try again, it comes back."""
 
 
 class Fenced(StorageError):
@@ -82,7 +82,7 @@ class Incomplete(StorageError):
     """Parts of the data directory are missing, or do not belong to it: nothing is served."""
 
     segments: tuple[int, ...] = ()
-    """The segments of which files are missing."""
+    """The segments whose files are missing."""
 
 
 @dataclass

@@ -1,4 +1,4 @@
-"""What a part of a data directory says of the whole (docs/formats.md, "Identity")."""
+"""The identity of a data directory, as noted in its parts (docs/formats.md, "Identity")."""
 
 from typing import NamedTuple
 
@@ -6,17 +6,17 @@ ID_BYTES = 16
 
 
 class Identity(NamedTuple):
-    """Which data directory a part is of, and what the metadata must know at least."""
+    """The data directory that a part belongs to, and the least that its metadata must know."""
 
     directory: bytes = bytes(ID_BYTES)
-    """Random; zeros where an earlier release wrote the part."""
+    """A random id; zeros if an earlier release wrote the part."""
     starts: int = 0
-    """How often a broker was started on the directory; counted in the metadata."""
+    """The number of broker starts on the directory; counted in the metadata."""
     revision: int = 0
     """The number of a write of the metadata that took place before the part was written."""
 
     def and_later(self, other: "Identity") -> "Identity":
-        """The same data directory, of which another part knows as much or more."""
+        """Merge with the identity in another part; one of another data directory is ignored."""
         if UNKNOWN.directory != self.directory != other.directory:
             return self
         starts, revision = max(self.starts, other.starts), max(self.revision, other.revision)

@@ -42,7 +42,7 @@ class Sealed(NamedTuple):
 
 
 class DamagedEntries(NamedTuple):
-    """Entries `first` to `last` of a segment, which cannot be read, with their bytes as stored."""
+    """Unreadable entries `first` to `last` of a segment, with their bytes as stored."""
 
     segment: SegmentId
     first: int
@@ -50,31 +50,31 @@ class DamagedEntries(NamedTuple):
     why: str
     data: bytes
     log: str
-    """The key of the log that has them."""
+    """The key of the log that contains them."""
 
 
 class SegmentKind(StrEnum):
-    """The uses that a log has for segments."""
+    """The purposes for which a log creates segments."""
 
     MESSAGES = "messages"
     KEPT = "kept"
-    """What is left of rewritten segments (`sparse_segment`)."""
+    """The remaining entries of rewritten segments (`sparse_segment`)."""
     CURSORS = "cursors"
     """Cursors and attached states."""
     DELAYS = "delays"
     COMPACTED = "compacted"
     SCRATCH = "scratch"
-    """Of no use after a crash."""
+    """Temporary data, useless after a crash."""
 
 
 class Replaced(NamedTuple):
-    """A segment of which another one keeps a part: what the log's record says of it."""
+    """The values in the log's record for a segment of which another segment keeps a part."""
 
     id: SegmentId
     first_offset: int
     entries: int
     first_messages: int
-    """Messages of the log before it."""
+    """The number of messages in the log before this segment."""
     messages: int
     created_ms: int
     sealed_ms: int
@@ -82,19 +82,19 @@ class Replaced(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class SegmentOrigin:
-    """What a segment was created for: enough to list it again when its log's record is lost."""
+    """The purpose of a segment: enough to list it again if its log's record is lost."""
 
     log: str
     """The key of the log's record in the metadata store."""
     kind: SegmentKind
     epoch: int = 0
-    """Of the log's record."""
+    """The epoch of the log's record."""
     created_ms: int = 0
     first_offset: int = 0
-    """The offset of its first entry, of `MESSAGES` (`SegmentWriter.begin`); of others, the offset
-    after the log's last durable entry then."""
+    """For `MESSAGES`, the offset of the first entry (`SegmentWriter.begin`); for other kinds, the
+    offset after the log's last durable entry when the segment was created."""
     replaces: tuple[Replaced, ...] = ()
-    """Of `KEPT`: the segments of which it keeps a part, oldest first."""
+    """For `KEPT`, the segments of which it keeps a part, oldest first."""
 
 
 class SegmentWriter(Protocol):
@@ -105,15 +105,15 @@ class SegmentWriter(Protocol):
 
     @property
     def confirmed(self) -> int:
-        """The last durable entry's id, -1 while there is none."""
+        """The id of the last durable entry; -1 before the first one."""
 
     def begin(self, first_offset: int) -> None:
-        """Note `SegmentOrigin.first_offset`; nothing may have been appended yet."""
+        """Set `SegmentOrigin.first_offset`; call this before the first append."""
 
     def append(self, payloads: Sequence[bytes], counts: Sequence[int], done: Done) -> int:
         """Queue a run of entries and return the first one's id (ids are 0, 1, 2...).
 
-        `counts[i]` is how many messages entry i holds; the store only adds them up.
+        `counts[i]` is the number of messages in entry i; the store only adds them up.
         `done(None)` is called when the whole run is durable, in the order of the appends;
         `done(error)` if it failed, and then for every later append too.  The caller must not
         change the sequences any more.  There is one callback per run, since a future per entry
@@ -128,20 +128,20 @@ class SegmentReader(Protocol):
     """Reads one segment, sealed or growing; never past the last durable entry."""
 
     async def read(self, first: int, max_entries: int, max_bytes: int) -> Run:
-        """Entries from `first` on: at least one if one exists, else an empty run.
+        """Read entries from `first` on: at least one if one exists, else an empty run.
 
         Raises `Corrupt` if the first entry is damaged; a run ends before a later damaged
         entry.
         """
 
     async def stored_bytes(self, first: int, stop: int) -> bytes:
-        """The bytes in which entries first..stop-1 are stored, as they are, without a check.
+        """Read the bytes in which entries first..stop-1 are stored, without a check.
 
-        They are whole records, so they may have further entries; empty if none are stored.
+        The bytes are whole records, which may contain further entries; empty if none are stored.
         """
 
     def messages_before(self, entry: int) -> int:
-        """How many messages entries 0..entry-1 hold; `entry` may be one past the last."""
+        """Return the number of messages in entries 0..entry-1; `entry` may be one past the last."""
 
     def close(self) -> None:
         """Release the reader's resources."""
@@ -152,49 +152,49 @@ class SegmentStore(Protocol):
 
     @property
     def trouble(self) -> StorageError | None:
-        """Why nothing can be appended at present; None while appending works."""
+        """The error with which appends fail at present; None while they work."""
 
     @property
     def is_failing(self) -> bool:
-        """Whether the next append is likely to fail: there is trouble, or there was no room."""
+        """Whether the next append is likely to fail: `trouble` is set, or the disk was full."""
 
     async def create(self, origin: SegmentOrigin, beyond: SegmentId = 0) -> SegmentWriter:
-        """A new, empty segment; durable on return.
+        """Create an empty segment; durable on return.
 
-        Its id is above all that this process gave before, and above `beyond`, which another
-        process may have given.  The origin becomes durable with the first entries.
+        Its id is larger than all ids that this process has assigned, and than `beyond`, which
+        another process may have assigned.  The origin becomes durable with the first entries.
         """
 
     async def origin(self, segment: SegmentId) -> SegmentOrigin | None:
-        """What a segment was created for; `NoSegment` if it does not exist.
+        """Return the origin of a segment; `NoSegment` if the segment does not exist.
 
-        None if it is empty, or an earlier release has created it, or the origin is damaged.
+        None if the segment is empty, was created by an earlier release, or has a damaged origin.
         """
 
     async def recover(self, segment: SegmentId) -> Sealed:
         """Fence any writer, settle the end and seal.  Idempotent; `NoSegment` if missing."""
 
     async def reader(self, segment: SegmentId) -> SegmentReader:
-        """A reader of an existing segment, else `NoSegment`."""
+        """Open a reader of the segment; `NoSegment` if the segment does not exist."""
 
     async def delete(self, segment: SegmentId) -> None:
-        """Delete the segment; a segment that does not exist is no error."""
+        """Delete the segment; a missing segment is not an error."""
 
     def segments(self) -> AsyncIterator[SegmentId]:
-        """All segments that this process may find to be orphans."""
+        """Iterate over the segments that this process may treat as orphans."""
 
     def closed(self) -> list[SegmentId]:
-        """The segments that do not change any more and that this process is to check for damage."""
+        """Return the segments that no longer change and that this process checks for damage."""
 
     async def set_aside(self, segments: Collection[SegmentId], why: str) -> dict[SegmentId, Sealed]:
-        """Put segments that nobody lists into quarantine; returns those that were put there.
+        """Move unlisted segments to quarantine; returns those that were moved.
 
-        They are settled by that, and `segments` has them no more.  One that is asked for is back.
-        A segment stays where it is if it is damaged, so that it cannot be settled.
+        They are settled first, and `segments` no longer yields them.  A segment that is used later
+        is moved back.  A segment that cannot be settled, because it is damaged, is not moved.
         """
 
     async def delete_set_aside(self, before_ms: int) -> Collection[SegmentId]:
-        """Delete what was set aside before a time; returns the segments among it."""
+        """Delete data quarantined before `before_ms`; returns the deleted segments."""
 
     async def keep_damaged(self, entries: Sequence[DamagedEntries], why: str) -> None:
         """Put copies of damaged entries into quarantine; durable on return."""
@@ -245,7 +245,7 @@ class Changes(Protocol):
     async def __anext__(self) -> Change | Resync: ...
 
     def end(self) -> None:
-        """No more changes will come; those that came may still be read."""
+        """End the changes; those that have arrived can still be read."""
 
 
 @dataclass(frozen=True)
@@ -258,13 +258,13 @@ class Lease:
 class MetadataStore(Protocol):
     """Small values under paths such as `/topics/...`, each with a version.
 
-    Single-key compare-and-set is all there is: it fits SQLite, etcd, ZooKeeper.
-    It is never used per message.  The writes of one process take place, and end, in the order in
-    which it asks for them.
+    Single-key compare-and-set is the only primitive: SQLite, etcd and ZooKeeper all have it.
+    The store is never used per message.  The writes of one process are applied, and complete, in
+    the order in which the process requests them.
     """
 
     async def get(self, key: str) -> Versioned | None:
-        """The value, or None if there is none."""
+        """Return the value of a key; None if the key does not exist."""
 
     async def put(
         self,
@@ -282,16 +282,16 @@ class MetadataStore(Protocol):
         """Delete the key if it is at version `expect` (None: at any, and it may be missing)."""
 
     async def list(self, prefix: str, after: str = "", limit: int = 1000) -> list[str]:
-        """Keys that start with `prefix` and sort after `after`, in order."""
+        """Return up to `limit` keys that start with `prefix` and sort after `after`, in order."""
 
     def watch(self, prefix: str) -> Changes:
-        """Changes under `prefix` from now on, those made by this process included.
+        """Watch the changes under `prefix` from now on, changes by this process included.
 
-        They end when the store is closed, or can be reached no more.
+        The changes end when the store is closed or can no longer be reached.
         """
 
     async def lease(self, ttl_seconds: float) -> Lease:
-        """A lease of this process; a local store's lasts as long as the process."""
+        """Create a lease of this process; in a local store it lasts as long as the process."""
 
     async def revoke(self, lease: Lease) -> None:
         """End the lease now: its keys are deleted."""

@@ -9,7 +9,7 @@ from magnetar_storage.log.compacted_record import Compacted, CompactedPart
 from magnetar_storage.log.log import Log
 
 MAX_READERS = 4
-"""Parts that are kept open; each has a map of up to a megabyte in memory."""
+"""The most parts that are kept open; each has a map of up to a megabyte in memory."""
 NOTHING = Compacted(0)
 
 
@@ -31,7 +31,7 @@ class CompactedLog:
         return self.listed.horizon
 
     async def read(self, offset: int, max_entries: int, max_bytes: int) -> Stretch | None:
-        """Entries of one ledger, the first at or after `offset`; None if there are none."""
+        """Read entries of one ledger, the first at or after `offset`; None if there are none."""
         while True:
             listed = self.listed
             try:
@@ -52,7 +52,7 @@ class CompactedLog:
         return None
 
     async def offset_at(self, ledger: int, entry: int) -> int:
-        """The offset of a position that the log may have deleted, or of the next one kept."""
+        """Return the offset of a position that the log may have deleted, or of the next kept."""
         while True:
             listed = self.listed
             if not listed.parts:
@@ -66,7 +66,7 @@ class CompactedLog:
                     raise
 
     async def last(self) -> Stretch | None:
-        """The last entry only; None if there is none."""
+        """Read the last entry only; None if there is none."""
         while True:
             listed = self.listed
             if not listed.parts:
@@ -95,13 +95,13 @@ class CompactedLog:
         return reader
 
     def forget_replaced(self) -> None:
-        """Close the parts that the record does not list any more."""
+        """Close the parts that the record no longer lists."""
         replaced = [s for s in self._open if s not in self.listed.segments]
         self._log.engine.damage.forget_segments(replaced)
         for segment in replaced:
             self._open.pop(segment).close()
 
     def close(self) -> None:
-        """Close all."""
+        """Close all parts."""
         while self._open:
             self._open.popitem()[1].close()

@@ -7,7 +7,8 @@ has deleted them.  It is stored in entries that hold no messages:
              m times i64 ledger, i64 offset of the ledger's entry 0,
              n times i64 offset
 
-The ledgers are those of the piece's entries, each offset's the last that begins at or before it.
+The ledgers are those of the piece's entries: an offset's ledger is the last that begins at or
+before it.
 """
 
 import sys
@@ -38,15 +39,15 @@ class Stretch(NamedTuple):
     offsets: Sequence[int]
     payloads: list[bytes]
     counts: Sequence[int]
-    """How many messages each entry holds, those that were compacted out included."""
+    """The number of messages in each entry, compacted-out messages included."""
 
     @property
     def entries(self) -> list[int]:
-        """The entries' numbers in their ledger."""
+        """The numbers of the entries in their ledger."""
         return [offset - self.base for offset in self.offsets]
 
     def cut(self, start: int, stop: int) -> "Stretch":
-        """The entries start..stop-1, counted from 0."""
+        """Return the entries start..stop-1, counted from 0."""
         return self._replace(
             offsets=self.offsets[start:stop],
             payloads=self.payloads[start:stop],
@@ -70,7 +71,7 @@ class PartMap:
         self.offsets.extend(offsets)
 
     def pieces(self) -> list[bytes]:
-        """The stored form."""
+        """Encode the map in pieces."""
         cuts = range(0, len(self.offsets), ENTRIES_PER_PIECE)
         return [self._piece(self.offsets[at : at + ENTRIES_PER_PIECE]) for at in cuts]
 
@@ -96,11 +97,11 @@ class PartMap:
         self.offsets.extend(numbers[2 * ledgers :])
 
     def at(self, offset: int) -> int:
-        """The part's first entry at or after an offset; its number of entries if there is none."""
+        """Return the part's first entry at or after an offset; its number of entries if none."""
         return bisect_left(self.offsets, offset)
 
     def offset_at(self, ledger: int, entry: int) -> int:
-        """The offset of a position, or of the next position that is known."""
+        """Return the offset of a position, or of the next position that is known."""
         at = bisect_right(self.ledgers, ledger) - 1
         if at < 0:
             return self.bases[0]
@@ -111,7 +112,7 @@ class PartMap:
         return min(offset, self.bases[at + 1]) if behind else offset
 
     def place(self, at: int) -> tuple[int, int, int]:
-        """An entry's ledger, the ledger's base, and the first entry of the next ledger."""
+        """Return an entry's ledger, the ledger's base, and the first entry of the next ledger."""
         number = self._ledger_of(self.offsets[at])
         if number + 1 == len(self.bases):
             return self.ledgers[number], self.bases[number], len(self.offsets)
@@ -151,7 +152,7 @@ class PartReader:
         return cls(found, reader)
 
     async def read(self, at: int, max_entries: int, max_bytes: int) -> Stretch:
-        """Entries of one ledger, from the part's entry `at` on; `Corrupt` if it is damaged."""
+        """Read entries of one ledger, from the part's entry `at` on; `Corrupt` if it is damaged."""
         ledger, base, stop = self.map.place(at)
         run = await self._reader.read(at, min(max_entries, stop - at), max_bytes)
         offsets = self.map.offsets[at : at + len(run.payloads)]

@@ -21,13 +21,13 @@ class Scratch:
         self._segments: set[SegmentId] = set()
 
     async def create(self, kind: SegmentKind) -> SegmentWriter:
-        """Create one more."""
+        """Create a further segment."""
         writer = await self._log.stored.create_in_trash(self._log.origin_of(kind))
         self._segments.add(writer.segment)
         return writer
 
     def settled(self) -> None:
-        """Let `StoredRecord.empty_trash` delete those that the record does not list for use."""
+        """Let `StoredRecord.empty_trash` delete the segments that the record does not use."""
         self._log.stored.unfinished -= self._segments
         self._segments.clear()
 
@@ -43,7 +43,7 @@ class Appender:
         self._under_way: Promise | None = None
 
     async def append(self, payloads: list[bytes], counts: list[int]) -> None:
-        """Queue entries once those before are durable; the caller must not reuse the lists."""
+        """Queue entries once earlier ones are durable; the caller must not reuse the lists."""
         await self.durable()
         self._under_way = self._clock.promise()
         self._writer.append(payloads, counts, settling(self._under_way))
@@ -58,13 +58,13 @@ class Appender:
         await self.append(payloads[-1:], [0])
 
     async def durable(self) -> None:
-        """Wait until all is durable that was appended; raises the error if it failed."""
+        """Wait until all appends are durable; raises the error if one failed."""
         under_way, self._under_way = self._under_way, None
         if under_way is not None:
             await under_way
 
     async def seal(self) -> None:
-        """Write what is left; nothing can be added any more."""
+        """Wait until all appends are durable and seal the segment."""
         await self.durable()
         await self._writer.seal()
 
@@ -72,8 +72,8 @@ class Appender:
 class CompactedWriter:
     """Takes the entries in order; then `end`, and `list` replaces the earlier compacted data.
 
-    The last part ends with what the record is to list, so that all parts are found by it if the
-    record is lost.
+    The last part ends with the list of parts for the record, so that they are found if the record
+    is lost.
     """
 
     def __init__(self, log: Log, scratch: Scratch) -> None:
@@ -93,7 +93,7 @@ class CompactedWriter:
         """Append entries."""
         if not stretch.payloads:
             return
-        # Not before there is more: the last part is ended by `end`.
+        # Only when there are further entries: the last part is ended by `end`.
         if len(self._map.offsets) >= PART_ENTRIES or self._size >= PART_BYTES:
             await self._end_part()
         if self._part is None:
@@ -116,7 +116,7 @@ class CompactedWriter:
         await part.append(payloads, counts)
 
     async def _end_part(self, horizon: int | None = None) -> None:
-        """End the part, if there is one; with `horizon` it is the last one."""
+        """End the part, if there is one; with `horizon` this is the last one."""
         part, self._part = self._part, None
         if part is None:
             return
@@ -137,14 +137,14 @@ class CompactedWriter:
         self._map, self._size, self._messages = PartMap(), 0, 0
 
     async def end(self, horizon: int) -> None:
-        """Write what is left; nothing can be added any more, and all below `horizon` was."""
+        """Write the rest and end; all entries below `horizon` were added."""
         self._horizon = horizon
         await self._end_part(horizon)
 
     async def list(self) -> Compacted:
         """List the new data in the record, and the old data as trash; durable on return.
 
-        If this fails it may have taken place: the new parts must not be deleted then.
+        If this fails, the change may have taken place: the new parts must not be deleted then.
         """
         compacted = Compacted(self._horizon, tuple(self._parts))
 
@@ -156,4 +156,4 @@ class CompactedWriter:
 
 
 def _nothing(error: BaseException | None) -> None:
-    """Ignored: the outcome of the last append is that of all, since they are in order."""
+    """Ignore the outcome: the last append has that of all, since they are in order."""

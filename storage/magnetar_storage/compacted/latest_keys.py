@@ -19,20 +19,20 @@ HASH_BYTES = 16
 KEYS_IN_MEMORY = 1 << 16
 MAX_DIVISIONS = 1 << 12
 SLICE = 2000
-"""Keys that are handled before other coroutines get a turn."""
+"""The keys that are handled before other coroutines get a turn."""
 _SPILLED = Struct(f"<{HASH_BYTES}sQ")
 
 Last = tuple[bytes, int]
-"""A key's hash, and twice a message's number; one more than that if it deletes the key."""
+"""A key's hash, and twice a message's number, plus one if the message deletes the key."""
 
 
 def last(key_hash: bytes, number: int, deletes: bool) -> Last:
-    """An item for `LatestKeys.add`."""
+    """Return an item for `LatestKeys.add`."""
     return key_hash, number << 1 | deletes
 
 
 class Bits:
-    """A set of numbers, a bit each."""
+    """A set of numbers with one bit for each."""
 
     def __init__(self) -> None:
         self._bytes = bytearray()
@@ -45,19 +45,19 @@ class Bits:
         self._bytes[at] |= 1 << (number & 7)
 
     def get(self, first: int, n: int) -> int:
-        """An integer whose bit i is that of `first + i`."""
+        """Return an integer whose bit i is that of `first + i`."""
         start, stop = first >> 3, (first + n + 7) >> 3
         found = int.from_bytes(self._bytes[start:stop], "little") >> (first & 7)
         return found & ((1 << n) - 1)
 
 
 class LatestKeys:
-    """`add` all messages in order, then `resolve`."""
+    """Finds the last message of each key: `add` all messages in order, then `resolve`."""
 
     def __init__(
         self, log: Log, scratch: Scratch, messages: int, turn: Callable[[], Awaitable[None]]
     ) -> None:
-        """For about `messages` messages; `turn` is awaited to let other coroutines run."""
+        """`messages` is an estimate of their number; `turn` lets other coroutines run."""
         self.survivors = Bits()
         """The messages to keep; complete when `resolve` returns."""
         self._log = log
@@ -69,7 +69,7 @@ class LatestKeys:
         self._blocks: list[list[int]] = []  # entries of the spill, by division
 
     async def add(self, found: Iterable[Last]) -> None:
-        """Add messages with a key; they are later than all before."""
+        """Add messages with a key, which are later than all before."""
         # The last one of a key wins, since messages come in order; across spills as well, since a
         # division is read in the order in which it was written.
         self._latest.update(found)
@@ -98,7 +98,7 @@ class LatestKeys:
     async def _settle(self) -> None:
         while self._latest:
             for _, value in self._taken():
-                # Else the last message of the key deletes it: nothing of the key is left.
+                # Else the last message of the key deletes it: no message of the key is kept.
                 if not value & 1:
                     self.survivors.add(value >> 1)
             await self._turn()
@@ -110,7 +110,7 @@ class LatestKeys:
         return [take() for _ in range(min(SLICE, len(self._latest)))]
 
     async def _spill_all(self) -> None:
-        """Write what is in memory, a block per division: the remainder of the key's hash."""
+        """Write the keys in memory, a block per division: the remainder of the key's hash."""
         if not self._latest:
             return
         if self._spill is None:

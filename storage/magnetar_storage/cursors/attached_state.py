@@ -19,10 +19,10 @@ class AttachedState(Protocol):
     """
 
     def take_delta(self) -> list[bytes]:
-        """The changes since the last call, which the caller must write; empty if there are none."""
+        """Return the changes since the last call, which the caller must write; empty if none."""
 
     def snapshot(self) -> list[bytes]:
-        """The whole state, in pieces of at most 1 MiB; `take_delta` has nothing to return then."""
+        """Return the whole state, in pieces of at most 1 MiB; `take_delta` then returns nothing."""
 
     def apply(self, data: bytes) -> None:
         """Replay a piece of either; ValueError, KeyError or `struct.error` if it cannot be read."""

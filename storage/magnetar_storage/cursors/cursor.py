@@ -1,4 +1,4 @@
-"""A subscription's cursor: which entries of a log, and messages of a batch, are acknowledged.
+"""A subscription's cursor: the acknowledged entries of a log, and messages of batches.
 
 A cursor counts in *offsets*: an entry's place in the whole history of its log, over all
 segments, so that the next entry always has the next number.  A set bit i of a mask means that
@@ -23,14 +23,15 @@ from magnetar_storage.cursors.redelivery_counts import RedeliveryCounts
 from magnetar_storage.log.offset_set import OffsetSet, ranges_of
 
 FEW = 16
-"""Parts of a set of offsets that are looked up one by one."""
+"""The most parts of a set of offsets that are looked up one by one."""
 
 
 class Cursor:
-    """Everything at or below `mark_delete` is acknowledged, and the entries in `acked`.
+    """The state of a cursor: everything up to `mark_delete` and the entries in `acked` is
+    acknowledged.
 
-    `partial` has the masks of batches that are acknowledged in part, `redelivered` how often an
-    entry that is not acknowledged was delivered again.
+    `partial` has the masks of batches that are acknowledged in part, `redelivered` the number of
+    redeliveries of each unacknowledged entry.
     """
 
     __slots__ = ("acked", "mark_delete", "partial", "redelivered")
@@ -43,7 +44,7 @@ class Cursor:
 
     @property
     def highest(self) -> int:
-        """The last entry of which anything is acknowledged."""
+        """The last entry that is acknowledged, at least in part."""
         acked = max((stop - 1 for _, stop in self.acked), default=self.mark_delete)
         return max(self.mark_delete, acked, *self.partial)
 
@@ -61,7 +62,7 @@ class Cursor:
         self._advance()
 
     def ack_scattered(self, offsets: Iterable[int]) -> None:
-        """As `ack`, but faster for many entries of which few follow each other."""
+        """Like `ack`, but faster for many entries of which few are consecutive."""
         first = self.mark_delete + 1
         self._ack_runs(
             [(max(start, first), stop) for start, stop in _runs(offsets) if stop > first]
@@ -69,7 +70,7 @@ class Cursor:
         self._advance()
 
     def ack_batch(self, offset: int, unacked_mask: int) -> bool:
-        """Acknowledge the messages of a batch whose bit is clear; True if no message is left."""
+        """Acknowledge the messages of a batch whose bits are clear; True if none is left."""
         if self.is_acked(offset):
             return True
         left = self.partial.get(offset, unacked_mask) & unacked_mask
@@ -88,18 +89,18 @@ class Cursor:
     def skip_reclaimed(self, first_offset: int, holes: OffsetSet) -> None:
         """Count the entries that the log has deleted as acknowledged; that is not stored.
 
-        To be called for every cursor of a log when it is created, opened or moved, and when
-        the log reports that entries were reclaimed.  A crash may have undone acknowledgements
-        that entries were deleted for.
+        Call this for every cursor of a log when it is created, opened or moved, and when the log
+        reports that entries were reclaimed.  A crash may have undone acknowledgements for which
+        entries were deleted.
         """
         self.ack_up_to(first_offset - 1)
         self.skip(holes)
 
     def skip(self, offsets: OffsetSet) -> None:
-        """Count entries that nobody can get as acknowledged; that is not stored."""
+        """Count entries that cannot be delivered as acknowledged; that is not stored."""
         if not offsets:
             return
-        # Into the set directly: a tracked cursor would write what every start finds out anyway.
+        # Into the set directly: a tracked cursor would write what every start finds out by itself.
         ranges, bitmaps = offsets.parts(0)
         for run in ranges:
             self.acked.add(*run)
@@ -177,11 +178,11 @@ class Cursor:
     # Asking -------------------------------------------------------------------
 
     def is_acked(self, offset: int) -> bool:
-        """Whether the whole entry is acknowledged."""
+        """Return whether the whole entry is acknowledged."""
         return offset <= self.mark_delete or offset in self.acked
 
     def next_unacked(self, offset: int) -> int:
-        """The first entry from `offset` on that is not wholly acknowledged."""
+        """Return the first entry from `offset` on that is not wholly acknowledged."""
         return self.acked.next_missing(max(offset, self.mark_delete + 1))
 
     @property
@@ -193,7 +194,7 @@ class Cursor:
 class TrackedCursor(Cursor):
     """A cursor that records its changes until `take_delta` or `snapshot` is called.
 
-    The owner must call them again and again, or the recorded changes grow without limit.
+    The owner must call them repeatedly, or the recorded changes grow without limit.
     """
 
     __slots__ = ("_new_counts", "_new_partial", "_new_ranges", "_reset", "_taken_mark_delete")
@@ -231,7 +232,7 @@ class TrackedCursor(Cursor):
         self._reset = True
 
     def take_delta(self) -> list[Piece]:
-        """The changes since the last call; empty if there are none.
+        """Return the changes since the last call; empty if there are none.
 
         The caller must write them: they are not returned again.
         """
@@ -260,14 +261,14 @@ class TrackedCursor(Cursor):
         return counts
 
     def snapshot(self) -> list[Piece]:
-        """The whole state, which includes all changes recorded so far."""
+        """Return the whole state, which includes all changes recorded so far."""
         self._forget_changes()
         ranges, bitmaps = self.acked.parts(MOST_RANGES)
         state = State(self.mark_delete, ranges, self.partial, self.redelivered, bitmaps)
         return pieces(Kind.WHOLE, state)
 
     def apply(self, kind: Kind, body: bytes) -> None:
-        """Replay a piece of `take_delta` or `snapshot`; ValueError if this is none."""
+        """Replay a piece of `take_delta` or `snapshot`; ValueError if it is of another kind."""
         if kind is Kind.BITMAPS:
             self._apply_bitmaps(body)
         elif kind in (Kind.WHOLE, Kind.DELTA):
@@ -275,7 +276,7 @@ class TrackedCursor(Cursor):
         else:
             raise ValueError(f"expected WHOLE, DELTA or BITMAPS but got {kind.name}")
         self._advance()
-        # What was replayed is stored already.
+        # The replayed changes are stored already.
         self._forget_changes()
 
     def _apply_bitmaps(self, body: bytes) -> None:
@@ -291,7 +292,7 @@ class TrackedCursor(Cursor):
         for start, stop in state.ranges:
             self.acked.add(max(start, first), stop)
             self._forget(start, stop)
-        # Merged: only WHOLE takes acknowledgements back, so what either knows is acknowledged.
+        # Merged: only WHOLE takes acknowledgements back, so what either has is acknowledged.
         for offset, mask in state.masks.items():
             if not self.is_acked(offset):
                 self.partial[offset] = self.partial.get(offset, mask) & mask
@@ -309,7 +310,7 @@ class TrackedCursor(Cursor):
 
 
 def _runs(offsets: Iterable[int]) -> list[tuple[int, int]]:
-    """Consecutive offsets as (start, stop)."""
+    """Return consecutive offsets as (start, stop)."""
     if isinstance(offsets, range) and offsets.step == 1:
         return [(offsets.start, offsets.stop)] if offsets else []
     return list(ranges_of(offsets))

@@ -26,21 +26,21 @@ from magnetar_storage.world.runtime import Done, Timer, settling
 
 NONE_ATTACHED: frozenset[int] = frozenset()
 GATHER_SECONDS = 0.005
-"""How long changes gather if no caller waits for them, and then wait for entries to join."""
+"""The time for which changes gather if no caller waits, and then wait for entries to join."""
 WRITE_BYTES = 4 << 20
 """A snapshot is written in appends of about this size, since other topics need the journal too."""
 ROLL_BYTES = 4 << 20
 """A segment with more changes than this is replaced by one that begins with a snapshot."""
 ROLL_ENTRIES = 10_000
-"""So is one with more entries than this.  Most changes have 20 bytes, and the index of the segment,
-which is in memory, up to 24 for each: after `ROLL_BYTES` of them, which takes hours, it would have
-several MB for each topic."""
+"""A segment with more entries than this is replaced, too.  Most changes have 20 bytes, and the
+index of the segment, which is in memory, up to 24 for each: after `ROLL_BYTES` of them, which takes
+hours, it would have several MB for each topic."""
 READ_ENTRIES = 1000
 READ_BYTES = 4 << 20
 
 
 class Phase(Enum):
-    """What happens next with the changes of a cursor segment.
+    """The next step for the changes of a cursor segment.
 
     A commit round for acknowledgements alone would delay the next message, so changes for
     which no caller waits gather first, and then join a round that is written anyway.
@@ -159,7 +159,7 @@ class CursorLog:
     def changed(self, cursor: DurableCursor, done: Done | None = None) -> None:
         """Write the cursor's new state; `done` is called when it is durable or has failed.
 
-        For a cursor that was deleted nothing is written, and `done` is called at once.
+        For a deleted cursor nothing is written, and `done` is called at once.
         """
         if self.cursors.get(cursor.name) is not cursor:
             if done is not None:
@@ -169,18 +169,18 @@ class CursorLog:
         self._changed(done)
 
     def is_attached(self, number: int) -> bool:
-        """Whether there is a state of this number, stored by an earlier owner or adopted."""
+        """Return whether there is a state of this number, stored by an earlier owner or adopted."""
         return number in self._attached
 
     def adopt(self, number: int, state: AttachedState) -> None:
-        """Store a further attached state from now on; what is stored of it is replayed first."""
+        """Store a further attached state from now on; its stored state is replayed first."""
         stored = self._attached.get(number)
         for record in stored.snapshot() if stored is not None else ():
             state.apply(record)
         self._attached[number] = state
 
     def state_changed(self, number: int, done: Done | None = None) -> None:
-        """Write the new state attached under `number`; `done` as for `changed`."""
+        """Write the new state attached under `number`; `done` is as for `changed`."""
         self._dirty_attached |= {number}
         self._changed(done)
 
@@ -205,7 +205,7 @@ class CursorLog:
         await promise
 
     async def close(self) -> None:
-        """Write what has changed and seal; the cursors must not be used afterwards."""
+        """Write the changes and seal; the cursors must not be used afterwards."""
         await self.durable()
         if self._writer is not None:
             await self._writer.seal()
@@ -214,7 +214,7 @@ class CursorLog:
     # Writing --------------------------------------------------------------------
 
     def _flush(self) -> None:
-        """Write what gathered; no write may be in flight."""
+        """Write the gathered changes; no write may be in flight."""
         self._enter(Phase.IDLE)
         if self._log.failed is not None:
             self._release(self._log.failed)
@@ -262,7 +262,7 @@ class CursorLog:
         return payloads
 
     def _take_whole(self) -> list[bytes]:
-        """A snapshot of everything, which includes the changes that have gathered."""
+        """Take a snapshot of everything, which includes the gathered changes."""
         self._events, self._dirty, self._dirty_attached = [], {}, NONE_ATTACHED
         payloads = []
         for cursor in self.cursors.values():
@@ -330,7 +330,7 @@ class CursorLog:
         try:
             origin = self._log.origin_of(SegmentKind.CURSORS)
             writer = await self._engine.store.create(origin)
-            # Both in one turn: everybody who is answered by this write has their change in it.
+            # Both in one turn: the changes of all callers that this write answers are in it.
             payloads = self._take_whole()
             waiting = self._take_waiting()
             self._written = self._written_entries = 0
@@ -361,7 +361,7 @@ async def read_cursors(
 ) -> dict[int, DurableCursor]:
     """Replay a cursor segment into `attached`; returns the cursors by number.
 
-    `NoSegment` if there is none, `Corrupt` if it is damaged or holds something else.
+    `NoSegment` if the segment does not exist, `Corrupt` if it is damaged or holds other data.
     """
     # Not only read: an earlier owner that still runs must not acknowledge anything more.
     end = await store.recover(segment)
@@ -388,9 +388,10 @@ def replay(
 ) -> None:
     """Apply an entry of a cursor segment to the cursors by number, or to an attached state.
 
-    An attached state of an unknown number is kept as it is (`UnknownState`).
-    Raises `struct.error`, ValueError or KeyError if this is no entry of a cursor segment, or
-    none that can follow those before it.
+    An attached state of an unknown number is kept unchanged (`UnknownState`).
+
+    Raises `struct.error`, ValueError or KeyError if the payload is not an entry of a cursor
+    segment, or cannot follow the entries before it.
     """
     what, number = HEAD.unpack_from(payload)
     kind, body = Kind(what), payload[HEAD.size :]
@@ -409,7 +410,7 @@ def replay(
 
 
 def _portions(payloads: list[bytes]) -> Iterator[list[bytes]]:
-    """Parts of the payloads, in order, each just over `WRITE_BYTES`."""
+    """Yield parts of the payloads, in order, each just over `WRITE_BYTES`."""
     part: list[bytes] = []
     size = 0
     for payload in payloads:

@@ -2,13 +2,13 @@
 
     entry    u8 kind, u32 cursor number, then
     CREATE   u32 name length, name, u32 length, JSON of the properties, whole state
-    DELTA    what changed          WHOLE    a whole state, replacing the old one
+    DELTA    changes               WHOLE    a whole state, replacing the old one
     DELETE   nothing               PROPERTIES   JSON of the new properties
     SIDE     opaque; the number is that of an attached state, not of a cursor
     BITMAPS  more acknowledged offsets
 
-A large state is cut into several entries: the first is CREATE or WHOLE, the others are
-deltas.  Functions that read raise `struct.error` or ValueError for bytes that are no entry.
+A large state is cut into several entries: the first is CREATE or WHOLE, the others are deltas.
+Functions that read raise `struct.error` or ValueError for bytes that are not an entry.
 """
 
 import json
@@ -47,7 +47,7 @@ class Kind(IntEnum):
 
 
 Piece = tuple[Kind, bytes]
-"""WHOLE, DELTA or BITMAPS, and its body."""
+"""A kind, which is WHOLE, DELTA or BITMAPS, and the body."""
 
 
 NO_COUNTS: Mapping[int, int] = {}
@@ -62,29 +62,29 @@ class Counts(Protocol):
 
 
 class State(NamedTuple):
-    """A cursor's state, or what has changed of it."""
+    """A cursor's state, or the changes of it."""
 
     mark_delete: int
     ranges: Sequence[tuple[int, int]] = ()
     masks: Mapping[int, int] = {}
     counts: Counts = NO_COUNTS
-    """By offset, how often entries were redelivered."""
+    """The number of redeliveries of entries, by offset."""
     bitmaps: Sequence[tuple[int, int]] = ()
     """(offset, bits): a set bit i means that offset + i is acknowledged."""
 
 
 def entry(kind: Kind, number: int, body: bytes = b"") -> bytes:
-    """An entry about the cursor, or the attached state, of that number."""
+    """Encode an entry about the cursor, or the attached state, of that number."""
     return HEAD.pack(kind, number) + body
 
 
 def created(number: int, name: str, properties: dict[str, str], state: bytes) -> bytes:
-    """The entry CREATE."""
+    """Encode a CREATE entry."""
     return entry(Kind.CREATE, number, _text(name) + _text(json.dumps(properties)) + state)
 
 
 def read_created(body: bytes) -> tuple[str, dict[str, str], bytes]:
-    """Name, properties and state of a CREATE."""
+    """Decode a CREATE; returns name, properties and state."""
     name, at = _read_text(body, 0)
     properties, at = _read_text(body, at)
     return name, json.loads(properties), body[at:]
@@ -102,7 +102,7 @@ def _read_text(body: bytes, at: int) -> tuple[str, int]:
 
 
 def pieces(kind: Kind, state: State) -> list[Piece]:
-    """A state as bodies of entries: one of `kind`, then others for what does not fit."""
+    """Encode a state as bodies of entries: one of `kind`, and further ones as needed."""
     parts = [state] if _size(state) <= PIECE_BYTES else _parts(state)
     states = [(Kind.DELTA if number else kind, encode(part)) for number, part in enumerate(parts)]
     largest = max((_bytes_of(bits) for _, bits in state.bitmaps), default=0)
@@ -127,14 +127,14 @@ def _parts(state: State) -> Iterator[State]:
     largest = max(map(_bytes_of, state.masks.values()), default=0)
     for masks in _slices(list(state.masks.items()), _MASK.size + largest):
         yield State(mark_delete, masks=dict(masks))
-    # Not by slices of a list: a million counts take far less as they are than as a list of pairs.
+    # Not by slices of a list: a million counts take far less in this form than as a list of pairs.
     items = iter(state.counts.items())
     while counts := dict(islice(items, PIECE_BYTES // _COUNT.size)):
         yield State(mark_delete, counts=counts)
 
 
 def _slices(items: Sequence[T], size: int) -> Iterator[Sequence[T]]:
-    """Parts of at most `PIECE_BYTES`, if an item takes `size` bytes."""
+    """Return parts of at most `PIECE_BYTES`, if an item takes `size` bytes."""
     step = max(1, PIECE_BYTES // size)
     return (items[at : at + step] for at in range(0, len(items), step))
 
@@ -144,7 +144,7 @@ def _bytes_of(bits: int) -> int:
 
 
 def encode(state: State) -> bytes:
-    """The bytes of a state, without its bitmaps (`encode_bitmaps`)."""
+    """Encode a state without its bitmaps (`encode_bitmaps`)."""
     mark_delete, ranges, masks, counts, _ = state
     parts = [
         _STATE.pack(mark_delete, len(ranges), len(masks)),
@@ -160,7 +160,7 @@ def encode(state: State) -> bytes:
 
 
 def decode(data: bytes) -> State:
-    """A state from its bytes; earlier releases wrote it without the section of counts."""
+    """Decode a state; earlier releases wrote it without the section of counts."""
     mark_delete, ranges_count, masks_count = _STATE.unpack_from(data)
     at = _STATE.size + ranges_count * _RANGE.size
     ranges = list(_RANGE.iter_unpack(data[_STATE.size : at]))
@@ -182,7 +182,7 @@ def decode(data: bytes) -> State:
 
 
 def encode_bitmaps(bitmaps: Sequence[tuple[int, int]]) -> bytes:
-    """The body of BITMAPS."""
+    """Encode the body of a BITMAPS entry."""
     parts: list[bytes] = []
     for offset, bits in bitmaps:
         size = _bytes_of(bits)
@@ -191,7 +191,7 @@ def encode_bitmaps(bitmaps: Sequence[tuple[int, int]]) -> bytes:
 
 
 def decode_bitmaps(body: bytes) -> list[tuple[int, int]]:
-    """The arguments of `encode_bitmaps`."""
+    """Decode the bitmaps in the body of a BITMAPS entry."""
     at, bitmaps = 0, []
     while at < len(body):
         offset, size = _BITMAP.unpack_from(body, at)

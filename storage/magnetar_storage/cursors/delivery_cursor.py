@@ -1,4 +1,4 @@
-"""What need not be delivered of a log: what is acknowledged, and what transactions hold."""
+"""The entries of a log that need not be delivered: acknowledged, or held by transactions."""
 
 from collections.abc import Iterable
 
@@ -10,9 +10,9 @@ from magnetar_storage.log.offset_set import ranges_of
 class DeliveryCursor(Cursor):
     """A view of a cursor for delivery.  An acknowledgement is applied to both.
 
-    Its mark-delete follows that of the cursor, and what is pending stays in `acked`: so it can be
-    taken back without a look at the rest.  A cumulative acknowledgement alone moves it further.
-    It has no redelivery counts of its own: they are those of the cursor.
+    Its mark-delete follows that of the cursor, and pending acknowledgements stay in `acked`, so
+    that they can be taken back without examining the rest.  Only a cumulative acknowledgement moves
+    it further.  The redelivery counts are those of the cursor.
     """
 
     __slots__ = ("_cursor",)
@@ -24,7 +24,7 @@ class DeliveryCursor(Cursor):
         self.refresh(pending)
 
     def refresh(self, pending: Iterable[PendingAck]) -> None:
-        """Become what is acknowledged and `pending`: to be called when either has become less."""
+        """Copy the cursor and apply `pending`; call this when either has become less."""
         cursor = self._cursor
         self.mark_delete = cursor.mark_delete
         self.acked = cursor.acked.copy()
@@ -41,7 +41,8 @@ class DeliveryCursor(Cursor):
         self._advance()
 
     def take_back(self, aborted: PendingAck) -> bool:
-        """What was pending is so no more; False, and nothing is done, if that needs `refresh`."""
+        """Take back a pending acknowledgement; returns False, without effect, if that needs a
+        `refresh`."""
         if aborted.up_to is not None or aborted.masks:
             return False  # parts of the same batches may be pending elsewhere
         acked, partial = self._cursor.acked, self._cursor.partial

@@ -1,4 +1,4 @@
-"""Which entries of a log its cursors still need."""
+"""The entries of a log that its cursors still need."""
 
 from collections.abc import Iterable
 
@@ -8,9 +8,9 @@ from magnetar_storage.log.rewritable import Needed
 
 
 def needed_by(cursors: Iterable[Cursor]) -> Needed:
-    """The entries that at least one of the cursors has not acknowledged.
+    """Return a function for the entries that at least one of the cursors has not acknowledged.
 
-    `cursors` is iterated over at each call, so a view of a dict follows its changes.
+    It iterates over `cursors` at each call, so a view of a dict follows its changes.
     """
 
     def needed(start: int, stop: int, limit: int) -> OffsetSet | None:
@@ -18,7 +18,7 @@ def needed_by(cursors: Iterable[Cursor]) -> Needed:
         for cursor in cursors:
             first = max(start, cursor.mark_delete + 1)
             if first < stop:
-                # Counted first: to gather what is over the limit anyway would cost much more.
+                # Counted first: gathering entries beyond the limit would cost much more.
                 if stop - first - cursor.acked.count(first, stop) > limit:
                     return None
                 for run in cursor.acked.missing(first, stop):

@@ -1,12 +1,12 @@
-"""What open transactions have acknowledged, of all durable cursors of a log.
+"""The acknowledgements of open transactions, for all durable cursors of a log.
 
-It is acknowledged for good when the transaction commits, and not at all if it aborts.
+They take effect when the transaction commits, and are dropped if it aborts.
 
     piece       u8 kind, u32 cursor number, u64 most and u64 least significant bits of the
                 transaction, then
     ENTRIES     whole entries: n times i64 start, i64 stop
     MASK        messages of a batch: i64 offset, the mask in the other bytes, lowest first
-    UP_TO       all before an entry, and of that one the messages whose bits are clear: i64 offset,
+    UP_TO       all before an entry, and its messages whose bits are clear: i64 offset,
                 mask
     ENDED       nothing: the transaction has ended
     FORGOTTEN   nothing, and the bits are 0: the cursor was deleted
@@ -42,7 +42,7 @@ class Kind(IntEnum):
 
 
 class PendingAck:
-    """What one transaction has acknowledged of one cursor."""
+    """The acknowledgements of one transaction for one cursor."""
 
     __slots__ = ("entries", "masks", "up_to")
 
@@ -50,13 +50,13 @@ class PendingAck:
         self.entries = OffsetSet()
         """Whole entries, acknowledged one by one."""
         self.masks: dict[int, int] = {}
-        """Of batches, a clear bit for each message that is acknowledged."""
+        """The masks of batches: a clear bit for each message that is acknowledged."""
         self.up_to: tuple[int, int] | None = None
         """A cumulative acknowledgement: everything before the offset, and of that entry the
         messages whose bits are clear."""
 
     def apply_to(self, cursor: Cursor) -> None:
-        """Acknowledge it all."""
+        """Apply all acknowledgements to a cursor."""
         if self.up_to is not None:
             offset, mask = self.up_to
             cursor.ack_up_to(offset - 1)
@@ -67,9 +67,10 @@ class PendingAck:
             cursor.ack_batch(offset, mask)
 
     def left_of(self, offset: int) -> int | None:
-        """Of an entry, a set bit for each message that is not acknowledged, 0 if all are.
+        """Return a mask of an entry, with a set bit for each unacknowledged message; 0 if none is
+        left.
 
-        None if it has acknowledged nothing of the entry.
+        None if the transaction has acknowledged nothing of the entry.
         """
         left = 0 if offset in self.entries else self.masks.get(offset)
         if self.up_to is None or self.up_to[0] < offset:
@@ -78,18 +79,18 @@ class PendingAck:
         return up_to if left is None else left & up_to
 
     def first(self) -> int | None:
-        """The first of `each`; None if there is none."""
+        """Return the first entry of `each`; None if there is none."""
         entry = self.entries.next_present(0)
         return min(self.masks if entry is None else (entry, *self.masks), default=None)
 
     def each(self) -> Iterator[int]:
-        """The entries of which something was acknowledged one by one."""
+        """Yield the entries that were acknowledged one by one, at least in part."""
         yield from (offset for run in self.entries for offset in range(*run))
         yield from (offset for offset in self.masks if offset not in self.entries)
 
 
 class PendingAcks:
-    """By the number of the cursor and the transaction; attached state of the cursor log."""
+    """Pending acknowledgements by cursor number and transaction: an attached state."""
 
     def __init__(self) -> None:
         self._of: dict[int, dict[Txn, PendingAck]] = {}
@@ -97,12 +98,13 @@ class PendingAcks:
 
     @classmethod
     def stored(cls, cursors: CursorLog) -> "PendingAcks | None":
-        """What is stored with a topic's cursors; None if nothing is."""
+        """Load the state stored with a topic's cursors; None if nothing is stored."""
         if not cursors.is_attached(PENDING_ACKS):
             return None
         pending = cls.attached(cursors)
-        # Of the deletion of a cursor a crash may have left only the first record.  The number is
-        # given again, and the next cursor must not begin with what was pending of this one.
+        # A crash may have left only the first record of a cursor's deletion.  The number is
+        # assigned again, and the next cursor must not begin with the pending acknowledgements of
+        # this one.
         present = {cursor.number for cursor in cursors.cursors.values()}
         for number in pending._of.keys() - present:
             pending.forget(number)
@@ -110,37 +112,37 @@ class PendingAcks:
 
     @classmethod
     def attached(cls, cursors: CursorLog) -> "PendingAcks":
-        """Of a topic's cursors, stored with them from now on."""
+        """Create the state for a topic's cursors, stored with them from now on."""
         pending = cls()
         cursors.adopt(PENDING_ACKS, pending)
         return pending
 
     def of(self, number: int) -> dict[Txn, PendingAck]:
-        """What is pending of a cursor, by transaction; only the methods below change it."""
+        """Return what is pending for a cursor, by transaction; only the methods below change it."""
         return self._of.setdefault(number, {})
 
     def add(self, number: int, txn: Txn, offsets: Collection[int]) -> None:
-        """A transaction has acknowledged whole entries, in ascending order."""
+        """Add whole entries, in ascending order, that a transaction has acknowledged."""
         if offsets:
             runs = list(ranges_of(offsets))
             self._one(number, txn).entries.add_all(runs)
             self._new += _entries(number, txn, runs)  # promise: whole entries are written
 
     def add_mask(self, number: int, txn: Txn, offset: int, mask: int) -> None:
-        """A transaction has acknowledged the messages of a batch whose bits are clear."""
+        """Add messages of a batch, whose bits are clear, that a transaction has acknowledged."""
         masks = self._one(number, txn).masks
         masks[offset] = masks.get(offset, mask) & mask
         # promise: parts of batches are written
         self._new.append(_masked(Kind.MASK, number, txn, offset, mask))
 
     def set_up_to(self, number: int, txn: Txn, offset: int, mask: int) -> None:
-        """A transaction has acknowledged cumulatively."""
+        """Set the cumulative acknowledgement of a transaction."""
         self._one(number, txn).up_to = offset, mask
         # promise: cumulative acknowledgements are written
         self._new.append(_masked(Kind.UP_TO, number, txn, offset, mask))
 
     def end(self, number: int, txn: Txn) -> PendingAck | None:
-        """A transaction has ended: what was pending of it."""
+        """Remove an ended transaction; returns its pending acknowledgements, if any."""
         found = self.of(number).pop(txn, None)
         if found is not None:
             # promise: the end of a transaction is written
@@ -148,7 +150,7 @@ class PendingAcks:
         return found
 
     def forget(self, number: int) -> None:
-        """A cursor was deleted."""
+        """Remove a deleted cursor."""
         if self._of.pop(number, None):
             self._new.append(_HEAD.pack(Kind.FORGOTTEN, number, 0, 0))
 
@@ -162,12 +164,12 @@ class PendingAcks:
     # Attached state ---------------------------------------------------------------
 
     def take_delta(self) -> list[bytes]:
-        """The changes since the last call."""
+        """Return the changes since the last call."""
         new, self._new = self._new, []
         return new
 
     def snapshot(self) -> list[bytes]:
-        """The whole state."""
+        """Return the whole state."""
         self._new = []
         pieces: list[bytes] = []
         for number, of in self._of.items():
@@ -179,7 +181,7 @@ class PendingAcks:
         return pieces
 
     def apply(self, data: bytes) -> None:
-        """Replay a piece; ValueError or `struct.error` if it is none."""
+        """Replay a piece; ValueError or `struct.error` if it cannot be read."""
         what, number, most, least = _HEAD.unpack_from(data)
         kind, txn, body = Kind(what), (most, least), data[_HEAD.size :]
         if kind is Kind.ENTRIES:

@@ -1,8 +1,8 @@
-"""How often entries were delivered again: a small number for each of up to millions of offsets.
+"""The number of redeliveries of entries: a small number for each of up to millions of offsets.
 
-Offsets are taken in pages of `SIZE`.  A page on which all counts are the same is one number, one
-with many counts has a byte for every offset, and one with few a word for each count.  So what was
-redelivered together takes almost nothing, and scattered counts some bytes each.
+Offsets are divided into pages of `SIZE`.  A page on which all counts are the same is one number,
+one with many counts has a byte for every offset, and one with few a word for each count.  So
+entries that were redelivered together take almost nothing, and scattered counts some bytes each.
 """
 
 from array import array
@@ -14,7 +14,7 @@ SHIFT: Final = 14
 SIZE: Final = 1 << SHIFT
 LOW: Final = SIZE - 1
 FEW: Final = SIZE // 8
-"""A page with more counts has a byte for every offset; less than half of that, and it has not."""
+"""A page with more counts has a byte for every offset; with less than half of that, words again."""
 MOST: Final = 255
 """A byte with this value stands for a count in `_large`."""
 RAISED: Final = bytes(min(count + 1, MOST) for count in range(MOST + 1))
@@ -30,10 +30,10 @@ class Page:
         self.few = array("I")  # place << 8 | count, sorted
         self.many: bytearray | None = None
         self.size = 0
-        """How many places have a count."""
+        """The number of places that have a count."""
 
     def get(self, place: int) -> int:
-        """The count at a place; 0 if it has none."""
+        """Return the count at a place; 0 if there is none."""
         if self.many is not None:
             return self.many[place]
         if self.same:
@@ -42,7 +42,7 @@ class Page:
         return self.few[at] & MOST if at < len(self.few) and self.few[at] >> 8 == place else 0
 
     def any_in(self, start: int, stop: int) -> bool:
-        """Whether one of these places has a count."""
+        """Return whether one of these places has a count."""
         if self.many is not None:
             return self.many.count(0, start, stop) < stop - start
         if self.same:
@@ -50,7 +50,7 @@ class Page:
         return self._first_of(start) < self._first_of(stop)
 
     def items(self, start: int, stop: int) -> Iterator[tuple[int, int]]:
-        """(place, count) of these places, in order."""
+        """Yield (place, count) of these places, in order."""
         if self.same:
             yield from ((place, self.same) for place in range(start, stop))
         elif self.many is not None:
@@ -61,7 +61,7 @@ class Page:
                 yield packed >> 8, packed & MOST
 
     def raise_by_one(self, start: int, stop: int) -> bool:
-        """Add 1 to the counts of these places, up to `MOST`; whether one of them is `MOST` now."""
+        """Add 1 to the counts of these places, up to `MOST`; returns whether any is `MOST` now."""
         if stop - start == SIZE and self.size in (0, SIZE) and self.many is None:
             self.same, self.size = min(self.same + 1, MOST), SIZE
             return self.same == MOST
@@ -78,7 +78,7 @@ class Page:
         return MOST in after
 
     def raise_one(self, place: int) -> bool:
-        """As `raise_by_one`, for one place."""
+        """Like `raise_by_one`, for one place."""
         few, packed = self.few, place << 8
         if self.many is None and (self.same or len(few) >= FEW):
             self._widen()
@@ -114,7 +114,7 @@ class Page:
         self.size += 1
 
     def drop(self, start: int, stop: int) -> None:
-        """These places have no count any more."""
+        """Remove the counts of these places."""
         if self.same:
             self._widen()
         many = self.many
@@ -136,14 +136,14 @@ class Page:
         return bisect_left(self.few, place << 8)
 
     def _widen(self) -> None:
-        """Have a byte for every offset."""
+        """Switch to a byte for every offset."""
         self.many = bytearray((self.same,)) * SIZE
         for packed in self.few:
             self.many[packed >> 8] = packed & MOST
         self.same, self.few = 0, array("I")
 
     def _settle(self) -> None:
-        """Have one number if all counts are the same, and no bytes if there are few counts."""
+        """Switch to one number if all counts are the same, or to words if there are few counts."""
         many = self.many
         if many is None:
             return
@@ -175,7 +175,7 @@ class RedeliveryCounts:
         return sum(page.size for page in self._pages.values())
 
     def __iter__(self) -> Iterator[int]:
-        """The offsets, in order."""
+        """Iterate over the offsets, in order."""
         for offset, _ in self.items():
             yield offset
 
@@ -183,7 +183,7 @@ class RedeliveryCounts:
         return self.get(offset) > 0
 
     def __eq__(self, other: object) -> bool:
-        """Equal to other ones, or a dictionary, with the same counts."""
+        """Return whether another object or a dictionary has the same counts."""
         if isinstance(other, RedeliveryCounts):
             return list(self.items()) == list(other.items())
         return isinstance(other, dict) and dict(self.items()) == other
@@ -191,13 +191,13 @@ class RedeliveryCounts:
     __hash__ = None  # type: ignore[assignment]  # they change
 
     def items(self) -> Iterator[tuple[int, int]]:
-        """(offset, count) of all, in order."""
+        """Yield (offset, count) of all offsets, in order."""
         if not self._pages:
             return iter(())
         return self.items_in(min(self._pages) << SHIFT, (max(self._pages) + 1) << SHIFT)
 
     def get(self, offset: int, default: int = 0) -> int:
-        """The count of an offset; the default if it has none."""
+        """Return the count of an offset; the default if there is none."""
         page = self._pages.get(offset >> SHIFT)
         if page is None:
             return default
@@ -205,18 +205,18 @@ class RedeliveryCounts:
         return self._large[offset] if count == MOST else count or default
 
     def any_in(self, start: int, stop: int) -> bool:
-        """Whether one of start..stop-1 has a count."""
+        """Return whether one of start..stop-1 has a count."""
         return any(page.any_in(first, end) for _, page, first, end in self._parts(start, stop))
 
     def items_in(self, start: int, stop: int) -> Iterator[tuple[int, int]]:
-        """(offset, count) of start..stop-1, in order."""
+        """Yield (offset, count) of start..stop-1, in order."""
         for number, page, first, end in self._parts(start, stop):
             base = number << SHIFT
             for place, count in page.items(first, end):
                 yield base + place, count if count < MOST else self._large[base + place]
 
     def _parts(self, start: int, stop: int) -> Iterator[tuple[int, Page, int, int]]:
-        """(number, page, first place, end) of the pages of start..stop-1 that have counts."""
+        """Yield (number, page, first place, end) of the pages of start..stop-1 that have counts."""
         first, last = start >> SHIFT, (stop - 1) >> SHIFT
         numbers: Iterable[int] = range(first, last + 1)
         if len(self._pages) <= last - first:
@@ -269,7 +269,7 @@ class RedeliveryCounts:
             self._large[offset] = count
 
     def drop(self, start: int, stop: int) -> None:
-        """Forget the counts of start..stop-1."""
+        """Remove the counts of start..stop-1."""
         if start >= stop:
             return
         if start >> SHIFT == (stop - 1) >> SHIFT:
@@ -291,6 +291,6 @@ class RedeliveryCounts:
             del self._pages[number]
 
     def clear(self) -> None:
-        """Forget all."""
+        """Remove all counts."""
         self._pages.clear()
         self._large.clear()

@@ -1,4 +1,4 @@
-"""Delays in two columns: when they are over, and the offsets of their entries."""
+"""Delays in two columns: the times at which they are over, and the offsets of their entries."""
 
 from array import array
 from bisect import bisect_right
@@ -10,7 +10,7 @@ from typing import Final, NamedTuple
 from magnetar_storage.local.record import from_bytes, to_bytes
 
 BLOCK: Final = 1024
-"""How many delays are sorted, encoded or read in one step."""
+"""The number of delays that are sorted, encoded or read in one step."""
 MAX_TIME: Final = (1 << 63) - 1
 
 
@@ -18,11 +18,11 @@ class Block(NamedTuple):
     """Delays as columns of the same length."""
 
     times: "array[int]"
-    """In milliseconds since 1970."""
+    """The times in milliseconds since 1970."""
     offsets: "array[int]"
 
     def only(self, holds: Callable[[int], bool]) -> "Block":
-        """The delays of offsets for which `holds` is true, in the same order."""
+        """Return the delays of offsets for which `holds` is true, in the same order."""
         places = [at for at, offset in enumerate(self.offsets) if holds(offset)]
         if len(places) == len(self.offsets):
             return self
@@ -30,12 +30,12 @@ class Block(NamedTuple):
 
 
 def block_of(times: Sequence[int], offsets: Sequence[int]) -> Block:
-    """Delays in this order."""
+    """Return a block of delays in this order."""
     return Block(array("q", times), array("q", offsets))
 
 
 def sorted_block(times: Sequence[int], offsets: Sequence[int]) -> Block:
-    """Delays in the order of their times."""
+    """Return a block of delays in the order of their times."""
     if len(times) < 2:
         return block_of(times, offsets)
     times, offsets = list(times), list(offsets)  # read faster than arrays
@@ -44,12 +44,12 @@ def sorted_block(times: Sequence[int], offsets: Sequence[int]) -> Block:
 
 
 def encode_block(block: Block) -> bytes:
-    """The stored form of delays."""
+    """Encode a block of delays."""
     return to_bytes(block.times) + to_bytes(block.offsets)
 
 
 def decode_block(data: bytes, at: int = 0) -> Block:
-    """Read a block of `encode_block`; `struct.error` if this is none."""
+    """Decode a block of `encode_block`; `struct.error` if the data is not one."""
     try:
         numbers = from_bytes(data[at:], "q")
     except ValueError as error:
@@ -61,7 +61,7 @@ def decode_block(data: bytes, at: int = 0) -> Block:
 
 
 def merged(parts: Sequence[Block], size: int = BLOCK) -> Iterator[Block]:
-    """The delays of sorted blocks, all in order, in blocks of `size` except for the last.
+    """Merge sorted blocks; yields blocks of `size`, except for the last.
 
     A block is a step of work that does not grow with their number: samples of the times determine
     how far to go in each part.

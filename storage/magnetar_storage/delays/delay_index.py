@@ -1,4 +1,4 @@
-"""The index of delayed entries: which are to be delivered later, and when.
+"""The index of delayed entries: which entries are to be delivered later, and when.
 
 The latest delays are in memory, and stored in the cursor segment (`recent_delays`).
 When there are many they become a sorted run in a segment of its own (`delay_run`), of which
@@ -28,9 +28,9 @@ from magnetar_storage.world.mutex import Mutex
 from magnetar_storage.world.runtime import Done, settling, yield_turn
 
 RUN = 1 << 15
-"""How many delays stay in memory, and about how many a run has."""
+"""The number of delays that stay in memory, and the approximate number in a run."""
 STEP = BLOCK
-"""How many delays `release` returns at most, and words of a run that are loaded in a turn."""
+"""The most delays that `release` returns, and the words of a run that are loaded in a turn."""
 MERGED = 4
 """This many runs that have at most `RUN` delays left together are merged."""
 
@@ -73,11 +73,11 @@ class DelayIndex:
         forgot: Callable[[StorageError], None],
         run: int = RUN,
     ) -> "DelayIndex":
-        """Load what is stored; `recent` was replayed by the cursor log before.
+        """Load the stored index; the cursor log has replayed `recent` before.
 
         `changed` must report a change of `recent` to the cursor log, and call back when it is
-        durable.  `forgot` is called with damage; no delay is lost by it, since entries become
-        `unsure`.
+        durable.  `forgot` is called with damage; no delay is lost by that, since the entries
+        become `unsure`.
         """
         self = cls(log, recent, changed, forgot, run)
         recent.known_to = self._known_to
@@ -154,7 +154,7 @@ class DelayIndex:
             self.waiting.add(start, stop)
 
     async def _move(self) -> None:
-        """Make a run of the recent delays."""
+        """Move the recent delays to a run."""
         try:
             async with self._working.held():
                 try:
@@ -174,7 +174,7 @@ class DelayIndex:
             self._changed(None)
 
     async def _write(self, parts: Sequence[Block]) -> DelayRun:
-        """Write a new run of sorted blocks; it is listed first, so that a crash leaves no unknown
+        """Write a new run of sorted blocks, which is listed first: a crash leaves no unknown
         segment."""
         engine = self._log.engine
         writer = await engine.store.create(self._log.origin_of(SegmentKind.DELAYS))
@@ -194,7 +194,7 @@ class DelayIndex:
 
     @property
     def next_at(self) -> int | None:
-        """When the next delay is over; None if there is no delay."""
+        """The time at which the next delay is over; None if there is no delay."""
         times = (self._runs_at, self._recent.next_at)
         return min((time for time in times if time is not None), default=None)
 
@@ -205,9 +205,10 @@ class DelayIndex:
         self._runs_at = min((time for time in times if time is not None), default=None)
 
     async def release(self, until_ms: int) -> list[int]:
-        """Some thousand entries whose delay is over at a time, in order; they wait no longer.
+        """Take some thousand entries whose delay is over at `until_ms`, in order; they no longer
+        wait.
 
-        Call it again until it returns none.
+        Call this again until it returns none.
         """
         async with self._working.held():
             while not self._closed:
@@ -224,7 +225,7 @@ class DelayIndex:
             return []
 
     async def _take(self, until_ms: int) -> Sequence[int]:
-        """Delays that are over, from the first run that has any."""
+        """Take delays that are over from the first run that has any."""
         for run in self._runs:
             try:
                 taken = await run.take(self._log.engine.store, until_ms)
@@ -246,7 +247,7 @@ class DelayIndex:
                 loaded = await load_run(self._log.engine.store, run.segment)
                 for offset, bits in loaded.words if loaded and run is not damaged else ():
                     known.add_bits(offset, bits)
-        # What waits and is in no other place was in the damaged run.
+        # Waiting entries that are in no other place were in the damaged run.
         lost = [
             offset
             for start, stop in self.waiting
@@ -315,15 +316,15 @@ class DelayIndex:
     # What is known ----------------------------------------------------------------
 
     def suspend(self) -> None:
-        """The caller adds no entries until `resume`: they are `unsure`."""
+        """Note that the caller adds no entries until `resume`: they are `unsure`."""
         self.unsure = range(self._known_to(), MAX_TIME)
 
     def resume(self) -> None:
-        """The caller adds entries again, from the end of the log on."""
+        """Note that the caller adds entries again, from the end of the log on."""
         self.unsure = range(self.unsure.start, self._log.end)
 
     def looked_at(self, start: int, stop: int) -> None:
-        """The caller has read the entries start..stop-1 and added those that are delayed."""
+        """Note that the caller has read start..stop-1 and added the delayed entries."""
         if start <= self.unsure.start:  # else damage has made earlier entries unsure
             self.unsure = range(max(stop, self.unsure.start), self.unsure.stop)
 
@@ -333,14 +334,14 @@ class DelayIndex:
         return self._log.end if trimmed else unsure.start
 
     async def _record(self) -> None:
-        """Store up to where the index is complete, before runs that it replaces are deleted."""
+        """Store the offset up to which the index is complete, before replaced runs are deleted."""
         promise = self._log.engine.clock.promise()
         self._recent.note()
         self._changed(settling(promise))
         await promise
 
     async def close(self) -> None:
-        """Store up to where the index is complete; close the cursor log after that.
+        """Store the offset up to which the index is complete; close the cursor log after that.
 
         `add` has no effect any more.
         """

@@ -37,7 +37,7 @@ class DelayRun:
     def __init__(self, segment: SegmentId, left: int, firsts: Sequence[int], stop: int) -> None:
         self.segment = segment
         self.left = left
-        """How many delays were not taken yet."""
+        """The number of delays that were not taken yet."""
         self.stop = stop
         """All offsets of the run are below this one."""
         self._firsts = firsts
@@ -47,13 +47,13 @@ class DelayRun:
 
     @property
     def next_at(self) -> int | None:
-        """When the next delay is over; None if all were taken."""
+        """The time at which the next delay is over; None if all were taken."""
         if self._block >= len(self._firsts):
             return None
         return self._firsts[self._block] if self._head is None else self._head.times[self._at]
 
     async def take(self, store: SegmentStore, until_ms: int) -> Sequence[int]:
-        """The offsets of delays that are over at a time, of one block; () if there are none."""
+        """Take the delays of one block that are over at `until_ms`; returns their offsets."""
         next_at = self.next_at
         if next_at is None or next_at > until_ms:
             return ()
@@ -68,7 +68,7 @@ class DelayRun:
         return head.offsets[start:stop]
 
     async def rest(self, store: SegmentStore) -> list[Block]:
-        """All delays that were not taken, in sorted blocks; does not take them."""
+        """Return all delays that were not taken, in sorted blocks, without taking them."""
         blocks: list[Block] = []
         for number in range(self._block, len(self._firsts)):
             used = self._head if number == self._block else None
@@ -88,7 +88,7 @@ class Loaded(NamedTuple):
 
     run: DelayRun
     words: Sequence[tuple[int, int]]
-    """In order: an offset, and which of the next 64 from it on (bit 0 for itself)."""
+    """In order: an offset, and a bitmap of 64 offsets from it on (bit 0 is the offset itself)."""
 
 
 async def write_run(writer: SegmentWriter, clock: Clock, parts: Sequence[Block]) -> DelayRun:
@@ -168,7 +168,7 @@ def _decoded(segment: SegmentId, entry: int, data: bytes) -> Block:
 
 
 def _words_of(offsets: OffsetSet) -> Iterator[tuple[int, int]]:
-    """The number and the bits of every word that is not 0, in order."""
+    """Yield the number and the bits of every word that is not 0, in order."""
     words = Struct(f"<{SIZE // WORD}Q")
     at = offsets.next_present(0)
     while at is not None:
@@ -192,4 +192,4 @@ def _encode_header(delays: int, firsts: Sequence[int], words: Sequence[tuple[int
 
 
 def _nothing(error: BaseException | None) -> None:
-    """Ignored: the outcome of the last append is that of all, since they are in order."""
+    """Ignore the outcome: the last append has that of all, since they are in order."""

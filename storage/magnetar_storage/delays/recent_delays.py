@@ -23,7 +23,7 @@ _HEAD = Struct("<Bq")
 PIECE = 1 << 15
 """The most delays in one record."""
 MOST_PARTS = 128
-"""More sorted parts than so many are joined."""
+"""If there are more sorted parts than this, small ones are joined."""
 
 
 class Kind(IntEnum):
@@ -44,17 +44,17 @@ class Part:
 
     @property
     def left(self) -> int:
-        """How many can be taken."""
+        """The number of delays that can still be taken."""
         return len(self.block.times) - self.at
 
     def take(self, until_ms: int, limit: int) -> Sequence[int]:
-        """The offsets of at most `limit` delays that are over at a time."""
+        """Take at most `limit` delays that are over at `until_ms`, and return their offsets."""
         at, block = self.at, self.block
         self.at = min(bisect_right(block.times, until_ms, at), at + limit)
         return block.offsets[at : self.at]
 
     def rest(self) -> Block:
-        """What was not taken."""
+        """Return the delays that have not been taken."""
         if not self.at:
             return self.block
         return Block(self.block.times[self.at :], self.block.offsets[self.at :])
@@ -63,18 +63,18 @@ class Part:
 class RecentDelays:
     """Delays in memory, and an attached state of the cursor log.
 
-    New ones gather in the order in which they came; each `size` of them become a sorted part, so
-    that no step takes longer the more there are.  `known_to` is called when a record is written:
-    below that offset no delay is missing.  After each change the caller must report it with
-    `CursorLog.state_changed`.
+    New delays are gathered in the order of arrival; every `size` of them become a sorted part, so
+    that the time of a step does not grow with their number.  `known_to` is called when a record is
+    written: below that offset no delay is missing.  After each change the caller must report it
+    with `CursorLog.state_changed`.
     """
 
     def __init__(self, size: int = BLOCK, most_parts: int = MOST_PARTS) -> None:
         self.known_to: Callable[[], int] = lambda: 0
         self.recorded_to = 0
-        """The offset of the last record; 0 if there is none."""
+        """The offset in the last record, below which no delay was missing; 0 without a record."""
         self.next_at: int | None = None
-        """When the next delay is over, those that are moving to a run included."""
+        """The time at which the next delay is over, delays that are moving to a run included."""
         self._size = size
         self._most_parts = most_parts
         self._parts: list[Part] = []
@@ -85,11 +85,11 @@ class RecentDelays:
         self._whole = self._noted = False
 
     def __len__(self) -> int:
-        """How many delays can be taken."""
+        """Return the number of delays that can be taken."""
         return self._in_parts + len(self._gathered.times)
 
     def offsets(self) -> Iterable[int]:
-        """The offsets of the delays that can be taken, in no order."""
+        """Return the offsets of the delays that can be taken, in no particular order."""
         return chain.from_iterable(block.offsets for block in self._blocks())
 
     def add(self, offsets: Sequence[int], times: Sequence[int]) -> None:
@@ -100,7 +100,7 @@ class RecentDelays:
         self._put(block)
 
     def take(self, until_ms: int, limit: int) -> list[int]:
-        """The offsets of at most `limit` delays that are over at a time."""
+        """Take at most `limit` delays that are over at `until_ms`, and return their offsets."""
         if self.next_at is None or self.next_at > until_ms:
             return []
         if min(self._gathered.times, default=until_ms + 1) <= until_ms:
@@ -117,7 +117,7 @@ class RecentDelays:
         self._set_parts([Part(part.rest().only(holds)) for part in self._parts])
 
     def trim(self, first: int) -> None:
-        """Drop the delays of offsets before `first`; of most parts none are."""
+        """Drop the delays of offsets before `first`; most parts have none."""
         for part in self._parts:
             if min(part.block.offsets) < first:
                 part.block, part.at = part.rest().only(first.__le__), 0
@@ -150,7 +150,7 @@ class RecentDelays:
             self._join()
 
     def _join(self) -> None:
-        """Make one part of several small ones, of which much was taken."""
+        """Join several small parts, from which many delays were taken, into one."""
         joined, (times, offsets) = set[Part](), block_of((), ())
         for part in sorted(self._parts, key=lambda part: part.left):
             if len(times) + part.left > self._size:
@@ -179,8 +179,10 @@ class RecentDelays:
     # Moving to a run ------------------------------------------------------------------
 
     def move(self) -> list[Block]:
-        """All delays in sorted blocks, to be written to a run; until `moved` snapshots still
-        include them."""
+        """Return all delays in sorted blocks, to be written to a run.
+
+        Snapshots include them until `moved` is called.
+        """
         if self._gathered.times:
             self._sort()
         self._moving = [part.rest() for part in self._parts]
@@ -188,7 +190,7 @@ class RecentDelays:
         return self._moving
 
     def moved(self) -> None:
-        """The delays of `move` are durable in a run."""
+        """Note that the delays returned by `move` are durable in a run."""
         self._moving, self._whole = [], True
         self._set_parts(self._parts)
 

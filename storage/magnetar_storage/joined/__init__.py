@@ -1,1 +1,1 @@
-"""One store over several store directories, of which other processes have some open."""
+"""One store over several store directories, some of which are open in other processes."""

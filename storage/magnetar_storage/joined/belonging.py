@@ -20,26 +20,26 @@ WAYS_OUT = (
     "(docs/backup.md)"
 )
 GIVING_UP = replace(limits.DEFAULT, refuse_missing=False)
-"""A store is opened whatever files of segments are missing."""
+"""Limits that open a store even if files of segments are missing."""
 REBUILT = f", or have {METADATA_FILE} rebuilt from the other files: magnetar repair DATA_DIR"
 
 
 class Noted(NamedTuple):
-    """What a data directory says of itself, but for its metadata."""
+    """The identities noted in the parts of a data directory, its metadata excluded."""
 
     parts: dict[str, Identity]
-    """What FORMATs and checkpoints say, by their names in the data directory."""
+    """The identities in FORMATs and checkpoints, by file name within the data directory."""
     is_used: bool
-    """Whether anything was ever stored in it."""
+    """Whether anything was ever stored in the directory."""
 
     @property
     def directory(self) -> bytes:
-        """The id that the data directory has; zeros if it has none yet."""
+        """The id of the data directory; zeros before it gets one."""
         return self.parts[layout.FORMAT_FILE].directory
 
 
 def noted(disk: Disk) -> Noted:
-    """As `all_but_metadata`; `Incomplete` if the metadata is missing."""
+    """Like `all_but_metadata`; `Incomplete` if a directory that is not new lacks its metadata."""
     result = all_but_metadata(disk)
     has_metadata = METADATA_FILE in disk.list("")
     # promise[result.is_used or -> False or]: a used directory without metadata is refused
@@ -52,9 +52,9 @@ def noted(disk: Disk) -> Noted:
 
 
 def all_but_metadata(disk: Disk) -> Noted:
-    """Read all parts but the metadata.
+    """Read all parts of a data directory but its metadata; create the files of a new directory.
 
-    A new directory gets its files.  The caller holds the lock, and nothing has it open.
+    The caller holds the lock, and no process has the directory open.
     """
     layout.prepare(disk)
     found = directories.present(disk)
@@ -75,9 +75,9 @@ def all_but_metadata(disk: Disk) -> Noted:
 
 
 def noted_offline(overlay: Disk) -> Noted:
-    """As `all_but_metadata`, and what the journals prove, of a directory that nothing has open.
+    """Like `all_but_metadata`, with what the journals prove, for a directory that is not open.
 
-    The journals are applied to the files: the disk is one of which the changes are dropped.
+    The journals are applied to the files, so the disk must be an overlay that drops changes.
     """
     result = all_but_metadata(overlay)
     for number in directories.present(overlay):
@@ -92,7 +92,7 @@ def noted_offline(overlay: Disk) -> Noted:
 def take(disk: Disk, workers: int | None = None) -> tuple[Lock, Noted]:
     """Lock the data directory, and read its parts as `noted` does.
 
-    With `workers` there is a store directory for each of so many on return.
+    With `workers`, store directories for that number of workers exist on return.
     """
     lock = disk.lock(layout.LOCK_FILE)
     try:
@@ -105,7 +105,7 @@ def take(disk: Disk, workers: int | None = None) -> tuple[Lock, Noted]:
 
 
 def check(found: Noted, metadata: Identity) -> None:
-    """`Incomplete` if the metadata is not that of the other parts, or an older copy of it."""
+    """Raise `Incomplete` if the metadata belongs to another data directory or is an older copy."""
     if metadata.directory == UNKNOWN.directory != found.directory:
         raise Incomplete(
             f"{METADATA_FILE} is new or of another data directory: it has no id, and the others "
@@ -122,7 +122,7 @@ def check(found: Noted, metadata: Identity) -> None:
 
 
 def compare(parts: Mapping[str, Identity], metadata: Identity) -> None:
-    """`Incomplete` if a part is of another data directory, or knows more than the metadata."""
+    """Raise `Incomplete` if a part is of another data directory, or newer than the metadata."""
     for name, part in parts.items():
         if part.directory not in (UNKNOWN.directory, metadata.directory):
             raise Incomplete(
@@ -141,9 +141,9 @@ def compare(parts: Mapping[str, Identity], metadata: Identity) -> None:
 
 
 def mark(disk: Disk, directory: bytes) -> None:
-    """Record the id, and which store directories there are, in each FORMAT that lacks it."""
+    """Record the id and the store directories in each FORMAT that lacks them."""
     found = directories.present(disk)
-    # The data directory's own is the last one: with it all have the id.
+    # The FORMAT of the data directory is written last: its id proves that all have the id.
     for number in reversed(found):
         store = directories.disk_of(disk, number)
         stores = () if number else tuple(found)

@@ -1,4 +1,4 @@
-"""A store directory that another process has open."""
+"""A store directory that is open in another process."""
 
 from functools import partial
 
@@ -12,7 +12,7 @@ from magnetar_storage.world.runtime import Worker
 
 
 class ForeignDirectory:
-    """Its holder settles and deletes its segments; their files are read here, once finished."""
+    """A directory whose holder settles and deletes segments; finished files are read here."""
 
     def __init__(
         self, disk: ReadableDisk, reads: Worker, holder: Holder, files: FinishedSegments

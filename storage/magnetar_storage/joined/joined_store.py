@@ -19,7 +19,7 @@ from magnetar_storage.local.store import LocalStore
 
 
 class JoinedStore:
-    """A `SegmentStore` over directories that are open here and directories that others have."""
+    """A `SegmentStore` over directories open in this process and directories open in others."""
 
     def __init__(
         self,
@@ -30,22 +30,24 @@ class JoinedStore:
     ) -> None:
         """`own` is the directory for new segments, one of those `opened` by this process."""
         self.findings = findings
-        """As `LocalStore.findings`, of all directories."""
+        """The findings of all directories, like `LocalStore.findings`."""
         self._own = opened[own]
         self._opened = opened
         self._directories: dict[int, LocalStore | ForeignDirectory] = {**opened, **foreign}
 
     def belong(self, identity: Callable[[], Identity]) -> None:
-        """Have everything from now on note what `identity` returns then: the data directory, and
-        what its metadata has stored durably.  Call `compare` before.
+        """Set the function whose result the stores note from now on.
+
+        `identity` returns the id of the data directory, and the starts and the revision that its
+        metadata has stored durably.  Call `compare` first.
         """
         for store in self._opened.values():
             store.identity = identity
 
     def compare(self, metadata: Identity) -> None:
-        """`Incomplete` if the metadata lacks what a journal proves: it is an older copy.
+        """Raise `Incomplete` if a journal proves that the metadata is an older copy.
 
-        To be called before any process of the broker notes anything of this metadata.
+        Call this before any process of the broker notes the state of this metadata.
         """
         noted = {
             directories.path_of(number, "journal"): store.identity()
@@ -64,16 +66,16 @@ class JoinedStore:
 
     @property
     def replayed_bytes(self) -> int:
-        """How much of the journals of the directories that are open here the start has read."""
+        """The bytes of journals that the start has read, in the directories open here."""
         return sum(store.replayed_bytes for store in self._opened.values())
 
     @property
     def last_id(self) -> SegmentId:
-        """No segment of the directories that are open here has, or had, a larger id."""
+        """An upper bound of all segment ids, past and present, in the directories open here."""
         return max(store.last_id for store in self._opened.values())
 
     async def advance_beyond(self, segment: SegmentId) -> None:
-        """As `LocalStore.advance_beyond`, for new segments.
+        """Like `LocalStore.advance_beyond`, in the directory for new segments.
 
         Before this process serves a topic, call it with the largest id of every process that has
         served it: on a start, with the largest `last_id` of all.
@@ -82,11 +84,11 @@ class JoinedStore:
 
     @property
     def directories(self) -> Mapping[int, LocalStore]:
-        """The stores that are open here, by the number of their directory."""
+        """The stores open in this process, by directory number."""
         return self._opened
 
     def opened(self, segment: SegmentId) -> LocalStore:
-        """Its store, for answering another process; `Unavailable` if it is not open here."""
+        """Return the segment's store, to answer another process; `Unavailable` if not open here."""
         number = directory_of(segment)
         if number not in self._opened:
             raise Unavailable(f"segment {segment} is in directory {number}, which is not open here")
@@ -112,7 +114,7 @@ class JoinedStore:
             await found.delete(segment)
 
     async def set_aside(self, segments: Collection[SegmentId], why: str) -> dict[SegmentId, Sealed]:
-        """As `SegmentStore.set_aside`, of segments that `segments` has named."""
+        """Like `SegmentStore.set_aside`, for segments that `segments` has yielded."""
         moved: dict[SegmentId, Sealed] = {}
         for number, store in self._opened.items():
             own = [segment for segment in segments if directory_of(segment) == number]
@@ -121,28 +123,28 @@ class JoinedStore:
         return moved
 
     async def keep_damaged(self, entries: Sequence[DamagedEntries], why: str) -> None:
-        """As `SegmentStore.keep_damaged`, in the directory for new segments."""
+        """Like `SegmentStore.keep_damaged`, in the directory for new segments."""
         await self._own.keep_damaged(entries, why)
 
     async def delete_set_aside(self, before_ms: int) -> Collection[SegmentId]:
-        """As `SegmentStore.delete_set_aside`, of the directories that are open here."""
+        """Like `SegmentStore.delete_set_aside`, in the directories open in this process."""
         deleted: list[SegmentId] = []
         for store in self._opened.values():
             deleted += await store.delete_set_aside(before_ms)
         return deleted
 
     async def segments(self) -> AsyncIterator[SegmentId]:
-        """Those of the directories that are open here."""
+        """List the segments of the directories open in this process, as `SegmentStore` requires."""
         for store in self._opened.values():
             async for segment in store.segments():
                 yield segment
 
     def closed(self) -> list[SegmentId]:
-        """Those of the directories that are open here."""
+        """List the segments of the directories open in this process, as `SegmentStore` requires."""
         return [segment for store in self._opened.values() for segment in store.closed()]
 
     async def close(self) -> None:
-        """Close every directory that is open here; then raise what failed first."""
+        """Close all directories open in this process, then raise the first error."""
         failure: BaseException | None = None
         # Directory 0 is the last: its lock is that of the data directory.
         for number in sorted(self._opened, reverse=True):

@@ -24,7 +24,7 @@ from magnetar_storage.world.runtime import Clock, Workers
 
 @dataclass(frozen=True)
 class Share:
-    """Which of `of` workers a process is; it opens the directories d with d % of == worker."""
+    """The share of one of `of` workers: it opens the directories d with d % of == worker."""
 
     worker: int = 0
     of: int = 1
@@ -33,7 +33,7 @@ class Share:
 
 
 ALL = Share()
-"""The share of a broker that is one process."""
+"""The share of a single-process broker."""
 
 
 async def open_store(
@@ -49,11 +49,11 @@ async def open_store(
     written: Callable[[float], None] | None = None,
     space: SpaceState | None = None,
 ) -> JoinedStore:
-    """Open what is this process's share of a data directory; see its `findings` then.
+    """Open this process's share of a data directory; the caller must check `findings` then.
 
-    `disk` is that of the data directory, and `lock` its lock if the caller holds it and this
-    process opens directory 0; the others are as for `LocalStore.open`, which locks what is not
-    locked.  If there are several workers, `directories.prepare` was called before they started.
+    `disk` is the disk of the data directory, and `lock` its lock if the caller holds it and this
+    process opens directory 0; the other arguments are those of `LocalStore.open`, which locks
+    unlocked directories.  With several workers, call `directories.prepare` before they start.
     """
     found = await workers.background.run(partial(_find, disk))
     own = share.worker
@@ -64,7 +64,7 @@ async def open_store(
     try:
         for number in mine:
             if number != own:
-                # Of an earlier worker: this process writes to its own directory.
+                # Left by an earlier worker: this process writes to its own directory only.
                 left = Reserve(directories.disk_of(disk, number), STORE_FILE)
                 await workers.background.run(left.give)
             with directories.named(number):

@@ -26,7 +26,7 @@ HEADER = Struct("<8sIIQQQQQQQ16sQQ")
 """magic, version, bytes of the suspects, number, file, offset, round, next segment, rows, finished
 segments, identity."""
 HEADER_1 = Struct("<8sIIQQQQQQ")
-"""The same without finished segments and identity."""
+"""The header of version 1: without finished segments and identity."""
 
 ROW = Struct("<QQQQQQ")
 """segment, entries, messages, payload bytes, durable bytes of the file, 1 if sealed."""
@@ -51,7 +51,7 @@ class Row:
     """Bytes of the file that are durable; what follows them in the file does not count."""
     sealed: bool = False
     suspect: str = ""
-    """Why entries may be missing at its end; empty if none are."""
+    """The reason why entries may be missing at the end; empty if none are."""
 
 
 @dataclass
@@ -63,7 +63,7 @@ class Checkpoint:
     next_segment: SegmentId
     rows: dict[SegmentId, Row] = field(default_factory=dict)
     finished: dict[SegmentId, int] = field(default_factory=dict)
-    """The bytes of the file of each finished segment; none where an earlier release wrote it."""
+    """The file size of each finished segment; empty in a checkpoint of an earlier release."""
     identity: Identity = UNKNOWN
 
 
@@ -97,7 +97,7 @@ def encode(checkpoint: Checkpoint) -> bytes:
 
 
 def decode(data: bytes) -> Checkpoint | None:
-    """The checkpoint, if every byte of it is intact."""
+    """Decode a checkpoint; None unless every byte is intact."""
     if len(data) < HEADER_1.size + CRC.size or data[:8] != MAGIC:
         return None
     body = data[: -CRC.size]
@@ -141,7 +141,7 @@ def _decode_rows(checkpoint: Checkpoint, table: bytes, reasons: bytes) -> None:
 
 
 def read_newest(disk: Disk) -> Checkpoint:
-    """The newest intact checkpoint whose journal files are still there."""
+    """Read the newest intact checkpoint whose journal files still exist."""
     found = numbers(disk)
     for number in found:
         checkpoint = decode(read_file(disk, file_name(number)))
@@ -190,11 +190,11 @@ def write(disk: Disk, checkpoint: Checkpoint, spare_files: int) -> None:
 
 
 class Flush(NamedTuple):
-    """Records, and a footer once it is sealed, to be written to a segment's file."""
+    """Records to be written to a segment's file, with a footer once the segment is sealed."""
 
     segment: SegmentId
     offset: int
-    """Where the file's durable part ends; 0 if the file does not exist yet."""
+    """The offset at which the durable part of the file ends; 0 if the file does not exist yet."""
     records: Sequence[Buffers]
     footer: tuple[segment.Index, Sealed] | None
     origin: bytes = b""
@@ -202,7 +202,7 @@ class Flush(NamedTuple):
 
 
 def flush(disk: Disk, flushes: Sequence[Flush]) -> dict[SegmentId, int]:
-    """Write and sync; returns the bytes of the files that have their footer now.
+    """Write and sync the files; returns the sizes of the files that have their footer now.
 
     The names become durable with the next `sync_dir`.
     """
@@ -220,7 +220,7 @@ def flush(disk: Disk, flushes: Sequence[Flush]) -> dict[SegmentId, int]:
 
 
 def _flush(file: File, work: Flush) -> int:
-    """Returns where what it has written ends."""
+    """Write to one file; returns the offset at which the written data ends."""
     buffers = [] if work.offset else [segment.encode_file_head(work.segment), work.origin]
     buffers += flat(work.records)
     if work.footer is not None:

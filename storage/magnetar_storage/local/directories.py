@@ -53,7 +53,7 @@ def present(disk: ReadableDisk) -> list[int]:
 def check(disk: ReadableDisk, found: list[int]) -> None:
     """Refuse a data directory that lacks store directories, or has more than its format allows.
 
-    With the format of a single one an earlier release would know nothing of the others.
+    With the format of a single directory, an earlier release would ignore the others.
     """
     if len(found) == 1 and layout.FORMAT_FILE not in disk.list(""):
         return  # it is new, or will be refused by `layout.prepare`
@@ -73,9 +73,9 @@ def check(disk: ReadableDisk, found: list[int]) -> None:
 
 
 def prepare(disk: Disk, workers: int) -> list[int]:
-    """Have a store directory for each of so many workers; returns all that there are.
+    """Create the missing store directories for `workers` workers; returns the numbers of all.
 
-    The caller holds the lock of the data directory, and nothing has it open.  With one worker a
+    The caller holds the lock of the data directory, and no process has it open.  With one worker a
     new data directory has a single store directory.
     """
     if workers > DIRECTORIES:

@@ -1,4 +1,4 @@
-"""The head of a file that belongs to one segment (docs/formats.md): what it is, and of which."""
+"""The head of a file that belongs to one segment: its type and segment (docs/formats.md)."""
 
 from struct import Struct
 
@@ -18,6 +18,6 @@ def encode(magic: bytes, version: int, segment: SegmentId) -> bytes:
 
 
 def checksum_of(head: bytes) -> int:
-    """The checksum that a head ends with."""
+    """Return the checksum at the end of a head."""
     (crc,) = CRC.unpack_from(head, FIELDS.size)
     return int(crc)  # promise[int(crc) -> 0]: a part of an index fits into one file only

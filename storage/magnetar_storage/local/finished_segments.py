@@ -1,4 +1,4 @@
-"""Finished segments of one directory in memory, with their indexes: those that were used last."""
+"""A cache of one directory's finished segments, with their indexes: the most recently used."""
 
 from collections import OrderedDict
 from collections.abc import Callable
@@ -14,12 +14,12 @@ from magnetar_storage.world.runtime import Worker
 
 
 class FinishedSegments:
-    """A cache of segments whose file has a footer, and will not change any more."""
+    """A cache of segments whose file has a footer and no longer changes."""
 
     def __init__(
         self, disk: ReadableDisk, reads: Worker, limit: int, report: Callable[[Finding], None]
     ) -> None:
-        """At most `limit` are kept; `report` is called with damage that costs no entry."""
+        """Keep at most `limit` segments; `report` is called with damage that loses no entry."""
         self._disk = disk
         self._reads = reads
         self._limit = limit
@@ -27,14 +27,14 @@ class FinishedSegments:
         self._kept: OrderedDict[SegmentId, LocalSegment] = OrderedDict()
 
     def present(self, number: SegmentId) -> LocalSegment | None:
-        """The segment if it is in memory."""
+        """Return the segment; None if it is not in memory."""
         found = self._kept.get(number)
         if found is not None:
             self._kept.move_to_end(number)
         return found
 
     async def load(self, number: SegmentId) -> LocalSegment:
-        """The segment, read from its file; `NoSegment` if there is no file."""
+        """Load the segment from its file; `NoSegment` if the file does not exist."""
         index, trouble = await self._reads.run(partial(footer.load, self._disk, number))
         if trouble is not None:
             self._report(Finding(segment.file_name(number), 0, trouble, number))
@@ -43,11 +43,11 @@ class FinishedSegments:
         return self._kept[number]
 
     def keep(self, one: LocalSegment) -> None:
-        """Keep a segment in memory whose file has just got its footer."""
+        """Add a segment whose file has just got its footer."""
         self._kept[one.id] = one
         if len(self._kept) > self._limit:
             self._kept.popitem(last=False)
 
     def pop(self, number: SegmentId) -> LocalSegment | None:
-        """Forget a segment that was deleted; returns it if it was in memory."""
+        """Remove a deleted segment; returns it if it was in memory."""
         return self._kept.pop(number, None)

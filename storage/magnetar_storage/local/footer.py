@@ -44,11 +44,11 @@ INDEX_BODY = Struct("<II")
 """Number of blocks; 1 if a table of messages per entry follows, 0 if all hold one."""
 
 PIECE = 1 << 14
-"""How many numbers are converted in one step: less than a millisecond."""
+"""The number of values converted in one step, which takes less than a millisecond."""
 
 
 def encode_footer(segment: SegmentId, index: Index, sealed: Sealed) -> bytes:
-    """The INDEX record and the trailer, which end the file."""
+    """Encode the INDEX record and the trailer, which end the file."""
     messages = index.messages
     body = [
         INDEX_BODY.pack(index.blocks, 0 if messages.is_plain else 1),
@@ -63,7 +63,7 @@ def encode_footer(segment: SegmentId, index: Index, sealed: Sealed) -> bytes:
 
 
 def _differences(cut: "Callable[[int, int], array[int]]", n: int) -> "array[int]":
-    """Between `n` totals, of which `cut` gives a part."""
+    """Return the differences between `n` totals, of which `cut` returns a part."""
     found = array("I")
     for at in range(0, n - 1, PIECE):
         piece = cut(at, at + PIECE + 1)
@@ -80,7 +80,7 @@ def _totals(differences: "array[int]", start: int) -> "array[int]":
 
 
 def decode_index(data: bytes, record: Record, index_at: int) -> Index | None:
-    """The index of an intact INDEX record at a place of the file; None if it contradicts itself."""
+    """Decode the intact INDEX record that begins at `index_at`; None if it contradicts itself."""
     at = record.at + HEADER.size
     if record.end - at < INDEX_BODY.size:
         return None
@@ -108,7 +108,7 @@ def decode_index(data: bytes, record: Record, index_at: int) -> Index | None:
 
 
 def load(disk: ReadableDisk, segment: SegmentId) -> tuple[Index, str | None]:
-    """The index of a sealed segment, and what is wrong with its footer, if anything.
+    """Load the index of a sealed segment; also returns what is damaged in its footer, or None.
 
     Raises `NoSegment`, and `Corrupt` if the end of the segment is unknown.
     """

@@ -1,8 +1,9 @@
 """Index files: the indexes of open segments (docs/formats.md, "Index file").
 
-A finished segment has its index at the end of its file.  That of an open one is kept here, so that
-a start after a crash need not read the segment to find its blocks.  Index files are not synced, and
-nothing depends on them: what is missing, damaged or contradicts the segment is found by a scan.
+A finished segment has its index at the end of its file.  The index of an open segment is kept in an
+index file, so that a start after a crash need not read the segment to find its blocks.  Index files
+are not synced, and nothing depends on them: if one is missing, damaged or contradicts the segment,
+the segment is scanned.
 """
 
 from bisect import bisect_right
@@ -29,7 +30,7 @@ PART_HEADER = Struct("<4sIIIQQQ")
 SUMMED_AT = 8
 FIRST_PART_AT = file_head.BYTES
 PART_ENTRIES = 1 << 15
-"""What a part holds, unless a single block has more: as much as is copied in a fraction of a ms."""
+"""The most entries in a part, unless one block has more; copied in a fraction of a millisecond."""
 
 
 class Growth(NamedTuple):
@@ -37,11 +38,11 @@ class Growth(NamedTuple):
 
     segment: SegmentId
     source: Index
-    """Of the segment itself, not a copy: blocks that are committed never change."""
+    """The segment's own index, not a copy: committed blocks never change."""
     start: int
     stop: int
     at: int
-    """Where in the index file; 0 if it is to be created."""
+    """The offset in the index file; 0 if the file is to be created."""
 
 
 def file_name(segment: SegmentId) -> str:
@@ -58,7 +59,7 @@ def encode_file_head(segment: SegmentId) -> bytes:
 
 
 def append(disk: Disk, growth: Growth) -> int:
-    """Write the parts; returns where the next one will begin."""
+    """Write the parts; returns the offset of the next part."""
     head = encode_file_head(growth.segment)
     # Checksums of parts begin with that of the head, so that parts of other files do not fit.
     seed, at = file_head.checksum_of(head), growth.at
@@ -77,7 +78,7 @@ def append(disk: Disk, growth: Growth) -> int:
 
 
 def _parts(growth: Growth) -> Iterator[range]:
-    """The blocks of each part."""
+    """Yield the blocks of each part."""
     firsts, start = growth.source.firsts, growth.start
     while start < growth.stop:
         by_entries = bisect_right(firsts, firsts[start] + PART_ENTRIES, start, growth.stop + 1)
@@ -87,7 +88,7 @@ def _parts(growth: Growth) -> Iterator[range]:
 
 
 def _encode(index: Index, start: int, stop: int, seed: int) -> list[bytes]:
-    """A part.  Totals as they are in memory: neither side calculates."""
+    """Encode a part, with totals as they are in memory, so that neither side calculates."""
     first, until = index.firsts[start], index.firsts[stop]
     tables = (
         to_bytes(index.firsts[start + 1 : stop + 1]),
@@ -105,17 +106,17 @@ def _encode(index: Index, start: int, stop: int, seed: int) -> list[bytes]:
 
 
 class Content(NamedTuple):
-    """What an index file holds, as far as its parts are intact."""
+    """The content of an index file, up to the first part that is not intact."""
 
     found: Index
     stops: list[int]
     """The number of blocks after each part."""
     end: int
-    """Where the next part would begin."""
+    """The offset at which the next part would begin."""
 
 
 def read(file: File, segment: SegmentId) -> Content:
-    """What is intact from the beginning on."""
+    """Read the intact parts from the beginning on."""
     index, stops, at = Index(), list[int](), FIRST_PART_AT
     head, size = file.read(0, FIRST_PART_AT), file.size()
     if head != encode_file_head(segment):
@@ -136,8 +137,8 @@ def read(file: File, segment: SegmentId) -> Content:
 def _part_at(
     file: File, at: int, size: int, index: Index, seed: int
 ) -> tuple[int, int, bytes] | None:
-    """The part that continues the index, if it is intact: where its first block begins in the
-    segment, how many blocks it has, and its tables."""
+    """Return the part that continues the index: the offset of its first block in the segment, the
+    number of its blocks, and its tables; None unless it is intact."""
     front = file.read(at, PART_HEADER.size)
     if len(front) < PART_HEADER.size:
         return None
@@ -157,10 +158,10 @@ def _part_at(
 def load_unfinished(
     disk: Disk, segment: SegmentId, length: int, entries: int, messages: int
 ) -> Index:
-    """The index of a segment that has no footer, from the durable part of its file.
+    """Load the index of a segment without a footer, from the durable part of its file.
 
-    From its index file as far as that goes, and then from the headers of the segment; by a scan of
-    the segment if these do not lead to what the segment is known to hold.
+    The index file is used as far as it goes, then the headers of the segment.  If these do not lead
+    to the known numbers of entries and messages, the segment is scanned.
     """
     index = _kept(disk, segment) if length else None
     if index is not None:
@@ -177,7 +178,7 @@ def load_unfinished(
 
 
 def _kept(disk: Disk, segment: SegmentId) -> Index | None:
-    """What the index file holds; None if there is none, or if it does not fit the segment."""
+    """Read the index file; None if it is missing, unreadable, or does not fit the segment."""
     try:
         file = disk.open(file_name(segment))
         try:
@@ -196,7 +197,7 @@ def _kept(disk: Disk, segment: SegmentId) -> Index | None:
 
 
 def _fits(disk: Disk, segment: SegmentId, content: Content) -> bool:
-    """Whether the last block of each part is where the part places it."""
+    """Return whether the last block of each part is where the part places it."""
     file = segment_file.open_segment(disk, segment)
     try:
         return all(

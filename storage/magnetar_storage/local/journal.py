@@ -34,7 +34,7 @@ JOIN_BELOW_BYTES = 4096
 the interpreter anyway."""
 
 ROUNDS_IN_FLIGHT = 2
-"""At most: one that is written, and one that waits at the worker."""
+"""The most rounds in flight: one that is being written, and one that waits at the worker."""
 
 Observe = Callable[[int, int, float | None], None]
 """Called for each durable round: records, bytes, and seconds on the disk if a timer was given."""
@@ -47,7 +47,7 @@ class JournaledSegment:
 
     def __init__(self, committed_blocks: int) -> None:
         self.committed_blocks = committed_blocks
-        """How many records of entries are durable; the journal counts those that it reports."""
+        """The number of durable records of entries; the journal counts each when it reports it."""
 
     def failed(self, error: BaseException) -> None:
         """A record of entries failed; called for each, before the record itself is reported."""
@@ -57,7 +57,7 @@ class JournaledSegment:
 class JournalQueue:
     """Records on their way to the disk, as columns.
 
-    A record is no object: one is made for each run of entries, and runs of one entry are many.
+    A record is not an object: each run of entries is one, and runs of one entry are many.
     """
 
     __slots__ = ("buffers", "entries", "outcomes", "owners", "segments", "since", "size", "sizes")
@@ -69,7 +69,7 @@ class JournalQueue:
         self.segments: list[int] = []
         """The ids of the segments that the records are about."""
         self.entries: list[int] = []
-        """How many entries each adds to its segment; 0 for a change of the segment itself."""
+        """The number of entries that each record adds; 0 for a change of the segment itself."""
         self.owners: list[JournaledSegment | None] = []
         """The segment whose `committed_blocks` the record counts in, if it holds entries."""
         self.outcomes: list[Done] = []
@@ -78,7 +78,7 @@ class JournalQueue:
         self.size = 0
         """Bytes of all records."""
         self.since = 0.0
-        """When the first of them was queued, if a timer was given."""
+        """The time at which the first record was queued, if a timer was given."""
 
     def take(self, limit: int) -> "JournalQueue":
         """Remove the first records: all within `limit` bytes, and at least one."""
@@ -141,8 +141,8 @@ class JournalFiles:
         """Continue at `start` with a new file; no file of that number may exist.
 
         `directory` returns the id of the data directory; it is called in the journal's thread.
-        `make_room` is called when a round finds no room, and returns whether to write it again.
-        `reserves` is whether a file gets room ahead: on a full disk others need it more.
+        `make_room` is called when the disk is full, and returns whether to write the round again.
+        `reserves` returns whether to preallocate a file: on a full disk others need the space more.
         """
         self._directory = directory
         self._disk = disk
@@ -172,9 +172,9 @@ class JournalFiles:
         return partial(self._noting_errors, queued, self._prepared(queued))
 
     def next_job(self, queued: JournalQueue) -> Callable[[], JournalPosition]:
-        """The same for records that follow those of a job that has not ended.
+        """Like `job`, for records that follow those of a job that has not ended.
 
-        It writes nothing and raises that job's error if there is one.
+        If that job fails, this one writes nothing and raises its error.
         """
         return partial(self._write_next, queued)
 
@@ -195,7 +195,7 @@ class JournalFiles:
     def _with_room(
         self, queued: JournalQueue, job: Callable[[], JournalPosition]
     ) -> JournalPosition:
-        """Write the round, and once more if it found no room and some could be made."""
+        """Write the round, and retry once if the disk was full and space could be freed."""
         try:
             return job()
         except DiskFull:
@@ -292,15 +292,15 @@ class JournalFiles:
 
 
 def _spare(disk: Disk, number: int) -> str:
-    """The name of a spare file, or of a new one if there is none."""
+    """Return the name of a spare file, or of a new one if there are no spares."""
     spares = (name for name in disk.list("journal") if name.endswith(".spare"))
     return next((f"journal/{name}" for name in spares), spare_name(number))
 
 
 def _reserve(file: File, needed: int, ahead: bool) -> int:
-    """Reserve room if it is to be ahead; returns where the file is to end.
+    """Preallocate the file if `ahead`; returns the size at which the file is to end.
 
-    Without that much room the file grows as rounds are written, until one gets `DiskFull`.
+    Without enough space the file grows as rounds are written, until one gets `DiskFull`.
     """
     size = file.size()
     # promise[without ahead and]: a journal takes no room ahead that others need on a full disk
@@ -338,7 +338,7 @@ class Journal:
         self._timer = timer
         self._written = written if timer is not None else None
         self._since = 0.0
-        """When the first record was queued of those that are in no round, about."""
+        """The approximate time at which the first record that is in no round was queued."""
         self._queue = JournalQueue()
         self._in_flight: list[JournalQueue] = []
         self._begins = False  # `_begin` was scheduled, or waits to be resumed
@@ -347,21 +347,21 @@ class Journal:
         self._refusal: Unavailable | None = None
         self._failure: Unavailable | None = None
         self.full = False
-        """Whether the last round found no room."""
+        """Whether the last round failed because the disk was full."""
         self.ran_out: Callable[[], None] = lambda: None
-        """Called when a round found no room, before its records are reported."""
+        """Called when the disk is full, before the records of the round are reported."""
         self._drained: list[Callable[[], None]] = []
         self.position = start
-        """Everything before it is durable, and was reported."""
+        """The position up to which everything is durable and reported."""
 
     @property
     def failure(self) -> Unavailable | None:
-        """Why the journal has ended; None while it works."""
+        """The error that ended the journal; None while it works."""
         return self._failure
 
     @property
     def trouble(self) -> Unavailable | None:
-        """Why records are refused at present, for good or not; None if they are not."""
+        """The error with which records are refused at present; None while they are accepted."""
         return self._failure or self._refusal
 
     def append(
@@ -412,7 +412,7 @@ class Journal:
             self._clock.soon(call)
 
     def _may_begin(self) -> bool:
-        """Whether what is queued may be handed to the worker."""
+        """Return whether the queued records may be handed to the worker."""
         in_flight = len(self._in_flight)
         if not in_flight:
             return True
@@ -438,7 +438,7 @@ class Journal:
         self._continue()
 
     def _take(self) -> JournalQueue:
-        """The records of the next round: all that are queued, up to `round_bytes`."""
+        """Take the records of the next round: all that are queued, up to `round_bytes`."""
         if self._queue.size <= self._round_bytes:
             return self._take_all()
         return self._queue.take(self._round_bytes)

@@ -46,16 +46,16 @@ class JournalScan:
     complete: bool
     """Whether a later file exists, so that everything in this one had been synced."""
     end: int | None
-    """Where the END round must be, if known from the next file's head."""
+    """The offset of the END round, if known from the next file's head."""
     last_round: int
     torn_at: int | None = None
     ended: bool = False
     """Whether the file ends with the END round."""
     clean_at: int | None = None
-    """Where the last file ends without one, if it was not torn: nothing behind it counts."""
+    """The end of a last file that has no END round and was not torn; later bytes do not count."""
 
     def items(self, at: int) -> Iterator[Item]:
-        """All items from a round's beginning on; sets what is found out of the end."""
+        """Yield all items from a round's beginning on; sets what is found out about the end."""
         while True:
             found = rounds.round_at(self.data, at, self.seed)
             # promise[without and found.number > self.last_round]: a round of an earlier use of the
@@ -105,14 +105,14 @@ class JournalScan:
         return not any(self.data[at : at + len(CLEAN_END)])
 
     def _salvage_last(self, at: int) -> Iterator[Item]:
-        """`_salvage` at the end of a file; if that is unknown, old records may follow it."""
+        """Salvage the end of a file; if the end is unknown, old records may follow it."""
         if self.end is None:
             yield Lost(at, len(self.data))
         else:
             yield from self._salvage(at, self.end)
 
     def _salvage(self, at: int, end: int) -> Iterator[Item]:
-        """The records of rounds with a damaged header, and `Lost` if any may be missing."""
+        """Yield the records of rounds with a damaged header, and `Lost` if any may be missing."""
         records = list(records_in(self.data, at, end))
         if self._fill_a_round(records, at, end):
             yield from records
@@ -121,7 +121,7 @@ class JournalScan:
             yield Lost(at, end)
 
     def _fill_a_round(self, records: list[Record], at: int, end: int) -> bool:
-        """Whether these are all records of one round."""
+        """Return whether these are all records of one round."""
         if self.data.startswith(CLEAN_END, at):
             # The write never arrived here; what follows may be a round of the file's last use.
             return False
@@ -136,7 +136,7 @@ class JournalScan:
 def scan_of(
     number: int, data: bytes, following: bytes | None, last_round: int
 ) -> JournalScan | None:
-    """A scan of a journal file; None if a crash left it before it had a round."""
+    """Create a scan of a journal file; None if a crash left the file before its first round."""
     name = rounds.file_name(number)
     complete, end = following is not None, None
     next_head = rounds.decode_file_head(following or b"")

@@ -18,22 +18,22 @@ HEAD = b"magnetar data directory, format "
 
 
 class Format(NamedTuple):
-    """What a FORMAT says."""
+    """The content of a FORMAT."""
 
     version: int
     directory: bytes = UNKNOWN.directory
     """The id of the data directory; zeros before version 4."""
     stores: tuple[int, ...] = ()
-    """Which store directories there are at least; named in the FORMAT of the data directory."""
+    """The store directories that must exist; named in the FORMAT of the data directory."""
 
 
 ALONE, SEVERAL = Format(2), Format(3)
-"""Of earlier releases, and of a directory that no broker has served yet: a data directory that is
-one store directory, and one that has several."""
+"""The formats of earlier releases, and of a directory that no broker has served yet: a data
+directory with one store directory, and one with several."""
 IDENTIFIED = 4
 """The first version with an id."""
 PRESENT = 5
-"""The version that a start gives to every directory: segments have an ORIGIN."""
+"""The version that a start writes to every directory: segments have an ORIGIN."""
 FIRST_LINE = re.compile(HEAD + rb"(\d{1,9})\n?")
 IDENTITY = re.compile(rb"id ([0-9a-f]{32})\nstores((?: \d{1,3})*)\n")
 FIRST_SEGMENT = 1
@@ -72,7 +72,7 @@ def write_format(disk: Disk, what: Format) -> None:
 
 
 def format_of(disk: ReadableDisk) -> Format:
-    """The format of a directory; `Unavailable` if this release does not know it."""
+    """Read the format of a directory; `Unavailable` if this release does not know it."""
     text = read_file(disk, FORMAT_FILE) if FORMAT_FILE in disk.list("") else b""
     found = FIRST_LINE.match(text)
     if found is None:

@@ -1,4 +1,4 @@
-"""How much a `LocalStore` keeps in memory and in the journal."""
+"""The limits of a `LocalStore` for memory and journal."""
 
 from dataclasses import dataclass, replace
 from typing import Final
@@ -12,34 +12,34 @@ class Limits:
     round_bytes: int = 16 << 20
     """The most that a commit round writes, unless a single append is larger."""
     ahead_bytes: int = 1 << 20
-    """So much is handed to the journal's thread while it writes the round before: then the disk
-    does not wait for the owner's loop, whose turns are long where so much arrives.  Less waits to
-    be joined by more."""
+    """The size from which a round is handed to the journal's thread while that writes the previous
+    one: the disk need not wait for the owner's loop, whose turns are long under such a load.  A
+    smaller round waits for more records."""
     write_behind_bytes: int = 32 << 20
     """Records are written to segment files when more than this waits in memory."""
     small_flush_bytes: int = 256 << 10
-    """While no segment has as much to write, records wait until there is twice as much of them:
+    """While no segment has this much to write, records wait until there are twice as many of them:
     each file is synced by itself, which costs as much as writing some hundred KB."""
     unwritten_bytes: int = 160 << 20
-    """The journal pauses while more than this waits in memory.  Rounds that are under way then end,
-    so that two more rounds may wait."""
+    """The journal pauses while more than this waits in memory.  Rounds in flight still end, so that
+    two more rounds may wait."""
     checkpoint_bytes: int = 128 << 20
     checkpoint_seconds: float = 60.0
     index_bytes: int = 16 << 20
-    """A checkpoint continues a segment's index file when the segment has grown by so much."""
+    """A checkpoint continues a segment's index file when the segment has grown by this much."""
     slice_segments: int = 200
-    """How many segments are looked at, or accounted for, in one turn of the event loop."""
+    """The number of segments examined, or accounted for, in one turn of the event loop."""
     retry_seconds: float = 1.0
-    """How long to wait before the next attempt after writing segment files failed."""
+    """The delay before the next attempt after a failure to write segment files."""
     loaded_segments: int = 1024
-    """How many indexes of finished segments stay in memory."""
+    """The number of indexes of finished segments kept in memory."""
     journal_is_synced: bool = True
-    """If not, a power failure may take back deletions whose files are gone: then files that are
-    missing after it are reported, and are no reason to refuse."""
+    """Whether the journal is synced.  If not, a power failure may undo deletions whose files are
+    gone: files that are missing after it are reported, and do not prevent a start."""
     refuse_missing: bool = True
     """Whether a store is not opened when files of segments, or parts of them, are missing."""
     spare_segments: int = 32
-    """The most that are created ahead while many are created."""
+    """The most segments created ahead while many are being created."""
 
     @property
     def spare_journal_files(self) -> int:
@@ -50,14 +50,14 @@ class Limits:
 DEFAULT = Limits()
 
 UNWRITTEN_PART: Final = 20
-"""What is in the journal and not in its segments needs room a second time: a start after a crash
-must find it."""
+"""The divisor of the disk for records that are in the journal and not in segments: a start after a
+crash needs the same space again, to write them to their segments."""
 
 
 def fitting(limits: Limits, disk_bytes: int, workers: int) -> Limits:
-    """The limits for a disk of that size, which so many workers share: lower ones if it is small.
+    """Return the limits for a disk of `disk_bytes` that `workers` share: lower for a small disk.
 
-    Then a journal file is not larger than the reserve, so that a start has room for its part.
+    A journal file is then not larger than the reserve, so that a start has space for its part.
     """
     if not disk_bytes:  # some file systems do not say
         return limits

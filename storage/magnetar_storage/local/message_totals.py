@@ -1,4 +1,4 @@
-"""How many messages the entries of a segment hold, by running totals."""
+"""Running totals of the messages in the entries of a segment."""
 
 from array import array
 from collections.abc import Sequence
@@ -6,11 +6,11 @@ from itertools import accumulate
 
 
 class MessageTotals:
-    """How many messages lie before each entry, and last the number of all.
+    """The number of messages before each entry, followed by the number of all messages.
 
-    Eight bytes an entry, and nothing for those at the beginning that hold one message each: in a
-    topic without batches those are all.  Totals never change, so that another thread may read them
-    while this one adds.
+    A total takes eight bytes.  Entries at the beginning that hold one message each take none; in a
+    topic without batches those are all entries.  Totals never change, so another thread may read
+    them while this one adds.
     """
 
     __slots__ = ("_later", "_lone")
@@ -34,7 +34,7 @@ class MessageTotals:
 
     @property
     def all(self) -> int:
-        """The messages of all entries."""
+        """The number of messages in all entries."""
         return self._later[-1] if self._later else self._lone
 
     @property
@@ -43,18 +43,18 @@ class MessageTotals:
         return not self._later
 
     def before(self, entry: int) -> int:
-        """How many messages lie before an entry, or before the end."""
+        """Return the number of messages before an entry, or before the end."""
         lone = self._lone  # read once: it may grow meanwhile, but only past what exists
         return entry if entry <= lone else self._later[entry - lone - 1]
 
     def cut(self, start: int, stop: int) -> "array[int]":
-        """The totals before the entries start..stop-1."""
+        """Return the totals before the entries start..stop-1."""
         lone = self._lone
         plain = array("Q", range(start, min(stop, lone + 1)))
         return plain + self._later[max(0, start - lone - 1) : max(0, stop - lone - 1)]
 
     def add(self, counts: Sequence[int]) -> None:
-        """Append entries that hold so many messages."""
+        """Append entries, given the number of messages in each."""
         n = len(counts)
         if n == 1:
             if counts[0] == 1 and not self._later:
@@ -71,7 +71,7 @@ class MessageTotals:
         self._lone += entries
 
     def extend(self, totals: Sequence[int]) -> None:
-        """Append entries after which there are so many messages."""
+        """Append entries, given the total after each."""
         later, at = array("Q", totals), 0
         if not self._later:
             first = self._lone + 1

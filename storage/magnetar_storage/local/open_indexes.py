@@ -13,7 +13,7 @@ from magnetar_storage.world.disk import Disk
 
 
 class Kept(NamedTuple):
-    """What an index file holds."""
+    """The content of an index file: the number of blocks, and its size in bytes."""
 
     blocks: int
     size: int
@@ -23,7 +23,7 @@ NOTHING = Kept(0, 0)
 
 
 class IndexWork(NamedTuple):
-    """What a checkpoint does once it is written."""
+    """The work on index files that follows the writing of a checkpoint."""
 
     growths: list[Growth]
     needless: list[SegmentId]
@@ -32,7 +32,7 @@ class IndexWork(NamedTuple):
 
 @dataclass
 class IndexesKept:
-    """How far that went; `trouble` is what ended it."""
+    """The outcome of an `IndexWork`; `trouble` is the error that ended it."""
 
     grown: dict[SegmentId, Kept] = field(default_factory=dict)
     removed: list[SegmentId] = field(default_factory=list)
@@ -40,16 +40,16 @@ class IndexesKept:
 
 
 class OpenIndexes:
-    """How much of each open segment's index is in its file; used on the owner's thread only."""
+    """The progress of the index files of open segments; used on the owner's thread only."""
 
     def __init__(self, step_bytes: int, files: set[SegmentId]) -> None:
         self._step_bytes = step_bytes
         self._files = dict.fromkeys(files, NOTHING)
 
     def growth(self, one: LocalSegment, blocks: int) -> Growth | None:
-        """What to add for a segment of which so many blocks are committed; None if it grew little.
+        """Return what to add for a segment with `blocks` committed blocks; None if it grew little.
 
-        Without it a segment that grew little is quickly scanned, and no file is made for it.
+        A segment that grew little is scanned quickly without an index file, so none is created.
         """
         offsets = one.index.offsets
         if offsets[-1] < self._step_bytes or one.refusal is not None:
@@ -61,13 +61,13 @@ class OpenIndexes:
         return Growth(one.id, one.index, kept.blocks, blocks, kept.size)
 
     def needless(self, rows: Container[SegmentId]) -> list[SegmentId]:
-        """Index files to be removed; `rows` are the segments unfinished at the checkpoint."""
+        """Return the index files to remove; `rows` are the segments unfinished by then."""
         # promise[without number for number in self._files if number not in rows]: index files of
         #   deleted segments are removed
         return [number for number in self._files if number not in rows]
 
     def done(self, kept: IndexesKept) -> None:
-        """Account for what a checkpoint has done."""
+        """Account for the index work of a checkpoint."""
         self._files.update(kept.grown)
         for number in kept.removed:
             self._files.pop(number, None)

@@ -1,10 +1,9 @@
 """Segments that no topic lists, kept in `quarantine/` (docs/formats.md, "Quarantine").
 
 Such a file belongs to no segment of the store.  It is complete, with its footer, so that moving it
-back to `segments/` is all that it takes to have the segment again.
+back to `segments/` restores the segment.
 
-The directory also has copies of damaged entries that were set aside, for people and their tools.
-"""
+The directory also has copies of damaged entries that were set aside, for operators and tools."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -30,12 +29,12 @@ def present(disk: ReadableDisk) -> set[SegmentId]:
 
 
 def put(disk: Disk, segments: Mapping[SegmentId, Sealed], why: str, now_ms: int) -> None:
-    """Move the files of finished segments here, and report why; durable on return.
+    """Move the files of finished segments to quarantine, and report why; durable on return.
 
-    No checkpoint and no journal may know them as unfinished: a start would write them anew.
+    No checkpoint and no journal may list them as unfinished: a start would write them again.
     """
     _make(disk)
-    # First: what has no report is kept for ever.
+    # The report comes first: a file without a report is kept for ever.
     named = {number: segment_origin.read(disk, number) for number in segments}
     origins = {number: one.origin for number, one in named.items() if one is not None}
     report = _report(now_ms, why, segments=_listed(segments, origins))
@@ -82,7 +81,7 @@ def _make(disk: Disk) -> None:
 
 
 def take_back(disk: Disk, number: SegmentId) -> int:
-    """Move a segment's file back, durably; returns its bytes.  `NoSegment` if it is not here."""
+    """Move a segment's file back, durably; returns its size.  `NoSegment` if there is no file."""
     base = segment_file.base_name(number)
     if base in disk.list(DIRECTORY):
         disk.link(_name(number), segment_file.file_name(number))
@@ -95,9 +94,9 @@ def take_back(disk: Disk, number: SegmentId) -> int:
 
 
 def expire(disk: Disk, before_ms: int) -> set[SegmentId]:
-    """Delete what was put here before a time, and the reports of it; returns the segments.
+    """Delete files quarantined before `before_ms`, with their reports; returns the segments.
 
-    A file that no report names stays: it is unknown since when it is here.
+    A file that no report names is kept, since the time of its quarantine is unknown.
     """
     reports = {name: _read(disk, name) for name in disk.list(DIRECTORY) if _time_of(name)}
     young = [report for report in reports.values() if report["at_ms"] >= before_ms]
@@ -124,7 +123,7 @@ def _name(number: SegmentId) -> str:
 
 
 def _report_name(disk: ReadableDisk, now_ms: int) -> str:
-    """A name that sorts by time, and that no other report has."""
+    """Return a name that sorts by time, and that no other report has."""
     taken = set(disk.list(DIRECTORY))
     while (name := f"{now_ms:016x}.json") in taken:
         now_ms += 1
@@ -158,7 +157,7 @@ def _listed(
 
 
 def _read(disk: ReadableDisk, name: str) -> dict[str, Any]:
-    """A report; one that cannot be read names nothing, and never expires."""
+    """Read a report; a report that cannot be read names nothing, and never expires."""
     try:
         report = json.loads(read_file(disk, f"{DIRECTORY}/{name}"))
         _in(report), _damaged_in(report)
@@ -174,6 +173,6 @@ def _in(report: dict[str, Any]) -> set[SegmentId]:
 
 
 def _damaged_in(report: dict[str, Any]) -> set[str]:
-    """The files of damaged entries that a report names; none of another directory."""
+    """Return the files of damaged entries that a report names, in this directory only."""
     files = {str(one["file"]) for one in report.get("damaged", ())}
     return {file for file in files if file.endswith(DAMAGED) and "/" not in file}

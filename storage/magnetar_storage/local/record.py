@@ -58,7 +58,7 @@ class Record(NamedTuple):
 def encode_entries(
     segment: int, first: int, payloads: Sequence[bytes], counts: Sequence[int]
 ) -> tuple[Buffers, int]:
-    """The ENTRIES record of a run, and its size."""
+    """Encode a run as an ENTRIES record; returns the record and its size."""
     n = len(payloads)
     if n == 1:
         payload = payloads[0]
@@ -86,7 +86,7 @@ def encode_entries(
 
 
 def flat(records: Sequence[Buffers]) -> list[bytes]:
-    """The parts of records, to be written one after the other."""
+    """Return the parts of records, to be written one after the other."""
     parts: list[bytes] = []
     for record in records:
         if isinstance(record, bytes):
@@ -97,13 +97,13 @@ def flat(records: Sequence[Buffers]) -> list[bytes]:
 
 
 def encode(kind: int, segment: int, body: bytes = b"", n: int = 0) -> bytes:
-    """A record that holds no entries."""
+    """Encode a record without entries."""
     rest = UNSUMMED.pack(MAGIC, kind, 0, len(body), n, segment, 0) + body
     return crc32c(rest).to_bytes(4, "little") + rest
 
 
 def record_at(data: bytes, at: int) -> Record | None:
-    """The record at an offset, if it is complete and intact."""
+    """Return the record at an offset; None unless it is complete and intact."""
     if at < 0 or at + HEADER.size > len(data):
         return None
     crc, magic, kind, zero, body, n, segment, first = HEADER.unpack_from(data, at)
@@ -133,7 +133,7 @@ def _fits(kind: int, body: int, n: int) -> bool:
 
 
 def next_record(data: bytes, at: int) -> Record | None:
-    """The first intact record that begins at `at` or later."""
+    """Return the first intact record that begins at `at` or later; None if there is none."""
     while (found := data.find(MAGIC, at + CRC_BYTES)) >= 0:
         record = record_at(data, found - CRC_BYTES)
         if record is not None:
@@ -151,7 +151,7 @@ def records_in(data: bytes, at: int, end: int) -> Iterator[Record]:
 
 
 def counts_of(data: bytes, record: Record) -> "array[int]":
-    """How many messages each entry of an ENTRIES record holds."""
+    """Return the number of messages in each entry of an ENTRIES record."""
     start = record.at + HEADER.size + 4 * record.n
     return from_bytes(data[start : start + 4 * record.n])
 
@@ -164,7 +164,7 @@ def take_entries(
     max_bytes: int,
     at_least_one: bool = False,
 ) -> tuple[list[bytes], "array[int]", int]:
-    """Entries of an ENTRIES record after the first `skip`, within both limits.
+    """Take entries of an ENTRIES record after the first `skip`, within both limits.
 
     Returns payloads, counts and the bytes of the payloads.
     """

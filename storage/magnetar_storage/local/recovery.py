@@ -46,7 +46,7 @@ from magnetar_storage.world.disk import Disk
 from magnetar_storage.world.whole_files import read_file, write_file
 
 NAMED = 10
-"""How many files an error names."""
+"""The most files that an error names."""
 TORN_COPIES_KEPT = 8
 TORN_COPY_BYTES = 16 << 20
 IDS_SKIPPED = 1 << 16
@@ -78,14 +78,14 @@ class Recovered(NamedTuple):
     in the checkpoint."""
     findings: list[Finding]
     index_files: set[SegmentId]
-    """Of which segments there are index files, needed or not."""
+    """The segments that have index files, needed or not."""
     quarantined: set[SegmentId]
-    """Segments of which the files are in quarantine."""
+    """The segments whose files are in quarantine."""
     lost: dict[SegmentId, str]
     """Segments whose files are missing or too short, with the reason.  If there are any the
     checkpoint is not written: nothing may be served."""
     journal_bytes: int
-    """How much of the journal was read."""
+    """The bytes of the journal that were read."""
 
 
 @dataclass
@@ -99,18 +99,18 @@ class Rebuild:
     files: set[SegmentId]
     flush_bytes: int
     lost: dict[SegmentId, str] = field(default_factory=dict)
-    """Segments that the checkpoint has and whose files lack something, unless they are deleted."""
+    """Segments in the checkpoint whose files are incomplete, unless the segments are deleted."""
     may_lack_deletions: bool = False
-    """Whether a segment may have been deleted of which the journal does not say so any more."""
+    """Whether a segment may have been deleted without a trace in the journal."""
     last_origin: bytes = b""
-    """The last ORIGIN in the journal, which proves the most of the metadata."""
+    """The last ORIGIN in the journal, which proves the latest state of the metadata."""
     findings: list[Finding] = field(default_factory=list)
     deleted: set[SegmentId] = field(default_factory=set)
     records: dict[SegmentId, list[Buffers]] = field(default_factory=dict)
     unwritten_bytes: int = 0
     journal_bytes: int = 0
     unused: tuple[str, int] | None = None
-    """The last journal file, and from where on nothing in it counts."""
+    """The last journal file, and the offset from which nothing in it counts."""
     next_segment: SegmentId = field(init=False)
 
     def __post_init__(self) -> None:
@@ -133,7 +133,7 @@ class Rebuild:
         APPLY[record.kind](self, data, record)
 
     def _is_live(self, stray: Record) -> bool:
-        """Whether a record from a damaged stretch may be applied.
+        """Return whether a record from a damaged stretch may be applied.
 
         It may be left from the file's last use: then it is of a finished or deleted segment, or
         of entries that are known already.  A DELETE is never applied, which is safe: `verify`
@@ -179,7 +179,7 @@ class Rebuild:
             self.unwritten_bytes += record.size
 
     def proven(self, identity: Identity) -> Identity:
-        """What the metadata must know, by a checkpoint and by the journal behind it."""
+        """Return what a checkpoint and the journal behind it prove that the metadata must know."""
         named = segment_origin.of(self.last_origin)
         if named is not None:
             # promise: what a segment proves of the metadata is not forgotten with the journal
@@ -244,7 +244,7 @@ class Rebuild:
         self.skip_ids()
 
     def report_lost(self) -> None:
-        """Go on without what the files lack; the entries in it are damaged from now on."""
+        """Continue without the data that files lack; its entries count as damaged from now on."""
         for number, why in self.lost.items():
             name = segment.file_name(number)
             if number in self.rows:
@@ -254,7 +254,7 @@ class Rebuild:
         self.lost.clear()
 
     def skip_ids(self) -> None:
-        """Leave out the ids of segments that a lost round may have created."""
+        """Skip the ids of segments that a lost round may have created."""
         self.next_segment = segment_ids.following(self.next_segment, IDS_SKIPPED)
 
     def _find(
@@ -273,21 +273,21 @@ class Rebuild:
 
 
 class _Deletions(Rebuild):
-    """A reading of the journal that only finds out which segments it deletes."""
+    """Reads the journal only to find out which segments it deletes."""
 
     def _take(self, data: bytes, record: Record) -> None:
         if record.kind == DELETE:
             self.deleted.add(record.segment)
 
     def _damaged(self, name: str, data: bytes, place: Place) -> None:
-        """Not a deletion."""
+        """Ignore the record: it does not count as a deletion."""
 
     def _lost(self, name: str, lost: Lost) -> None:
-        """Not a deletion that could be told from anything else."""
+        """Ignore the stretch: deletions in it cannot be recognized."""
 
 
 def _extend(disk: Disk, name: str, size: int) -> None:
-    """Make a file, which may be missing, as long as a checkpoint has it: with zeros."""
+    """Extend a file, which may be missing, with zeros to the size in a checkpoint."""
     file = disk.open(name, create=True)
     try:
         file.truncate(size)
@@ -308,8 +308,8 @@ APPLY = {
 def recover(disk: Disk, limits: Limits, directory: int = 0) -> Recovered:
     """Apply the journal and write a checkpoint; may be interrupted and repeated.
 
-    `directory` is the number of the store directory.  If there is no room, spare journal files and
-    the reserve are removed, the last journal file gives up what it has not used, and the journal is
+    `directory` is the number of the store directory.  If the disk is full, spare journal files and
+    the reserve are removed, the unused part of the last journal file is freed, and the journal is
     applied and removed file by file.
     """
     try:
@@ -320,7 +320,7 @@ def recover(disk: Disk, limits: Limits, directory: int = 0) -> Recovered:
 
 
 def _recover_by_files(disk: Disk, limits: Limits, directory: int) -> Recovered:
-    """Apply one journal file after the other: each makes the room that the next one needs."""
+    """Apply the journal file by file: each file frees the space that the next one needs."""
     start = checkpoints.read_newest(disk)
     # The name of the checkpoint that replaces the files before it may not be durable.
     disk.sync_dir("")
@@ -344,8 +344,8 @@ def _recover_by_files(disk: Disk, limits: Limits, directory: int) -> Recovered:
 
 
 def _drop_uncounted(disk: Disk, start: Checkpoint) -> None:
-    """Free what is in files of segments and does not count, such as a failed attempt leaves there:
-    all of it is in the journal, too."""
+    """Truncate segments' files to the part that counts, such as after a failed attempt: what
+    follows is in the journal, too."""
     for name, size in disk.sizes("segments").items():
         number = segment.segment_of(name)
         if number is None or (number not in start.rows and number < start.next_segment):
@@ -366,7 +366,7 @@ def _truncate(disk: Disk, name: str, size: int) -> None:
 def _recover(
     disk: Disk, limits: Limits, directory: int, deleted: set[SegmentId] | None = None
 ) -> Recovered:
-    """Apply the journal; with `deleted`, the segments that all of it deletes, its first file."""
+    """Apply the journal; only its first file if `deleted` has all segments that it deletes."""
     by_files = deleted is not None
     start = checkpoints.read_newest(disk)
     # promise: a store directory is not used in the place of another
@@ -416,7 +416,7 @@ def _recover(
 
 
 def missing_files(lost: Mapping[SegmentId, str]) -> Incomplete:
-    """The error of a start without files that the last checkpoint has."""
+    """Return the error of a start that lacks files of the last checkpoint."""
     some = [f"{segment.file_name(number)} ({why})" for number, why in sorted(lost.items())]
     more = f", and {len(some) - NAMED} more" if len(some) > NAMED else ""
     error = Incomplete(
@@ -431,7 +431,7 @@ def missing_files(lost: Mapping[SegmentId, str]) -> Incomplete:
 def lost_files(start: Checkpoint, files: Mapping[SegmentId, int]) -> dict[SegmentId, str]:
     """Return the segments of a checkpoint whose file is missing or too short, with the reason.
 
-    `files` has the bytes of the files that there are.
+    `files` has the sizes of the existing files.
     """
     wanted = {number: row.length for number, row in start.rows.items() if row.length}
     lost = {}
@@ -445,7 +445,7 @@ def lost_files(start: Checkpoint, files: Mapping[SegmentId, int]) -> dict[Segmen
 
 
 def _check_directory(start: Checkpoint, directory: int) -> None:
-    """Refuse a store directory that is in the place of another one."""
+    """Refuse a store directory that is in the place of another."""
     found = segment_ids.directory_of(start.next_segment)
     if found != directory:
         raise Corrupt(
@@ -459,10 +459,10 @@ def _check_directory(start: Checkpoint, directory: int) -> None:
 def _make_durable(disk: Disk, name: str) -> None:
     """Write the last journal file again: its last round was read, but may not be on the disk.
 
-    All rounds before it are, since each is written when the one before is durable.  To sync is not
-    enough: after a failed sync, which may be why the process was stopped, the system takes what
-    could not be written for written.  A segment must not be deleted before the record that deletes
-    it is durable.
+    All rounds before it are, since each is written when the one before is durable.  A sync is not
+    enough: after a failed sync, which may be why the process was stopped, the system considers data
+    as written that could not be.  A segment must not be deleted before the record that deletes it
+    is durable.
     """
     data = read_file(disk, name)
     file = disk.open(name)
@@ -474,7 +474,7 @@ def _make_durable(disk: Disk, name: str) -> None:
 
 
 def _journal_from(disk: Disk, first: int) -> list[int]:
-    """The numbers of the journal files from one on, in order."""
+    """Return the numbers of the journal files from `first` on, in order."""
     files = [number for name in disk.list("journal") if (number := rounds.file_number(name))]
     return sorted(number for number in files if number >= first)
 
@@ -516,7 +516,7 @@ def _replay(
         if scan.torn_at is not None:
             rebuild.findings.append(_save_torn(disk, name, data, scan.torn_at))
     if not ended:
-        # Of a file before the last one the rest may follow: then more ids are skipped than needed.
+        # The rest of a file before the last one may follow: then more ids are skipped than needed.
         rebuild.skip_ids()
         rebuild.may_lack_deletions = rebuild.may_lack_deletions or not journal_is_synced
     return JournalPosition(number + 1, 0, last_round) if files else start

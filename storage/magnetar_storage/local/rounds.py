@@ -13,7 +13,7 @@ from magnetar_storage.local.record import HEADER, TABLE_BYTES_PER_ENTRY, from_by
 FILE_MAGIC = b"MAGNJRNL"
 FILE_VERSION = 3
 FILE_VERSIONS = (2, FILE_VERSION)
-"""Those that this release reads; version 2 has no mark."""
+"""The versions that this release reads; version 2 has no mark."""
 FILE_HEADER = Struct("<8sIIQQQQ")
 """magic, version, mark, file number, salt, first round, where the file before ends."""
 
@@ -38,7 +38,7 @@ class FileHead(NamedTuple):
     salt: int
     first_round: int
     previous_end: int
-    """Where the END round of the previous file is; 0 if there is no previous file."""
+    """The offset of the END round in the previous file; 0 if there is no previous file."""
     mark: int = 0
     """`mark_of` the data directory; 0 if it is not known."""
 
@@ -72,17 +72,17 @@ def file_name(file: int) -> str:
 
 
 def spare_name(file: int) -> str:
-    """The name of a file that held rounds and will be reused."""
+    """Return the name of a file that held rounds and will be reused."""
     return f"journal/{file:016x}.spare"
 
 
 def file_number(name: str) -> int | None:
-    """The number in a journal file's name (without directory); None for other files."""
+    """Return the number in a journal file's name (without directory); None for other files."""
     return number_in(name, suffix=".wal")
 
 
 def mark_of(directory: bytes) -> int:
-    """A part of a data directory's id."""
+    """Return the mark of a data directory: the first four bytes of its id."""
     return int.from_bytes(directory[:4], "little")
 
 
@@ -93,7 +93,7 @@ def encode_file_head(head: FileHead) -> bytes:
 
 
 def decode_file_head(data: bytes) -> FileHead | None:
-    """The head of a journal file, if it is intact."""
+    """Decode the head of a journal file; None unless it is intact."""
     if len(data) < FIRST_ROUND_AT:
         return None
     magic, version, mark, *fields = FILE_HEADER.unpack_from(data)
@@ -105,9 +105,9 @@ def decode_file_head(data: bytes) -> FileHead | None:
 
 
 def seeds(data: bytes) -> list[int]:
-    """Seeds the rounds of this file may have: the head's checksum, as stored and as it should be.
+    """Return the possible seeds of the rounds: the head's checksum, as stored and as calculated.
 
-    They differ only when the head is damaged; one of them is right if only one place is.
+    They differ only if the head is damaged; one of them is right if only one place is.
     """
     if len(data) < FIRST_ROUND_AT:
         return []
@@ -122,7 +122,7 @@ def encode_round(
     ns: Sequence[int],
     crcs: Sequence[bytes],
 ) -> bytes:
-    """Header and directory of a round; the records follow.  No records: the END round.
+    """Encode the header and the directory of a round; without records it is the END round.
 
     `crcs` are the records' own checksums, the first four bytes of each.  They come before the
     segments: behind them they would cancel out, as any checksum does right behind what it sums.
@@ -135,9 +135,9 @@ def encode_round(
 
 
 def round_at(data: bytes, at: int, seed: int) -> Round | None:
-    """The round at an offset, if header and directory are intact; the records may not be.
+    """Return the round at an offset; None unless header and directory are intact.
 
-    A directory is not if its records are too small for their entries, or do not fill the round.
+    The records may be damaged, but must be large enough for their entries, and fill the round.
     """
     if at + ROUND_HEADER.size > len(data):
         return None
@@ -165,7 +165,7 @@ def round_at(data: bytes, at: int, seed: int) -> Round | None:
 
 
 def next_round(data: bytes, at: int, seed: int, above: int) -> Round | None:
-    """The first intact round at `at` or later with a number larger than `above`."""
+    """Return the first intact round at `at` or later with a number larger than `above`, or None."""
     while (at := data.find(ROUND_MAGIC, at)) >= 0:
         found = round_at(data, at, seed)
         if found is not None and found.number > above:

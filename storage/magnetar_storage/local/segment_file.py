@@ -32,15 +32,15 @@ from magnetar_storage.world.disk import Disk, File, ReadableDisk
 FILE_MAGIC = b"MAGNSEGM"
 FILE_VERSION = 2
 HEAD_VERSIONS = (1, FILE_VERSION)
-"""Those that this release reads.  In version 1 there is no ORIGIN behind the head."""
+"""The versions that this release reads.  Version 1 has no ORIGIN behind the head."""
 RECORDS_AT = file_head.BYTES
-"""Where the records begin: the first one is the ORIGIN, if there is one."""
+"""The offset of the first record, which is the ORIGIN if there is one."""
 MOST_ORIGIN_BYTES = 1 << 20
-"""No ORIGIN has so many: a header that says more is damaged."""
+"""The largest size of an ORIGIN: a header that claims more is damaged."""
 
 SCAN_BYTES = 8 << 20
 WALK_BYTES = 16 << 10
-"""How much is read at a time: for whole records, and for headers only."""
+"""The bytes read at a time: for whole records, and for headers only."""
 
 
 def file_name(segment: SegmentId) -> str:
@@ -48,12 +48,12 @@ def file_name(segment: SegmentId) -> str:
 
 
 def base_name(segment: SegmentId) -> str:
-    """The file's name without its directory."""
+    """Return the file's name without its directory."""
     return f"{segment:016x}.seg"
 
 
 def segment_of(name: str) -> SegmentId | None:
-    """The segment of a file name (without directory); None for other files."""
+    """Return the segment of a file name (without directory); None for other files."""
     return number_in(name, suffix=".seg")
 
 
@@ -62,15 +62,15 @@ def encode_file_head(segment: SegmentId, version: int = FILE_VERSION) -> bytes:
 
 
 class Index:
-    """Where the blocks of a segment are, and how many messages its entries hold."""
+    """The places of a segment's blocks, and the number of messages in its entries."""
 
     __slots__ = ("firsts", "messages", "offsets")
 
     def __init__(self) -> None:
         self.firsts = array("Q", [0])
-        """The first entry of each block, and last the number of entries."""
+        """The first entry of each block, followed by the number of entries."""
         self.offsets = array("Q", [RECORDS_AT])
-        """Where each block begins in the file, and last where the next one will begin."""
+        """The offset of each block in the file, followed by the offset of the next block."""
         self.messages = MessageTotals()
 
     @property
@@ -98,7 +98,7 @@ class Index:
         self.messages.keep(self.entries)
 
     def begins_with(self, other: "Index") -> bool:
-        """Whether all blocks of `other` are the first ones here."""
+        """Return whether the blocks of `other` are the first ones of this index."""
         blocks, entries = other.blocks, other.entries
         return not blocks or (
             self.firsts[: blocks + 1] == other.firsts
@@ -107,11 +107,11 @@ class Index:
         )
 
     def block_of(self, entry: int) -> int:
-        """The block of an entry, which must exist."""
+        """Return the block of an entry, which must exist."""
         return bisect_right(self.firsts, entry) - 1
 
     def payload_bytes(self, blocks: int) -> int:
-        """Bytes of the payloads in the first `blocks` blocks; an estimate if there are holes."""
+        """Return the payload bytes of the first `blocks` blocks; an estimate if there are holes."""
         stored = self.offsets[blocks] - self.offsets[0]
         other = HEADER.size * blocks + TABLE_BYTES_PER_ENTRY * self.firsts[blocks]
         return max(0, stored - other)
@@ -123,7 +123,7 @@ class Index:
 def load_unfinished(
     disk: Disk, segment: SegmentId, length: int, entries: int, messages: int
 ) -> Index:
-    """The index of a segment that has no footer, from the durable part of its file."""
+    """Load the index of a segment without a footer, from the durable part of its file."""
     if length == 0:
         index = Index()
         if entries:
@@ -145,9 +145,9 @@ def open_segment(disk: ReadableDisk, segment: SegmentId) -> File:
 
 
 def scan(file: File, segment: SegmentId, end: int, entries: int, messages: int) -> Index:
-    """The index of a file's first `end` bytes, from its records; damaged stretches become holes.
+    """Build the index of a file's first `end` bytes from its records; damaged parts become holes.
 
-    `entries` and `messages` are the totals known from elsewhere, so the rest is in the holes.
+    `entries` and `messages` are the known totals; what the records lack of them is in the holes.
     """
     index = Index()
     if not walk(file, segment, end, index) or index.entries != entries:
@@ -171,7 +171,7 @@ def scan(file: File, segment: SegmentId, end: int, entries: int, messages: int) 
         if record.kind != ENTRIES or record.segment != segment or record.first < index.entries:
             continue
         if not record.first:
-            # What is before the first entry, however damaged, holds none.
+            # Bytes before the first entry hold no entries, however damaged they are.
             index.begin(at)
         if record.first > index.entries or at > index.offsets[-1]:
             hole(record.first, at)
@@ -184,7 +184,7 @@ def scan(file: File, segment: SegmentId, end: int, entries: int, messages: int) 
 
 
 def walk(file: File, segment: SegmentId, end: int, index: Index) -> bool:
-    """Continue the index from headers alone while each leads to the next; whether up to `end`.
+    """Continue the index from successive headers; returns whether they lead to `end`.
 
     Payloads are verified when they are read.
     """
@@ -209,7 +209,11 @@ def walk(file: File, segment: SegmentId, end: int, index: Index) -> bool:
 
 
 def origin_size(data: bytes, segment: SegmentId | None) -> int:
-    """The bytes of the ORIGIN that seems to begin here, of a segment or of any; 0 if none does."""
+    """Return the size that an ORIGIN's header at the beginning of `data` claims; 0 if there is
+    none.
+
+    The ORIGIN must be of `segment`, unless that is None.
+    """
     claim = claimed_at(data, 0)
     if claim is None or claim.kind != ORIGIN or segment not in (None, claim.segment):
         return 0
@@ -217,14 +221,14 @@ def origin_size(data: bytes, segment: SegmentId | None) -> int:
 
 
 def has_block(file: File, segment: SegmentId, index: Index, block: int) -> bool:
-    """Whether a header in the file is that of a block of the index."""
+    """Return whether the file has the header of a block where the index places the block."""
     (first, until), (at, end) = index.firsts[block : block + 2], index.offsets[block : block + 2]
     claim = claimed_at(file.read(at, HEADER.size), 0)
     return claim == Record(ENTRIES, segment, first, until - first, 0, end - at)
 
 
 def _follows(claim: Record, segment: SegmentId, index: Index, room: int) -> bool:
-    """Whether a header can be that of the next block."""
+    """Return whether a header can belong to the next block."""
     tables = HEADER.size + TABLE_BYTES_PER_ENTRY * claim.n
     wanted = (ENTRIES, segment, index.entries)
     found = (claim.kind, claim.segment, claim.first)
@@ -232,9 +236,9 @@ def _follows(claim: Record, segment: SegmentId, index: Index, room: int) -> bool
 
 
 def records_of(file: File, at: int, end: int) -> Iterator[tuple[int, bytes, Record]]:
-    """The intact records between two places of a file, with the bytes they are in.
+    """Find the intact records between two offsets of a file.
 
-    Yields where those bytes begin, the bytes, and the record within them.
+    Yields the offset of some bytes of the file, the bytes, and the record within them.
     """
     window = _Window(file, end, SCAN_BYTES)
     while at + HEADER.size <= end:
@@ -267,7 +271,7 @@ class _Window:
             self.data = self._file.read(at, min(max(size, self._step), self._end - at))
 
     def find(self, wanted: bytes, at: int) -> int:
-        """Where these bytes are next; beyond the end if nowhere."""
+        """Return the offset of the next occurrence; an offset beyond the end if there is none."""
         while at + len(wanted) <= self._end:
             self.cover(at, len(wanted))
             if len(self.data) < len(wanted):
@@ -291,7 +295,7 @@ class Blocks(NamedTuple):
         return cls(segment, index.firsts[block : stop + 1], index.offsets[block : stop + 1])
 
     def damaged(self, block: int) -> Corrupt:
-        """The error for a block that is not what was written."""
+        """Return the error for a block whose bytes are not what was written."""
         at, end = self.offsets[block : block + 2]
         return Corrupt(
             file_name(self.segment),
@@ -304,7 +308,7 @@ class Blocks(NamedTuple):
 
 
 def read_blocks(disk: ReadableDisk, blocks: Blocks) -> bytes:
-    """The bytes of the blocks, for `take_run`."""
+    """Read the bytes of the blocks, for `take_run`."""
     size = blocks.offsets[-1] - blocks.offsets[0]
     if not size:
         return b""  # all of them are lost, and the file may not exist
@@ -316,7 +320,7 @@ def read_blocks(disk: ReadableDisk, blocks: Blocks) -> bytes:
 
 
 def take_run(data: bytes, blocks: Blocks, first: int, max_entries: int, max_bytes: int) -> Run:
-    """Entries from `first` on, from the bytes of the blocks; `first` is in the first one.
+    """Take entries from `first` on from the bytes of blocks; `first` is in the first block.
 
     Raises `Corrupt` if the first entry is damaged; a run ends before a later damaged entry.
     """
@@ -343,7 +347,7 @@ def take_run(data: bytes, blocks: Blocks, first: int, max_entries: int, max_byte
 
 
 def _block(data: bytes, blocks: Blocks, block: int) -> Record | None:
-    """The record that makes up a block, if it is intact."""
+    """Return the record that makes up a block; None unless it is intact."""
     record = record_at(data, blocks.offsets[block] - blocks.offsets[0])
     if record is None or record.kind != ENTRIES or record.segment != blocks.segment:
         return None

@@ -1,4 +1,4 @@
-"""The ORIGIN record: what a segment was created for (docs/formats.md, "Origin").
+"""The ORIGIN record: the purpose of a segment (docs/formats.md, "Origin").
 
 It is in the journal before the segment's first entries, and in the segment's file behind the head.
 """
@@ -14,18 +14,18 @@ from magnetar_storage.world.disk import File, ReadableDisk
 
 as_json = json.JSONEncoder(separators=(",", ":")).encode
 USUAL_BYTES = 512
-"""Most origins have less."""
+"""A size that most origins do not exceed."""
 
 
 class Named(NamedTuple):
-    """An origin, and what the metadata was when the segment got its first entries."""
+    """An origin, and the identity of the metadata when the segment got its first entries."""
 
     origin: SegmentOrigin
     identity: Identity
 
 
 def encoded(segment: SegmentId, origin: SegmentOrigin, identity: Identity) -> bytes:
-    """The record of a segment that gets its first entries; the metadata lists it already."""
+    """Encode the record of a segment that gets its first entries; the metadata lists it already."""
     fields: dict[str, Any] = {
         "log": origin.log,
         "kind": origin.kind,
@@ -43,7 +43,7 @@ def encoded(segment: SegmentId, origin: SegmentOrigin, identity: Identity) -> by
 
 
 def _decoded(data: bytes, record: Record) -> Named | None:
-    """What an intact record says; None if a later release has written what this one cannot read."""
+    """Decode an intact record; None if a later release wrote it in a way unknown here."""
     try:
         fields = json.loads(data[record.at + HEADER.size : record.end])
         origin = SegmentOrigin(
@@ -64,9 +64,9 @@ def _decoded(data: bytes, record: Record) -> Named | None:
 
 
 def of(data: bytes, segment: SegmentId | None = None) -> Named | None:
-    """What the record at the beginning of some bytes says, if it is an ORIGIN and intact.
+    """Decode the ORIGIN at the beginning of some bytes; None unless it is intact.
 
-    It must be of the segment, or may be of any if none is named.
+    It must be of `segment`, unless that is None.
     """
     record = record_at(data, 0)
     if record is None or record.kind != ORIGIN or segment not in (None, record.segment):
@@ -75,9 +75,9 @@ def of(data: bytes, segment: SegmentId | None = None) -> Named | None:
 
 
 def read(disk: ReadableDisk, segment: SegmentId) -> Named | None:
-    """What the file of a segment says of its origin; None if it has none, or it is damaged.
+    """Read the ORIGIN in the file of a segment; None if it is missing or damaged.
 
-    `NoSegment` if there is no file.
+    Raises `NoSegment` if there is no file.
     """
     file = segment_file.open_segment(disk, segment)
     try:
@@ -87,7 +87,7 @@ def read(disk: ReadableDisk, segment: SegmentId) -> Named | None:
 
 
 def read_from(file: File, segment: SegmentId | None = None) -> Named | None:
-    """As `read`, from an open file; that of any segment if none is named."""
+    """Like `read`, from an open file; any segment's ORIGIN is accepted if `segment` is None."""
     data = file.read(segment_file.RECORDS_AT, USUAL_BYTES)
     size = segment_file.origin_size(data, segment)
     if size > len(data):

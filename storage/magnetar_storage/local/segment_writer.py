@@ -1,4 +1,4 @@
-"""A segment of a `LocalStore` in memory, with the records not in its file yet; writer, reader."""
+"""A `LocalStore`'s segment in memory, with the records not yet in its file; writer, reader."""
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Coroutine, Sequence
@@ -38,14 +38,14 @@ class LocalSegment(JournaledSegment):
         self.id = segment
         self.index = index
         self.length = length
-        """Durable bytes of the file."""
+        """The durable bytes of the file."""
         self.origin = b""
         """The ORIGIN, until it is in the file."""
         self.sealed = sealed
         self.written_blocks = index.blocks
         self.unwritten: list[Buffers] = []
         self.refusal: StorageError | None = None
-        """Why nothing more can be appended; None while it can."""
+        """The error with which appends are refused; None while they are accepted."""
         self.deleted = False
 
     @property
@@ -67,9 +67,9 @@ class LocalSegment(JournaledSegment):
                 self.refusal = WriterFailed(f"an append to segment {self.id} failed: {error}")
 
     def flush(self, committed: int, sealed: Sealed | None) -> Flush | None:
-        """What its file lacks when so many blocks are committed; None if nothing."""
+        """Return what the file lacks when `committed` blocks are committed; None if nothing."""
         blocks = committed - self.written_blocks
-        # Not without its origin: the journal that has it may go.
+        # A file is not left without its origin: the journal that has the origin may be dropped.
         # promise[without and (self.length or not self.origin)]: a checkpoint keeps the origin of a
         #   segment whose first entries are not durable yet
         if not blocks and sealed is None and (self.length or not self.origin):
@@ -86,7 +86,7 @@ class LocalSegment(JournaledSegment):
         self.origin = b""
 
     def row(self, blocks: int) -> Row:
-        """Its row in a checkpoint when so many blocks are committed, and it is not sealed."""
+        """Return the checkpoint's row of an unsealed segment with `blocks` committed blocks."""
         entries = self.index.firsts[blocks]
         length = self.index.offsets[blocks] if blocks or self.length or self.origin else 0
         messages, size = self.index.messages.before(entries), self.index.payload_bytes(blocks)
@@ -107,7 +107,7 @@ class LocalWriter:
         origin: SegmentOrigin,
         name: Callable[[LocalSegment, SegmentOrigin], None],
     ) -> None:
-        """`name` is called before the first append, and has the origin stored with that."""
+        """`name` is called before the first append, to store the origin with the entries."""
         self._origin: SegmentOrigin | None = origin  # until it is stored
         self._name = name
         self._segment = segment
@@ -192,10 +192,10 @@ class LocalReader:
         return self._segment.index.messages.before(entry)
 
     def close(self) -> None:
-        """Nothing to release: files are open only while they are read."""
+        """Do nothing: files are open only while they are read."""
 
     def _stop(self, block: int, blocks: int, end_entry: int, max_bytes: int) -> int:
-        """The end of the blocks to read: as many as the limits allow, at least one."""
+        """Return the end of the blocks to read: as many as the limits allow, at least one."""
         index = self._segment.index
         by_entries = bisect_left(index.firsts, end_entry, block, blocks)
         by_bytes = bisect_right(index.offsets, index.offsets[block] + max_bytes, block, blocks + 1)

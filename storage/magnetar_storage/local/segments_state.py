@@ -11,7 +11,7 @@ from magnetar_storage.local.segment_writer import LocalSegment
 
 
 class SegmentsState:
-    """What is to be written so that files and checkpoint hold the segments as they are now.
+    """The data to write so that files and checkpoint hold the segments in their present state.
 
     Only numbers of blocks are noted at once.  Later rounds add blocks behind these, and nothing
     else writes segment files meanwhile, so that the rest can be described at any time.  A segment
@@ -29,7 +29,7 @@ class SegmentsState:
         self._left = iter([(one, one.committed_blocks, one.sealed) for one in segments.values()])
 
     def describe(self, segments: int) -> bool:
-        """Describe so many more segments; False once all are."""
+        """Describe up to `segments` more segments; returns False once all are described."""
         described = 0
         for one, blocks, sealed in islice(self._left, segments):
             described += 1
@@ -42,5 +42,5 @@ class SegmentsState:
         return described == segments
 
     def index_work(self) -> IndexWork:
-        """What is due of the indexes once the checkpoint is written."""
+        """Return the work on index files that follows the writing of the checkpoint."""
         return IndexWork(self._growths, self._indexes.needless(self.checkpoint.rows))

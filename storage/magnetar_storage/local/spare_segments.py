@@ -1,8 +1,8 @@
-"""Segments created ahead, so that many topics which begin side by side need not wait for theirs.
+"""Segments created ahead, so that topics that are created at the same time need not wait for them.
 
-They are durable and empty, and nobody knows their ids: a crash leaves them as it leaves any new
+Spare segments are durable and empty, and nobody knows their ids: a crash leaves them like any new
 segment that was not listed yet, and the next start deletes them.  While few segments are created
-there are none.
+there are no spares.
 """
 
 from collections import deque
@@ -12,9 +12,9 @@ from magnetar_storage.local.segment_writer import LocalSegment
 from magnetar_storage.world.runtime import Clock, Promise, Timer
 
 SECONDS = 1.0
-"""How many are kept depends on how many were taken in so long; after so long without, none."""
+"""The period in which taken segments are counted; after an idle period no spares are kept."""
 TAKEN_FOR_EACH = 8
-"""Segments taken in that time for each one that is made ahead."""
+"""The number of segments taken in a period for each one that is made ahead."""
 
 Made = Callable[[LocalSegment | None, BaseException | None], None]
 
@@ -29,8 +29,8 @@ class SpareSegments:
         make: Callable[[Made], None],
         remove: Callable[[LocalSegment], None],
     ) -> None:
-        """`most` is how many are kept.  `make` calls back, in the order of its calls, with a new
-        segment that is durable, or with the error; `remove` deletes one that was not taken."""
+        """`most` is the maximum that is kept.  `make` calls back, in the order of its calls, with a
+        new segment that is durable, or with the error; `remove` deletes one that was not taken."""
         self._clock = clock
         self._most = most
         self._make = make
@@ -43,11 +43,11 @@ class SpareSegments:
 
     @property
     def ids(self) -> set[int]:
-        """Of those that are there and not taken."""
+        """The ids of the spares, which nobody has taken."""
         return {spare.id for spare in self._spares}
 
     async def take(self) -> LocalSegment:
-        """A new segment, durable; at once if one is there."""
+        """Take a new, durable segment; without waiting if there is a spare."""
         self._taken += 1
         if self._timer is None:
             self._timer = self._clock.later(SECONDS, self._look)
@@ -66,12 +66,12 @@ class SpareSegments:
         return made
 
     def drop(self) -> None:
-        """Delete those that are there."""
+        """Delete the spares."""
         while self._spares:
             self._remove(self._spares.popleft())
 
     def stop(self) -> None:
-        """Delete those that are there, and keep none from now on."""
+        """Delete the spares, and keep none from now on."""
         self._most = 0
         self.drop()
         if self._timer is not None:

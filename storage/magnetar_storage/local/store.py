@@ -45,7 +45,7 @@ from magnetar_storage.world.runtime import Clock, Done, Promise, Workers, settli
 Report = Callable[[Finding], None]
 
 NO_SEGMENT = 0
-"""No segment has this id."""
+"""An id that no segment has."""
 
 
 class LocalStore:
@@ -70,7 +70,7 @@ class LocalStore:
         self.findings: list[Finding] = recovered.findings
         """Damage found at the start and, without `report`, since."""
         self.replayed_bytes = recovered.journal_bytes
-        """How much of the journal the start has read."""
+        """The bytes of the journal that the start has read."""
         self._add_finding = report or self.findings.append
         self._disk = disk
         self._workers = workers
@@ -81,14 +81,14 @@ class LocalStore:
         self._space = space
         self._next = start.next_segment
         self._passed = start.next_segment - 1
-        """Ids up to here are not handed out: a restart knows of them, whatever it loses."""
+        """The last id that is no longer assigned: a restart knows of it, whatever it loses."""
         self._passing = Mutex(clock)
         self._changes_size = 0
         """Bytes of the records of this round that are not entries."""
         self._finished = recovered.finished
         self._quarantined = recovered.quarantined
         self.identity: Callable[[], Identity] = lambda: start.identity
-        """What checkpoints say of the data directory; to be set by who knows it."""
+        """Returns the identity that checkpoints note; set by the caller that knows the metadata."""
         self._rows = start.rows
         self._segments: dict[SegmentId, LocalSegment] = {}
         self._loaded = FinishedSegments(
@@ -133,7 +133,7 @@ class LocalStore:
         `directory` is the number of the store directory, whose root is that of `disk`.  A caller
         that has locked it already passes the `lock`, which the store closes.  `written` is called
         before the records of a round are reported, with the seconds that it took with its wait.
-        `space` is whether the disk has room.
+        `space` tells whether the disk has room.
         """
         held, recovered = await workers.background.run(
             partial(_open, disk, limits, directory, lock)
@@ -214,7 +214,7 @@ class LocalStore:
                 ends[number] = await self.recover(number)
                 if number in self._rows:
                     await self._find(number)  # those in memory can be given a footer
-        # Their files are complete then, and no start writes them anew from the journal.
+        # Completes their files, so that no start writes them again from the journal.
         # promise: a segment that was set aside is not written anew by the next start
         await self.checkpoint()
         moved = {number: end for number, end in ends.items() if number in self._finished}
@@ -250,14 +250,14 @@ class LocalStore:
 
     @property
     def last_id(self) -> SegmentId:
-        """No segment of this directory has, or had, a larger id."""
+        """An upper bound of all segment ids, past and present, of this directory."""
         return self._next - 1
 
     async def advance_beyond(self, segment: SegmentId) -> None:
-        """Give only ids above `segment` from now on; durable on return.
+        """Assign only ids above `segment` from now on; durable on return.
 
-        For a topic that had its segments in another directory: clients compare ledger ids, so its
-        next one must be the largest.  The ids that follow name this directory.
+        This is for a topic that had its segments in another directory: clients compare ledger ids,
+        so its next one must be the largest.  The ids that follow name this directory.
         """
         async with self._passing.held():
             if segment <= self._passed:
@@ -266,14 +266,14 @@ class LocalStore:
             #   that were given out
             skipped = segment_ids.first_above(max(segment, self.last_id), self._directory)
             self._next = segment_ids.following(skipped)
-            # A segment that never was is deleted, because recovery counts ids from any record.
-            # Without it a start that has lost the last round would not know how far ids have come.
+            # A segment that never existed is deleted, because recovery counts ids from any record.
+            # Without it a start that has lost the last round would not know the last id.
             # promise: how far ids have advanced is durable
             await self._commit(DELETE, skipped, b"", lambda: None)
             self._passed = skipped
 
     async def finish(self, segment: SegmentId) -> None:
-        """`recover` the segment, and have its file complete on return.
+        """Recover the segment, and complete its file.
 
         From then on other processes may read the file until the segment is deleted.  Its name need
         not be durable: until the next checkpoint, a start makes the file again from the journal.
@@ -298,11 +298,11 @@ class LocalStore:
         await promise
 
     def capture(self, take: Take) -> tuple[Promise, Promise]:
-        """Write a checkpoint, and have its files taken before anything else is done to them.
+        """Write a checkpoint, and let `take` have its files before anything else is done to them.
 
-        The first promise is settled when it is decided what is in it, and no deletion can change
-        that: everything that was durable when this was called is.  The second one when `take` has
-        returned, or with the error.
+        The first promise is settled when the content of the checkpoint is fixed, so that no
+        deletion can change it: it has everything that was durable when this was called.  The
+        second promise is settled when `take` has returned, or with the error.
         See `write_behind.Capture`.
         """
         begun, done = self._clock.promise(), self._clock.promise()
@@ -331,8 +331,8 @@ class LocalStore:
                 self._lock.close()
 
     async def _last_checkpoint(self) -> None:
-        """Write a checkpoint if there is room, also that which is set aside; without one the next
-        start reads the journal."""
+        """Write a checkpoint, on a full disk with the room that is set aside; if that fails, the
+        next start reads the journal."""
         with suppress(DiskFull):  # was reported
             try:
                 await self.checkpoint()
@@ -357,11 +357,11 @@ class LocalStore:
         self._record(CREATE, number, b"", done)
 
     def _probe(self) -> None:
-        """Write a record that means nothing: the deletion of a segment that never was."""
+        """Write a record without effect: the deletion of a segment that never existed."""
         self._record(DELETE, NO_SEGMENT, b"", lambda _: None)
 
     def _name(self, made: LocalSegment, origin: SegmentOrigin) -> None:
-        """Have the origin stored with the first entries: in their round, or in one before."""
+        """Store the origin with the first entries: in their round, or in an earlier one."""
         record = segment_origin.encoded(made.id, origin, self.identity())
         made.origin = record
         made.index.begin(segment.RECORDS_AT + len(record))
@@ -369,7 +369,7 @@ class LocalStore:
         self._queue(record, made.id, _nothing)
 
     def _remove(self, spare: LocalSegment) -> None:
-        """Delete a segment that has no file and that nobody knows."""
+        """Delete a segment that has no file and whose id nobody knows."""
 
         def done(error: BaseException | None) -> None:
             # After an error it stays, like one that a crash leaves: the next start deletes it.
@@ -406,7 +406,7 @@ class LocalStore:
         return sealed
 
     async def _find(self, number: SegmentId) -> LocalSegment:
-        """The segment with its index, which is read unless it is in memory."""
+        """Find a segment with its index, which is read unless it is in memory."""
         if number in self._segments:
             return self._segments[number]
         loaded = self._loaded.present(number)
@@ -421,7 +421,7 @@ class LocalStore:
         raise NoSegment(f"there is no segment {number}")
 
     async def _take_back(self, number: SegmentId) -> LocalSegment:
-        """A segment that was set aside is asked for: then a topic lists it after all."""
+        """Move a segment back from quarantine: it is used, so a topic lists it after all."""
         take_back = partial(quarantine.take_back, self._disk, number)
         self._finished[number] = await self._workers.background.run(take_back)
         self._quarantined.discard(number)
@@ -495,13 +495,13 @@ class LocalStore:
         self._write_behind.remove(number, 0 if deleted is None else deleted.unwritten_bytes)
 
     def _finish(self, one: LocalSegment, size: int) -> None:
-        """The segment's file has its footer: its index need not stay in memory."""
+        """Note that a segment's file has its footer: its index need not stay in memory."""
         del self._segments[one.id]
         self._finished[one.id] = size
         self._loaded.keep(one)
 
     def _describe(self) -> Checkpoint:
-        """Of all but the segments in memory; the caller sets number and position."""
+        """Return a checkpoint of segments not in memory; the caller sets number and position."""
         rows, finished = dict(self._rows), dict(self._finished)
         return Checkpoint(0, JournalPosition(0, 0, 0), self._next, rows, finished, self.identity())
 
@@ -517,7 +517,7 @@ class LocalStore:
 
 
 def _nothing(error: BaseException | None) -> None:
-    """Ignored: the entries behind an origin have the same outcome."""
+    """Ignore the outcome: the entries behind an origin have the same one."""
 
 
 def _settle(one: LocalSegment, sealed: Sealed) -> None:

@@ -1,5 +1,7 @@
-"""Files of another data directory in the place of those of a store directory, as after a copy of
-the wrong ones.  Ids of segments count from 1 in every directory, so their names are the same."""
+"""Detection of files of another data directory, such as after the wrong ones were copied.
+
+Ids of segments count from 1 in every data directory, so the names of the files are the same.
+"""
 
 from collections.abc import Iterable, Mapping
 from itertools import chain, islice
@@ -13,7 +15,7 @@ from magnetar_storage.local.checkpoint import Checkpoint
 from magnetar_storage.world.disk import ReadableDisk
 
 HEADS = 200
-"""How many segments a start looks at: there may be a million, but files are copied by the
+"""The number of segments that a start checks: there may be a million, but files are copied by the
 directory."""
 WAYS_OUT = (
     "Nothing was changed. Put the right files back, or restore a snapshot of the whole directory "
@@ -22,9 +24,9 @@ WAYS_OUT = (
 
 
 def check(disk: ReadableDisk, start: Checkpoint, files: Mapping[SegmentId, int]) -> None:
-    """`Incomplete` if a journal or segment file names another data directory than the checkpoint.
+    """Raise `Incomplete` if a journal or segment file is of another data directory than `start`.
 
-    `files` has the bytes of the segments' files.
+    `files` has the sizes of the segments' files.
     """
     directory = start.identity.directory
     if directory != UNKNOWN.directory:
@@ -70,8 +72,8 @@ def _check_segments(
 
 
 def _suspects(start: Checkpoint, files: Mapping[SegmentId, int]) -> Iterable[SegmentId]:
-    """The segments in the order in which they are looked at; those that have grown, or are not in
-    the checkpoint, were written after it, or are strangers."""
+    """Return the segments in the order of the check: first those that have grown or are not in the
+    checkpoint, since they were written after it or are strangers."""
     changed = (n for n, size in files.items() if start.finished.get(n) != size)
     same = (n for n, size in files.items() if start.finished.get(n) == size)
     return chain(changed, same)

@@ -23,28 +23,27 @@ from magnetar_storage.world.disk import Disk
 from magnetar_storage.world.runtime import Clock, Done, Timer, Worker
 
 IDS_LEFT_OUT: Final = 1 << 16
-"""A store that is opened on captured files gives ids from so far on: the segments that this one
-creates after the capture have other ids, and so have the messages in them."""
+"""The number of ids that a store skips if it is opened on captured files: then its segments, and
+the messages in them, have other ids than those that this store creates after the capture."""
 SEGMENTS: Final = "segments and checkpoints"
 INDEX_FILES: Final = "index files of open segments"
-"""What a report of an error names as not written."""
+"""The names of what is not written, in reports of errors."""
 
 
 Take = Callable[[Checkpoint], None]
 
 
 class Capture(NamedTuple):
-    """Somebody who takes the files of a checkpoint as they are when it has been written."""
+    """A request to take the files of a checkpoint as they are when it has been written."""
 
     begun: Callable[[], None]
-    """Called when it is decided what the checkpoint holds, and no deletion can change that.
-
+    """Called when the content of the checkpoint is fixed, so that no deletion can change it.
     It holds what was durable a moment before: describing it takes some turns.  A segment whose
     deletion begins after the call is in it, and has its file when `take` is called."""
     take: Take
     """Called in the worker's thread with a checkpoint of its own, which needs no journal.
 
-    Until it returns no file of a segment is written or removed."""
+    Until it returns, no file of a segment is written or removed."""
     done: Done
 
 
@@ -108,8 +107,8 @@ class WriteBehind:
             self._clock.soon(self._work, "write_behind")
 
     def remove(self, number: SegmentId, unwritten_bytes: int) -> None:
-        """Remove the segment's file, to which so many bytes were yet to be written; call it when
-        the deletion is durable."""
+        """Remove the segment's file, to which `unwritten_bytes` were yet to be written; call this
+        when the deletion is durable."""
         self._waiting_bytes -= unwritten_bytes
         self._doomed.add(number)
         name = segment.file_name(number)
@@ -121,7 +120,7 @@ class WriteBehind:
         self._clock.soon(self._work, "write_behind")
 
     def capture(self, capture: Capture) -> None:
-        """Write a checkpoint of the present state, and have its files taken."""
+        """Write a checkpoint of the present state, and let `capture` take its files."""
         self._captures.append(capture)
         self.checkpoint(self._ignore)
 
@@ -132,7 +131,7 @@ class WriteBehind:
         self._clock.soon(self._work, "write_behind")
 
     def _space_changed(self, is_low: bool) -> None:
-        """While room lacks, have neither journal files that are superfluous nor ones to reuse."""
+        """When space is low, write a checkpoint: it removes superfluous and spare journal files."""
         if is_low and not self._stopped:
             # promise: the journal gives up its room when the disk is nearly full
             self.checkpoint(self._ignore)
@@ -149,7 +148,7 @@ class WriteBehind:
 
     @staticmethod
     def _ignore(error: BaseException | None) -> None:
-        """Nothing to do: `failed` was called with the error already."""
+        """Do nothing: `failed` was called with the error already."""
 
     def _work(self) -> None:
         if self._busy:
@@ -165,7 +164,8 @@ class WriteBehind:
             self._begin_finishing()
 
     def _begin_checkpoint(self) -> None:
-        """A round reports all its records in one turn, so the state is that of `position`."""
+        """Begin a checkpoint.  A round reports all its records in one turn, so the state is that of
+        the journal's `position`."""
         made = self._describe()
         made.number, made.position = self._number + 1, self._journal.position
         state = SegmentsState(made, self._segments, self._indexes)
@@ -244,8 +244,8 @@ class WriteBehind:
         )
 
     def _begin_flush(self) -> bool:
-        """Write the segments with most to write, until half of the limit is left; False if that is
-        not due.
+        """Write the segments with most to write, until half of the limit is left; returns False if
+        that is not due.
 
         If all have little to write, wait for more once.
         """
@@ -372,7 +372,7 @@ def _have_taken(
     doomed: set[SegmentId],
     outcomes: list[BaseException | None],
 ) -> None:
-    """Call those who take the files; what they raise is their outcome, and not the checkpoint's."""
+    """Let the captures take the files; an error is the outcome of its capture only."""
     for capture in captures:
         try:
             # Segments that were deleted since it was decided what the checkpoint holds have no

@@ -26,7 +26,7 @@ class EntryCache:
         self._dropped = 0
 
     def tail(self) -> "Tail":
-        """An empty tail for one log."""
+        """Return an empty tail for one log."""
         return Tail(self)
 
     def _added(self, tail: "Tail", entries: int, size: int) -> None:
@@ -80,7 +80,7 @@ class Tail:
         self._cache._added(self, n, size + ENTRY_OVERHEAD * n)
 
     def get(self, offset: int, max_entries: int, max_bytes: int) -> Run | None:
-        """Entries from `offset` on, at least one; None if the first is not in memory."""
+        """Return entries from `offset` on, at least one; None if the first is not in memory."""
         at = offset - self._first + self._dead
         if at < self._dead or at >= len(self._payloads):
             return None

@@ -57,20 +57,20 @@ class Compacted:
         return sum(part.size for part in self.parts)
 
     def part_of(self, offset: int) -> int:
-        """The index of the first part that may have entries at or after an offset."""
+        """Return the index of the first part that may have entries at or after an offset."""
         return _last(offset, (part.first for part in self.parts))
 
     def part_at(self, ledger: int, entry: int) -> int:
-        """The index of the first part that may have entries at or after a position."""
+        """Return the index of the first part that may have entries at or after a position."""
         return _last((ledger, entry), ((part.ledger, part.entry) for part in self.parts))
 
     def encode(self) -> bytes:
-        """The JSON of it, as it is in the record."""
+        """Encode the compacted data as JSON, as in the record."""
         return json.dumps(asdict(self)).encode()
 
     @classmethod
     def parse(cls, data: bytes) -> "Compacted | None":
-        """The reverse of `encode`; None if the bytes are something else."""
+        """Reverse `encode`; None if the bytes are something else."""
         try:
             return cls.decode(json.loads(data)) if data.startswith(b"{") else None
         except (ValueError, TypeError, KeyError):
@@ -78,7 +78,7 @@ class Compacted:
 
     @classmethod
     def decode(cls, fields: Any) -> "Compacted | None":
-        """From the record's JSON; TypeError, KeyError or ValueError if it cannot be read."""
+        """Decode the record's JSON; TypeError, KeyError or ValueError if it cannot be read."""
         if fields is None:
             return None
         parts = tuple(CompactedPart(**part) for part in fields["parts"])
@@ -89,7 +89,7 @@ class Compacted:
 
 
 def _last(wanted: Any, starts: Iterable[Any]) -> int:
-    """Which of these ascending starts is the last one up to `wanted`, else the first."""
+    """Return the index of the last of these ascending starts up to `wanted`; 0 if there is none."""
     found = 0
     for index, start in enumerate(starts):
         if start > wanted:

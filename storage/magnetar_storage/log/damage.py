@@ -12,23 +12,23 @@ logger = logging.getLogger(__name__)
 LASTING: Final = (Corrupt, NoSegment)
 """The errors of reads that fail again: damage, unlike trouble of a disk or of another process."""
 MOST = 1000
-"""How many ranges are remembered; of more only that there are more."""
+"""The most ranges that are remembered; of further ones, only that they exist."""
 
 
 class Damage(NamedTuple):
     """Consecutive entries of one segment that cannot be read."""
 
     segment: SegmentId
-    """As the wire names it; where only the store's own segment is known, that."""
+    """The ledger id on the wire; the id in the store if only that is known."""
     first: int
     last: int
     why: str
     file: str = ""
-    """Blank if a whole file is missing."""
+    """The damaged file; empty if a whole file is missing."""
     offset: int = 0
-    """Where the damaged bytes begin in the file."""
+    """The offset of the damaged bytes in the file."""
     log: str = ""
-    """The key of the log that has the entries; blank while it is unknown."""
+    """The key of the log that contains the entries; empty while it is unknown."""
     found_ms: int = 0
 
     @property
@@ -43,19 +43,19 @@ class Damage(NamedTuple):
 
 
 class FoundDamage:
-    """What one process knows of damage, from its start on."""
+    """The damage that one process has found since its start."""
 
     def __init__(self) -> None:
         self.on_found: Callable[[Damage], None] | None = None
-        """Called with each range when it is found first."""
+        """Called with each range when it is first found."""
         self.is_full = False
-        """Whether there was more than is remembered."""
+        """Whether more ranges were found than are remembered."""
         self.set_aside = 0
-        """How many entries were set aside since the start."""
+        """The number of entries that were set aside since the start."""
         self._known: dict[tuple[SegmentId, int, int], Damage] = {}
 
     def __len__(self) -> int:
-        """How many ranges are known."""
+        """Return the number of known ranges."""
         return len(self._known)
 
     def __iter__(self) -> Iterator[Damage]:
@@ -63,7 +63,7 @@ class FoundDamage:
 
     @property
     def entries(self) -> int:
-        """How many entries are known to be damaged, and were not set aside."""
+        """The number of entries that are known to be damaged and were not set aside."""
         return sum(one.entries for one in self._known.values())
 
     def add(self, damage: Damage) -> None:
@@ -86,7 +86,7 @@ class FoundDamage:
             self.on_found(damage)
 
     def of_segments(self, segments: Collection[SegmentId]) -> list[Damage]:
-        """What is known of some segments."""
+        """Return the known damage of some segments."""
         return [one for one in self._known.values() if one.segment in segments]
 
     def forget(self, damage: Damage) -> None:

@@ -15,7 +15,7 @@ from magnetar_storage.world.write_time import WriteTime
 
 @dataclass(frozen=True)
 class Engine:
-    """What all logs of a broker share."""
+    """The objects that all logs of a broker share."""
 
     store: SegmentStore
     metadata: MetadataStore
@@ -26,7 +26,7 @@ class Engine:
     reading: ReadBudget = field(default_factory=ReadBudget)
     cached_runs: RunSizes = field(default_factory=RunSizes)
     read_runs: RunSizes = field(default_factory=RunSizes)
-    """What dispatchers took at once from the cache, and of what was read from disk."""
+    """The sizes of runs that dispatchers took at once: from the cache, and read from disk."""
     write_time: WriteTime = field(default_factory=lambda: WriteTime(()))
     """Set before entries are reported as durable, if anybody measures it."""
     damage: FoundDamage = field(default_factory=FoundDamage)

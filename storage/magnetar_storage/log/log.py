@@ -26,7 +26,7 @@ from magnetar_storage.world.mutex import Mutex
 # It is in no reference cycle once it was reported; tests have subclasses that are not compiled.
 @mypyc_attr(acyclic=True, allow_interpreted_subclasses=True)
 class LogRun:
-    """A run of entries on its way into a log, and what a segment's writer calls with its outcome.
+    """A run of entries on its way into a log; the segment's writer calls it with the outcome.
 
     One object for the whole way: most runs of a broker with many topics have one entry.
     """
@@ -36,20 +36,20 @@ class LogRun:
     def __init__(self) -> None:
         self.payloads: list[bytes] = []
         self.counts: list[int] = []
-        """How many messages each entry holds."""
+        """The number of messages in each entry."""
         self.size = 0
         """Bytes of the payloads."""
         self.log: Log | None = None
         """The log to which it was appended; None before that."""
         self.offset = self.ledger = self.first_entry = -1
-        """Of the first entry, from when the run was appended."""
+        """The offset, ledger and entry of the first entry, from the append on."""
 
     def stored(self, error: BaseException | None) -> None:
-        """Called once: the run is durable and can be read, or `error` is why it is not."""
+        """Handle the outcome; called once.  Without `error` the run is durable and can be read."""
         raise NotImplementedError
 
     def __call__(self, error: BaseException | None) -> None:
-        """The outcome is known: move the log's end, then report."""
+        """Take the outcome of the append: move the log's end, then report."""
         log = self.log
         assert log is not None
         if error is None:
@@ -98,7 +98,7 @@ class Log(LogState):
 
     @classmethod
     async def open(cls, key: str, engine: Engine, create: bool) -> "Log | None":
-        """Claim the log and settle its end; None if it does not exist and `create` is off."""
+        """Claim the log and settle its end; None if it does not exist and `create` is false."""
         found = await engine.metadata.get(key)
         if found is None:
             if not create:
@@ -112,7 +112,7 @@ class Log(LogState):
         return log
 
     async def _take_over(self) -> None:
-        """Settle what an earlier owner left open; it can append nothing more from then on."""
+        """Settle what an earlier owner left open; that owner can append nothing more then."""
         unsettled = [s for s in self.record.segments if s.entries is None]
         if unsettled:
             # First of all: a living owner's next change of the record must fail.
@@ -166,7 +166,7 @@ class Log(LogState):
         self.index()
 
     async def _end_work(self, reason: StorageError) -> None:
-        """Let nothing begin any more, and wait for what is running; it ends soon."""
+        """Prevent further work from beginning, and wait for what is running; it ends soon."""
         # First: what is running looks at it.  Not by `fail`: its listener is for failures, and the
         # caller ends this log itself.
         self.failed = self.failed or reason
@@ -177,7 +177,7 @@ class Log(LogState):
 
     @classmethod
     async def remove(cls, key: str, engine: Engine) -> None:
-        """Delete a log that nothing has open, whatever its state; a missing log is no error."""
+        """Delete a log that is not open, whatever its state; a missing log is not an error."""
         found = await engine.metadata.get(key)
         if found is not None:
             log = Log(key, engine, LogRecord.decode(key, found.value), found.version)
@@ -211,7 +211,7 @@ class Log(LogState):
     # Deleting -------------------------------------------------------------------
 
     async def trim(self, before: int) -> int:
-        """Delete settled segments that end at or below offset `before`; returns how many."""
+        """Delete settled segments that end at or below offset `before`; returns their number."""
         doomed: list[Segment] = []
         first = self.first_offset
         for segment in self.record.segments:

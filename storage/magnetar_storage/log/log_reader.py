@@ -17,7 +17,7 @@ from magnetar_storage.log.log_state import LogState
 from magnetar_storage.log.sparse_segment import SparseReader
 
 MAX_READERS = 16
-"""Readers of each kind that a log keeps open; the one opened first is closed first."""
+"""The most readers of each kind that a log keeps open; the one opened first is closed first."""
 
 
 class Closes(Protocol):
@@ -36,7 +36,7 @@ class Readers(Generic[R]):
         self._readers: dict[SegmentId, R] = {}
 
     async def get(self, segment: SegmentId, opening: Callable[[SegmentId], Awaitable[R]]) -> R:
-        """The segment's reader; `opening` opens it if it is not open."""
+        """Return the segment's reader; `opening` opens it if it is not open."""
         reader = self._readers.get(segment)
         if reader is None:
             reader = await opening(segment)
@@ -49,7 +49,7 @@ class Readers(Generic[R]):
         return reader
 
     def present(self, segment: SegmentId | None) -> R | None:
-        """The segment's reader if it is open."""
+        """Return the segment's reader; None if it is not open."""
         return None if segment is None else self._readers.get(segment)
 
     def drop(self, segment: SegmentId) -> None:
@@ -59,13 +59,13 @@ class Readers(Generic[R]):
             reader.close()
 
     def clear(self) -> None:
-        """Close all."""
+        """Close all readers."""
         while self._readers:
             self._readers.popitem()[1].close()
 
 
 class LogReader:
-    """A log's entries by offset, and how many messages they hold."""
+    """Reads a log's entries by offset, and counts their messages."""
 
     def __init__(self, state: LogState) -> None:
         self._state = state
@@ -73,7 +73,7 @@ class LogReader:
         self._segments: Readers[SegmentReader] = Readers()
         self._sparse: Readers[SparseReader] = Readers()
         self.from_cache = self.from_disk = 0
-        """Entries that were read to deliver them; counted by who delivers."""
+        """Entries that were read for delivery; counted by the callers that deliver."""
 
     async def _segment(self, segment: SegmentId) -> SegmentReader:
         return await self._segments.get(segment, self._store.reader)
@@ -97,9 +97,9 @@ class LogReader:
     # Entries --------------------------------------------------------------------
 
     async def read(self, offset: int, max_entries: int, max_bytes: int) -> Run:
-        """The first entries present from `offset` on: a run of one segment, without holes.
+        """Read the first entries present from `offset` on: a run of one segment, without holes.
 
-        The run begins later than asked for if entries there were trimmed or reclaimed.  An
+        The run begins later than requested if entries there were trimmed or reclaimed.  An
         empty run is the end.  `Corrupt` or `NoSegment` if the first entry cannot be read:
         `behind_damage` is where to continue.
         """
@@ -122,8 +122,8 @@ class LogReader:
                 # It was trimmed or rewritten while it was read: look again where its entries are.
 
     def behind_damage(self, offset: int, error: Corrupt | NoSegment) -> int:
-        """Where to continue after `read` raised `error`: after the entries that it names, or
-        after the segment if it names none."""
+        """Return the offset at which to continue after `read` raised `error`: after the entries
+        that the error names, or after the segment if it names none."""
         state = self._state
         offset = state.holes.next_missing(max(offset, state.first_offset))
         stop = state.segment_end(offset)
@@ -132,10 +132,7 @@ class LogReader:
         return max(stop, offset + 1)
 
     def damage_at(self, offset: int, error: Corrupt | NoSegment) -> Damage:
-        """The entries that cannot be read, after `read` at `offset` raised `error`.
-
-        The log must have the offset.
-        """
+        """Return the entries that cannot be read, after `read` at `offset` raised `error`."""
         state = self._state
         ledger, entry = state.position(offset)
         last = entry + self.behind_damage(offset, error) - 1 - offset
@@ -162,9 +159,9 @@ class LogReader:
             raise _in_ledger(error, segment, base) from error
 
     async def stored_bytes(self, offset: int, stop: int) -> bytes:
-        """The bytes in which the entries offset..stop-1 of one segment are stored, as they are.
+        """Read the bytes in which the entries offset..stop-1 of one segment are stored, unchecked.
 
-        Whole records, which may have further entries; empty if nothing is left of them.
+        The bytes are whole records, which may contain further entries; empty if nothing is left.
         """
         _, segment, base = self._state.segment_at(offset)
         try:
@@ -179,10 +176,10 @@ class LogReader:
         return b""
 
     async def first_where(self, holds: Callable[[bytes], bool]) -> int:
-        """The first offset whose payload satisfies `holds`, by binary search; else the end.
+        """Find the first offset whose payload satisfies `holds`, by binary search; else the end.
 
-        Once `holds` is true it must be true for all later entries.  An entry in a hole, or one
-        that cannot be read, is taken for the next one that can.
+        Once `holds` is true it must be true for all later entries.  An entry that is in a hole or
+        cannot be read counts as the next one that can be read.
         """
         low, high = self._state.first_offset, self._state.end
         while low < high:
@@ -195,7 +192,7 @@ class LogReader:
         return min(self._state.holes.next_missing(low), self._state.end)
 
     async def _readable(self, offset: int, before: int) -> Run:
-        """The first entry in offset..before-1 that can be read; an empty run if there is none."""
+        """Read the first readable entry in offset..before-1; an empty run if there is none."""
         while offset < before:
             try:
                 return await self.read(offset, 1, 1)
@@ -207,7 +204,7 @@ class LogReader:
     # Messages -------------------------------------------------------------------
 
     def messages_at(self, offset: int) -> int | None:
-        """How many messages an entry holds, if that is known without reading."""
+        """Return the number of messages in an entry; None if it is not known without reading."""
         state = self._state
         run = state.tail.get(offset, 1, 1)
         if run is not None:
@@ -227,10 +224,10 @@ class LogReader:
         return None if before is None or behind is None else behind - before
 
     async def messages_before(self, offset: int) -> int:
-        """How many messages of the whole history lie before `offset`.
+        """Return the number of messages of the whole history before `offset`.
 
-        Exact at every entry that is present, right after it, and at the borders of segments.
-        Inside a hole it is the number at the end of the hole, or of its segment.
+        The number is exact at every entry that is present, right after it, and at the borders of
+        segments.  Inside a hole it is the number at the end of the hole, or of its segment.
         """
         state = self._state
         if offset >= state.end:
@@ -250,7 +247,7 @@ class LogReader:
         return behind if within is None else min(within, behind)
 
     async def _messages_base(self, at: int) -> int:
-        """How many messages lie before a segment, even if the one before it is not settled."""
+        """Return the number of messages before a segment, settled or not."""
         state = self._state
         if state.messages[at] >= 0:
             return state.messages[at]
@@ -264,8 +261,8 @@ class LogReader:
     async def find_holes(self) -> None:
         """Set the log's `holes` from the maps of the sparse segments.
 
-        The map of a damaged sparse segment is unknown: none of its offsets is taken for a hole,
-        so that a consumer that still needs one of the entries gets the error when it reads.
+        The map of a damaged sparse segment is unknown: none of its offsets counts as a hole, so
+        that a consumer that still needs one of the entries gets the error when it reads.
         """
         state = self._state
         state.holes.clear()
@@ -285,7 +282,7 @@ class LogReader:
 
 
 def _in_ledger(error: Corrupt, segment: Segment, base: int) -> Corrupt:
-    """Damage in a sparse segment, with the entries' numbers in the ledger of the wire."""
+    """Convert damage in a sparse segment to the entry numbers in the ledger on the wire."""
     if error.first_entry is None or error.last_entry is None:
         return error
     last = min(error.last_entry - base, (segment.entries or 0) - 1)

@@ -4,9 +4,9 @@ The value is JSON, so that a person can read it.  A segment whose `entries` is n
 not settled: a new owner of the log recovers it first.  Offsets are derived: the first
 segment starts at `first_offset`, each next one where the one before it ends.
 
-A segment of which few entries were needed may have been *rewritten*: `kept` of them are left,
-in another segment of the store, the sparse segment `kept_in`.  It still counts all of its
-entries, so no position changes.
+A segment of which few entries were needed may have been *rewritten*: its remaining `kept`
+entries are in another segment of the store, the sparse segment `kept_in`.  It still counts all of
+its entries, so no position changes.
 """
 
 import json
@@ -20,15 +20,15 @@ from magnetar_storage.log.compacted_record import Compacted
 
 RECORD_VERSION = 1
 REWRITTEN_VERSION = 2
-"""Of a record with rewritten segments, which earlier releases would misread."""
+"""The version of a record with rewritten segments, which earlier releases would misread."""
 COMPACTED_VERSION = 3
-"""Of a record with compacted data, which earlier releases would not keep."""
+"""The version of a record with compacted data, which earlier releases would not keep."""
 TERMINATED_VERSION = 4
-"""Of the record of a terminated log, to which earlier releases would append."""
+"""The version of a terminated log's record: earlier releases would append to the log."""
 CREATED_VERSION = 5
-"""Of a record with the time of the log's creation, which earlier releases would not keep."""
+"""The version of a record with the log's creation time, which earlier releases would not keep."""
 LOST_VERSION = 6
-"""Of a record with damaged entries that were set aside: earlier releases would stop at them."""
+"""The version of a record with damaged entries set aside: earlier releases would stop at them."""
 
 OPTIONAL = ("entries", "kept", "kept_in", "cursor_segment")
 """Fields that may be null; all other fields with a single value are numbers."""
@@ -43,17 +43,17 @@ class Segment:
     entries: int | None = None
     messages: int = 0
     size: int = 0
-    """Bytes of the payloads that are left."""
+    """The bytes of the remaining payloads."""
     sealed_ms: int = 0
     kept: int | None = None
-    """How many entries are left of a rewritten segment; None if it is whole."""
+    """The number of remaining entries of a rewritten segment; None if the segment is whole."""
     kept_in: SegmentId | None = None
-    """The sparse segment that has them; None if none is left."""
+    """The sparse segment that holds them; None if no entry remains."""
     lost: tuple[tuple[int, int], ...] = ()
     """Damaged entries that count as deleted, in order: each from the first to before the second."""
 
     def settled(self, end: Sealed, now_ms: int) -> "Segment":
-        """This segment with its end known."""
+        """Return this segment with its end known."""
         return replace(
             self, entries=end.entries, messages=end.messages, size=end.size, sealed_ms=now_ms
         )
@@ -64,22 +64,22 @@ class Segment:
 
     @property
     def stored_in(self) -> SegmentId | None:
-        """The segment of the store that has the entries, if any are left."""
+        """The segment of the store that holds the entries; None if no entry remains."""
         return self.id if self.kept is None else self.kept_in
 
     def has_lost(self, first: int, last: int) -> bool:
-        """Whether the entries first..last were set aside."""
+        """Return whether the entries first..last were set aside."""
         return any(start <= first and last < stop for start, stop in self.lost)
 
     @property
     def held(self) -> int:
-        """How many entries are stored; 0 while the segment is not settled."""
+        """The number of entries stored; 0 while the segment is not settled."""
         return (self.entries or 0) if self.kept is None else self.kept
 
 
 @dataclass(frozen=True)
 class LogRecord:
-    """Changed only by compare-and-set; a change that loses means another owner took over."""
+    """The record of a log.  A failed compare-and-set means that another owner took the log over."""
 
     epoch: int = 0
     first_offset: int = 0
@@ -91,11 +91,11 @@ class LogRecord:
     properties: dict[str, str] = field(default_factory=dict)
     compacted: Compacted | None = None
     terminated: bool = False
-    """Whether nothing can ever be appended any more."""
+    """Whether nothing can be appended ever again."""
     terminated_at: tuple[SegmentId, int] | None = None
-    """The position of the last entry at that time, if any; it stays when the entry is deleted."""
+    """The position of the last entry at that time, if any; kept when the entry is deleted."""
     created_ms: int = 0
-    """When the log was created; 0 if a release before version 5 did."""
+    """The time of the log's creation; 0 if a release before version 5 created it."""
 
     @property
     def stored(self) -> set[SegmentId]:
@@ -104,7 +104,7 @@ class LogRecord:
 
     @property
     def listed(self) -> set[SegmentId]:
-        """Every segment of the store that belongs to the log, those to be deleted included."""
+        """All segments of the store that belong to the log, segments to be deleted included."""
         cursors = set() if self.cursor_segment is None else {self.cursor_segment}
         cursors.update(self.delay_segments)
         compacted = set() if self.compacted is None else self.compacted.segments
@@ -113,7 +113,7 @@ class LogRecord:
     # Changes --------------------------------------------------------------------
 
     def with_lost(self, lost: Mapping[SegmentId, Iterable[tuple[int, int]]]) -> "LogRecord":
-        """With more entries, by segment, that count as deleted; segments not listed are ignored."""
+        """Count more entries, by segment, as deleted; segments not listed are ignored."""
         segments = tuple(
             replace(s, lost=_united(s.lost, lost[s.id])) if s.id in lost else s
             for s in self.segments
@@ -121,15 +121,15 @@ class LogRecord:
         return replace(self, segments=segments)
 
     def with_segment(self, changed: Segment) -> "LogRecord":
-        """One segment in place of the one with its id."""
+        """Replace the segment with the id of `changed`."""
         segments = tuple(changed if s.id == changed.id else s for s in self.segments)
         return replace(self, segments=segments)
 
     def with_rewritten(self, rewritten: Iterable[Segment]) -> "LogRecord":
-        """Rewritten segments in place of those with their ids; what they replace is trash.
+        """Replace the segments with the ids of rewritten ones; what they replace becomes trash.
 
-        Neighbours of which nothing is left become one element, so that a list cannot grow
-        without limit; their ledger ids are forgotten, but for the first.
+        Neighbours without remaining entries become one element, so that a list cannot grow
+        without limit; their ledger ids are forgotten, except the first.
         """
         changed = {segment.id: segment for segment in rewritten}
         segments: list[Segment] = []
@@ -141,7 +141,7 @@ class LogRecord:
         return self._discarding(replace(self, segments=tuple(segments)))
 
     def with_compacted(self, compacted: Compacted | None) -> "LogRecord":
-        """With this compacted data instead of the old, which becomes trash."""
+        """Replace the compacted data; the old data becomes trash."""
         old = set() if self.compacted is None else self.compacted.segments
         new = set() if compacted is None else compacted.segments
         # The new parts leave the trash by the change that lists them: a crash before it deletes
@@ -150,7 +150,7 @@ class LogRecord:
         return replace(self, compacted=compacted, trash=trash)
 
     def without(self, doomed: frozenset[SegmentId]) -> "LogRecord":
-        """Without some of the first segments, which become trash."""
+        """Remove some of the first segments, which become trash."""
         deleted = [s for s in self.segments if s.id in doomed]
         return self._discarding(
             replace(
@@ -163,7 +163,7 @@ class LogRecord:
         )
 
     def emptied(self) -> "LogRecord":
-        """With no segments but the trash, which has all that it listed."""
+        """Remove all segments, and list them as trash."""
         return replace(
             self,
             segments=(),
@@ -174,7 +174,7 @@ class LogRecord:
         )
 
     def _discarding(self, after: "LogRecord") -> "LogRecord":
-        """`after`, with the segments that it no longer uses added to its trash."""
+        """Return `after`, with the segments that it no longer uses added to its trash."""
         kept = tuple(t for t in after.trash if t not in after.stored)
         # promise[without + tuple(sorted(self.stored - after.stored))]: what was rewritten is
         #   deleted
@@ -183,7 +183,7 @@ class LogRecord:
     # The stored form ------------------------------------------------------------
 
     def encode(self) -> bytes:
-        """The stored JSON."""
+        """Encode the record as the stored JSON."""
         fields = vars(self) | {"segments": [_encoded(segment) for segment in self.segments]}
         if not self.delay_segments:
             del fields["delay_segments"]  # as earlier releases write it
@@ -200,7 +200,7 @@ class LogRecord:
         return json.dumps(head | fields).encode()
 
     def _version(self) -> int:
-        """The lowest version whose releases understand the record."""
+        """Return the lowest version whose releases understand the record."""
         if any(segment.lost for segment in self.segments):
             return LOST_VERSION
         if self.created_ms:
@@ -214,7 +214,7 @@ class LogRecord:
 
     @classmethod
     def decode(cls, key: str, value: bytes) -> "LogRecord":
-        """The record stored under `key`; `Corrupt` if the value cannot be read."""
+        """Decode the record stored under `key`; `Corrupt` if the value cannot be read."""
         try:
             fields = json.loads(value)
             version = fields.pop("version")
@@ -237,19 +237,19 @@ class LogRecord:
 
 
 _UNUSED = LogRecord().encode().partition(b", ")[2]
-"""How the record of a log ends that was created, and not used since."""
+"""The end of the record of a log that was created and not used since."""
 
 
 def is_unused(value: bytes) -> bool:
-    """Whether a stored record is that of a log that was created and not used since.
+    """Return whether a stored record is that of a log that was created and not used since.
 
-    There may be very many of these, and this is faster than to decode them.
+    There may be very many of these, and this is faster than decoding them.
     """
     return value.endswith(_UNUSED)
 
 
 def _numbers(fields: dict[str, Any]) -> dict[str, Any]:
-    """The fields as they are; TypeError if one is not a number."""
+    """Return the fields unchanged; TypeError if one is not a number."""
     for name, value in fields.items():
         if not isinstance(value, int) and not (value is None and name in OPTIONAL):
             raise TypeError(f"{name}: expected a number but got {value!r}")
@@ -268,7 +268,7 @@ def _position(value: Iterable[Any] | None) -> tuple[SegmentId, int] | None:
 
 
 def _joined(one: Segment, other: Segment) -> Segment:
-    """One element for two neighbours of which nothing is left."""
+    """Join two neighbours without remaining entries into one element."""
     return replace(
         one,
         entries=(one.entries or 0) + (other.entries or 0),
@@ -280,7 +280,7 @@ def _joined(one: Segment, other: Segment) -> Segment:
 def _united(
     some: Iterable[tuple[int, int]], others: Iterable[tuple[int, int]]
 ) -> tuple[tuple[int, int], ...]:
-    """Ranges in order, with those joined that touch each other."""
+    """Return all ranges in order, with touching ranges joined."""
     united: list[tuple[int, int]] = []
     for first, stop in sorted((*some, *others)):
         if united and first <= united[-1][1]:
@@ -291,13 +291,13 @@ def _united(
 
 
 def _decoded(fields: dict[str, Any]) -> Segment:
-    """A segment, which has `lost` only if there is any."""
+    """Decode a segment, whose fields have `lost` only if there is any."""
     lost = tuple((first, stop) for first, stop in map(_ids, fields.pop("lost", ())))
     return Segment(lost=lost, **_numbers(fields))
 
 
 def _encoded(segment: Segment) -> dict[str, Any]:
-    """Fields of rewritten segments are left out for others, as earlier releases write it."""
+    """Encode a segment; fields that it does not need are left out, as in earlier releases."""
     fields = dict(vars(segment))
     if segment.is_whole:
         del fields["kept"], fields["kept_in"]

@@ -3,8 +3,8 @@
 An *offset* counts entries over all segments that the log ever had; a *position* (ledger, entry)
 is how the wire names the same entry.  Neither changes when other entries are deleted.
 
-This class has no coroutines, so that it can be compiled.  What waits for the store has a class
-of its own and works on this state: `StoredRecord`, `LogReader`, `Rollover`, `Rewriting`.
+This class has no coroutines, so that it can be compiled.  Work that waits for the store has classes
+of its own, which use this state: `StoredRecord`, `LogReader`, `Rollover`, `Rewriting`.
 """
 
 from bisect import bisect_right
@@ -19,9 +19,9 @@ from magnetar_storage.log.offset_set import OffsetSet
 from magnetar_storage.log.positions import NOWHERE, Position
 
 NO_LIMIT: Final = (1 << 63) - 1
-"""An offset above all: no transaction is open."""
+"""An offset above all offsets: no transaction is open."""
 NOTHING_HIDDEN: Final = OffsetSet()
-"""Shared by all logs without transactions; there may be very many."""
+"""The empty set that all logs without transactions share; there may be very many."""
 
 
 class LogState:
@@ -34,9 +34,9 @@ class LogState:
         self.record = record
         """The record as stored; only `StoredRecord.commit` replaces it, `index` follows."""
         self.terminated = record.terminated
-        """Whether nothing can ever be appended any more."""
+        """Whether nothing can be appended ever again."""
         self.failed: StorageError | None = None
-        """Why appending ended for good; None while the log works."""
+        """The error that ended appending for good; None while the log works."""
         self.on_failure: Callable[[StorageError], None] | None = None
         """Called once when the log fails by itself; not when it is closed or deleted."""
         self.on_reclaimed: Callable[[], None] | None = None
@@ -51,10 +51,10 @@ class LogState:
         self.visible_limit = NO_LIMIT
         """The first entry of the oldest open transaction (`limit_visible`)."""
         self.hidden = NOTHING_HIDDEN
-        """Entries that nobody gets: those of aborted transactions, and the markers of all.  Every
+        """Entries that no consumer gets: those of aborted transactions, and all markers.  Every
         cursor of the log must skip them (`Cursor.skip`)."""
         self.messages_end = 0
-        """How many messages all durable entries of the history hold."""
+        """The number of messages in all durable entries of the history."""
         self.next_offset = 0
         """The offset that the next append gets; entries from `end` on are not durable yet."""
         self.holes = OffsetSet()
@@ -62,24 +62,24 @@ class LogState:
         self.tail = engine.cache.tail()
         """The newest entries, in memory."""
         self.writer: SegmentWriter | None = None
-        """Of the open segment; None until `Rollover.start_writing`."""
+        """The writer of the open segment; None until `Rollover.start_writing`."""
         self.open_segment: SegmentId = -1
-        """The segment that was begun last, whether it is still open or not."""
+        """The segment that was begun last, whether or not it is still open."""
         self.on_append: Callable[[], None] | None = None
         """Called for each append, while something waits to share a sync with entries."""
         self.roll_entries = engine.roll.max_entries
         self.roll_bytes = engine.roll.max_bytes
-        """An open segment of this size is big: `Rollover.roll_if_due` decides."""
+        """The size from which an open segment is big: `Rollover.roll_if_due` decides."""
         self.open_entries = 0
-        """Entries appended to the open segment."""
+        """The number of entries appended to the open segment."""
         self.open_bytes = 0
-        """Bytes of the durable ones of them."""
+        """The bytes of the durable entries of the open segment."""
         self.ending_bytes = 0
-        """Bytes of the durable entries of the segment before it, until that is settled."""
+        """The bytes of the durable entries of the previous segment, until that is settled."""
         self.bases: list[int] = []
         """The offset of each segment's first entry."""
         self.messages: list[int] = []
-        """How many messages lie before each segment; -1 after a segment that is not settled."""
+        """The number of messages before each segment; -1 after a segment that is not settled."""
         self._by_id: dict[SegmentId, int] = {}  # segment id -> base
 
     # Failure --------------------------------------------------------------------
@@ -99,12 +99,12 @@ class LogState:
     # Transactions ---------------------------------------------------------------
 
     def limit_visible(self, offset: int) -> None:
-        """Have entries from this offset on not delivered; `NO_LIMIT` ends that."""
+        """Stop the delivery of entries from this offset on; `NO_LIMIT` ends that."""
         self.visible_limit = offset
         self.visible_end = min(self.end, offset)
 
     def last_visible(self) -> int:
-        """The last entry that can be delivered; below `first_offset` if there is none."""
+        """Return the last entry that can be delivered; below `first_offset` if there is none."""
         offset = self.visible_end
         below = offset - 1
         while below < offset:
@@ -119,7 +119,7 @@ class LogState:
 
     @property
     def first_offset(self) -> int:
-        """The oldest offset still kept."""
+        """The oldest offset that is kept."""
         return self.record.first_offset
 
     @property
@@ -134,11 +134,11 @@ class LogState:
 
     @property
     def size(self) -> int:
-        """Bytes of all payloads kept."""
+        """The bytes of all payloads that are kept."""
         return sum(map(self.size_of, self.record.segments))
 
     def size_of(self, segment: Segment) -> int:
-        """Bytes of the payloads kept of a listed segment."""
+        """Return the bytes of payloads that are kept of a listed segment."""
         if segment.entries is not None:
             return segment.size
         # The record has no size of a segment that is not settled; during a rollover two are not.
@@ -146,7 +146,7 @@ class LogState:
         return self.open_bytes if is_open else self.ending_bytes
 
     def position(self, offset: int) -> Position:
-        """Where an entry is; before the first kept one: (first ledger, -1) or `NOWHERE`."""
+        """Return the position of an entry; (first ledger, -1) or `NOWHERE` before the first one."""
         bases = self.bases
         if not bases:
             return NOWHERE
@@ -156,12 +156,12 @@ class LogState:
         return self.record.segments[at].id, offset - bases[at]
 
     def segment_end(self, offset: int) -> int:
-        """The offset at which the segment of `offset` ends, as far as it is durable."""
+        """Return the offset at which the segment of `offset` ends, as far as it is durable."""
         at = bisect_right(self.bases, offset)
         return min(self.bases[at], self.end) if at < len(self.bases) else self.end
 
     def offset_of(self, ledger: int, entry: int) -> int | None:
-        """The offset of a durable entry; None if the log has no such entry.
+        """Return the offset of a durable entry; None if the log has no such entry.
 
         A deleted entry still has an offset while its ledger is listed.
         """
@@ -172,8 +172,8 @@ class LogState:
         return offset if offset < self.segment_end(base) else None
 
     def last_up_to(self, ledger: int, entry: int) -> int | None:
-        """The offset up to which a position acknowledges: as `offset_of`, and of the entry -1 of a
-        ledger the offset before the ledger, which is -1 for the first one.
+        """Return the offset up to which a position acknowledges: like `offset_of`, but for entry -1
+        of a ledger the offset before the ledger, which is -1 for the first one.
 
         Clients name the entry before a batch of which they acknowledge a part.
         """
@@ -183,14 +183,14 @@ class LogState:
         return base - 1 if entry == -1 and base is not None else self.offset_of(ledger, entry)
 
     def offsets_of(self, ledger: int, first: int, stop: int) -> range:
-        """The offsets of a ledger's entries first..stop-1, as far as `offset_of` knows them."""
+        """Return the offsets of a ledger's entries first..stop-1 that `offset_of` knows."""
         base = self._by_id.get(ledger)
         if base is None:
             return range(0)
         return range(base + max(first, 0), min(base + stop, self.segment_end(base)))
 
     def offsets_among(self, ledger: int, entries: Iterable[int]) -> list[int]:
-        """The offsets of any entries of a ledger, as far as `offset_of` knows them."""
+        """Return the offsets of any entries of a ledger, as far as `offset_of` knows them."""
         base = self._by_id.get(ledger)
         if base is None:
             return []
@@ -198,12 +198,12 @@ class LogState:
         return [base + entry for entry in entries if 0 <= entry < size]
 
     def closed_ms(self, offset: int) -> int | None:
-        """When the segment of an entry was closed; None while it is open."""
+        """Return the time at which an entry's segment was closed; None while it is open."""
         _, segment, _ = self.segment_at(offset)
         return None if segment.entries is None else segment.sealed_ms
 
     def closed_before(self, timestamp_ms: int) -> int:
-        """The offset below which all segments were closed before a time."""
+        """Return the offset below which all segments were closed before a time."""
         offset = self.first_offset
         for segment in self.record.segments:
             if segment.entries is None or segment.sealed_ms >= timestamp_ms:
@@ -212,7 +212,7 @@ class LogState:
         return offset
 
     def seek(self, ledger: int, entry: int) -> int:
-        """The offset at a position or, if nothing is there, of the next entry after it."""
+        """Return the offset at a position or, if nothing is there, of the next entry."""
         for segment, base in zip(self.record.segments, self.bases, strict=True):
             if segment.id == ledger:
                 return min(base + max(entry, 0), self.segment_end(base))
@@ -222,7 +222,7 @@ class LogState:
         return self.end
 
     def segment_at(self, offset: int) -> tuple[int, Segment, int]:
-        """Index, segment and base at an offset; `NoSegment` before the first segment."""
+        """Return index, segment and base at an offset; `NoSegment` before the first segment."""
         at = bisect_right(self.bases, offset) - 1
         if at < 0:
             raise NoSegment(f"{self.key} has no segment for offset {offset}: it was deleted")
@@ -248,12 +248,12 @@ class LogState:
                 base, messages = base + segment.entries, messages + segment.messages
 
     def origin_of(self, kind: SegmentKind) -> SegmentOrigin:
-        """The origin of a new segment of this log."""
+        """Return the origin of a new segment of this log."""
         record, now_ms = self.record, self.engine.clock.now_ms()
         return SegmentOrigin(self.key, kind, record.epoch, now_ms, self.end)
 
     def begin_segment(self, writer: SegmentWriter) -> None:
-        """Let appends go to a new segment, which the record lists already."""
+        """Append to a new segment from now on; the record lists it already."""
         # promise: a segment notes the offset of its first entry
         writer.begin(self.next_offset)
         # Noted, since the segment before may still have entries that are not durable: its length,
@@ -265,7 +265,7 @@ class LogState:
         self.open_segment = writer.segment
 
     def end_segment(self) -> SegmentWriter | None:
-        """Let nothing more be appended to the open segment, if any; the caller settles it."""
+        """End the open segment, if any, and return its writer; the caller settles it."""
         writer, self.writer = self.writer, None
         self.ending_bytes = self.open_bytes
         self.open_entries = self.open_bytes = 0

@@ -1,9 +1,9 @@
 """Sets of offsets, small and fast whether they are scattered or contiguous.
 
-Offsets are taken in chunks of `SIZE`.  A chunk of which all offsets are in the set is part of
-a range of such chunks; of any other the set keeps a bitmap, an int: bit i for the offset i of
-that chunk.  So a million scattered offsets take at most some bytes each, and a contiguous
-stretch takes a few bytes, however long it is.
+Offsets are divided into chunks of `SIZE`.  A chunk whose offsets are all in the set is part of a
+range of such chunks; for any other the set keeps a bitmap, an int: bit i for the offset i of that
+chunk.  So a million scattered offsets take at most some bytes each, and a contiguous stretch takes
+a few bytes, however long it is.
 """
 
 from bisect import bisect_left, bisect_right, insort
@@ -20,7 +20,7 @@ FULL: Final = (1 << SIZE) - 1
 
 
 class OffsetSet:
-    """Which offsets are in the set.  It must not be changed while it is iterated over."""
+    """A set of offsets.  It must not be changed while it is iterated over."""
 
     __slots__ = ("_bits", "_full", "_order")
 
@@ -39,7 +39,7 @@ class OffsetSet:
         return bits >> (offset & LOW) & 1 == 1
 
     def __iter__(self) -> Iterator[tuple[int, int]]:
-        """The ranges as (start, stop), in order; none touches another."""
+        """Iterate over the ranges as (start, stop), in order; none touches another."""
         if not self:
             return iter(())
         chunks = [*self._order[:1], *self._order[-1:]]
@@ -58,7 +58,7 @@ class OffsetSet:
         return f"OffsetSet({list(self)})"
 
     def copy(self) -> "OffsetSet":
-        """A set of its own with the same offsets."""
+        """Return an independent set with the same offsets."""
         same = OffsetSet()
         same._bits, same._order = self._bits.copy(), self._order.copy()
         same._full = self._full.copy()
@@ -169,14 +169,14 @@ class OffsetSet:
         return next(iter(self))
 
     def covered(self) -> int:
-        """How many offsets."""
+        """Return the number of offsets in the set."""
         if not self._bits and not self._full:
             return 0
         scattered = sum(bits.bit_count() for bits in self._bits.values())
         return scattered + (self._full.covered() << SHIFT)
 
     def runs(self) -> int:
-        """How many ranges, as iterating yields them; faster than to iterate."""
+        """Return the number of ranges that iteration yields; faster than iteration."""
         found, last = 0, -2  # the last chunk whose highest offset is in the set
         for chunk, end, bits in self._chunks():
             # promise[without - (last == chunk - 1 and bits & 1)]: ranges over the border of chunks
@@ -186,17 +186,17 @@ class OffsetSet:
         return found
 
     def _chunks(self) -> list[tuple[int, int, int]]:
-        """(first chunk, end, the bits of one), in order; a stretch of full ones is one element."""
+        """Return (first chunk, end, bits of one) in order; adjacent full chunks are one element."""
         found = [(chunk, chunk + 1, bits) for chunk, bits in self._bits.items()]
         found += [(start, stop, FULL) for start, stop in self._full]
         return sorted(found)
 
     def size(self) -> int:
-        """About how many bytes it takes."""
+        """Return the approximate size in bytes."""
         return len(self._bits) * (SIZE // 8)
 
     def count(self, start: int, stop: int) -> int:
-        """How many of start..stop-1 are in the set."""
+        """Return the number of offsets of start..stop-1 in the set."""
         total = 0
         for chunk, end, mask in _spans(start, stop):
             if mask:
@@ -209,7 +209,7 @@ class OffsetSet:
         return total
 
     def next_missing(self, offset: int) -> int:
-        """The smallest offset from `offset` on that is not in the set."""
+        """Return the smallest offset from `offset` on that is not in the set."""
         while True:
             chunk = offset >> SHIFT
             bits = self._bits.get(chunk)
@@ -226,7 +226,7 @@ class OffsetSet:
                     return offset
 
     def last_missing(self, offset: int) -> int:
-        """The largest offset up to `offset` that is not in the set."""
+        """Return the largest offset up to `offset` that is not in the set."""
         while True:
             chunk = offset >> SHIFT
             bits = self._bits.get(chunk)
@@ -242,7 +242,7 @@ class OffsetSet:
                 offset = (chunk << SHIFT) - 1
 
     def next_present(self, offset: int) -> int | None:
-        """The smallest offset from `offset` on that is in the set; None if there is none."""
+        """Return the smallest offset from `offset` on that is in the set; None if there is none."""
         chunk = offset >> SHIFT
         bits = self._chunk(chunk) >> (offset & LOW)
         if not bits:
@@ -258,7 +258,7 @@ class OffsetSet:
         return offset + (bits & -bits).bit_length() - 1
 
     def present(self, start: int, stop: int) -> Iterator[tuple[int, int]]:
-        """The ranges of start..stop-1 that are in the set, in order; none touches another."""
+        """Yield the ranges of start..stop-1 that are in the set, in order; none touches another."""
         first = end = start
         for one, until in self._pieces(start, stop):
             if one == end:  # continues beyond the chunk
@@ -271,7 +271,7 @@ class OffsetSet:
             yield first, end
 
     def missing(self, start: int, stop: int) -> Iterator[tuple[int, int]]:
-        """The ranges of start..stop-1 that are not in the set, in order."""
+        """Yield the ranges of start..stop-1 that are not in the set, in order."""
         for first, end in self.present(start, stop):
             if start < first:
                 yield start, first
@@ -280,7 +280,7 @@ class OffsetSet:
             yield start, stop
 
     def parts(self, most_runs: int) -> tuple[list[tuple[int, int]], list[tuple[int, int]]]:
-        """The set as ranges; chunks of more than `most_runs` ranges as `add_bits` takes them."""
+        """Return ranges, and chunks of more than `most_runs` ranges as arguments of `add_bits`."""
         ranges, bitmaps = [(chunk << SHIFT, end << SHIFT) for chunk, end in self._full], []
         for chunk in self._order:
             bits = self._bits[chunk]
@@ -291,7 +291,7 @@ class OffsetSet:
         return ranges, bitmaps
 
     def bits(self, start: int) -> int:
-        """Which of `SIZE` offsets are in the set, bit i for start + i; `start` begins a chunk."""
+        """Return a bitmap of `SIZE` offsets, bit i for start + i; `start` begins a chunk."""
         return self._chunk(start >> SHIFT)
 
     def _chunk(self, chunk: int) -> int:
@@ -301,12 +301,12 @@ class OffsetSet:
         return bits
 
     def _partial(self, chunk: int, end: int) -> list[int]:
-        """The chunks of a range that have a bitmap."""
+        """Return the chunks of a range that have a bitmap."""
         order = self._order
         return order[bisect_left(order, chunk) : bisect_left(order, end)]
 
     def _pieces(self, start: int, stop: int) -> Iterator[tuple[int, int]]:
-        """As `present`, but a range that crosses chunks may come in several pieces."""
+        """Like `present`, but a range that crosses chunks may come in several pieces."""
         if start >= stop:
             return
         chunk, end = start >> SHIFT, ((stop - 1) >> SHIFT) + 1
@@ -322,7 +322,7 @@ class OffsetSet:
 
 
 def ranges_of(offsets: Iterable[int]) -> Iterator[tuple[int, int]]:
-    """Consecutive offsets together, as (start, stop)."""
+    """Yield consecutive offsets as ranges (start, stop)."""
     start = stop = -1
     for offset in offsets:
         if offset != stop:
@@ -335,7 +335,7 @@ def ranges_of(offsets: Iterable[int]) -> Iterator[tuple[int, int]]:
 
 
 def next_in_neither(one: OffsetSet, other: OffsetSet, offset: int) -> int:
-    """The smallest offset from `offset` on that is in neither set, however they alternate."""
+    """Return the smallest offset from `offset` on that is in neither set."""
     while True:
         offset = other.next_missing(one.next_missing(offset))
         if offset not in one:
@@ -346,7 +346,7 @@ def next_in_neither(one: OffsetSet, other: OffsetSet, offset: int) -> int:
 
 
 def _spans(start: int, stop: int) -> list[tuple[int, int, int]]:
-    """A range as (chunk, end, mask): a mask for part of one chunk, 0 for all of several."""
+    """Split a range into (chunk, end, mask): a mask for part of a chunk, 0 for whole chunks."""
     if start >= stop:
         return []
     chunk, low, high = start >> SHIFT, start & LOW, stop & LOW
@@ -365,7 +365,7 @@ def _spans(start: int, stop: int) -> list[tuple[int, int, int]]:
 
 
 def _runs(offset: int, bits: int) -> Iterator[tuple[int, int]]:
-    """The ranges of bits that are set; bit 0 is `offset`."""
+    """Yield the ranges of bits that are set; bit 0 is `offset`."""
     digits = bin(bits)[:1:-1]  # searching in text is ten times as fast as in bits
     start = digits.find("1")
     while start >= 0:

@@ -1,4 +1,4 @@
-"""How the wire names an entry: a position, which is a ledger and an entry of that ledger."""
+"""The names of entries on the wire: a position is a ledger and an entry of that ledger."""
 
 Position = tuple[int, int]
 """(ledger, entry) as on the wire; entry -1 is the place before a ledger's first entry."""

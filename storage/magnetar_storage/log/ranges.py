@@ -20,7 +20,7 @@ class RangeSet:
         return bool(self._starts)
 
     def __iter__(self) -> Iterator[tuple[int, int]]:
-        """The ranges as (start, stop), in order."""
+        """Iterate over the ranges as (start, stop), in order."""
         return zip(self._starts, self._stops, strict=True)
 
     def __contains__(self, value: int) -> bool:
@@ -36,7 +36,7 @@ class RangeSet:
         return f"RangeSet({list(self)})"
 
     def copy(self) -> "RangeSet":
-        """A set of its own with the same integers."""
+        """Return an independent set with the same integers."""
         same = RangeSet()
         same._starts, same._stops = self._starts.copy(), self._stops.copy()
         return same
@@ -52,7 +52,7 @@ class RangeSet:
         return self._starts[-1], self._stops[-1]
 
     def covered(self) -> int:
-        """How many integers."""
+        """Return the number of integers in the set."""
         return sum(self._stops) - sum(self._starts)
 
     def add(self, start: int, stop: int) -> None:
@@ -92,22 +92,22 @@ class RangeSet:
             self._starts[0] = value
 
     def next_missing(self, value: int) -> int:
-        """The smallest integer from `value` on that is not in the set."""
+        """Return the smallest integer from `value` on that is not in the set."""
         at = bisect_right(self._starts, value) - 1
         return self._stops[at] if at >= 0 and value < self._stops[at] else value
 
     def last_missing(self, value: int) -> int:
-        """The largest value up to `value` that is not in the set."""
+        """Return the largest integer up to `value` that is not in the set."""
         at = bisect_right(self._starts, value) - 1
         return self._starts[at] - 1 if at >= 0 and value < self._stops[at] else value
 
     def next_present(self, value: int) -> int | None:
-        """The smallest integer from `value` on that is in the set; None if there is none."""
+        """Return the smallest integer from `value` on that is in the set; None if there is none."""
         at = bisect_right(self._stops, value)
         return max(value, self._starts[at]) if at < len(self._starts) else None
 
     def present(self, start: int, stop: int) -> Iterator[tuple[int, int]]:
-        """The ranges of start..stop-1 that are in the set, in order."""
+        """Yield the ranges of start..stop-1 that are in the set, in order."""
         for at in range(bisect_right(self._stops, start), bisect_left(self._starts, stop)):
             yield max(start, self._starts[at]), min(stop, self._stops[at])
 

@@ -1,54 +1,54 @@
-"""One limit for the memory of all readers: entries that were read from disk and not sent yet."""
+"""A common limit for the memory of all readers: entries read from disk and not sent yet."""
 
 from collections.abc import Callable, Collection
 
 DEFAULT_LIMIT = 128 << 20
 SMALLEST_READ = 16 << 10
-"""Payload bytes that a read may return however many readers there are."""
+"""The payload bytes that a read may return, however many readers there are."""
 READS_AT_ONCE = 32
-"""Reads under way; one thread serves them, so more of them would not be faster."""
+"""The most reads under way; one thread serves them, so more would not be faster."""
 
 Begin = Callable[[int, int], None]
-"""Begins a read of at most so many entries and bytes."""
+"""Begins a read, given the most entries and bytes that it may return."""
 
 
 class ReadBudget:
-    """At most `limit` bytes are held by all readers together.
+    """The memory of all readers, of at most `limit` bytes.
 
-    A read reserves the most that it can return before it begins.  Without room for that, what
-    arrived longest ago is dropped, and its reader reads it again once it can send it.  Without room
-    even so, because all is reserved by reads under way, it waits: first come, first served.  What
-    arrives is sent before the next read begins, so every reader makes progress.
+    A read reserves the most that it can return before it begins.  Without room for that, the data
+    that arrived longest ago is dropped, and its reader reads it again when it can send it.  If
+    that does not help, because reads under way have reserved all, the read waits: first come,
+    first served.  Data is sent before the next read begins, so every reader makes progress.
 
-    Reads are smaller the more readers there are, so that little is dropped and read twice.  Only a
-    single entry that is larger than what was reserved for it exceeds the limit, while it is sent;
-    then what arrived longest ago is dropped.
+    The more readers there are, the smaller the reads, so that little is dropped and read twice.
+    Only a single entry that is larger than its reservation exceeds the limit, while it is sent;
+    then the data that arrived longest ago is dropped.
     """
 
     def __init__(self, limit: int = DEFAULT_LIMIT) -> None:
         self.limit = limit
         self.held = 0
-        """Bytes, including what is reserved for reads under way."""
+        """The bytes held, bytes reserved for reads under way included."""
         self.dropped = 0
-        """Bytes that were dropped before they were sent, or not all of them sent."""
+        """The bytes of data that was dropped before all of it was sent."""
         self._holders: dict[Holding, None] = {}  # that have entries, by age of the latest ones
         self._waiting: dict[Holding, tuple[int, int, Begin]] = {}
         self._under_way = 0
 
     @property
     def waiting(self) -> int:
-        """Readers that wait until others have read."""
+        """The number of readers that wait until others have read."""
         return len(self._waiting)
 
     def _size(self, most_bytes: int) -> int:
-        """The share of a reader that holds one read and has another under way, or more of what
-        is free while most of the others hold less."""
+        """Return the share of a reader that holds one read and has another under way, or more of
+        the free bytes while most of the others hold less."""
         readers = len(self._holders) + len(self._waiting) + self._under_way + 1
         free = self.limit - self.held
         return min(most_bytes, max(self.limit // (2 * readers), free // 8, SMALLEST_READ))
 
     def _begin(self, holding: "Holding", entries: int, size: int, waits: bool) -> int:
-        """Reserve room for a read; its bytes, or 0 if it cannot begin now."""
+        """Reserve room for a read; returns its bytes, or 0 if it cannot begin now."""
         share = self._size(size)
         cost = share + holding.entry_bytes * entries_of(entries, share, size)
         if self._under_way >= READS_AT_ONCE:
@@ -63,7 +63,7 @@ class ReadBudget:
         return share
 
     def _make_room(self, cost: int, spared: "Holding | None") -> bool:
-        """Drop what arrived longest ago, up to the entries of one reader, until `cost` fits."""
+        """Drop the data that arrived longest ago until `cost` fits; stop at the reader `spared`."""
         while self.held + cost > self.limit:
             oldest = next(iter(self._holders), None)
             if oldest is None or oldest is spared:
@@ -74,7 +74,7 @@ class ReadBudget:
         return True
 
     def _serve(self) -> None:
-        """Begin the reads that wait, as far as there is room."""
+        """Begin waiting reads, as far as there is room."""
         while self._waiting:
             holding, (entries, size, begin) = next(iter(self._waiting.items()))
             share = self._begin(holding, entries, size, waits=True)
@@ -85,7 +85,7 @@ class ReadBudget:
 
 
 class Holding:
-    """What one reader holds; it has one read at most that is under way or waits.
+    """The memory of one reader, which has at most one read that is under way or waits.
 
     `drop` is called when the reader must forget its entries.
     """
@@ -96,21 +96,21 @@ class Holding:
         self._budget = budget
         self.drop = drop
         self.entry_bytes = entry_bytes
-        """What an entry needs beside its payload."""
+        """The bytes that an entry needs in addition to its payload."""
         self.held = 0
         self.reserved = 0
         self.reading = False
         """Whether a read is under way or waits."""
         self.wanted = False
-        """Whether the reader has use for what is read: from `read` to `release`."""
+        """Whether the reader needs the data that is read: from `read` to `release`."""
 
     # Reading ------------------------------------------------------------------------
 
     def read(self, entries: int, size: int, begin: Begin) -> None:
-        """Begin a read of so many entries and bytes or fewer, now or when it is its turn.
+        """Begin a read of at most `entries` and `size` bytes, now or when its turn comes.
 
-        Only one at a time: what is read already is wanted again.  When a read has ended call
-        `ended`, send what can be sent, and call `finished`.
+        There is one read at a time: a read that is under way is wanted again.  When a read has
+        ended call `ended`, send what can be sent, and call `finished`.
         """
         self.wanted = True
         if self.reading:
@@ -124,7 +124,7 @@ class Holding:
             budget._waiting[self] = (entries, size, begin)
 
     def read_ahead(self, entries: int, size: int, begin: Begin) -> None:
-        """As `read`, for entries that are not needed yet: not at all without room for them now."""
+        """Like `read`, for entries that are not needed yet; no read without room for them now."""
         budget = self._budget
         if self.reading or budget._waiting:
             return
@@ -134,25 +134,25 @@ class Holding:
             begin(entries_of(entries, share, size), share)
 
     def ended(self) -> None:
-        """The read has ended; call `keep` if the reader holds something else than before."""
+        """Note that the read has ended; call `keep` if the reader holds other data than before."""
         self._budget._under_way -= 1
         self._budget.held -= self.reserved
         self.reserved = 0
         self.reading = False
 
     def finished(self) -> None:
-        """What arrived was sent as far as possible: other readers may have its memory."""
+        """Note that the data was sent as far as possible: other readers may use its memory."""
         self._budget._make_room(0, None)  # an entry may be larger than what was reserved for it
         self._budget._serve()
 
     # Holding ------------------------------------------------------------------------
 
     def size_of(self, payloads: Collection[bytes]) -> int:
-        """Bytes that the reader needs for entries with these payloads."""
+        """Return the bytes that the reader needs for entries with these payloads."""
         return sum(map(len, payloads)) + self.entry_bytes * len(payloads)
 
     def keep(self, size: int) -> None:
-        """The reader holds so many bytes in total from now on."""
+        """Note that the reader holds `size` bytes in total from now on."""
         budget = self._budget
         budget.held += size - self.held
         self.held = size
@@ -161,7 +161,8 @@ class Holding:
             budget._holders[self] = None
 
     def grow(self, size: int) -> bool:
-        """Whether the reader may hold so many bytes more, which count from now on."""
+        """Add `size` bytes to those held; return False, without effect, if they exceed the
+        limit."""
         budget = self._budget
         if budget.held + size > budget.limit:
             return False
@@ -172,14 +173,14 @@ class Holding:
         return True
 
     def shrink(self, size: int) -> None:
-        """The reader has given up so many of its bytes."""
+        """Note that the reader has given up `size` of its bytes."""
         self._budget.held -= size
         self.held -= size
         if not self.held:
             self._budget._holders.pop(self, None)
 
     def release(self) -> None:
-        """The reader needs no entries at present: drop what it holds, and wait for nothing."""
+        """Drop what the reader holds, and cancel a waiting read: it needs no entries at present."""
         self.wanted = False
         if self._budget._waiting.pop(self, None) is not None:
             self.reading = False
@@ -189,5 +190,5 @@ class Holding:
 
 
 def entries_of(most: int, share: int, size: int) -> int:
-    """How many entries a read of `share` bytes may return, if one of `size` may return `most`."""
+    """Return the most entries of a read of `share` bytes, if one of `size` may return `most`."""
     return max(1, most * share // size)

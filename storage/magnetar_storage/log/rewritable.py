@@ -1,4 +1,4 @@
-"""Which segments of a log could be rewritten, and which are stored together."""
+"""The segments of a log that could be rewritten, grouped as they are stored together."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -10,10 +10,11 @@ from magnetar_storage.log.offset_set import OffsetSet
 SMALL_BYTES = 256 << 10
 """A smaller sparse segment is replaced together with a neighbour, to keep their number low."""
 GROUP_BYTES = 1 << 20
-"""About how much of several neighbours one sparse segment holds."""
+"""The approximate bytes of several neighbours that one sparse segment holds."""
 
 Needed = Callable[[int, int, int], OffsetSet | None]
-"""(start, stop, limit): which of start..stop-1 are needed at present; None if more than `limit`."""
+"""(start, stop, limit): returns those of start..stop-1 that are needed at present; None if they are
+more than `limit`."""
 
 
 @dataclass
@@ -26,31 +27,31 @@ class Unit:
 
     @property
     def held(self) -> int:
-        """How many entries are stored."""
+        """The number of entries stored."""
         return sum(segment.held for segment in self.segments)
 
     @property
     def size(self) -> int:
-        """Bytes of the payloads that are stored."""
+        """The bytes of the payloads that are stored."""
         return sum(segment.size for segment in self.segments)
 
     @property
     def stored_in(self) -> SegmentId | None:
-        """The segment of the store that has the entries, if any are left."""
+        """The segment of the store that holds the entries; None if no entry remains."""
         return self.segments[0].stored_in
 
     @property
     def is_small(self) -> bool:
-        """Whether it is a sparse segment to be joined with a neighbour."""
+        """Whether this is a sparse segment that is to be joined with a neighbour."""
         return not self.segments[0].is_whole and self.size <= SMALL_BYTES
 
     def takes(self, segment: Segment) -> bool:
-        """Whether the segment after this unit belongs to it."""
+        """Return whether the segment after this unit belongs to it."""
         return segment.kept == 0 or (not segment.is_whole and segment.kept_in == self.stored_in)
 
 
 def units(record: LogRecord, before: int) -> Iterator[Unit]:
-    """The units that can be rewritten: settled, and ending at or below `before`."""
+    """Yield the units that can be rewritten: settled, and ending at or below `before`."""
     unit: Unit | None = None
     start = record.first_offset
     for segment in record.segments:
@@ -77,7 +78,7 @@ class Group:
         self.live = OffsetSet()
         """The needed entries of all units; empty until the group is ready."""
         self.bytes = 0
-        """About how many bytes those entries have."""
+        """The approximate bytes of those entries."""
         self.copied_to = 0
         """The offset that copying has reached."""
         self.worth_it = False
@@ -107,5 +108,5 @@ class Group:
         return next(unit.stored_in for unit in self.units if self.copied_to < unit.stop)
 
     def has_room(self, size: int) -> bool:
-        """Whether a unit of which `size` bytes are needed still fits."""
+        """Return whether a unit of which `size` bytes are needed still fits."""
         return not self.units or self.bytes + size <= GROUP_BYTES

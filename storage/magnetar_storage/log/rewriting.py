@@ -1,9 +1,9 @@
-"""Rewriting: deleting acknowledged entries that lie between others which are needed.
+"""Rewriting: deleting acknowledged entries between others that are still needed.
 
 Without it, one message that waits would keep every segment from its own on.  A settled segment
-of which few entries are needed is replaced: those are copied to a *sparse segment*, one change
-of the record lists that instead, and then the old segment is deleted.  A sparse segment may
-replace several neighbours, and is replaced itself once half of it is not needed any more.
+of which few entries are needed is replaced: the needed entries are copied to a *sparse segment*,
+one change of the record lists that instead, and then the old segment is deleted.  A sparse segment
+may replace several neighbours, and is replaced itself once half of it is not needed any more.
 
 While it is written, a sparse segment is listed as trash: whatever ends the writing, it is
 deleted unless the record lists it for use.
@@ -37,15 +37,15 @@ NEEDED_OF_WHOLE = 10
 NEEDED_OF_KEPT = 2
 """A sparse segment is rewritten when at most one of this many entries is needed."""
 COPY_BYTES = 64 << 20
-"""About how much is copied in one call."""
+"""The approximate bytes that are copied in one call."""
 LOOKED_AT = 256
-"""How many segments are examined in one call; the next call continues after them."""
+"""The most segments examined in one call; the next call continues after them."""
 BLOCK_BYTES = 64 << 10
 READ_ENTRIES = 1000
 
 
 class _Postponed(Exception):
-    """The segments, or the entries needed of them, have changed: leave them for another call."""
+    """The segments, or their needed entries, have changed: leave them for another call."""
 
 
 class Rewriting:
@@ -60,10 +60,10 @@ class Rewriting:
         self._unreadable: set[SegmentId | None] = set()  # damaged: left as they are
 
     async def run(self, needed: Needed, before: int, max_bytes: int) -> int:
-        """Rewrite segments that end at or below `before`; returns how many bytes were freed.
+        """Rewrite segments that end at or below `before`; returns the number of bytes freed.
 
-        Copies about `max_bytes` at most, and leaves the rest for the next call.  If there is no
-        room for a copy, segments of which nothing is needed are deleted all the same, and then
+        Copies about `max_bytes` at most, and leaves the rest for the next call.  If the disk has
+        no room for a copy, segments of which nothing is needed are deleted all the same, and then
         `DiskFull` is raised.
         """
         # Not queued: the call that is running does the same work.
@@ -95,7 +95,7 @@ class Rewriting:
     # Choosing -------------------------------------------------------------------
 
     def _groups(self, needed: Needed, before: int) -> Iterator[Group]:
-        """The groups that are worth replacing, each chosen when it is asked for."""
+        """Yield the groups that are worth replacing, each chosen when it is requested."""
         group, looked_at = Group(), 0
         for unit in units(self._state.record, min(before, self._state.end - 1)):
             if unit.start < self._next_look:
@@ -117,7 +117,7 @@ class Rewriting:
             yield group
 
     def _left_of(self, unit: Unit, needed: Needed) -> int | None:
-        """About how many bytes would be left of a unit; None if it is to stay as it is."""
+        """Return the approximate bytes that would remain of a unit; None to leave it as it is."""
         if not unit.held:
             return 0
         if unit.stored_in in self._unreadable:
@@ -129,7 +129,7 @@ class Rewriting:
         return unit.size * live.covered() // unit.held
 
     def _is_ready(self, group: Group, needed: Needed) -> bool:
-        """Whether a group is worth replacing; sets its `live` entries."""
+        """Return whether a group is worth replacing; sets its `live` entries."""
         if not group.worth_it:
             return False
         live = self._live(group, needed)
@@ -137,7 +137,7 @@ class Rewriting:
         return live is not None
 
     def _live(self, group: Group, needed: Needed) -> OffsetSet | None:
-        """The entries of a group that are needed at present and were not deleted before."""
+        """Return the entries of a group that are needed at present and not deleted."""
         live = needed(group.start, group.stop, sum(unit.held for unit in group.units))
         if live is not None:
             for hole in list(self._state.holes.present(group.start, group.stop)):
@@ -147,7 +147,7 @@ class Rewriting:
     # Replacing ------------------------------------------------------------------
 
     async def _replace(self, group: Group, needed: Needed) -> int:
-        """Copy what is needed, list it, delete the rest; returns how many bytes are left."""
+        """Copy the needed entries, list them, delete the rest; returns the bytes that remain."""
         stored = self._stored
         sizes = dict.fromkeys((segment.id for segment in group.segments), 0)
         sparse: SegmentId | None = None
@@ -174,7 +174,7 @@ class Rewriting:
         return sum(sizes.values())
 
     def _origin(self, group: Group) -> SegmentOrigin:
-        """The origin of the sparse segment, with what the record says of the group's segments."""
+        """Return the origin of the sparse segment, with the record's values for the segments."""
         state, replaces = self._state, list[Replaced]()
         at, _, _ = state.segment_at(group.start)
         for number, one in enumerate(group.segments, at):
@@ -188,7 +188,7 @@ class Rewriting:
         return replace(self._state.origin_of(SegmentKind.KEPT), replaces=tuple(replaces))
 
     def _apply(self, group: Group) -> None:
-        """The record lists the group as rewritten: the entries that were not copied are holes."""
+        """Apply the changed record: the entries that were not copied become holes."""
         state = self._state
         state.index()
         self._entries.moved(group.segments)
@@ -198,7 +198,7 @@ class Rewriting:
 
     @contextmanager
     def _discarding(self, group: Group, sparse: SegmentId) -> Iterator[None]:
-        """After a failure in here nothing uses the sparse segment: it is trash like any other."""
+        """Make the sparse segment ordinary trash if the block fails: nothing uses it then."""
         try:
             yield
         except (Corrupt, NoSegment) as error:
@@ -211,7 +211,7 @@ class Rewriting:
             raise
 
     async def _copy(self, group: Group, writer: SegmentWriter, sizes: dict[SegmentId, int]) -> None:
-        """Write the map and the entries; add to `sizes` what is left of each segment."""
+        """Write the map and the entries; add to `sizes` the remaining bytes of each segment."""
         state = self._state
         runs: list[OffsetRun] = []
         for start, stop in list(group.live):
@@ -257,7 +257,7 @@ class Rewriting:
     def _checked(
         self, group: Group, needed: Needed, rewritten: list[Segment], record: LogRecord
     ) -> LogRecord:
-        """The record with the group rewritten; `_Postponed` if that is not right any more."""
+        """Return the record with the group rewritten; `_Postponed` if that is no longer valid."""
         if not set(group.segments) <= set(record.segments):
             raise _Postponed  # trimmed meanwhile
         now = self._live(group, needed)
@@ -271,7 +271,7 @@ class Rewriting:
 def _rewritten(
     group: Group, sparse: SegmentId | None, sizes: dict[SegmentId, int]
 ) -> list[Segment]:
-    """The group's segments as they are to be listed."""
+    """Return the group's segments as they are to be listed."""
     rewritten = []
     start = group.start
     for segment in group.segments:

@@ -1,11 +1,11 @@
-"""When a segment is closed: by its entries, bytes and age."""
+"""The limits at which a segment is closed: entries, bytes and age."""
 
 from dataclasses import dataclass
 
 
 @dataclass(frozen=True)
 class RollLimits:
-    """When a segment is closed and the next one is begun."""
+    """The limits at which a segment is closed and the next one is begun."""
 
     max_entries: int = 50_000
     max_bytes: int = 2048 << 20
@@ -13,12 +13,12 @@ class RollLimits:
     max_age_ms: int = 240 * 60_000
 
     def reached(self, entries: int, size: int, age_ms: int) -> bool:
-        """Whether a segment of this size and age should end."""
+        """Return whether a segment of this size and age should end."""
         if entries == 0:
             return False
         big = self.is_big(entries, size)
         return age_ms >= self.max_age_ms or (big and age_ms >= self.min_age_ms)
 
     def is_big(self, entries: int, size: int) -> bool:
-        """Whether a segment of this size should end once it has its minimum age."""
+        """Return whether a segment of this size should end once it has its minimum age."""
         return entries >= self.max_entries or size >= self.max_bytes

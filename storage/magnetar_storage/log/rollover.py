@@ -1,4 +1,4 @@
-"""Which segment is appended to: beginning one, replacing it when it is big or old, ending it.
+"""The segment for appends: beginning one, replacing it when it is big or old, ending it.
 
 While a segment is being replaced, appends still go to the old one.
 """
@@ -26,7 +26,7 @@ class Rollover:
         self._switching = Mutex(state.engine.clock)  # held while the writer is being replaced
 
     async def start_writing(self) -> None:
-        """Create and list the segment that `Log.append` needs; nothing if there is one."""
+        """Create and list the segment that `Log.append` needs, unless there is one."""
         state = self._state
         async with self._switching.held():
             self._check_working()
@@ -38,10 +38,10 @@ class Rollover:
                     await self._next_segment()
 
     async def terminate(self) -> None:
-        """Let nothing be appended any more, ever; what was appended is durable before.
+        """End appending for ever; everything that was appended is durable before.
 
-        The caller must have stopped appending.  If this raises, the log has failed: it is unknown
-        whether it is terminated until it is opened again.
+        The caller must have stopped appending.  If this raises, the log has failed: whether it is
+        terminated is unknown until it is opened again.
         """
         async with self._switching.held():
             self._check_working()
@@ -82,7 +82,7 @@ class Rollover:
             self.roll()
 
     def roll(self) -> None:
-        """Begin a new segment if the open one has entries, so that it can be deleted."""
+        """Begin a new segment if the open one has entries, so that the open one can be deleted."""
         state = self._state
         can = state.writer is not None and state.failed is None and not self._switching.is_held
         if can and state.open_entries:
@@ -118,7 +118,7 @@ class Rollover:
         self._state.index()
 
     async def _roll(self) -> None:
-        """Replace the open segment; `_switching` was taken for this."""
+        """Replace the open segment; the caller has taken `_switching`."""
         old = self._state.writer
         try:
             async with self._unlisted_deleted():
@@ -141,7 +141,7 @@ class Rollover:
 
     @asynccontextmanager
     async def _unlisted_deleted(self) -> AsyncIterator[None]:
-        """If the log has failed in here, or meanwhile, no attempt comes that would use it."""
+        """Delete the unlisted segment if the log fails: no later attempt would use it."""
         try:
             yield
         finally:
@@ -149,7 +149,7 @@ class Rollover:
                 await self.discard_unlisted()
 
     async def _next_segment(self) -> None:
-        """Create a segment, list it, and only then let appends go there."""
+        """Create a segment, list it, and only then direct appends to it."""
         # Clients compare ledger ids, and the last segment may be another process's.
         segments = self._state.record.segments
         last = segments[-1].id if segments else 0

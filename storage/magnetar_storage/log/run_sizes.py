@@ -1,18 +1,18 @@
-"""Counts how many entries are read at once."""
+"""Counts the entries that are read at once."""
 
 BITS = 13
-"""Sizes are counted by their number of bits; above this many together."""
+"""The bits of the largest size that is counted separately; larger sizes are counted together."""
 
 
 class RunSizes:
-    """Since the start; counting a run is two additions."""
+    """The sizes of all runs since the start; counting a run costs two additions."""
 
     __slots__ = ("entries", "runs")
 
     def __init__(self) -> None:
         self.entries = 0
         self.runs = [0] * 33
-        """By the bits of their number of entries, which a client limits to 32."""
+        """The number of runs by the bits of their entries, which a client limits to 32."""
 
     def add(self, entries: int) -> None:
         """Count a run."""
@@ -20,7 +20,7 @@ class RunSizes:
         self.runs[entries.bit_length()] += 1
 
     def up_to(self) -> list[tuple[int | None, int]]:
-        """How many runs had up to so many entries, for rising numbers; None for all."""
+        """Return (n, number of runs with at most n entries) for rising n; None stands for all."""
         found: list[tuple[int | None, int]] = []
         total = 0
         for bits in range(1, BITS + 1):

@@ -9,11 +9,11 @@ from magnetar_storage.log.log import Log
 READ_ENTRIES = 5000
 READ_BYTES = 1 << 20
 KEPT_BYTES = 64 << 20
-"""About how many bytes of damaged entries are in memory on their way to quarantine."""
+"""The approximate bytes of damaged entries in memory on their way to quarantine."""
 
 
 async def find_damage(log: Log, start: int, stop: int) -> list[Damage]:
-    """Read the entries start..stop-1, as far as the log has them; what of them is damaged."""
+    """Read the entries start..stop-1, as far as the log has them; returns the damage found."""
     found: list[Damage] = []
     at, stop = max(start, log.first_offset), min(stop, log.end)
     while at < stop:
@@ -32,10 +32,7 @@ async def find_damage(log: Log, start: int, stop: int) -> list[Damage]:
 
 
 async def check_again(log: Log, damage: Damage) -> list[Damage]:
-    """Read the entries of a range again: what of them is damaged still is known, all else is not.
-
-    Memory may have been at fault, or a file may have been put back.
-    """
+    """Read the entries of a damaged range again; only damage that is found again stays known."""
     offsets = log.offsets_of(damage.segment, damage.first, damage.last + 1)
     found = await find_damage(log, offsets.start, offsets.stop)
     if damage[:3] not in [one[:3] for one in found]:
@@ -44,10 +41,10 @@ async def check_again(log: Log, damage: Damage) -> list[Damage]:
 
 
 async def set_aside(log: Log, damage: Sequence[Damage], why: str) -> None:
-    """Keep the bytes of damaged entries, and count them as deleted from now on; durable on return.
+    """Keep the bytes of damaged entries, and count the entries as deleted; durable on return.
 
-    The log reports them as reclaimed: every cursor then counts them as acknowledged.  What was
-    deleted meanwhile is left out.
+    The log reports them as reclaimed: every cursor then counts them as acknowledged.  Entries that
+    were deleted meanwhile are left out.
     """
     damage = [one for one in damage if _is_present(log, one)]
     if not damage:
@@ -68,7 +65,7 @@ async def set_aside(log: Log, damage: Sequence[Damage], why: str) -> None:
 
 
 def _is_present(log: Log, damage: Damage) -> bool:
-    """Whether the log has such an entry still."""
+    """Return whether the log still has such an entry."""
     offsets = log.offsets_of(damage.segment, damage.first, damage.last + 1)
     return log.holes.next_missing(max(offsets.start, log.first_offset)) < offsets.stop
 

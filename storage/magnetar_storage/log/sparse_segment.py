@@ -1,8 +1,8 @@
-"""Sparse segments: ordinary segments that hold what is left of rewritten ones.
+"""Sparse segments: ordinary segments that hold the remaining entries of rewritten ones.
 
-A sparse segment identifies entries by their offset in the log, so it may hold what is left of
-several neighbours.  Its first entries are the pieces of a map and count no messages; the kept
-entries follow, unchanged and in order.
+A sparse segment identifies entries by their offset in the log, so it may hold the remaining
+entries of several neighbours.  Its first entries are the pieces of a map and count no messages; the
+kept entries follow, unchanged and in order.
 
     piece    4s `MKPR`, u32 version, u32 pieces that follow, u32 n: how many runs,
              n times i64 first offset, i64 entries, i64 messages of the log before it
@@ -35,11 +35,11 @@ class OffsetRun(NamedTuple):
     first: int
     entries: int
     messages_before: int
-    """Messages of the whole log that lie before the run."""
+    """The number of messages of the whole log before the run."""
 
 
 def encode_map(runs: Sequence[OffsetRun]) -> list[bytes]:
-    """The pieces of the map of these runs, which are in order and apart."""
+    """Encode the map of these runs, which are in order and apart, in pieces."""
     cuts = range(0, max(len(runs), 1), RUNS_PER_PIECE)
     return [
         _encode_piece(runs[at : at + RUNS_PER_PIECE], len(cuts) - 1 - number)
@@ -54,7 +54,10 @@ def _encode_piece(runs: Sequence[OffsetRun], pieces_left: int) -> bytes:
 
 
 def decode_piece(data: bytes) -> tuple[int, list[OffsetRun]]:
-    """How many pieces follow, and the runs; ValueError if this is no piece of a map."""
+    """Decode a piece of a map; returns the number of pieces that follow, and the runs.
+
+    Raises ValueError if the data is not a piece of a map.
+    """
     try:
         magic, version, pieces_left, n = _HEAD.unpack_from(data)
         if (magic, version) != (MAGIC, VERSION):
@@ -66,7 +69,7 @@ def decode_piece(data: bytes) -> tuple[int, list[OffsetRun]]:
 
 
 class SparseMap:
-    """Which offsets a sparse segment holds, and in which of its entries."""
+    """The offsets that a sparse segment holds, and their entries in it."""
 
     def __init__(self, pieces: int, runs: Sequence[OffsetRun]) -> None:
         self._firsts = [run.first for run in runs]
@@ -75,16 +78,16 @@ class SparseMap:
 
     @property
     def pieces(self) -> int:
-        """How many entries of the sparse segment are its map."""
+        """The number of entries of the sparse segment that make up its map."""
         return self._at[0]
 
     @property
     def entries(self) -> int:
-        """How many entries the sparse segment has, its map included."""
+        """The number of entries of the sparse segment, its map included."""
         return self._at[-1]
 
     def runs(self, start: int, stop: int) -> Iterator[tuple[int, int]]:
-        """The kept offsets of start..stop-1, as (start, stop), in order."""
+        """Yield the kept offsets of start..stop-1 as ranges (start, stop), in order."""
         run = max(bisect_right(self._firsts, start) - 1, 0)
         while run < len(self._firsts) and self._firsts[run] < stop:
             first = self._firsts[run]
@@ -94,7 +97,10 @@ class SparseMap:
             run += 1
 
     def entry_of(self, offset: int) -> tuple[int, int] | None:
-        """The entry that holds an offset, and how many consecutive offsets follow it."""
+        """Return the entry that holds an offset, and the number of consecutive offsets from it on.
+
+        None if the offset is not kept.
+        """
         run = bisect_right(self._firsts, offset) - 1
         if run < 0 or offset >= self._firsts[run] + self._length(run):
             return None
@@ -102,12 +108,12 @@ class SparseMap:
         return self._at[run] + into, self._length(run) - into
 
     def offset_of(self, entry: int) -> int:
-        """The offset of one of the entries after the map."""
+        """Return the offset of an entry after the map."""
         run = bisect_right(self._at, entry) - 1
         return self._firsts[run] + entry - self._at[run]
 
     def messages_before(self, offset: int, reader: SegmentReader) -> int | None:
-        """Messages of the log before an offset; in a gap, those before the next kept entry.
+        """Return the messages of the log before an offset; in a gap, before the next kept entry.
 
         None if no kept entry follows.
         """
@@ -124,7 +130,7 @@ class SparseMap:
 
 
 def map_of(entries: Iterable[bytes]) -> SparseMap:
-    """The map at the beginning of these entries; ValueError if there is none."""
+    """Decode the map at the beginning of these entries; ValueError if there is none."""
     runs: list[OffsetRun] = []
     for pieces, entry in enumerate(entries, 1):
         left, more = decode_piece(entry)
@@ -163,9 +169,9 @@ class SparseReader:
         return cls(SparseMap(pieces, runs), reader)
 
     async def read(self, offset: int, max_entries: int, max_bytes: int) -> Run:
-        """Entries from `offset` on, up to the next gap.
+        """Read entries from `offset` on, up to the next gap.
 
-        Raises `Corrupt` if the first one is damaged or not kept here; it names offsets, not
+        Raises `Corrupt` if the first one is damaged or not kept here; the error names offsets, not
         entries.
         """
         found = self.map.entry_of(offset)
@@ -189,7 +195,7 @@ class SparseReader:
         return Run(offset, payloads[at:stop], counts[at:stop])
 
     async def stored_bytes(self, offset: int, stop: int) -> bytes:
-        """See `SegmentReader.stored_bytes`; by offsets, up to the next gap."""
+        """Like `SegmentReader.stored_bytes`, but by offsets, up to the next gap."""
         found = self.map.entry_of(offset)
         if found is None:
             return b""
@@ -213,7 +219,7 @@ class SparseReader:
 
 
 def _fitting(payloads: Sequence[bytes], at: int, max_entries: int, max_bytes: int) -> int:
-    """How many entries from `at` on are within the limits; at least one."""
+    """Return the number of entries from `at` on within the limits; at least one."""
     room = max_bytes - len(payloads[at])
     n = 1
     while n < max_entries and at + n < len(payloads) and room >= len(payloads[at + n]):

@@ -1,4 +1,4 @@
-"""A log's record in the metadata store: changing it, and deleting what it no longer lists.
+"""A log's record in the metadata store: changing it, and deleting segments it no longer lists.
 
 Nothing is deleted before the record has stopped listing it, and nothing is written before the
 record lists it: so a crash leaves neither a missing segment nor an unknown one.
@@ -22,14 +22,14 @@ class StoredRecord:
 
     def __init__(self, state: LogState, version: Version) -> None:
         self.unfinished: set[SegmentId] = set()
-        """Trash that is being written, or may be in use in spite of an error: it is kept."""
+        """Trash that is being written, or may be in use in spite of an error: it is not deleted."""
         self._state = state
         self._engine = state.engine
         self._version = version
         self._committing = Mutex(state.engine.clock)
 
     async def commit(self, change: Callable[[LogRecord], LogRecord]) -> None:
-        """Store what `change` returns for the present record; durable on return.
+        """Store the result of `change` for the present record; durable on return.
 
         `Fenced` if another owner changed the record: the log has failed then.  After any other
         error it is unknown whether the change took place.
@@ -61,7 +61,7 @@ class StoredRecord:
     # Changes --------------------------------------------------------------------
 
     async def change_properties(self, change: Callable[[Properties], Properties]) -> None:
-        """Store what `change` returns for the log's properties; durable on return."""
+        """Store the result of `change` for the log's properties; durable on return."""
         await self.commit(lambda record: replace(record, properties=change(record.properties)))
 
     async def replace_cursor_segment(self, segment: SegmentId) -> None:
@@ -74,7 +74,7 @@ class StoredRecord:
         await self.empty_trash()
 
     async def add_delay_segment(self, segment: SegmentId) -> None:
-        """List one more segment of delays; it must not be written to before."""
+        """List one more segment of delays; it must not be written to before that."""
         await self.commit(
             lambda record: replace(record, delay_segments=(*record.delay_segments, segment))
         )
@@ -94,7 +94,7 @@ class StoredRecord:
     # Trash ----------------------------------------------------------------------
 
     async def empty_trash(self) -> None:
-        """Delete the segments that the record lists as trash, but for `unfinished` ones."""
+        """Delete the segments that the record lists as trash, except `unfinished` ones."""
         doomed = frozenset(self._state.record.trash) - self.unfinished
         # Deleted first, and forgotten then: after a crash in between the next owner deletes them
         # once more, which is no error.
@@ -108,7 +108,7 @@ class StoredRecord:
             )
 
     async def create_in_trash(self, origin: SegmentOrigin) -> SegmentWriter:
-        """A new segment, listed as `unfinished` trash until another change lists it for use."""
+        """Create a segment, listed as `unfinished` trash until another change lists it for use."""
         writer = await self._engine.store.create(origin)
         # Before the change that lists it: another change may empty the trash right after that.
         # promise: a sparse segment is not deleted while it is written

@@ -33,7 +33,7 @@ class MemorySegment:
             done(None)
 
     def seal(self, refusal: Exception) -> Sealed:
-        """Confirm what is pending and let nothing more in."""
+        """Confirm the pending appends, and refuse further ones."""
         self.confirm()
         self.refusal = self.refusal or refusal
         if self.sealed is None:
@@ -106,7 +106,7 @@ class MemoryReader:
         return self._content.messages[entry]
 
     def close(self) -> None:
-        """Nothing to release."""
+        """Do nothing: there is nothing to release."""
 
 
 class MemoryStore:
@@ -116,7 +116,7 @@ class MemoryStore:
         self._clock = clock
         self._segments: dict[SegmentId, MemorySegment] = {}
         self._aside: dict[SegmentId, tuple[int, MemorySegment]] = {}
-        """Segments that were set aside, and when."""
+        """Segments that were set aside, with the time."""
         self.damaged: list[DamagedEntries] = []
         """Entries that were set aside because they are damaged."""
         self._next = 1

@@ -30,12 +30,12 @@ class SortedKeys:
             del self._keys[at]
 
     def page(self, prefix: str, after: str, limit: int) -> list[str]:
-        """The first keys that start with `prefix` and sort after `after`, in order."""
+        """Return the first keys that start with `prefix` and sort after `after`, in order."""
         keys = self._keys
         start = bisect_right(keys, after) if after >= prefix else bisect_left(keys, prefix)
         stop = bisect_left(keys, prefix + LAST_CHARACTER, start)
         return keys[start : min(start + limit, stop)]
 
     def under(self, prefix: str) -> list[str]:
-        """All keys that start with `prefix`, in order."""
+        """Return all keys that start with `prefix`, in order."""
         return self.page(prefix, "", len(self._keys))

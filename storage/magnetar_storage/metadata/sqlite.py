@@ -50,12 +50,12 @@ FILE = "metadata.db"
 GROUP = 1000
 """The most writes in one transaction."""
 COPIED_PAGES = 256
-"""So many are copied before it is asked whether the copying was given up."""
+"""The pages copied before it is checked whether the copying was given up."""
 DAMAGE = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
 
 
 Found = Versioned | BaseException | None
-"""The value of a key, None if it does not exist, or why it cannot be read."""
+"""The value of a key; None if it does not exist; the error if it cannot be read."""
 
 
 class Copying:
@@ -64,7 +64,7 @@ class Copying:
     given_up = False
 
     def check(self, *progress: int) -> None:
-        """`Unavailable` once it is given up; called after some pages each time."""
+        """Raise `Unavailable` once the copy is given up; called after some pages each time."""
         if self.given_up:
             raise Unavailable("the copy of the metadata was given up")
 
@@ -77,17 +77,17 @@ class Database:
     ) -> None:
         """Open or create the database at a path; see `SqliteMetadata.open` for errors.
 
-        `make_room` is called when a write found no room, and returns whether it made some.
+        `make_room` is called when the disk is full, and returns whether it freed space.
         """
         self._path = path
         self._make_room = make_room
         self._opened: sqlite3.Connection | None = None
         self._connection = self._opened = self._explained(partial(self._connect, checks))
         self._last: Version | None = None
-        """The version of the last change; None if it is not known."""
+        """The version of the last change; None if it is unknown."""
 
     def get_all(self, keys: Sequence[str]) -> list[Found]:
-        """The value of each key, or why it cannot be read."""
+        """Return the value of each key, or the error if it cannot be read."""
         found: list[Found] = []
         for key in keys:
             try:
@@ -106,17 +106,17 @@ class Database:
         return Versioned(value, version)
 
     def keys(self) -> SortedKeys:
-        """All keys."""
+        """Return all keys."""
         # Row by row: a list of the rows would need more memory than the keys.
         rows = partial(self._connection.execute, "SELECT key FROM entries ORDER BY key")
         return self._explained(lambda: SortedKeys(key for (key,) in rows()))
 
     def write(self, writes: Sequence[Write]) -> list[Outcome]:
-        """Make all writes, in order and in one transaction; an error is that of all of them."""
+        """Make all writes, in order and in one transaction; an error fails all of them."""
         return self._explained(partial(self._write_all, writes))
 
     def begin(self, check: Callable[[Identity], None], new_id: bytes) -> Identity:
-        """As `SqliteMetadata.begin`."""
+        """Run `SqliteMetadata.begin`."""
         return self._explained(partial(self._begin, check, new_id))
 
     def _begin(self, check: Callable[[Identity], None], new_id: bytes) -> Identity:
@@ -130,12 +130,12 @@ class Database:
         return Identity(*row, found.revision)
 
     def identity(self) -> Identity:
-        """What the database says of the data directory, and the number of its last write."""
+        """Return the data directory that the database names, and the number of its last write."""
         query = "SELECT id, starts, last FROM directory, writes"
         return Identity(*self._connection.execute(query).fetchone())
 
     def stamp(self, identity: Identity) -> None:
-        """Make it the database of a data directory, whose later writes have larger numbers."""
+        """Make this the database of a data directory; later writes have larger numbers."""
         self._explained(partial(self._stamp, identity))
 
     def _stamp(self, identity: Identity) -> None:
@@ -149,7 +149,7 @@ class Database:
         self._explained(self._connection.close)
 
     def copy_to(self, path: str, copying: "Copying") -> None:
-        """Write a copy of the database to a new file; it is not synced.
+        """Write a copy of the database to a new file, which is not synced.
 
         `Unavailable`, and a file with a part of it, if the copying is given up meanwhile."""
         self._explained(partial(self._copy, path, copying))
@@ -286,9 +286,11 @@ class Database:
         return [Change(key, None, version)]
 
     def _with_room(self, job: Callable[[], T]) -> T:
-        """Do a job, and again when it found no room and some could be made: it changed nothing
-        then, since it is one transaction."""
-        # What is set aside comes last: others may need it more.
+        """Run a job, and again if the disk was full and space could be freed.
+
+        The job changed nothing before, since it is one transaction.
+        """
+        # The space that is set aside comes last: others may need it more.
         remedies = iter((self._reuse_log, self._make_room))
         while True:
             try:
@@ -301,8 +303,8 @@ class Database:
                     raise
 
     def _reuse_log(self) -> bool:
-        """Bring SQLite's log into the database's file, so that it is written from its start again,
-        over blocks that it has; returns whether there was room for that."""
+        """Move SQLite's log into the database's file, so that the log is written from its start
+        again, over allocated blocks; returns whether there was room for that."""
         try:
             if self._opened is None:
                 return False
@@ -346,12 +348,12 @@ class Database:
 
 
 def _code(error: sqlite3.Error) -> int:
-    """SQLite's number of an error, without its details."""
+    """Return SQLite's number of an error, without its details."""
     return int(getattr(error, "sqlite_errorcode", sqlite3.SQLITE_ERROR)) & 0xFF
 
 
 def check_log(disk: ReadableDisk) -> None:
-    """`Corrupt` if SQLite would drop durable writes with a damaged part of its log."""
+    """Raise `Corrupt` if SQLite would drop durable writes with a damaged part of its log."""
     name = f"{FILE}-wal"
     try:
         log = read_file(disk, name)
@@ -401,10 +403,10 @@ class SqliteMetadata:
         clock: Clock,
         make_room: Callable[[], bool] = lambda: False,
     ) -> "SqliteMetadata":
-        """`Corrupt` if the database is damaged, `Unavailable` if another process has it.
+        """Open the database: `Corrupt` if it is damaged, `Unavailable` if another process has it.
 
-        `make_room` is called in the worker's thread when there is no room for a write, and returns
-        whether it made some.
+        `make_room` is called in the worker's thread when the disk is full, and returns whether it
+        freed space.
         """
         database = await worker.run(partial(_open, disk, make_room))
         try:
@@ -418,14 +420,14 @@ class SqliteMetadata:
     async def begin(self, check: Callable[[Identity], None], new_id: bytes) -> None:
         """Count a start, durably, unless `check` raises; before anything is written.
 
-        `check` is called with what the database says of the data directory, which has the id
-        `new_id` from now on if it had none.
+        `check` is called with the identity that the database has.  The id of the data directory is
+        `new_id` from then on if it had none.
         """
         self._identity = await self._worker.run(partial(self._database.begin, check, new_id))
 
     @property
     def identity(self) -> Identity:
-        """The data directory, and the last write that has ended; as of `begin`."""
+        """The data directory, and the last write that has ended; known after `begin`."""
         return self._identity
 
     async def get(self, key: str) -> Versioned | None:
@@ -475,10 +477,10 @@ class SqliteMetadata:
         await self._write(EndLease(lease.id))
 
     async def hold(self, path: str) -> None:
-        """Have every change wait until `release`, and copy the database to a new file.
+        """Hold every change until `release`, and copy the database to a new file.
 
-        The copy, which is not synced, has all changes that were answered before.  Reads go on once
-        it is made.  Call `release` also if this raises or is cancelled.
+        The copy, which is not synced, has all changes that were answered before.  Reads continue
+        once it is made.  Call `release` also if this raises or is cancelled.
         """
         self._held = True  # promise[never]: metadata does not change until its copy is released
         self._copying = copying = Copying()
@@ -486,14 +488,15 @@ class SqliteMetadata:
         await self._worker.run(partial(self._database.copy_to, path, copying))
 
     def release(self) -> None:
-        """Let the changes go on.  A copy that is being made is given up: they wait for no more."""
+        """Resume the changes.  A copy that is being made is given up: changes do not wait for
+        it."""
         self._held = False
         self._copying.given_up = True
         if self._writing and not self._in_flight:
             self._clock.soon(self._begin, "metadata")
 
     async def close(self) -> None:
-        """`Corrupt` if the database was damaged since it was opened; it is closed all the same."""
+        """Close the database, in any case; `Corrupt` if it was damaged since it was opened."""
         for lease in sorted(self._leases):
             await self.revoke(Lease(lease))
         self._watchers.close()
@@ -537,7 +540,7 @@ class SqliteMetadata:
             self._read()
 
     async def _write(self, write: Write) -> Changes:
-        """The changes of a write, once they are durable."""
+        """Return the changes of a write, once they are durable."""
         promise = self._clock.promise()
         self._waiting.append((write, promise))
         if not self._writing:
@@ -562,7 +565,7 @@ class SqliteMetadata:
     ) -> None:
         self._in_flight = False
         if outcomes is None:
-            # It is unknown which of the writes took place.
+            # Which of the writes took place is unknown.
             self._keys = None
             outcomes = [_again(error) for _ in promises]
         elif self._keys is None:
@@ -590,12 +593,12 @@ class SqliteMetadata:
             self._watchers.publish(change)
 
     def _learn(self, keys: SortedKeys | None, error: BaseException | None) -> None:
-        """The keys after all writes that have an outcome, and before any other."""
+        """Set the keys to those after all writes that have an outcome, and before any other."""
         self._keys = keys
 
 
 def _again(error: BaseException | None) -> BaseException:
-    """The error for one of the several callers that it fails."""
+    """Return the error for one of several callers that fail by it."""
     if isinstance(error, StorageError):
         return error.again()
     return error or Unavailable("the outcome is unknown")

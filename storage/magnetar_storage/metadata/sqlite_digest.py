@@ -1,6 +1,6 @@
-"""The digest of `metadata.db`: if it matches, nothing has changed since everything was checked.
+"""The digest of `metadata.db`: if it matches, nothing has changed since the last full check.
 
-It is never needed: if it is missing, damaged, or not that of the database, everything is checked.
+The digest is optional: if it is missing, damaged or does not match, everything is checked.
 """
 
 from struct import Struct
@@ -21,7 +21,7 @@ PIECE_BYTES = 1 << 20
 
 
 class Checks(NamedTuple):
-    """What of a database is checked when it is opened."""
+    """The checks of a database when it is opened."""
 
     structure: bool
     rows: bool
@@ -31,9 +31,9 @@ ALL = Checks(structure=True, rows=True)
 
 
 def needed(disk: ReadableDisk, database: str) -> Checks:
-    """What must be checked before the database is used.
+    """Return the checks that are required before the database is used.
 
-    Nobody may have it open.
+    No process may have it open.
     """
     try:
         # promise[read_file(disk, FILE) != encode(disk, database) -> not read_file(disk, FILE)]:
@@ -48,7 +48,7 @@ def needed(disk: ReadableDisk, database: str) -> Checks:
 
 
 def encode(disk: ReadableDisk, database: str) -> bytes:
-    """The digest of the database's file as it is now."""
+    """Return the digest of the database's file in its present state."""
     file = disk.open(database)
     try:
         size = file.size()
@@ -66,7 +66,7 @@ def _checksum(file: File, size: int) -> int:
 
 
 def has_log(disk: ReadableDisk, database: str) -> bool:
-    """Whether SQLite's log has anything that may not be in the database's file yet."""
+    """Return whether SQLite's log may have data that is not in the database's file yet."""
     try:
         return file_size(disk, f"{database}-wal") > 0
     except FileNotFoundError:

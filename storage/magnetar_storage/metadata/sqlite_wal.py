@@ -1,7 +1,7 @@
-"""Damage in SQLite's write-ahead log, which SQLite itself takes for the log's end.
+"""Damage in SQLite's write-ahead log, which SQLite itself takes for the end of the log.
 
-A commit is synced before the next one is written, so only the last one can be torn: a frame that
-is damaged though a whole commit and more follow it has rotted.
+A commit is synced before the next one is written, so only the last one can be torn: a damaged frame
+that is followed by a whole commit and more was damaged after it was written.
 """
 
 from struct import Struct
@@ -15,13 +15,13 @@ FRAME = Struct(">6I")
 SUMMED_OF_HEADER = 24
 SUMMED_OF_FRAME = 8
 WORDS = {0x377F0682: "<", 0x377F0683: ">"}
-"""How the words that are summed are read, by magic."""
+"""The byte order of the words that are summed, by magic."""
 
 Sums = tuple[int, int]
 
 
 def damaged_frame(log: bytes) -> int | None:
-    """Where the first damaged frame is, if it can only be rot."""
+    """Return the offset of the first damaged frame that cannot be a torn write; else None."""
     if len(log) < HEADER.size:
         return None
     magic, _, page_bytes, _, *rest = HEADER.unpack_from(log)

@@ -4,7 +4,7 @@ from crc32c import crc32c
 
 SCHEMA_VERSION = 3
 KNOWN_SCHEMAS = (0, 2, SCHEMA_VERSION)
-"""Those that become the present one when a database is opened; 0 is a new database."""
+"""The schemas that are converted to the present one on opening; 0 is a new database."""
 SCHEMA = (
     """CREATE TABLE IF NOT EXISTS entries (
         key TEXT PRIMARY KEY, value BLOB NOT NULL, version INTEGER NOT NULL, lease TEXT,
@@ -21,7 +21,7 @@ DAMAGED_ROWS = """SELECT CAST(key AS BLOB) FROM entries
     WHERE typeof(key) != 'text' OR crc IS NOT checksum(CAST(key AS BLOB), value, version, lease)
     LIMIT 1"""
 INSERT = "INSERT INTO entries (value, version, lease, crc, key) VALUES (?, ?, ?, ?, ?)"
-# Joined of constants: every value is a parameter.
+# Built from constants only: every value is a parameter.
 REPLACE = f"""{INSERT} ON CONFLICT (key) DO UPDATE SET value = excluded.value,
     version = excluded.version, lease = excluded.lease, crc = excluded.crc"""  # nosec B608
 ADD = f"{INSERT} ON CONFLICT (key) DO NOTHING"
@@ -30,7 +30,7 @@ UPDATE = """UPDATE entries SET value = ?, version = ?, lease = ?, crc = ?
 
 
 def checksum(key: bytes, value: object, version: object, lease: object) -> int:
-    """The checksum of a row; -1 if the value is no blob, as may be in a damaged row."""
+    """Return the checksum of a row; -1 if the value is not a blob, as may be in a damaged row."""
     if not isinstance(value, bytes):
         return -1
     if lease is None and isinstance(version, int):

@@ -8,7 +8,7 @@ from magnetar_storage.interfaces import RESYNC, Change, Resync
 from magnetar_storage.world.runtime import Clock, Promise
 
 QUEUE_LIMIT = 1024
-"""The most changes queued for a watcher; if there are more it gets `RESYNC` instead."""
+"""The most changes queued for a watcher; beyond it the watcher gets `RESYNC` instead."""
 
 
 class Watch(AsyncIterator[Change | Resync]):
@@ -31,13 +31,13 @@ class Watch(AsyncIterator[Change | Resync]):
             self._wake()
 
     def resync(self) -> None:
-        """Have the reader read everything again, which includes the changes of the queue."""
+        """Make the reader read everything again, which includes the changes of the queue."""
         self._queue.clear()
         self._queue.append(RESYNC)
         self._wake()
 
     def end(self) -> None:
-        """No more changes will come; those queued may still be read."""
+        """End the changes; those that are queued can still be read."""
         self._closed = True
         self._wake()
 
@@ -69,7 +69,7 @@ class Watchers:
         return watch
 
     def publish(self, change: Change) -> None:
-        """Queue a change for the watches of its key; call it in the order of the changes."""
+        """Queue a change for the watches of its key; call this in the order of the changes."""
         for watch in self._watches:
             if change.key.startswith(watch.prefix):
                 watch.offer(change)

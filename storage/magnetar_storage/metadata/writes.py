@@ -1,4 +1,4 @@
-"""Writes that wait for their transaction, and what becomes of them."""
+"""Writes that wait for their transaction, and their outcomes."""
 
 from typing import NamedTuple
 
@@ -18,7 +18,7 @@ class Delete(NamedTuple):
 
 
 class EndLease(NamedTuple):
-    """Delete the keys that were put under the lease."""
+    """A deletion of the keys that were put under the lease."""
 
     lease: str
 
@@ -26,4 +26,4 @@ class EndLease(NamedTuple):
 Write = Put | Delete | EndLease
 Changes = list[Change]
 Outcome = Changes | BaseException
-"""The changes of a write, or why it was refused."""
+"""The changes of a write, or the error with which it was refused."""

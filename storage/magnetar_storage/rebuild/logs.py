@@ -1,6 +1,6 @@
-"""The records of all logs, from the origins of the segments and from what is in them.
+"""Rebuilding the records of all logs from the origins and the content of segments.
 
-What a record cannot be told of stays as it is for a new log: properties, and whether the log was
+Values that segments do not tell are those of a new log: properties, and whether the log was
 terminated.  Nothing is deleted: a segment that no record lists goes to quarantine at the next
 start.
 """
@@ -25,7 +25,7 @@ from magnetar_storage.log.sparse_segment import SparseMap, SparseReader
 from magnetar_storage.rebuild.segment_list import Placed, SegmentList, listed
 
 Progress = Callable[[int], None]
-"""Called with how many more segments were looked at."""
+"""Called with the number of segments examined since the last call."""
 
 
 class Part(NamedTuple):
@@ -45,31 +45,31 @@ class Kept(NamedTuple):
 
 @dataclass
 class RebuiltLog:
-    """A log's record as it can be told."""
+    """A log's record, as far as it can be rebuilt."""
 
     record: LogRecord
     cursors: tuple[str, ...] = ()
     notes: list[str] = field(default_factory=list)
-    """What could not be told, or is not as it should be."""
+    """Descriptions of what could not be rebuilt, or is inconsistent."""
 
 
 @dataclass
 class Rebuilt:
-    """All that can be told from the segments of a store."""
+    """The logs that were rebuilt from the segments of a store."""
 
     logs: dict[str, RebuiltLog] = field(default_factory=dict)
-    """By the keys of their records."""
+    """The rebuilt logs by the keys of their records."""
     nameless: dict[SegmentId, RebuiltLog] = field(default_factory=dict)
-    """Logs of one segment each, with messages, that do not say of which log they were."""
+    """Logs of one segment each, with messages whose log is unknown."""
     unlisted: dict[SegmentId, str] = field(default_factory=dict)
     """Segments that belong to no log, with the reason."""
     segments: int = 0
 
 
 async def rebuilt(store: SegmentStore, now_ms: int, progress: Progress) -> Rebuilt:
-    """Read the origin of every segment, and what tells how the segments of a log belong together.
+    """Read the origin of every segment, and find out how the segments of a log belong together.
 
-    All segments are settled by that.
+    This settles all segments.
     """
     found = Rebuilt()
     logs: dict[str, list[Part]] = {}
@@ -99,7 +99,7 @@ async def rebuilt(store: SegmentStore, now_ms: int, progress: Progress) -> Rebui
 
 
 async def _holds_messages_only(store: SegmentStore, number: SegmentId, end: Sealed) -> bool:
-    """Whether no entry at either end is of state or of a map, which count no messages."""
+    """Return whether neither the first nor the last entry is state or a map, without messages."""
     reader = await store.reader(number)
     try:
         first = reader.messages_before(1)
@@ -121,7 +121,7 @@ class _Log:
         self._notes: list[str] = []
 
     async def rebuilt(self) -> RebuiltLog:
-        """The record; whatever is damaged is left out, with a note."""
+        """Rebuild the record; damaged data is left out, with a note."""
         cursor_segment, cursors = await self._cursors()
         ends = [cursor.highest + 1 for cursor in cursors]
         parts = (part for some in self._of.values() for part in some)
@@ -134,7 +134,7 @@ class _Log:
             first_messages=segments.first_messages,
             segments=segments.segments,
             cursor_segment=cursor_segment,
-            # A run that is not needed is told from its header, by the log's next owner.
+            # The log's next owner recognizes a run that is not needed by its header.
             delay_segments=tuple(part.segment for part in self._of[SegmentKind.DELAYS]),
             compacted=await self._compacted(),
         )
@@ -155,19 +155,19 @@ class _Log:
     # Messages ---------------------------------------------------------------------
 
     async def _placed(self) -> list[Placed]:
-        """All segments with their places, those of which only a part is kept included."""
+        """Return all segments with their places, partly kept segments included."""
         placed: dict[SegmentId, Placed] = {}
         for part in self._of[SegmentKind.MESSAGES]:
             segment = Segment(part.segment, part.origin.created_ms, *part.end)
             placed[part.segment] = Placed(part.origin.first_offset, segment)
-        # The oldest first: what a later one was made of has all that it has.
+        # The oldest first: a later one was made from it, so the older one has all its entries.
         for kept in await self._kept():
             for one in _replaced(kept):
                 placed.setdefault(one.segment.id, one)
         return list(placed.values())
 
     async def _kept(self) -> list[Kept]:
-        """The sparse segments that are complete."""
+        """Return the sparse segments that are complete."""
         found: list[Kept] = []
         for part in self._of[SegmentKind.KEPT]:
             try:
@@ -183,7 +183,7 @@ class _Log:
     # Cursors ------------------------------------------------------------------------
 
     async def _cursors(self) -> tuple[SegmentId | None, list[DurableCursor]]:
-        """The segment of the cursors, and these: the newest segment, unless it is incomplete."""
+        """Return the newest cursor segment that is complete, and its cursors."""
         chosen: tuple[SegmentId | None, list[DurableCursor]] = None, []
         for part in reversed(self._of[SegmentKind.CURSORS]):
             attached: dict[int, AttachedState] = {}
@@ -192,7 +192,7 @@ class _Log:
             except (Corrupt, NoSegment) as error:
                 self._notes.append(f"the cursors in segment {part.segment} are lost: {error}")
                 continue
-            # Both are there only if a snapshot was being written, or had just been: what was cut
+            # There are two only if a snapshot was being written, or had just been: one that was cut
             # short lacks the last cursors.
             if chosen[0] is None or len(numbered) > len(chosen[1]):
                 chosen = part.segment, list(numbered.values())
@@ -203,7 +203,7 @@ class _Log:
     # Compacted data -----------------------------------------------------------------
 
     async def _compacted(self) -> Compacted | None:
-        """The newest compacted data of which all parts are there."""
+        """Return the newest compacted data whose parts are all present."""
         there = {part.segment for part in self._of[SegmentKind.COMPACTED]}
         found: Compacted | None = None
         for part in self._of[SegmentKind.COMPACTED]:
@@ -217,7 +217,7 @@ class _Log:
         return found
 
     async def _listed_in(self, part: Part) -> Compacted | None:
-        """What the last part of compacted data says of all parts; None if this is another one."""
+        """Return the list of parts in the last part of compacted data; None in another part."""
         reader = await self._store.reader(part.segment)
         try:
             run = await reader.read(part.end.entries - 1, 1, 1)
@@ -230,7 +230,7 @@ class _Log:
 
 
 def _replaced(kept: Kept) -> list[Placed]:
-    """The segments of which a sparse segment keeps a part, as they are listed."""
+    """Return the segments of which a sparse segment keeps a part, as they are listed."""
     segment, origin, end = kept.part
     bytes_each = end.size / max(end.entries, 1)
     placed = []

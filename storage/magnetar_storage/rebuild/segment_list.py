@@ -1,7 +1,7 @@
-"""The segment list of a log whose record is lost, from what its segments say of themselves.  Pure.
+"""The segment list of a log whose record is lost, rebuilt from its segments.  Pure.
 
-Every segment knows the offset of its first entry, so that gaps show.  What is missing between
-segments is listed like a rewritten segment of which nothing is left: no offset changes by that.
+Every segment knows the offset of its first entry, so that gaps show.  A gap between segments is
+listed like a rewritten segment without remaining entries, so that no offset changes.
 """
 
 from collections.abc import Iterable, Sequence
@@ -19,7 +19,7 @@ class Placed(NamedTuple):
     first_offset: int
     segment: Segment
     first_messages: int | None = None
-    """Messages of the log before it, if that is known."""
+    """The number of messages in the log before it; None if unknown."""
 
     @property
     def stop(self) -> int:
@@ -28,27 +28,27 @@ class Placed(NamedTuple):
 
     @property
     def messages_stop(self) -> int | None:
-        """Messages of the log up to its end, if that is known."""
+        """The number of messages in the log up to its end; None if unknown."""
         return None if self.first_messages is None else self.first_messages + self.segment.messages
 
 
 class SegmentList(NamedTuple):
-    """What a record says of a log's segments."""
+    """The values in a record that describe a log's segments."""
 
     first_offset: int
     first_messages: int
     segments: tuple[Segment, ...]
     left_out: tuple[SegmentId, ...] = ()
-    """Older segments that cannot be before the others, as of a deleted log of the same name."""
+    """Older segments that cannot precede the others, such as of a deleted log of the same name."""
 
     @property
     def absent(self) -> int:
-        """How many entries behind the first one are not there: they were deleted, or are lost."""
+        """The number of entries missing after the first one: they were deleted, or are lost."""
         return sum(one.entries or 0 for one in self.segments if one.kept == 0)
 
 
 def listed(placed: Iterable[Placed], end: int, now_ms: int) -> SegmentList:
-    """The list of these segments, of a log that had `end` entries at least."""
+    """Return the list of these segments of a log that had at least `end` entries."""
     kept, left_out = _fitting(sorted(placed, key=lambda one: (one.segment.id, one.first_offset)))
     if not kept:
         return SegmentList(end, end, (), left_out)
@@ -56,7 +56,7 @@ def listed(placed: Iterable[Placed], end: int, now_ms: int) -> SegmentList:
     for one in kept:
         _append(whole, one)
     if whole[-1].stop < end:
-        # Their offsets must not be used again: cursors have acknowledged them.
+        # The offsets up to `end` must not be used again: cursors have acknowledged them.
         whole.append(_gap(whole[-1], end, None))
     closed = [one.segment.created_ms for one in whole[1:]] + [now_ms]
     segments = tuple(
@@ -67,7 +67,7 @@ def listed(placed: Iterable[Placed], end: int, now_ms: int) -> SegmentList:
 
 
 def _fitting(ordered: Sequence[Placed]) -> tuple[list[Placed], tuple[SegmentId, ...]]:
-    """The newest segments that can follow each other, and the ids of the others."""
+    """Return the newest segments that can follow each other, and the ids of the others."""
     kept: list[Placed] = []
     for at in range(len(ordered) - 1, -1, -1):
         if kept and not _precedes(ordered[at], kept[-1]):
@@ -77,14 +77,14 @@ def _fitting(ordered: Sequence[Placed]) -> tuple[list[Placed], tuple[SegmentId, 
 
 
 def _precedes(one: Placed, other: Placed) -> bool:
-    """Whether a segment can be before another one, with a gap in between."""
+    """Return whether a segment can precede another one, with a gap in between."""
     if one.stop < other.first_offset:
         return _id_between(one.segment.id, other.segment.id) is not None
     return one.stop == other.first_offset
 
 
 def _append(whole: list[Placed], one: Placed) -> None:
-    """Add the next segment, and what is missing before it."""
+    """Add the next segment, after an element for the gap before it."""
     if whole and whole[-1].stop < one.first_offset:
         whole.append(_gap(whole[-1], one.first_offset, one))
     before = whole[-1].messages_stop if whole else None
@@ -94,7 +94,7 @@ def _append(whole: list[Placed], one: Placed) -> None:
 
 
 def _gap(before: Placed, stop: int, after: Placed | None) -> Placed:
-    """What is missing after a segment, up to an offset."""
+    """Return an element for the gap after a segment, up to an offset."""
     entries = messages = stop - before.stop
     first, until = before.messages_stop, None if after is None else after.first_messages
     if first is not None and until is not None:
@@ -106,13 +106,13 @@ def _gap(before: Placed, stop: int, after: Placed | None) -> Placed:
 
 
 def _id_between(one: SegmentId, other: SegmentId | None) -> SegmentId | None:
-    """An id for what is missing after a segment and before another one, if any."""
+    """Return an id for the gap between two segments; None if there is no such id."""
     candidates = (segment_ids.following(one), one + 1)
     return next((n for n in candidates if other is None or n < other), None)
 
 
 def _first_messages(whole: Sequence[Placed]) -> int:
-    """Messages before the first segment; as many as entries if nothing says more."""
+    """Return the messages before the first segment; the number of entries if unknown."""
     before = 0
     for one in whole:
         if one.first_messages is not None:

@@ -1,1 +1,1 @@
-"""The free space of the disk: how much is to be left, the reserve, and what is refused below it."""
+"""The free space of the disk: its limit, the reserve, and the refusals below the limit."""

@@ -1,7 +1,7 @@
-"""Whether the disk has room for more: watched by a timer, and known to all that would take it.
+"""The free space of the disk: measured by a timer, and known to all code that takes space.
 
-Below the limit of free space, or when a write found no room, messages and topics are refused until
-there is more room again.  All that makes room goes on, and has the reserves for it.
+Below the limit of free space, or after a write found the disk full, messages and topics are refused
+until there is enough space again.  Work that frees space continues, and may use the reserves.
 """
 
 from collections.abc import Callable
@@ -16,12 +16,12 @@ from magnetar_storage.world.runtime import Clock, Timer, Worker
 
 LOOK_SECONDS: Final = 1.0
 LOOKED_AFTER_PART: Final = 8
-"""When this part of the limit was written since the last look, the next one does not wait."""
+"""The next measurement is made at once when this part of the limit was written since the last."""
 
 LEAST_RESERVED: Final = 16 << 10
-"""What a stop sets aside at least, if it can: a start on a full disk needs some blocks."""
+"""The least that a stop sets aside, if possible: a start on a full disk needs some blocks."""
 SPARED: Final = 4
-"""So many times the bytes must be free that work takes which frees more of them."""
+"""Work that frees space may take bytes if this multiple of them is free."""
 
 LOW_TEXT: Final = (
     "the disk of {path} has {free} free, less than the {limit} that are to stay free "
@@ -41,7 +41,7 @@ NO_ROOM_TEXT: Final = (
 
 
 class SpaceFigures(NamedTuple):
-    """What was seen last, in bytes."""
+    """The results of the last measurement, in bytes."""
 
     free: int
     size: int
@@ -51,61 +51,62 @@ class SpaceFigures(NamedTuple):
 
 
 class SpaceState:
-    """Whether there is room, as all that asks for some sees it; always, if nobody looks."""
+    """The state of the disk for all code that takes space; without measurements there is room."""
 
     def __init__(self) -> None:
         self.refusal: DiskLow | None = None
-        """Why what takes room is refused; None while there is enough."""
+        """The error with which work that takes space is refused; None while there is enough."""
         self._listeners: list[Callable[[bool], None]] = []
 
     def check(self) -> None:
-        """`DiskLow` while there is not enough room."""
+        """Raise `DiskLow` while there is not enough space."""
         if self.refusal is not None:
             raise self.refusal.again()
 
     def allows(self, size: int) -> bool:
-        """Whether so many bytes may be taken for work that frees more of them."""
+        """Return whether `size` bytes may be taken for work that frees more of them."""
         seen = self.figures()
         return self.refusal is None or (seen is not None and seen.free >= SPARED * size)
 
     def when_changed(self, call: Callable[[bool], None]) -> None:
-        """Call with True when room begins to lack, and with False when there is enough again."""
+        """Call with True when space becomes low, and with False when there is enough again."""
         self._listeners.append(call)
 
     def make_room(self) -> bool:
-        """In a thread that found no room to write: whether it is worth while to try once more."""
+        """Return whether a thread that found the disk full should try again."""
         return False
 
     def ran_out(self) -> None:
-        """A write found no room; called on the owner's thread."""
+        """Note that a write found the disk full; called on the owner's thread."""
 
     def look_soon(self) -> None:
-        """Look before the timer is due, for example because another process has seen a change."""
+        """Measure before the timer is due, such as after another process has seen a change."""
 
     def add_journal(self, is_full: Callable[[], bool], probe: Callable[[], None]) -> None:
-        """Know a journal: whether its last round found no room, and what has it write one."""
+        """Add a journal: `is_full` tells whether its last round found the disk full, and `probe`
+        makes it write one."""
 
     def figures(self) -> SpaceFigures | None:
-        """What was seen last; None if nobody looks."""
+        """Return the results of the last measurement; None without measurements."""
         return None
 
     def stop(self) -> None:
-        """Look no more."""
+        """End the measurements."""
 
     def set_aside(self) -> None:
-        """In a thread, at the very end: set aside what there is room for, for the next start."""
+        """Reserve available space for the next start; called in a thread, at the very end."""
 
 
 class _Seen(NamedTuple):
     space: Space
     limit: int
     lacking: int
-    """Bytes of the reserves that are not set aside."""
+    """The bytes of the reserves that are not held."""
     reserved: int
 
 
 class DiskSpace(SpaceState):
-    """The `SpaceState` of a process; `look` once before anything is served, then `start` it."""
+    """The `SpaceState` of a process; call `look` once before anything is served, then `start`."""
 
     def __init__(
         self,
@@ -119,8 +120,8 @@ class DiskSpace(SpaceState):
         log: Callable[[bool, str], None],
     ) -> None:
         """`path` names the disk in texts.  `of_store` is the reserve of the store that this process
-        writes, `of_metadata` that of the metadata, which gives it back by itself.  `log` is called
-        when room begins to lack and when there is enough again, with a text for the operator."""
+        writes, `of_metadata` that of the metadata, which releases it by itself.  `log` is called
+        when space becomes low and when there is enough again, with a text for the operator."""
         super().__init__()
         self._disk = disk
         self._path = path
@@ -139,11 +140,11 @@ class DiskSpace(SpaceState):
         self._stopped = False
 
     async def look(self) -> None:
-        """Look now; what was seen holds on return."""
+        """Measure now; the state has the results on return."""
         self._apply(await self._worker.run(partial(self._measure, self._seen is None)))
 
     def start(self) -> None:
-        """Look every `LOOK_SECONDS` until `stop`."""
+        """Measure every `LOOK_SECONDS` until `stop`."""
         self._timer = self._clock.later(LOOK_SECONDS, self._due)
 
     def stop(self) -> None:
@@ -152,7 +153,7 @@ class DiskSpace(SpaceState):
             self._timer.cancel()
 
     def written(self, size: int) -> None:
-        """So many bytes were written to the journal; called once for each of its rounds."""
+        """Count bytes that were written to the journal; called once for each of its rounds."""
         self._written += size
         seen = self._seen
         if seen is not None and self._written * LOOKED_AFTER_PART > seen.limit > 0:
@@ -217,14 +218,14 @@ class DiskSpace(SpaceState):
             self.look_soon()
 
     def _probe(self) -> None:
-        """Find out whether journals that found no room can write: free space does not tell that of
-        a quota or a limit of file sizes."""
+        """Check whether journals that found the disk full can write again: free space does not tell
+        that of a quota or a limit of file sizes."""
         for is_full, probe in self._journals:
             if is_full():
                 probe()
 
     def _measure(self, is_first: bool, ran_out: bool = False) -> _Seen:
-        """In the worker's thread."""
+        """Measure, in the worker's thread."""
         if ran_out and self._of_store is not None:
             self._of_store.give()
         space = self._disk.space()

@@ -1,31 +1,31 @@
-"""Room that is set aside, for what must be written on a full disk."""
+"""Space that is reserved for what must be written on a full disk."""
 
 from magnetar_storage.errors import DiskFull
 from magnetar_storage.world.disk import Disk
 
 METADATA_FILE = "metadata.reserve"
 STORE_FILE = "journal.reserve"
-"""In the data directory, and in each store directory."""
+"""The names of the reserves in the data directory, and in each store directory."""
 
 
 class Reserve:
-    """A file whose blocks nobody uses until it is removed.
+    """A file whose blocks are not used until it is removed.
 
-    Its methods run in threads that wait for the disk, of one process.
+    Its methods run in threads of one process that wait for the disk.
     """
 
     def __init__(self, disk: Disk, name: str) -> None:
-        """The name is that in the root of the disk."""
+        """`name` is the name of the file in the root of the disk."""
         self._disk = disk
         self._name = name
 
     def is_held(self) -> bool:
-        """Whether its room is set aside at present."""
-        # Not remembered: a start gives it back, too.
+        """Return whether the space is reserved at present."""
+        # Not remembered: a start releases it, too.
         return self._disk.sizes("").get(self._name, 0) > 0
 
     def take(self, size: int) -> bool:
-        """Set `size` bytes aside; returns whether there was room for them."""
+        """Reserve `size` bytes; returns whether there was room for them."""
         try:
             file = self._disk.open(self._name, create=True)
             try:
@@ -41,7 +41,7 @@ class Reserve:
         return True
 
     def give(self) -> bool:
-        """Give the room back to the disk; returns whether any was set aside."""
+        """Release the space; returns whether any was reserved."""
         had = self.is_held()
         if had:
             self._disk.remove(self._name)

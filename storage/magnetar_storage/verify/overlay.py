@@ -1,6 +1,6 @@
 """A disk whose changes stay in memory: the disk under it is only read.
 
-A store can be opened, recovered and written to on an `Overlay`, and nothing has happened.
+A store can be opened, recovered and written to on an `Overlay` without any effect on the disk.
 """
 
 import sys
@@ -67,13 +67,13 @@ class Overlay:
         return sizes
 
     def make_dir(self, directory: str) -> None:
-        """Nothing to do: a directory exists if a file is in it."""
+        """Do nothing: a directory exists if a file is in it."""
 
     def sync_dir(self, directory: str) -> None:
-        """Nothing to do: nothing here is durable."""
+        """Do nothing: nothing here is durable."""
 
     def space(self) -> Space:
-        """As if it were unlimited: nothing is written."""
+        """Return unlimited space: nothing is written."""
         return Space(sys.maxsize, sys.maxsize)
 
     def lock(self, name: str) -> Lock:
@@ -90,7 +90,7 @@ class OverlayFile:
         self._below = below
         self._name = name
         self._kept = size
-        """How many bytes are those of the file below."""
+        """The number of bytes that are those of the file below."""
         self._rest = bytearray()
 
     def write(self, offset: int, buffers: Sequence[bytes]) -> None:
@@ -115,7 +115,7 @@ class OverlayFile:
         return self._read_below(offset, kept) + rest if kept else rest
 
     def sync(self) -> None:
-        """Nothing to do: nothing here is durable."""
+        """Do nothing: nothing here is durable."""
 
     def size(self) -> int:
         return self._kept + len(self._rest)
@@ -130,7 +130,7 @@ class OverlayFile:
             self.truncate(size)
 
     def close(self) -> None:
-        """Nothing to do: files below are open only while they are read."""
+        """Do nothing: files below are open only while they are read."""
 
     def _own_from(self, offset: int) -> None:
         """Copy everything from an offset on to memory."""

@@ -1,4 +1,4 @@
-"""What a check of a data directory finds."""
+"""The findings of a check of a data directory."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -26,7 +26,7 @@ class Problem:
 
     @property
     def entries(self) -> int:
-        """How many entries are known to be lost."""
+        """The number of entries that are known to be lost."""
         if self.first_entry is None or self.last_entry is None:
             return 0
         return self.last_entry - self.first_entry + 1
@@ -34,7 +34,7 @@ class Problem:
 
 @dataclass
 class Report:
-    """How much was checked, and the problems found."""
+    """The extent of a check, and the problems found."""
 
     problems: list[Problem] = field(default_factory=list)
     topics: int = 0

@@ -32,7 +32,7 @@ from magnetar_storage.world.whole_files import file_size
 
 
 def size_of(disk: ReadableDisk) -> int:
-    """About how many bytes `verify` will report to its `progress`."""
+    """Return the approximate bytes that `verify` will report to its `progress`."""
     folders = [directories.path_of(n, "segments") for n in directories.present(disk)]
     return sum(
         file_size(disk, f"{folder}/{name}")
@@ -47,9 +47,9 @@ def verify(
 ) -> Report:
     """Check everything; the caller holds the directory's lock.
 
-    `records` are the stored log records by key; None if they cannot be read, and then
-    nothing is compared with them.  Raises `Unavailable` if this is no data directory, or has a
-    format that this release does not know.
+    `records` are the stored log records by key; None if they cannot be read, and then nothing is
+    compared with them.  Raises `Unavailable` if the disk has no data directory, or one of a format
+    that this release does not know.
     """
     if not any(map(disk.list, ("segments", "journal"))) and not checkpoints.numbers(disk):
         raise Unavailable(
@@ -73,10 +73,10 @@ class _Walk:
         self._logs: dict[str, LogRecord] = {}
         self._topic_of: dict[SegmentId, str] = {}
         self._set_aside: dict[SegmentId, OffsetSet] = {}
-        """Damaged entries of segments, and offsets of what sparse segments have, set aside."""
+        """Damaged entries that were set aside: entry numbers, or offsets for sparse segments."""
         self._sparse: set[SegmentId] = set()
         self._ends: dict[SegmentId, int | None] = {}
-        """Of all segments, as `StoreCheck.ends`."""
+        """The ends of all segments, like `StoreCheck.ends`."""
         for key, value in (records or {}).items():
             self._decode(key, value)
 
@@ -96,7 +96,7 @@ class _Walk:
         return self._report
 
     def _report_lost(self) -> None:
-        """Report what a start misses, unless a topic was found to miss it."""
+        """Report missing data that prevents a start, unless it is in another report."""
         reported = {problem.segment for problem in self._report.problems}
         for store in self._stores.values():
             for number, why in store.lost.items():
@@ -192,7 +192,7 @@ class _Walk:
             found = PartMap()
             try:
                 for piece in self._payloads(number, part.entries):
-                    # Behind the map the last part has what the record lists.
+                    # Behind the map, the last part has the list in the record.
                     if len(found.offsets) < part.entries:
                         found.take(piece)
             except (Corrupt, ValueError) as error:
@@ -261,7 +261,7 @@ class _Walk:
         self._report.problems.append(problem)
 
     def _was_set_aside(self, problem: Problem) -> bool:
-        """Whether the topic goes past the entries of a problem."""
+        """Return whether the entries of a problem were set aside, so that the topic skips them."""
         number, first, last = problem.segment, problem.first_entry, problem.last_entry
         if number is None or first is None or last is None or number not in self._set_aside:
             return False
@@ -276,5 +276,5 @@ class _Walk:
 
 
 def file_of(number: SegmentId) -> str:
-    """The name of a segment's file within the data directory."""
+    """Return the name of a segment's file within the data directory."""
     return directories.path_of(directory_of(number), segment.file_name(number))

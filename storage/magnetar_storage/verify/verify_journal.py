@@ -1,4 +1,4 @@
-"""Damage in heads and rounds of the journal, also where recovery loses nothing by it."""
+"""Damage in heads and rounds of the journal, even if recovery loses nothing by it."""
 
 from collections.abc import Iterator
 
@@ -9,7 +9,7 @@ from magnetar_storage.world.whole_files import read_file
 
 
 def damaged_frames(disk: Disk, start: JournalPosition) -> Iterator[tuple[str, int, str]]:
-    """File, offset and what is damaged there, in the journal from `start` on."""
+    """Yield file, offset and description of damage in the journal from `start` on."""
     files = [rounds.file_number(name) for name in disk.list("journal")]
     for number in (number for number in files if number is not None and number >= start.file):
         name = rounds.file_name(number)
@@ -24,7 +24,7 @@ def damaged_frames(disk: Disk, start: JournalPosition) -> Iterator[tuple[str, in
 
 
 def _end_by_next_head(disk: Disk, following: int) -> int:
-    """Where the file before `following` ends, by the head of that; 0 if the head is damaged."""
+    """Return the end of the file before `following`, by that file's head; 0 if it is damaged."""
     file = disk.open(rounds.file_name(following))
     try:
         head = rounds.decode_file_head(file.read(0, rounds.FIRST_ROUND_AT))
@@ -34,7 +34,7 @@ def _end_by_next_head(disk: Disk, following: int) -> int:
 
 
 def _damaged_rounds(data: bytes, at: int, seed: int, end: int) -> list[int]:
-    """The places where a round should begin and none does, except after the last round."""
+    """Return the offsets where a round should begin and none does, except after the last one."""
     damaged: list[int] = []
     number = 0
     while True:

@@ -31,11 +31,11 @@ from magnetar_storage.world.disk import Disk
 from magnetar_storage.world.whole_files import read_file
 
 WINDOW_BYTES = 8 << 20
-"""How much of a segment is read at once, unless a single block is larger."""
+"""The bytes of a segment read at once, unless a single block is larger."""
 
 
 class StoreCheck:
-    """The check of one store directory: `run` it, then ask for what it has found."""
+    """The check of one store directory: call `run`, then read the findings."""
 
     def __init__(
         self,
@@ -45,12 +45,12 @@ class StoreCheck:
         add: Callable[[Problem], None],
         progress: Progress,
     ) -> None:
-        """`disk` is that of the data directory.  `add` is called with problems, whose file is named
-        within the data directory; `report` counts what was checked."""
+        """`disk` is the disk of the data directory.  `add` is called with problems, whose file is
+        named within the data directory; `report` counts what was checked."""
         self.ends: dict[SegmentId, int | None] = {}
         """The number of entries of each segment found; None if its end is unknown."""
         self.lost: dict[SegmentId, str] = {}
-        """Segments of which files, or parts of files, are missing: no broker starts without."""
+        """Segments whose files are missing or incomplete: no broker starts without them."""
         self._disk = directories.disk_of(disk, directory)
         self._directory = directory
         self._report = report
@@ -77,7 +77,7 @@ class StoreCheck:
         return True
 
     def payloads(self, number: SegmentId, start: int = 0) -> Iterator[bytes]:
-        """Every entry of a segment from `start` on; `Corrupt` at the first that is damaged."""
+        """Yield the entries of a segment from `start` on; `Corrupt` at the first damaged one."""
         for blocks in _windows(number, self._index_of(number)):
             first, end = blocks.firsts[0], blocks.firsts[-1]
             if end <= start:
@@ -90,7 +90,7 @@ class StoreCheck:
     # The start --------------------------------------------------------------------
 
     def _recover(self) -> Recovered | None:
-        """What a broker would start with; None if it would refuse to start."""
+        """Return the state with which a broker would start; None if it would refuse to start."""
         for number in checkpoints.numbers(self._disk):
             name = checkpoints.file_name(number)
             if checkpoints.decode(read_file(self._disk, name)) is None:
@@ -130,7 +130,7 @@ class StoreCheck:
             self._known_lost.setdefault(found.segment, set()).update(range(first, last + 1))
 
     def _own(self, numbers: Iterable[SegmentId]) -> Iterator[SegmentId]:
-        """Those whose ids are of this directory, in order; the others are reported."""
+        """Yield the segments whose ids name this directory, in order; report the others."""
         for number in sorted(numbers):
             # promise[always]: a segment is checked only in its own directory
             if directory_of(number) == self._directory:
@@ -161,7 +161,7 @@ class StoreCheck:
             self._check_index_file(number, index)
 
     def _check_index_file(self, number: SegmentId, index: Index) -> None:
-        """Compare it, if there is one, with an index with which all blocks agree."""
+        """Compare the index file, if any, with an index that agrees with all blocks."""
         name = index_file.file_name(number)
         try:
             file = self._disk.open(name)
@@ -189,7 +189,7 @@ class StoreCheck:
             self._add_problem(Problem(index_file.file_name(number), 0, why, damage=False))
 
     def _check_footed(self) -> None:
-        """Check the files with a footer; without a checkpoint nothing is known of the others."""
+        """Check the files with a footer; without a checkpoint the others are unknown."""
         for name in self._disk.list("segments"):
             number = segment.segment_of(name)
             if number is not None:
@@ -218,7 +218,7 @@ class StoreCheck:
             self._add_problem(Problem(name, index.offsets[-1], why, number))
 
     def _check_head(self, number: SegmentId, index: Index) -> None:
-        """Check what is before the first block: the head, and what the segment was created for."""
+        """Check the bytes before the first block: the head and the ORIGIN."""
         begin = self._read(number, 0, index.offsets[0])
         head, origin = begin[: segment.RECORDS_AT], begin[segment.RECORDS_AT :]
         intact = head in (segment.encode_file_head(number, v) for v in segment.HEAD_VERSIONS)
@@ -272,7 +272,7 @@ class StoreCheck:
 
 
 def _windows(number: SegmentId, index: Index) -> Iterator[Blocks]:
-    """All blocks of a segment, in portions of about `WINDOW_BYTES`."""
+    """Yield all blocks of a segment, in portions of about `WINDOW_BYTES`."""
     block = 0
     while block < index.blocks:
         stop = bisect_right(index.offsets, index.offsets[block] + WINDOW_BYTES) - 1
@@ -282,7 +282,7 @@ def _windows(number: SegmentId, index: Index) -> Iterator[Blocks]:
 
 
 def _block_trouble(data: bytes, blocks: Blocks, block: int, index: Index) -> str | None:
-    """What is wrong with a block; None if it is intact and agrees with the index."""
+    """Return a description of a block's damage; None if it is intact and matches the index."""
     at, end = (offset - blocks.offsets[0] for offset in blocks.offsets[block : block + 2])
     first, until = blocks.firsts[block : block + 2]
     record = record_at(data, at)

@@ -1,4 +1,4 @@
-"""The disk: with the files beside it, all that storage asks of the operating system.
+"""The disk: with the other modules for files, the whole interface to the operating system.
 
 Names are relative to the store's root, with `/` between parts.  Every method may
 raise `DiskFull` or `Unavailable`; a missing file is `FileNotFoundError`.
@@ -17,10 +17,10 @@ from magnetar_storage.world.native_file import NATIVE_FILE
 
 
 class Space(NamedTuple):
-    """The room of a file system in bytes."""
+    """The space of a file system in bytes."""
 
     free: int
-    """What the user of this process may still write."""
+    """The bytes that the user of this process may still write."""
     size: int
 
 
@@ -28,22 +28,22 @@ class File(Protocol):
     """An open file, read and written at offsets."""
 
     def write(self, offset: int, buffers: Sequence[bytes]) -> None:
-        """Write all buffers one behind the other; after an error any part may be written."""
+        """Write all buffers one after the other; after an error any part may be written."""
 
     def write_uncached(self, offset: int, buffers: Sequence[bytes]) -> None:
-        """Write as `write` does, but past the system's cache where that is cheaper.
+        """Write like `write`, but past the system's cache where that is cheaper.
 
-        For much data that is rarely read soon.  It is no more durable than what `write` wrote.
+        For much data that is rarely read soon.  It is no more durable than data of `write`.
         """
 
     def write_through(self, offset: int, buffers: Sequence[bytes]) -> None:
-        """Write, and have what was written durable on return; earlier writes may not be.
+        """Write, and make the written data durable on return; earlier writes may not be.
 
         After `DiskFull` any part may be written; after any other error its fate is unknown.
         """
 
     def read(self, offset: int, size: int) -> bytes:
-        """Up to `size` bytes; fewer only at the end of the file."""
+        """Read up to `size` bytes; fewer only at the end of the file."""
 
     def sync(self) -> None:
         """Make the content durable.  After an error its fate is unknown: never `DiskFull`."""
@@ -53,9 +53,9 @@ class File(Protocol):
     def truncate(self, size: int) -> None: ...
 
     def allocate(self, size: int) -> None:
-        """Reserve room up to `size`, as zeros, if the file system can.
+        """Reserve space up to `size`, as zeros, if the file system supports it.
 
-        If it cannot, nothing is reserved, and a later write may raise `DiskFull`.
+        Otherwise nothing is reserved, and a later write may raise `DiskFull`.
         """
 
     def close(self) -> None: ...
@@ -68,57 +68,57 @@ class Lock(Protocol):
 
 
 class ReadableDisk(Protocol):
-    """A directory tree that is read."""
+    """A directory tree for reading."""
 
     def open(self, name: str) -> File:
         """Open for reading."""
 
     def list(self, directory: str) -> list[str]:
-        """Names in a directory, sorted; empty if there is no such directory."""
+        """Return the names in a directory, sorted; empty if there is no such directory."""
 
     def sizes(self, directory: str) -> dict[str, int]:
-        """The files of a directory, with their bytes; empty if there is no such directory."""
+        """Return the sizes of the files in a directory; empty if there is no such directory."""
 
     def lock(self, name: str) -> Lock:
-        """Keep away other processes that would conflict, else `DataDirLocked`."""
+        """Lock out other processes that would conflict; `DataDirLocked` if one has the lock."""
 
     def path_of(self, name: str) -> str:
-        """The path by which other libraries (SQLite) open the file."""
+        """Return the path by which other libraries (SQLite) open the file."""
 
 
 class Disk(ReadableDisk, Protocol):
     """A directory tree."""
 
     def open(self, name: str, create: bool = False) -> File:
-        """Open for reading and writing; `create` creates the file if there is none."""
+        """Open for reading and writing; `create` creates a missing file."""
 
     def rename(self, old: str, new: str) -> None:
-        """Atomically put `old` in the place of `new`."""
+        """Rename a file, and atomically replace `new` if it exists."""
 
     def link(self, name: str, other: str) -> None:
-        """Give a file a second name, in the place of what has that name; they are one file.
+        """Give a file a second name, replacing a file that has it; both names are one file.
 
-        `Unavailable` if the file system cannot.
+        `Unavailable` if the file system does not support it.
         """
 
     def remove(self, name: str) -> None:
-        """Remove a file; a missing one is no error."""
+        """Remove a file; a missing file is not an error."""
 
     def make_dir(self, directory: str) -> None:
-        """Create a directory; one that exists is no error."""
+        """Create a directory; an existing directory is not an error."""
 
     def sync_dir(self, directory: str) -> None:
-        """Make what was created, renamed and removed in the directory durable."""
+        """Make creations, renamings and removals in the directory durable."""
 
     def space(self) -> Space:
-        """The room of the file system that the tree is on."""
+        """Return the space of the file system that holds the tree."""
 
     def lock(self, name: str) -> Lock:
-        """Lock for this process alone, else `DataDirLocked`."""
+        """Lock for this process alone; `DataDirLocked` if another process has the lock."""
 
 
 class _Tree:
-    """What writing and reading disks have in common: the directory tree under `root`."""
+    """The common part of writing and reading disks: the directory tree under `root`."""
 
     def __init__(self, root: str) -> None:
         self._root = root
@@ -163,8 +163,8 @@ class _Tree:
 class LocalDisk(_Tree):
     """The directory tree under `root`, which is created if it does not exist.
 
-    Without `durable`, nothing but names is synced: a killed process loses nothing, a power
-    failure may lose what was acknowledged.
+    Without `durable`, only names are synced: a killed process loses nothing, but a power failure
+    may lose acknowledged data.
     """
 
     def __init__(
@@ -194,7 +194,7 @@ class LocalDisk(_Tree):
                 os.unlink(temporary)
             os.link(self.path_of(name), temporary)
             os.replace(temporary, path)
-            # Between two names of one file that does nothing.
+            # A rename between two names of one file does nothing.
             with suppress(FileNotFoundError):
                 os.unlink(temporary)
 
@@ -247,7 +247,7 @@ class ReadOnlyDisk(_Tree):
             return NATIVE_FILE(os.open(path, os.O_RDONLY | os.O_CLOEXEC), path, durable=True)
 
     def lock(self, name: str) -> Lock:
-        """Keep writing processes away, else `DataDirLocked`; other readers may share the lock."""
+        """Lock out writing processes, else `DataDirLocked`; readers share the lock."""
         try:
             file = self.open(name)
         except FileNotFoundError:
@@ -260,4 +260,4 @@ class _NoLock:
     """The lock of a directory that has no lock file."""
 
     def close(self) -> None:
-        """Nothing is held."""
+        """Do nothing: no lock is held."""

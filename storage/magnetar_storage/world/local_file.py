@@ -14,7 +14,7 @@ FULL = {
     errno.EFBIG: "raise the limit of file sizes (ulimit -f)",
 }
 UNSUPPORTED = (errno.EOPNOTSUPP, errno.ENOTSUP, errno.EINVAL, errno.ENOSYS, errno.ENOTTY)
-"""What a file system answers to a call that it does not implement."""
+"""The errors of a file system for a call that it does not implement."""
 
 REMEDIES = {
     errno.EMFILE: "raise the limit of open files (ulimit -n)",
@@ -45,7 +45,7 @@ def explained(action: str, path: str) -> Iterator[None]:
 
 
 class LocalFile:
-    """An open descriptor; implements `File`.  Subclasses use what one system does better.
+    """An open descriptor; implements `File`.  Subclasses use better calls of one system.
 
     Without `durable`, nothing is synced.
     """
@@ -66,7 +66,7 @@ class LocalFile:
         cls.sync_all(fd)
 
     def fileno(self) -> int:
-        """The descriptor."""
+        """Return the descriptor."""
         return self._fd
 
     def write(self, offset: int, buffers: Sequence[bytes]) -> None:

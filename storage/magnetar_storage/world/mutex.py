@@ -1,4 +1,4 @@
-"""Mutual exclusion of coroutines, in the order in which they ask."""
+"""Mutual exclusion of coroutines, in the order of their requests."""
 
 from collections.abc import Hashable
 from contextlib import AbstractAsyncContextManager
@@ -27,7 +27,7 @@ class Mutex:
         return self._is_held
 
     def held(self) -> AbstractAsyncContextManager[None]:
-        """Wait for all who asked before, then own it until the block ends, however it ends."""
+        """Wait for all earlier requests, then own the mutex until the block ends in any way."""
         return self
 
     async def __aenter__(self) -> None:
@@ -37,15 +37,15 @@ class Mutex:
         self.give_back()
 
     async def acquire(self) -> None:
-        """Wait for all who asked before, then own it until `give_back`."""
+        """Wait for all earlier requests, then own the mutex until `give_back`."""
         if not self.take():
             await self._turn()
 
     def take(self) -> bool:
-        """Own it from now on until `give_back`, without waiting; False if that is impossible.
+        """Own the mutex from now on until `give_back`, without waiting; False if it is owned.
 
-        For a caller that cannot wait, and whose coroutine begins later: who asks in between
-        has to wait for it.
+        For a caller that cannot wait, and whose coroutine begins later: requests in between
+        have to wait for it.
         """
         if self._is_held:
             return False
@@ -53,7 +53,7 @@ class Mutex:
         return True
 
     async def idle(self) -> None:
-        """Wait until all who asked before have given it back."""
+        """Wait until all earlier owners and requests have given it back."""
         async with self.held():
             pass
 
@@ -74,8 +74,8 @@ class Mutex:
             raise
 
     def give_back(self) -> None:
-        """Own it no longer."""
-        # It is passed on without ever being free: who asks meanwhile cannot overtake the next one.
+        """Give up the ownership."""
+        # It is passed on without ever being free: a later request cannot overtake the next one.
         while self._waiting:
             turn = self._waiting.pop(0)
             if not turn.done():  # a cancelled waiter has settled its promise
@@ -88,7 +88,7 @@ class Mutex:
 
 
 class Keyed(Protocol[K_contra]):
-    """What is owned by key."""
+    """An object that can be owned by key."""
 
     async def acquire(self, key: K_contra, /) -> None: ...
 
@@ -96,7 +96,7 @@ class Keyed(Protocol[K_contra]):
 
 
 class Held(Generic[K]):
-    """`async with` owns a key; a class, since a generator takes longer to begin and to end."""
+    """An `async with` block that owns a key; a class, since generators are slower."""
 
     __slots__ = ("_key", "_keyed")
 
@@ -121,19 +121,19 @@ class KeyedMutex(Generic[K]):
         self._mutexes: dict[K, Mutex] = {}
 
     def is_held(self, key: K) -> bool:
-        """Whether a coroutine owns the key."""
+        """Return whether a coroutine owns the key."""
         return key in self._mutexes
 
     def keys(self) -> list[K]:
-        """The keys that coroutines own now."""
+        """Return the keys that coroutines own now."""
         return list(self._mutexes)
 
     def held(self, key: K) -> AbstractAsyncContextManager[None]:
-        """Wait for all who asked for `key` before, then own it until the block ends."""
+        """Wait for all earlier requests for `key`, then own it until it is given back."""
         return Held(self, key)
 
     async def acquire(self, key: K) -> None:
-        """Wait for all who asked for `key` before, then own it until `give_back`."""
+        """Wait for all earlier requests for `key`, then own it until it is given back."""
         mutex = self._mutexes.get(key)
         if mutex is None:
             self._mutexes[key] = mutex = Mutex(self._clock)
@@ -144,7 +144,7 @@ class KeyedMutex(Generic[K]):
             raise
 
     def give_back(self, key: K) -> None:
-        """Own it no longer."""
+        """Give up the ownership."""
         mutex = self._mutexes[key]
         mutex.give_back()
         self._forget(key, mutex)

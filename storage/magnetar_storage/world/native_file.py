@@ -1,7 +1,7 @@
-"""Which system calls files are written and synced with: chosen once, when the process starts.
+"""The choice of system calls that write and sync files, made once when the process starts.
 
-The environment variable MAGNETAR_DISK_CALLS=portable chooses those that every system has, as on
-a system that is not listed here; it is there to test them on any machine.
+The environment variable MAGNETAR_DISK_CALLS=portable chooses the calls that every system has, as on
+a system that is not listed here, so that they can be tested on any machine.
 """
 
 import fcntl
@@ -19,14 +19,14 @@ VARIABLE = "MAGNETAR_DISK_CALLS"
 IOV_MAX = os.sysconf("SC_IOV_MAX")
 
 ALIGNMENT: Final = max(4096, mmap.PAGESIZE)
-"""What place, size and memory of a direct write are multiples of: blocks of usual devices, and
-whole pages, so that no page is written both through the cache and past it."""
+"""The alignment of place, size and memory of a direct write: blocks of usual devices, and whole
+pages, so that no page is written both through the cache and past it."""
 PIECE_BYTES: Final = max(1 << 20, ALIGNMENT)
 DIRECT_FROM_BYTES: Final = 128 << 10
-"""What is smaller is written through the cache: it may be read soon, and costs little."""
+"""The smallest direct write; smaller ones use the cache: they may be read soon, and cost little."""
 DIRECT_SYNC_FROM_BYTES: Final = 1 << 20
-"""The same for writes that are synced at once: the cache saves a smaller one a second sync of its
-ends, which are not aligned."""
+"""The smallest direct write that is synced at once: the cache saves a smaller one a second sync of
+its unaligned ends."""
 
 
 class LinuxFile(LocalFile):
@@ -36,7 +36,7 @@ class LinuxFile(LocalFile):
     """
 
     _pieces: ClassVar[list[mmap.mmap]] = []
-    """Memory for direct writes that is not in use: as much as threads have needed at a time."""
+    """Unused memory for direct writes: as much as threads have needed at a time."""
 
     def __init__(self, fd: int, path: str, durable: bool) -> None:
         super().__init__(fd, path, durable)
@@ -88,9 +88,9 @@ class LinuxFile(LocalFile):
         self._pieces.append(memory)
 
     def _write_directly(self, piece: Piece, data: memoryview) -> int:
-        """How many bytes were written; 0 if the piece or the file system does not allow it.
+        """Write directly; returns the bytes written, 0 if piece or file system do not allow it.
 
-        The kernel keeps what the cache has of the file up to date with it.
+        The kernel keeps the cache of the file consistent with it.
         """
         if not (piece.aligned and self._direct_write):
             return 0
@@ -104,10 +104,10 @@ class LinuxFile(LocalFile):
             return 0
 
     def _be_direct(self, on: bool) -> None:
-        """Have writes go past the cache, or not.
+        """Turn direct writes, past the cache, on or off.
 
-        Not for each piece: every call of the system gives up the interpreter, and the thread then
-        waits for the owner's to give it back.
+        Not for each piece: every system call gives up the interpreter, and the thread then waits
+        for the owner's thread to give it back.
         """
         if on != self._is_direct:
             # The descriptor has no other flag that could be set.
@@ -127,9 +127,9 @@ class LinuxFile(LocalFile):
         super().write_through(offset, buffers)
 
     def _write_synced(self, offset: int, buffers: Sequence[bytes]) -> int:
-        """How many bytes are durable; 0 if the file system does not know such a write.
+        """Write and sync in one call; returns the durable bytes, 0 if that is not supported.
 
-        With one call instead of two, the thread gives up the interpreter once.
+        With one call instead of two, the thread gives up the interpreter only once.
         """
         try:
             # promise[without , os.RWF_DSYNC]: a write that is to sync itself does

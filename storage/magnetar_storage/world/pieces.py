@@ -1,4 +1,4 @@
-"""Cutting a write into aligned pieces, as a write past the system's cache needs them."""
+"""Cutting a write into aligned pieces, as required for a write past the system's cache."""
 
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
@@ -6,23 +6,24 @@ from typing import NamedTuple
 JOIN_BELOW_BYTES = 4096
 """Buffers smaller than this on average are cheaper to join than to pass one by one."""
 JOINED = 1024
-"""How many small buffers are joined at a time."""
+"""The number of small buffers joined at a time."""
 
 
 class Piece(NamedTuple):
     """A part of a write."""
 
     at: int
-    """Where in the file."""
+    """The offset in the file."""
     size: int
     aligned: bool
-    """Whether place and size are multiples of the alignment."""
+    """Whether offset and size are multiples of the alignment."""
 
 
 def cut(offset: int, size: int, alignment: int, piece_bytes: int) -> Iterator[Piece]:
-    """The pieces of a write, in order: aligned ones, and at either end one that may not be.
+    """Yield the pieces of a write, in order: aligned ones, and perhaps an unaligned one at each
+    end.
 
-    `piece_bytes`, a multiple of the alignment, is the most that one has.
+    `piece_bytes`, a multiple of the alignment, is the size limit of a piece.
     """
     end = offset + size
     last = end // alignment * alignment
@@ -39,14 +40,14 @@ def cut(offset: int, size: int, alignment: int, piece_bytes: int) -> Iterator[Pi
 
 
 class Source:
-    """The bytes of some buffers, one behind the other, to be copied piece by piece."""
+    """The bytes of some buffers, one after the other, to be copied piece by piece."""
 
     def __init__(self, buffers: Sequence[bytes]) -> None:
         self._later = _joined(buffers)
         self._rest = memoryview(b"")
 
     def copy(self, room: memoryview) -> None:
-        """Fill `room` with the next bytes; there must be so many."""
+        """Fill `room` with the next bytes; there must be enough of them."""
         filled = 0
         while filled < len(room):
             if not self._rest:

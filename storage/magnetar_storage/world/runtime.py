@@ -1,4 +1,4 @@
-"""What storage needs of its surroundings: threads for blocking calls, and a clock.
+"""The environment of storage: threads for blocking calls, and a clock.
 
 Storage itself is single-threaded.  Every method of every class here is called
 on one thread (the owner's: the event loop in the broker, the test in a test),
@@ -31,7 +31,7 @@ Cause = Literal[
     "garbage",
     "other",
 ]
-"""What the owner's thread is busy with, for measurements: see docs/monitoring.md."""
+"""The work that keeps the owner's thread busy, for measurements: see docs/monitoring.md."""
 
 
 class Worker(Protocol):
@@ -50,19 +50,19 @@ class Promise(Protocol):
     """A value to come, awaited by any number of coroutines (`asyncio.Future` is one)."""
 
     def done(self) -> bool:
-        """Whether it was settled or its waiter was cancelled; it must not be settled again then."""
+        """Return whether it was settled or its waiter cancelled; it must not be settled then."""
 
     def set_result(self, result: Any, /) -> None:
-        """Settle it; at most once."""
+        """Settle the promise; at most once."""
 
     def set_exception(self, error: BaseException, /) -> None:
-        """Settle it as a failure; at most once."""
+        """Settle the promise as a failure; at most once."""
 
     def __await__(self) -> Generator[Any, None, Any]: ...
 
 
 def settling(promise: Promise) -> Done:
-    """A callback that settles a promise, unless its waiter was cancelled."""
+    """Return a callback that settles a promise, unless its waiter was cancelled."""
 
     def done(error: BaseException | None) -> None:
         if promise.done():
@@ -79,17 +79,17 @@ class Timer(Protocol):
     """A call that has been scheduled."""
 
     def cancel(self) -> None:
-        """Cancel the call; no effect if it was made already."""
+        """Cancel the call; no effect if it was already made."""
 
 
 class Clock(Protocol):
     """Time, and calls at a time."""
 
     def now_ms(self) -> int:
-        """Wall-clock milliseconds since 1970."""
+        """Return the wall-clock time in milliseconds since 1970."""
 
     def uptime(self) -> float:
-        """Seconds since the machine started, with those in which it was suspended.
+        """Return the seconds since the machine started, including the time it was suspended.
 
         Setting the wall clock does not change it.
         """
@@ -101,7 +101,7 @@ class Clock(Protocol):
         """Call once, `seconds` from now."""
 
     def promise(self) -> Promise:
-        """An unsettled promise; settle it on the owner's thread only."""
+        """Return an unsettled promise; settle it on the owner's thread only."""
 
 
 async def yield_turn(clock: Clock) -> None:

@@ -4,7 +4,7 @@ from magnetar_storage.world.disk import Disk, ReadableDisk
 
 
 def read_file(disk: ReadableDisk, name: str) -> bytes:
-    """All of a file; `FileNotFoundError` if there is none."""
+    """Read a whole file; `FileNotFoundError` if it does not exist."""
     file = disk.open(name)
     try:
         return file.read(0, file.size())
@@ -13,7 +13,7 @@ def read_file(disk: ReadableDisk, name: str) -> bytes:
 
 
 def file_size(disk: ReadableDisk, name: str) -> int:
-    """The bytes of a file; `FileNotFoundError` if there is none."""
+    """Return the size of a file; `FileNotFoundError` if it does not exist."""
     file = disk.open(name)
     try:
         return file.size()
@@ -22,7 +22,7 @@ def file_size(disk: ReadableDisk, name: str) -> int:
 
 
 def write_file(disk: Disk, name: str, data: bytes) -> None:
-    """Put a whole file in place, durably: after a crash it is the old one or the new one."""
+    """Write a whole file, durably: after a crash it is the old one or the new one."""
     temporary = f"{name}.tmp"
     file = disk.open(temporary, create=True)
     try:
