@@ -24,7 +24,7 @@ QUIET_LOAD = 1.0
 
 
 def machine(directory: Path) -> dict[str, str | int | float]:
-    """What the figures depend on."""
+    """Return the properties of the machine on which the figures depend."""
     sync = probe_sync(directory, PROBES)
     return {
         "magnetar": version("magnetar"),
@@ -38,7 +38,7 @@ def machine(directory: Path) -> dict[str, str | int | float]:
 
 
 def chosen_rows(context: click.Context, option: click.Parameter, rows: str) -> dict[str, Row]:
-    """The rows that are named, or begin with a name; without names all that are not `asked`."""
+    """Return the rows that are named, or begin with a name; without names, all but `asked` ones."""
     if not rows:
         return {key: row for key, row in ROWS.items() if not row.asked}
     found: dict[str, Row] = {}
@@ -51,7 +51,7 @@ def chosen_rows(context: click.Context, option: click.Parameter, rows: str) -> d
 
 
 def chosen_servers(context: click.Context, option: click.Parameter, servers: str) -> set[str]:
-    """The servers that are named."""
+    """Return the named servers."""
     names = set(servers.split(","))
     if unknown := names - set(SERVERS):
         raise click.BadParameter(
@@ -61,7 +61,7 @@ def chosen_servers(context: click.Context, option: click.Parameter, servers: str
 
 
 def warn_of_load(load: float) -> None:
-    """A machine that was busy before the run makes its figures worthless."""
+    """Warn that the machine was busy before the run, which makes its figures worthless."""
     if load >= QUIET_LOAD:
         click.echo(
             f"WARNING: the load average before the run was {load:.1f}: it does not count", err=True

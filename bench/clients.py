@@ -1,4 +1,4 @@
-"""Benchmark of clients: the asyncio client beside the official one, in short rounds in turn."""
+"""Benchmark of clients: the asyncio client and the official one, in short alternating rounds."""
 
 import os
 import time
@@ -17,14 +17,14 @@ from bench.scenarios import Trial
 from bench.usage import Measures
 
 ROUNDS = 5
-"""The clients take turns, so that both meet what else the machine does."""
+"""The rounds of each client, which alternate so that other load of the machine meets both."""
 PENDING = 10_000
 DELAY_MS = 1
 MAX_BATCH_BYTES = 1 << 20
 RECEIVED_AT_ONCE = 1000
 
 Run = Callable[[Trial, Shape, str, int], list[float]]
-"""Sends or receives so many messages of a topic; the seconds that it took, or that each took."""
+"""Sends or receives a number of messages of a topic; returns the seconds in total, or of each."""
 
 
 def sends(trial: Trial, shape: Shape, messages: int) -> Measures:
@@ -76,7 +76,7 @@ Work = Callable[[magnetar.Client, list[float]], Awaitable[None]]
 
 
 def _run(trial: Trial, work: Work) -> list[float]:
-    """The seconds that `work` has noted; it gets a connected client."""
+    """Run `work` with a connected client; returns the seconds that it has noted."""
     seconds: list[float] = []
 
     async def connected() -> Measures:
@@ -89,7 +89,7 @@ def _run(trial: Trial, work: Work) -> list[float]:
 
 
 def _send(trial: Trial, shape: Shape, topic: str, count: int) -> list[float]:
-    """With `send_batch`, 10,000 messages at a time."""
+    """Send with `send_batch`, 10,000 messages at a time."""
     limits = magnetar.BatchLimits(shape.batch, MAX_BATCH_BYTES, float(DELAY_MS))
     value = bytes(shape.size)
 
@@ -108,7 +108,7 @@ def _send(trial: Trial, shape: Shape, topic: str, count: int) -> list[float]:
 
 
 def _send_each(trial: Trial, shape: Shape, topic: str, count: int) -> list[float]:
-    """The seconds of each `send`."""
+    """Return the seconds of each `send`."""
     value = bytes(shape.size)
 
     async def send(client: magnetar.Client, seconds: list[float]) -> None:
@@ -123,7 +123,7 @@ def _send_each(trial: Trial, shape: Shape, topic: str, count: int) -> list[float
 
 
 def _receive(trial: Trial, shape: Shape, topic: str, count: int) -> list[float]:
-    """With `receive_batch`."""
+    """Receive with `receive_batch`."""
     _send(trial, shape, topic, count)
 
     async def receive(client: magnetar.Client, seconds: list[float]) -> None:
@@ -167,7 +167,7 @@ def _producer(client: pulsar.Client, shape: Shape, topic: str) -> pulsar.Produce
 
 
 def _send_official(trial: Trial, shape: Shape, topic: str, count: int) -> list[float]:
-    """With `send_async`, and `flush` at the end."""
+    """Send with `send_async`, and `flush` at the end."""
     value, failed = bytes(shape.size), list[Any]()
 
     def settled(result: pulsar.Result, message_id: pulsar.MessageId) -> None:
@@ -188,7 +188,7 @@ def _send_official(trial: Trial, shape: Shape, topic: str, count: int) -> list[f
 
 
 def _send_each_official(trial: Trial, shape: Shape, topic: str, count: int) -> list[float]:
-    """The seconds of each `send`."""
+    """Return the seconds of each `send`."""
     value, seconds = bytes(shape.size), list[float]()
     with _official(trial) as client:
         producer = _producer(client, shape, topic)
@@ -201,7 +201,7 @@ def _send_each_official(trial: Trial, shape: Shape, topic: str, count: int) -> l
 
 
 def _receive_official(trial: Trial, shape: Shape, topic: str, count: int) -> list[float]:
-    """With `batch_receive`."""
+    """Receive with `batch_receive`."""
     _send(trial, shape, topic, count)
     with _official(trial) as client:
         consumer = client.subscribe(

@@ -1,6 +1,6 @@
 """Cheap client connections: receipts and messages are counted, not decoded.
 
-They read frames themselves instead of with the tests' clients: what those decode would be
+They read frames themselves and do not use the clients of the tests, whose decoding would be
 measured too.
 """
 
@@ -18,7 +18,7 @@ PROTOCOL_VERSION = 19
 WRITE_BUFFER = 1 << 20
 """Unsent bytes that make a publisher wait."""
 HEAD = Struct(">IIBB")
-"""Size of the rest, size of the command, tag of its type (the first field of all), type."""
+"""Size of the rest, size of the command, tag of its type (always the first field), type."""
 TYPE_TAG = 8
 RETRIES = 50
 RETRY_SECONDS = 0.2
@@ -29,7 +29,7 @@ SUBSCRIPTION = "bench"
 
 
 class LoadError(Exception):
-    """The server did something else than the load expects; there is nothing to measure."""
+    """The server did not do what the load expects, so there is nothing to measure."""
 
 
 class Command(NamedTuple):
@@ -41,13 +41,13 @@ class Command(NamedTuple):
 
 
 class Connection(asyncio.Protocol):
-    """A client's connection; what awaits it fails with `LoadError` if it is lost or refused."""
+    """A client's connection; calls that await it fail with `LoadError` if it is lost or refused."""
 
     def __init__(self) -> None:
         self.on_receipts: Callable[[int, Command], None] = self._unexpected
         """Called with the number of receipts, and the last of them."""
         self.on_messages: Callable[[int, Command], None] = self._unexpected
-        """Called with the number of messages (of entries, if they are batches), and the last."""
+        """Called with the number of messages (entries, if batched), and the last of them."""
         self.on_message: Callable[[Command], None] | None = None
         """Called with each message, before `on_messages`."""
         self.on_writable: Callable[[], None] = lambda: None
@@ -109,14 +109,14 @@ class Connection(asyncio.Protocol):
                 future.set_exception(LoadError(why))
 
     def promise(self) -> asyncio.Future[Any]:
-        """A future that fails with the connection."""
+        """Return a future that fails with the connection."""
         future = asyncio.get_running_loop().create_future()
         self._waiting.add(future)
         future.add_done_callback(self._waiting.discard)
         return future
 
     def write(self, data: bytes) -> None:
-        """Send; look at `writable` before sending much."""
+        """Send; check `writable` before sending much."""
         self._transport.write(data)
 
     def write_all(self, buffers: list[bytes]) -> None:
@@ -140,7 +140,7 @@ class Connection(asyncio.Protocol):
             self.fail(f"unexpected answer: {command}")
 
     def request_id(self) -> int:
-        """A new one."""
+        """Return a new request id."""
         self._request_id += 1
         return self._request_id
 
@@ -149,7 +149,7 @@ class Connection(asyncio.Protocol):
         return await self.ask(getattr(command, "request_id", 0), encode(command))
 
     async def ask(self, request_id: int, data: bytes) -> pb.BaseCommand:
-        """As `call`, for a command that is already encoded."""
+        """Like `call`, for a command that is already encoded."""
         future = self._replies[request_id] = self.promise()
         self.write(data)
         return cast(pb.BaseCommand, await future)
@@ -157,9 +157,9 @@ class Connection(asyncio.Protocol):
 
 @asynccontextmanager
 async def connected(port: int, owner: str | None = None) -> AsyncIterator[Connection]:
-    """A connection to a server on this machine, after its handshake.
+    """Connect to a server on this machine; yields the connection after the handshake.
 
-    `owner` is what `look_up` returned, where the port leads to several workers.
+    `owner` is the result of `look_up`, if the port leads to several workers.
     """
     loop = asyncio.get_running_loop()
     _, connection = await loop.create_connection(Connection, "127.0.0.1", port)
@@ -177,7 +177,7 @@ async def connected(port: int, owner: str | None = None) -> AsyncIterator[Connec
 
 
 async def look_up(connection: Connection, topic: str) -> str:
-    """The address of a topic's owner, for a CONNECT; asks on until there is an owner."""
+    """Return the address of a topic's owner, for a CONNECT; asks until there is an owner."""
     request_id = connection.request_id()
     await connection.call(pb.CommandPartitionedTopicMetadata(topic=topic, request_id=request_id))
     for _ in range(RETRIES):
@@ -191,7 +191,7 @@ async def look_up(connection: Connection, topic: str) -> str:
 
 
 async def open_producer(connection: Connection, topic: str, producer_id: int = 1) -> None:
-    """Return when the producer may send."""
+    """Open a producer; returns when it may send."""
     await look_up(connection, topic)
     request_id = connection.request_id()
     await connection.call(
@@ -205,7 +205,7 @@ async def open_consumer(
     subscription: str = SUBSCRIPTION,
     sub_type: "pb.CommandSubscribe.SubType" = EXCLUSIVE,
 ) -> None:
-    """The one consumer of a connection: durable, from the first message on."""
+    """Open the one consumer of a connection: durable, from the first message on."""
     await look_up(connection, topic)
     await connection.call(
         pb.CommandSubscribe(

@@ -10,22 +10,22 @@ from magnetar_proto.acks import encode_ack
 from magnetar_proto.deliveries import decode_message, encode_flow
 
 PERMITS = 20_000
-"""Messages it takes ahead."""
+"""The messages that a consumer takes ahead."""
 EntryId = tuple[int, int]
 """Ledger and entry."""
 
 
 class Receiver:
-    """Takes messages from its making on, counts the entries, and acknowledges cumulatively."""
+    """Takes messages from its creation on, counts the entries, and acknowledges cumulatively."""
 
     def __init__(
         self, connection: Connection, batch: int = 1, published: Callable[[], int] = lambda: 0
     ) -> None:
         self.entries = 0
         self.arrivals: list[tuple[float, int]] = []
-        """When entries came, in seconds of `time.perf_counter`, and how many then."""
+        """The arrival times, in seconds of `time.perf_counter`, with the number of entries."""
         self.most_behind = 0
-        """The most entries that were published, going by `published`, and had not come."""
+        """The most entries that were published, according to `published`, and had not arrived."""
         self._connection = connection
         self._batch = batch
         self._used = 0
@@ -37,11 +37,11 @@ class Receiver:
         connection.write(encode_flow(CONSUMER_ID, PERMITS))
 
     def when_warm(self, entries: int, begin: Callable[[], None]) -> None:
-        """Call `begin` as soon as so many have come; an awaiting task would see many more."""
+        """Call `begin` when `entries` have arrived; an awaiting task would run much later."""
         self._warm = entries, begin
 
     async def receive(self, entries: int, seconds: float) -> None:
-        """Return when so many have come altogether, or when the time is over."""
+        """Return when `entries` have arrived in total, or when the time is over."""
         self._awaited = entries
         self._done = self._connection.promise()
         timer = asyncio.get_running_loop().call_later(seconds, self._end)
@@ -79,9 +79,9 @@ class Receiver:
 
 
 class EachReceiver:
-    """Takes messages, `permits` ahead, and acknowledges each, those of one read together.
+    """Takes messages, `permits` ahead, and acknowledges each, the messages of one read together.
 
-    `took` gets the ids of the entries of each read.
+    `took` is called with the ids of the entries of each read.
     """
 
     def __init__(

@@ -15,14 +15,14 @@ from bench.usage import Measures, Meter
 
 TOPIC = "persistent://public/default/bench"
 STORED_LIMIT = 6 << 30
-"""A server that lasts gets an empty disk when it has filled so many bytes."""
+"""A lasting server gets an empty disk when it has stored more bytes than this."""
 
 
 class Contest:
-    """Use as a context manager, which stops what was started.
+    """Runs the rows; use it as a context manager, which stops the servers that it has started.
 
-    A server that starts quickly is started for each measurement; another one lasts, stands still
-    while it is not its turn, and does every row once more, in its first round, to get warm.
+    A server that starts quickly is started for each measurement.  Another one lasts, is suspended
+    while it is not its turn, and runs every row once more, before the first round, to warm up.
     """
 
     def __init__(
@@ -54,7 +54,7 @@ class Contest:
     def run(
         self, rows: dict[str, Row], rounds: int, report: Callable[[str], None]
     ) -> Iterator[tuple[str, str, Measures | str]]:
-        """Row, server and what was measured, in turn; or why it could not be."""
+        """Yield row, server and measures, in turn; the reason if a measurement failed."""
         for key, row in rows.items():
             for number in range(rounds):
                 for name in filter(row.is_for, self.names):

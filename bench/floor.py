@@ -1,7 +1,7 @@
-"""The floor: the least a durable server in Python does for the same frames.
+"""The floor: the least that a durable server in Python does for the same frames.
 
 It cuts frames, reads commands with the generated classes, appends every entry to one file,
-syncs that file once for all that has come meanwhile, and answers.  There are no topics,
+syncs that file once for all entries that have arrived meanwhile, and answers.  There are no topics,
 checks, cursors, caches or limits, and every consumer gets the whole file.
 
     python -m bench.floor --data-dir DIR
@@ -26,7 +26,7 @@ from magnetar_proto.commands import encode
 SIZE = Struct(">I")
 SIZES = Struct(">II")
 RECORD = Struct(">II")
-"""Before each entry: its size and its messages."""
+"""The head of each entry: its size and its messages."""
 FILE_NAME = "entries"
 READ_BYTES = 1 << 20
 RECEIVE_BYTES = 256 << 10
@@ -34,17 +34,17 @@ JOINED_BYTES = 4 << 10
 """Entries up to this size, on average, are joined before they are written."""
 IOV_MAX = 1024
 SWITCH_INTERVAL_SECONDS = 0.0005
-"""As in the broker: how long a thread back from the disk waits for the loop."""
+"""The same as in the broker: the time for which a thread back from the disk waits for the loop."""
 MAX_MESSAGE_SIZE = 5 << 20
 MAX_FRAME = MAX_MESSAGE_SIZE + (64 << 10)
 LEDGER = 1
 
 Sent = tuple["FloorConnection", int, int, int, bytes]
-"""From whom, producer id, sequence id, messages, entry."""
+"""Connection, producer id, sequence id, messages, entry."""
 
 
 class EntryFile:
-    """All entries in one file, each behind its head; one write and one sync a group."""
+    """All entries in one file, each after its head; one write and one sync for each group."""
 
     def __init__(self, path: Path, sync: Callable[[int], None] = os.fdatasync) -> None:
         self._fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o600)
@@ -54,9 +54,9 @@ class EntryFile:
         self._committing: asyncio.Task[None] | None = None
         self.consumers: set[FloorConsumer] = set()
         self.end = os.fstat(self._fd).st_size
-        """Bytes that are durable."""
+        """The number of durable bytes."""
         self.entries = 0
-        """Entries appended since the file was opened, and durable."""
+        """The number of durable entries that were appended since the file was opened."""
 
     def append(self, sent: list[Sent]) -> None:
         """Queue entries; their receipts follow when they are durable."""
@@ -66,7 +66,7 @@ class EntryFile:
             self._committing.add_done_callback(self._committed)
 
     def read(self, at: int) -> bytes:
-        """Durable bytes from an offset on, a megabyte at most."""
+        """Read durable bytes from an offset on, at most a megabyte."""
         return os.pread(self._fd, min(READ_BYTES, self.end - at), at)
 
     async def _commit(self) -> None:
@@ -77,16 +77,16 @@ class EntryFile:
             self._answer(group)
             for consumer in self.consumers:
                 consumer.pump()
-        # Here and not in a callback: what is appended before that one runs would be left behind.
+        # Here and not in a callback: entries that are appended before it runs would be left behind.
         self._committing = None
 
     def _committed(self, task: "asyncio.Task[None]") -> None:
-        """A floor that cannot write has nothing to measure."""
+        """Exit if the floor cannot write: then there is nothing to measure."""
         if not task.cancelled() and task.exception() is not None:
             raise SystemExit(f"the floor failed: {task.exception()}")
 
     def _write(self, group: list[Sent]) -> int:
-        """Runs in the thread: everything of the group is durable when it returns."""
+        """Write a group, in the thread; the group is durable on return."""
         parts: list[bytes] = []
         for _, _, _, messages, entry in group:
             parts += (RECORD.pack(len(entry), messages), entry)
@@ -106,7 +106,7 @@ class EntryFile:
                 rest = rest[os.write(self._fd, rest) :]
 
     def _answer(self, group: list[Sent]) -> None:
-        """The receipts of a group, in one write a connection."""
+        """Send the receipts of a group, in one write for each connection."""
         outputs: dict[FloorConnection, list[bytes]] = {}
         answer = pb.BaseCommand(type=pb.BaseCommand.SEND_RECEIPT)
         receipt = answer.send_receipt
@@ -123,13 +123,13 @@ class EntryFile:
             connection.write(b"".join(output))
 
     def close(self) -> None:
-        """Let a running group end, then close."""
+        """Wait for a running group, then close."""
         self._thread.shutdown()
         os.close(self._fd)
 
 
 class FloorConsumer:
-    """Sends the file from its start, as far as permits go; an entry may exceed them."""
+    """Sends the file from its start, as far as permits allow; an entry may exceed them."""
 
     def __init__(self, consumer_id: int, file: EntryFile, write: Callable[[bytes], None]) -> None:
         self.permits = 0
@@ -142,7 +142,7 @@ class FloorConsumer:
         self._entry = 0
 
     def pump(self) -> None:
-        """Write what may be written now."""
+        """Write the entries that may be written now."""
         message_id = self._command.message.message_id
         while self.permits > 0 and self._at < self._file.end:
             data, pos = self._file.read(self._at), 0
@@ -165,7 +165,7 @@ class FloorConsumer:
 
 
 class FloorConnection(asyncio.BufferedProtocol):
-    """One client.  What it sends is received behind the beginning of a frame that is not whole."""
+    """One client.  Its data is received after the beginning of an incomplete frame."""
 
     def __init__(self, file: EntryFile, service_url: Callable[[], str]) -> None:
         self._file = file
@@ -259,7 +259,7 @@ ANSWERS: dict[int, Callable[[pb.BaseCommand, str], Any]] = {
         request_id=command.subscribe.request_id
     ),
 }
-"""What is asked, and the answer to it; ACK is taken in silence."""
+"""The answers by type of command; an ACK is not answered."""
 
 
 async def serve(file: EntryFile) -> tuple[asyncio.Server, str]:

@@ -13,13 +13,13 @@ from magnetar_proto.sends import encode_send
 WRITE_BYTES = 256 << 10
 WRITE_ENTRIES = 50
 KEY_STEP = 7919
-"""Prime, so that every key has its turn and neighbours have nothing in common."""
+"""A prime, so that every key is used and neighbours have nothing in common."""
 SHARED_PAYLOAD = 4 << 10
-"""From this size on all frames share one payload in memory instead of having a copy each."""
+"""The size from which all frames share one payload in memory instead of having copies."""
 
 
 class Write(NamedTuple):
-    """Whole frames that go out together."""
+    """Whole frames that are written together."""
 
     buffers: list[bytes]
     entries: int
@@ -27,14 +27,14 @@ class Write(NamedTuple):
 
 @dataclass(frozen=True)
 class Shape:
-    """What a message is like, how it is packed, and over how many topics it is spread."""
+    """The size of messages, their packing, and the number of topics over which they are spread."""
 
     size: int
     batch: int = 1
-    """Messages an entry; 1 is sent as no batch."""
+    """The messages of an entry; 1 is sent without a batch."""
     topics: int = 1
     keys: int = 0
-    """How many different keys the entries have; 0 is none."""
+    """The number of different keys of the entries; 0 for no keys."""
 
     def __str__(self) -> str:
         size = f"{self.size} B" if self.size < 1024 else f"{self.size >> 10} KiB"
@@ -46,14 +46,14 @@ class Shape:
 
 @dataclass(frozen=True)
 class Load:
-    """Entries of one connection: round robin over its producers 1, 2, ..., one a topic."""
+    """The entries of one connection: round robin over producers 1, 2, ..., one for each topic."""
 
     shape: Shape
     writes: list[Write]
     entries: int
 
     def split(self, percent: int) -> "tuple[Load, Load]":
-        """The first part, at least one write, and the rest."""
+        """Split into the first part, at least one write, and the rest."""
         at = max(1, len(self.writes) * percent // 100)
         first, rest = self.writes[:at], self.writes[at:]
         count = sum(write.entries for write in first)
@@ -62,7 +62,8 @@ class Load:
 
 @lru_cache(maxsize=2)
 def encode_load(shape: Shape, entries: int, write_entries: int = WRITE_ENTRIES) -> Load:
-    """Sequence ids count from 0 for each producer; `write_entries` is the most of a write."""
+    """Encode a load, of writes of up to `write_entries`; each producer's sequence ids begin at
+    0."""
     payload = random.Random(7).randbytes(shape.size)
     metadata = pb.MessageMetadata(producer_name="bench", publish_time=time.time_ns() // 1_000_000)
     if shape.batch > 1:

@@ -25,12 +25,12 @@ from magnetar_proto.acks import encode_ack
 from magnetar_proto.sends import decode_receipt
 
 ACK_IDS = 100
-"""In each ACK; clients gather up to 1000."""
+"""The ids in each ACK; clients gather up to 1000."""
 ACKS_ON_THEIR_WAY = 50
 
 
 def holes(trial: Trial, shape: Shape, entries: int) -> Measures:
-    """Acknowledge every other of all entries, kill -9, and receive the others: only those?"""
+    """Acknowledge every other entry, kill -9, and receive the others; count repeated deliveries."""
     load = trial.load(shape, entries)
     ids: list[EntryId] = []
 
@@ -72,7 +72,7 @@ def holes(trial: Trial, shape: Shape, entries: int) -> Measures:
 
 
 def note_ids(connection: Connection, ids: list[EntryId]) -> None:
-    """Keep the id of every receipt that comes; ids count up, in each ledger from 0."""
+    """Keep the id of every receipt that arrives; ids count up, in each ledger from 0."""
     inner = connection.on_receipts
 
     def noted(count: int, last: Command) -> None:
@@ -88,7 +88,7 @@ def note_ids(connection: Connection, ids: list[EntryId]) -> None:
 
 
 async def acknowledge(connection: Connection, ids: list[EntryId]) -> None:
-    """One by one, as ids in many commands; durable on return."""
+    """Acknowledge each entry by its id, in many commands; durable on return."""
     free = asyncio.Semaphore(ACKS_ON_THEIR_WAY)
 
     async def one(part: list[EntryId]) -> None:
@@ -109,13 +109,13 @@ async def acknowledge(connection: Connection, ids: list[EntryId]) -> None:
 
 
 class Rest:
-    """Receives and acknowledges until everything expected has come."""
+    """Receives and acknowledges until all expected entries have arrived."""
 
     def __init__(self, connection: Connection, expected: set[EntryId]) -> None:
         self.received = connection.promise()
         self.first_at = 0.0
         self.came_again = 0
-        """What had been acknowledged, or came twice."""
+        """The entries that had been acknowledged, or arrived twice."""
         self._expected = expected
         EachReceiver(connection, PERMITS, self._took)
 

@@ -11,7 +11,7 @@ from bench.scenarios import Trial
 from bench.usage import Measures, cpu_seconds
 
 CONNECTIONS = 8
-"""Each opens its topics one after the other, as clients do that wait for an answer."""
+"""The connections; each opens its topics one by one, like clients that wait for answers."""
 SETTLING_SECONDS = 1.0
 IDLE_SECONDS = 3.0
 OPENING_SECONDS = 300
@@ -19,8 +19,8 @@ OPENING_SECONDS = 300
 
 
 def many_topics(trial: Trial, shape: Shape, topics: int) -> Measures:
-    """Open a producer on each of many new topics; restart, and open all of them again; restart,
-    open all of them again and publish a message to each.
+    """Measure many new topics: open a producer on each; restart, and open all of them again;
+    restart, open all of them again and publish a message to each.
     """
     names = [f"{trial.topic}-{number}" for number in range(trial.scaled(topics))]
 
@@ -51,7 +51,7 @@ def many_topics(trial: Trial, shape: Shape, topics: int) -> Measures:
 
 
 async def _at_rest(trial: Trial, count: int, before: float) -> Measures:
-    """Memory and CPU time of the topics while clients are idle."""
+    """Measure memory and CPU time of the topics while clients are idle."""
     await asyncio.sleep(SETTLING_SECONDS)
     kib = (trial.server.live_mib() - before) * 1024 / count
     used, began = cpu_seconds(trial.server.pid), time.perf_counter()

@@ -1,4 +1,4 @@
-"""How long the disk takes to make a little data durable."""
+"""The time that the disk takes to make a little data durable."""
 
 import os
 import time
@@ -9,7 +9,7 @@ APPENDED_BYTES = 16 * 1024
 
 
 def probe_sync(directory: Path, times: int) -> dict[str, float]:
-    """Median and 99th percentile, in milliseconds, of an append with fdatasync."""
+    """Return median and 99th percentile, in milliseconds, of an append with fdatasync."""
     path = directory / "probe"
     block = os.urandom(APPENDED_BYTES)
     taken_ms = []

@@ -1,4 +1,4 @@
-"""A meter that has py-spy record what a server does meanwhile."""
+"""A meter that runs py-spy on a server during a measurement."""
 
 import signal
 import subprocess
@@ -15,7 +15,7 @@ SAMPLES_PER_SECOND = 200
 class ProfilingMeter(Meter):
     """Writes a flame graph of the time in which threads of a process held the interpreter's lock.
 
-    Each measurement has a file of its own in `folder`, numbered behind `name`.
+    Each measurement has a file of its own in `folder`, numbered after `name`.
     """
 
     def __init__(self, pid: int, folder: Path, name: str) -> None:

@@ -1,4 +1,4 @@
-"""Publishers: one that is as fast as its receipts allow, one that keeps a pace."""
+"""Publishers: one that is as fast as its receipts allow, and one at a constant rate."""
 
 import asyncio
 import time
@@ -8,15 +8,15 @@ from bench.frames import Load, Shape, Write
 from magnetar_proto.sends import decode_receipt
 
 WINDOW_ENTRIES = 5000
-"""Entries without a receipt, at most."""
+"""The most entries without a receipt."""
 OPENING = 50
-"""Topics that are opened at once."""
+"""The number of topics that are opened at once."""
 PACE_SECONDS = 0.001
-"""How often a paced publisher looks what is due; the loop's timers are no finer."""
+"""The period in which a paced publisher sends what is due; the loop's timers are no finer."""
 
 
 async def open_all(connection: Connection, topic: str, shape: Shape) -> None:
-    """A producer on each topic of a shape; the topic itself if there is but one."""
+    """Open a producer on each topic of a shape; on the topic itself if there is only one."""
     names = [topic]
     if shape.topics > 1:
         names = [f"{topic}-{number}" for number in range(shape.topics)]
@@ -24,19 +24,19 @@ async def open_all(connection: Connection, topic: str, shape: Shape) -> None:
 
 
 async def open_each(connection: Connection, topics: list[str]) -> None:
-    """A producer on each topic; their ids count from 1."""
+    """Open a producer on each topic; their ids count from 1."""
     for first in range(0, len(topics), OPENING):
         some = enumerate(topics[first : first + OPENING], first + 1)
         await asyncio.gather(*(open_producer(connection, t, at) for at, t in some))
 
 
 class Publisher:
-    """Keeps a window of entries on their way."""
+    """Publishes entries, with a window of them without receipts."""
 
     def __init__(self, connection: Connection) -> None:
         self.sent = self.answered = 0
         self.answered_at = 0.0
-        """When the last receipt came, in seconds of `time.perf_counter`."""
+        """The time of the last receipt, in seconds of `time.perf_counter`."""
         self._connection = connection
         self._in_order = True
         self._left = self._skipped = 0
@@ -48,9 +48,9 @@ class Publisher:
         connection.on_writable = self._write
 
     async def publish(self, load: Load, seconds: float) -> int:
-        """Send a load that continues the last one, as much of it as can be sent in time.
+        """Send a load that continues the last one, as much of it as can be sent in `seconds`.
 
-        All that was sent is answered on return, and counted in entries.
+        Returns the number of entries sent; all of them are answered on return.
         """
         before = self.answered
         if load.writes:
@@ -89,11 +89,11 @@ class Publisher:
 
 
 class PacedPublisher:
-    """Sends evenly spaced in time, whatever the answers do; what is late is sent at once."""
+    """Sends at a constant rate, whatever the answers; late writes are sent at once."""
 
     def __init__(self, connection: Connection, load: Load, per_second: int) -> None:
         self.sent_at: list[float] = []
-        """When each write was made, in seconds of `time.perf_counter`."""
+        """The time of each write, in seconds of `time.perf_counter`."""
         self._connection = connection
         self._load = load
         self._per_second = per_second

@@ -12,17 +12,17 @@ from bench.usage import Measures
 
 
 def places(digits: int) -> Callable[[float], str]:
-    """A number as text."""
+    """Return a function that formats a number with this many decimals."""
     return lambda value: f"{value:,.{digits}f}"
 
 
 def significant(value: float) -> str:
-    """Three digits at least."""
+    """Format a number with at least three digits."""
     return f"{value:,.0f}" if value >= 100 else f"{value:.3g}"
 
 
 class Line(NamedTuple):
-    """How one measure is shown."""
+    """The presentation of one measure."""
 
     heading: str
     text: Callable[[float], str]
@@ -65,14 +65,14 @@ LINES = {
 
 @dataclass
 class Results:
-    """All rounds: `measures[row][server]` has one `Measures` a round."""
+    """The results of all rounds: `measures[row][server]` has one `Measures` for each round."""
 
     machine: dict[str, str | int | float]
     rounds: int
     scale: float
     measures: dict[str, dict[str, list[Measures]]] = field(default_factory=dict)
     failures: list[tuple[str, str, str]] = field(default_factory=list)
-    """Row, server and reason of what could not be measured."""
+    """Row, server and reason of each failed measurement."""
 
     @property
     def servers(self) -> list[str]:
@@ -81,7 +81,7 @@ class Results:
         return [name for name in SERVERS if name in measured]
 
     def add(self, row: str, server: str, measured: Measures | str) -> None:
-        """One more round of a row, or why there is none."""
+        """Add a round of a row, or the reason why it failed."""
         rounds = self.measures.setdefault(row, {}).setdefault(server, [])
         if isinstance(measured, str):
             self.failures.append((row, server, measured))
@@ -94,8 +94,8 @@ class Results:
         return [measures[measure] for measures in rounds if measure in measures]
 
     def ratio(self, row: str, measure: str, of: str) -> float | None:
-        """The subject's to another's: the median over rounds, so that drift of the machine
-        cancels.
+        """Return the ratio of the subject's measure to another server's: the median over rounds, so
+        that drift of the machine cancels.
         """
         subjects = self.values(row, self.servers[0], measure)
         others = self.values(row, of, measure)
@@ -103,11 +103,11 @@ class Results:
         return median(ratios) if ratios else None
 
     def as_json(self) -> str:
-        """Everything measured."""
+        """Return all results as JSON."""
         return json.dumps(asdict(self), indent=2) + "\n"
 
     def summary(self) -> str:
-        """Versions and machine, in one sentence each."""
+        """Return versions and machine, in one sentence each."""
         known = self.machine
         return (
             f"Magnetar {known['magnetar']}, Python {known['python']}, {known['cpus']} CPUs, "
@@ -118,7 +118,7 @@ class Results:
         )
 
     def table(self) -> str:
-        """Medians, ranges and ratios in Markdown: a line for each measure of each row."""
+        """Return medians, ranges and ratios in Markdown: a line for each measure of each row."""
         subject, *others = self.servers
         head = ["row", "measure", SERVERS[subject].title]
         for other in others:
@@ -140,7 +140,7 @@ class Results:
         return markdown(lines)
 
     def _cell(self, row: str, server: str, measure: str) -> str:
-        """The median and the range, if there is one."""
+        """Return the median, and the range if values differ."""
         values, text = self.values(row, server, measure), LINES[measure].text
         if not values:
             return ""
@@ -149,7 +149,7 @@ class Results:
 
 
 def markdown(lines: list[list[str]]) -> str:
-    """An aligned table of a head and its lines; all columns but the first two are numbers."""
+    """Return an aligned table of a head and lines; all columns but the first two are numbers."""
     widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
     rule = ["-" * width if at < 2 else "-" * (width - 1) + ":" for at, width in enumerate(widths)]
     return "\n".join(

@@ -1,4 +1,4 @@
-"""The rows: everything that the bench can measure."""
+"""The rows: all measurements of the benchmark."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -22,7 +22,7 @@ KEYED = Shape(100, keys=100_000)
 TRANSACTIONS = {"transactionCoordinatorEnabled": "true", "systemTopicEnabled": "true"}
 """Settings that switch transactions on in Pulsar, where they are off by default."""
 BROKERS: tuple[type[Server], ...] = (Magnetar, Pulsar)
-"""Not the floor."""
+"""All servers but the floor."""
 OURS: tuple[type[Server], ...] = (Magnetar,)
 
 
@@ -31,15 +31,15 @@ class Row:
     """A load of messages of one shape, and how it is measured."""
 
     title: str
-    """With `{}` for the shape."""
+    """The title, with `{}` for the shape."""
     work: Callable[[Trial, Shape, int], Measures]
     shape: Shape
     count: int
-    """Entries of a full load; of transactions or topics where the title has those."""
+    """The entries of a full load; transactions or topics where the title names those."""
     servers: tuple[type[Server], ...] = (Server,)
-    """The servers that the row can be measured on."""
+    """The servers on which the row can be measured."""
     asked: bool = False
-    """Takes long or needs more than a broker: it is measured only where it is named."""
+    """Whether the row is measured only if named: it takes long, or needs more than a broker."""
     fresh: bool = False
     """Whether every server is restarted for the row, even one that starts slowly."""
     settings: Mapping[str, str] = field(default_factory=dict)
@@ -49,11 +49,11 @@ class Row:
         return self.title.format(self.shape)
 
     def measure(self, trial: Trial) -> Measures:
-        """Do it once."""
+        """Run the row once."""
         return self.work(trial, self.shape, self.count)
 
     def is_for(self, server: str) -> bool:
-        """Whether a server of this name can do it."""
+        """Return whether the row can be measured on the server of this name."""
         return issubclass(SERVERS[server], self.servers)
 
 
@@ -118,4 +118,4 @@ ROWS: dict[str, Row] = {
     "spark-read": Row("Spark: read {}", reads, SMALL_BATCH, 2_000_000, OURS, asked=True),
     "spark-write": Row("Spark: write {}", writes, SMALL, 1_000_000, OURS, asked=True),
 }  # fmt: skip
-"""By the name that `--rows` takes."""
+"""The rows by the name that `--rows` takes."""

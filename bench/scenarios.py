@@ -1,4 +1,4 @@
-"""What is done to a server, and what is measured while it is done."""
+"""The scenarios: the work of a server, and the measurements during it."""
 
 import asyncio
 import gc
@@ -19,15 +19,15 @@ from bench.usage import Measures, Meter, memory
 
 WARM_UP_PERCENT = 10
 FILL_FACTOR = 3
-"""How many times as long as a measurement a backlog may take that is filled before it."""
+"""The multiple of a measurement's time in which a backlog is filled before it."""
 STALL_SECONDS = 120
-"""When a server has not done in this time what should take seconds, it never will."""
+"""The time after which a server that has not done what takes seconds has failed."""
 FILL_SECONDS = 600
-"""How long a server may take to store the data of the row that starts on much data."""
+"""The time in which a server stores the data of the row that starts on much data."""
 SUBSCRIPTIONS = 10
 """The number of subscriptions of a fan-out."""
 PER_SECOND = 1000
-"""Messages of an even load."""
+"""The messages per second of an even load."""
 
 
 @dataclass(frozen=True)
@@ -36,19 +36,19 @@ class Trial:
 
     server: Server
     topic: str
-    """A name of its own, never used before."""
+    """A name that was never used before."""
     scale: float
-    """How much of the full load is used."""
+    """The part of the full load that is used."""
     seconds: float
-    """No measurement lasts longer."""
+    """The maximum length of a measurement."""
     meter: Callable[[int], Meter] = Meter
 
     def load(self, shape: Shape, entries: int, write_entries: int = WRITE_ENTRIES) -> Load:
-        """So many entries, scaled."""
+        """Return a load of `entries`, scaled."""
         return encode_load(shape, self.scaled(entries), write_entries)
 
     def scaled(self, count: int) -> int:
-        """The part of a full load's `count` that is used."""
+        """Return the part of a full load's `count` that is used."""
         return max(20, int(count * self.scale))
 
     def run(
@@ -75,7 +75,7 @@ def _no_garbage_collected() -> Iterator[None]:
 
 
 def publish(trial: Trial, shape: Shape, entries: int) -> Measures:
-    """One connection, one producer a topic, as fast as receipts allow."""
+    """Publish on one connection, one producer for each topic, as fast as receipts allow."""
     warm_up, rest = trial.load(shape, entries).split(WARM_UP_PERCENT)
 
     async def work() -> Measures:
@@ -91,7 +91,7 @@ def publish(trial: Trial, shape: Shape, entries: int) -> Measures:
 
 
 def tail(trial: Trial, shape: Shape, entries: int) -> Measures:
-    """A consumer reads what a publisher, as fast as it can be, writes."""
+    """Publish as fast as possible to a consumer that reads at the same time."""
     warm_up, rest = trial.load(shape, entries).split(WARM_UP_PERCENT)
 
     async def work() -> Measures:
@@ -120,7 +120,7 @@ def tail(trial: Trial, shape: Shape, entries: int) -> Measures:
 
 
 def catch_up(trial: Trial, shape: Shape, entries: int) -> Measures:
-    """A subscription with a backlog that the server has to read from its files."""
+    """Consume a backlog that the server has to read from its files."""
     stored = fill(trial, trial.topic, trial.load(shape, entries), trial.seconds * FILL_FACTOR)
     trial.server.forget(trial.topic)
 
@@ -143,7 +143,7 @@ def catch_up(trial: Trial, shape: Shape, entries: int) -> Measures:
 
 
 def fan_out(trial: Trial, shape: Shape, entries: int) -> Measures:
-    """A publisher, and subscriptions with a connection each; deliveries are counted."""
+    """Publish to subscriptions with a connection each; deliveries are counted."""
     warm_up, rest = trial.load(shape, entries).split(WARM_UP_PERCENT)
     port = trial.server.port
 
@@ -172,7 +172,7 @@ def fan_out(trial: Trial, shape: Shape, entries: int) -> Measures:
 
 
 def latency(trial: Trial, shape: Shape, entries: int) -> Measures:
-    """An even load to a waiting consumer: from before the send to the arrival."""
+    """Publish an even load to a waiting consumer: the time from before the send to the arrival."""
     load = trial.load(shape, entries, write_entries=1)
 
     async def work() -> Measures:
@@ -204,7 +204,7 @@ def latency(trial: Trial, shape: Shape, entries: int) -> Measures:
 
 
 def start(trial: Trial, shape: Shape, entries: int) -> Measures:
-    """An empty server, just started: how long that took, and its memory before any client."""
+    """Measure an empty server: its start, and its memory before any client."""
     used = memory(trial.server.pid)
     healthy_ms = trial.server.healthy_ms
     fill(trial, trial.topic, encode_load(shape, entries), trial.seconds)
@@ -217,7 +217,7 @@ def start(trial: Trial, shape: Shape, entries: int) -> Measures:
 
 
 def crash(trial: Trial, shape: Shape, entries: int) -> Measures:
-    """Fill a server, kill it with SIGKILL as soon as all is stored, and start it again."""
+    """Fill a server, kill it with SIGKILL as soon as all data is stored, and start it again."""
     load = trial.load(shape, entries)
     if fill(trial, trial.topic, load, FILL_SECONDS) < load.entries:
         raise LoadError(f"not all of {load.entries} entries were stored in {FILL_SECONDS} s")
@@ -235,7 +235,7 @@ def crash(trial: Trial, shape: Shape, entries: int) -> Measures:
 
 
 def fill(trial: Trial, topic: str, load: Load, seconds: float) -> int:
-    """Create a topic with a subscription, and publish; how many entries were stored in time."""
+    """Create a topic with a subscription, and publish; returns the entries stored in time."""
 
     async def work() -> Measures:
         async with connected(trial.server.port) as connection:
@@ -247,7 +247,7 @@ def fill(trial: Trial, topic: str, load: Load, seconds: float) -> int:
 
 
 def _first_delivery_ms(trial: Trial) -> float:
-    """From the start of the process to the first message of the topic."""
+    """Return the time from the start of the process to the first message of the topic."""
 
     async def work() -> Measures:
         async with connected(trial.server.port) as connection:

@@ -20,26 +20,26 @@ STOP_SECONDS = 60
 HEALTH_SECONDS = 60
 LOOK_SECONDS = 0.002
 LOG_SHOWN = 2000
-"""How much of a server's log an error shows."""
+"""The characters of a server's log that an error shows."""
 HEALTH = "/admin/v2/brokers/health"
 
 
 class Server(ABC):
-    """One server on a data directory of its own; may be started again after a stop."""
+    """A server on a data directory of its own; it may be started again after a stop."""
 
     title: str
-    """How tables name it."""
+    """The name of the server in tables."""
     quick = True
-    """Whether it is at full speed at once.  Else it is started once for many rows, warmed, and
-    stands still while others are measured."""
+    """Whether the server has full speed at once.  Else it is started once for many rows, warmed up,
+    and suspended while others are measured."""
 
     def __init__(self, data_dir: Path) -> None:
         self.data_dir = data_dir.absolute()
         self.port = self.http_port = self.pid = 0
         self.started_at = 0.0
-        """When its process was started, in seconds of `time.perf_counter`."""
+        """The start time of the process, in seconds of `time.perf_counter`."""
         self.healthy_ms = 0.0
-        """From then until it reported that it was ready, and was healthy."""
+        """The time from the start until the server reported that it was ready, and was healthy."""
 
     def __enter__(self) -> "Server":
         try:
@@ -53,22 +53,22 @@ class Server(ABC):
         self.stop()
 
     def start(self) -> None:
-        """Return when it is healthy; RuntimeError if it ends instead."""
+        """Start the server, and wait until it is healthy; RuntimeError if it ends instead."""
         self.started_at = time.perf_counter()
         self._start()
         self.healthy_ms = (time.perf_counter() - self.started_at) * 1000
 
     @abstractmethod
     def _start(self) -> None:
-        """Start, wait for health, set port and pid."""
+        """Start the process, wait until it is healthy, and set port and pid."""
 
     @abstractmethod
     def stop(self) -> None:
-        """Stop in good order; RuntimeError unless it ends well.  Nothing if it does not run."""
+        """Stop the server, if it runs; RuntimeError unless it ends without an error."""
 
     @abstractmethod
     def kill(self) -> None:
-        """SIGKILL, and wait for the end."""
+        """Kill the server with SIGKILL, and wait for its end."""
 
     @property
     def url(self) -> str:
@@ -76,53 +76,53 @@ class Server(ABC):
         return f"pulsar://127.0.0.1:{self.port}"
 
     def restart(self) -> None:
-        """Stop in good order and start again on what it has stored."""
+        """Stop the server, and start it again on its data."""
         self.stop()
         self.start()
 
     def renew(self) -> None:
-        """Stop, and start with nothing stored."""
+        """Stop the server, and start it without data."""
         self.stop()
         shutil.rmtree(self.data_dir)
         self.start()
 
     def forget(self, topic: str) -> None:
-        """Have nothing of a topic in memory."""
+        """Remove a topic from the server's memory."""
         self.restart()
 
     def deduplicate(self, topic: str) -> None:
-        """Have it drop what is sent again to an existing topic."""
+        """Switch on deduplication for an existing topic."""
         path = f"/admin/v2/{topic.replace('://', '/')}/deduplicationEnabled"
         status, _ = _request(self.http_port, "POST", path, "true")
         if status != http.HTTPStatus.NO_CONTENT:
             raise RuntimeError(f"deduplication was not switched on: {status}")
 
     def configure(self, settings: Mapping[str, str]) -> None:
-        """Use these settings from the next start on; RuntimeError if it has no settings."""
+        """Use these settings from the next start on; RuntimeError if the server has no settings."""
         raise RuntimeError(f"{self.title} has no setting {', '.join(settings)}")
 
     def stand_still(self) -> None:
-        """It uses no CPU until `go_on`."""
+        """Suspend the server until `go_on`, so that it uses no CPU."""
         for process in family(self.pid):
             process.send_signal(signal.SIGSTOP)
 
     def go_on(self) -> None:
-        """Return when it is itself again."""
+        """Resume the server; returns when it works again."""
         for process in family(self.pid):
             process.send_signal(signal.SIGCONT)
 
     def live_mib(self) -> float:
-        """Memory in use, now."""
+        """Return the memory in use."""
         return memory(self.pid).rss
 
     def stored_bytes(self) -> int:
-        """On disk."""
+        """Return the bytes stored on disk."""
         files = (path for path in self.data_dir.rglob("*") if path.is_file())
         return sum(path.stat().st_size for path in files)
 
 
 class ChildServer(Server):
-    """A child process of the bench that prints its addresses on standard output.
+    """A child process of the benchmark that prints its addresses on standard output.
 
     Its errors go to a file beside its data.
     """
@@ -138,7 +138,7 @@ class ChildServer(Server):
 
     @abstractmethod
     def command(self) -> list[str]:
-        """The command that is started, with its options."""
+        """Return the command that starts the server, with its options."""
 
     @property
     def _log_path(self) -> Path:
@@ -197,7 +197,7 @@ class ChildServer(Server):
 
 
 class Magnetar(ChildServer):
-    """The broker as it is installed, with its defaults."""
+    """The installed broker, with its defaults."""
 
     title = "Magnetar"
 
@@ -242,7 +242,7 @@ def compile_copy(target: Path) -> None:
 
 
 class Floor(ChildServer):
-    """See `bench.floor`."""
+    """The server of `bench.floor`."""
 
     title = "floor"
 
@@ -251,7 +251,7 @@ class Floor(ChildServer):
 
 
 class Pulsar(Server):
-    """Apache Pulsar, a standalone with the memory a released one takes."""
+    """Apache Pulsar, a standalone with the memory of a released one."""
 
     title = "Pulsar, no fsync"
     quick = False
@@ -300,7 +300,7 @@ class Pulsar(Server):
         await_health(self.http_port)
 
     def live_mib(self) -> float:
-        """Of the heap, after a collection: what is resident was claimed at the start."""
+        """Return the heap in use after a collection: resident memory was claimed at the start."""
         listed = subprocess.run(
             ["jcmd", str(self.pid), "GC.class_histogram"], stdout=subprocess.PIPE, text=True,
             check=True,
@@ -321,7 +321,7 @@ class Pulsar(Server):
 
 
 class PulsarFsync(Pulsar):
-    """Apache Pulsar, which syncs its journal before a receipt as Magnetar does."""
+    """Apache Pulsar, which syncs its journal before a receipt like Magnetar."""
 
     title = "Pulsar, fsync"
     fsync = True
@@ -335,11 +335,11 @@ SERVERS: dict[str, type[Server]] = {
     "pulsar-fsync": PulsarFsync,
     "pulsar": Pulsar,
 }
-"""Servers by the name that `--servers` takes, in the order of the tables."""
+"""The servers by the name that `--servers` takes, in the order of the tables."""
 
 
 def await_health(http_port: int) -> None:
-    """Return when the health check succeeds; RuntimeError after a minute."""
+    """Wait until the health check succeeds; RuntimeError after a minute."""
     await_true(lambda: _is_healthy(http_port), "healthy")
 
 
@@ -360,7 +360,7 @@ def _is_healthy(http_port: int) -> bool:
 
 
 def _request(http_port: int, method: str, path: str, body: str | None = None) -> tuple[int, bytes]:
-    """Status and body of the answer; a body that is sent is JSON."""
+    """Send a request, with a JSON body if any; returns status and body of the answer."""
     connection = http.client.HTTPConnection("127.0.0.1", http_port, timeout=HEALTH_SECONDS)
     headers = {} if body is None else {"Content-Type": "application/json"}
     try:
@@ -372,6 +372,6 @@ def _request(http_port: int, method: str, path: str, body: str | None = None) ->
 
 
 def free_port() -> int:
-    """A port that is free at the moment."""
+    """Return a port that is free at present."""
     with socket.create_server(("127.0.0.1", 0)) as listening:
         return int(listening.getsockname()[1])

@@ -32,13 +32,13 @@ class Team:
         self._done: asyncio.Future[None] | None = None
 
     async def receive(self, entries: int, connection: Connection) -> None:
-        """Return when so many have come altogether."""
+        """Return when all consumers together have received `entries`."""
         self._awaited, self._done = entries, connection.promise()
         self.took([])
         await self._done
 
     def took(self, ids: list[EntryId]) -> None:
-        """One of them took these."""
+        """Count the entries that one of the consumers took."""
         self.entries += len(ids)
         done = self._done
         if done is not None and not done.done() and self.entries >= self._awaited:
@@ -46,7 +46,7 @@ class Team:
 
 
 def share(trial: Trial, shape: Shape, entries: int) -> Measures:
-    """A publisher, as fast as it can be, and consumers that share what it publishes.
+    """Publish as fast as possible to consumers that share a subscription.
 
     The subscription is Key_Shared if the shape has keys, else Shared.
     """

@@ -24,14 +24,14 @@ RATES: Final = {
 
 
 def reads(trial: Trial, shape: Shape, messages: int) -> Measures:
-    """Read a backlog as a batch job, with the value alone and with all metadata columns."""
+    """Read a backlog as a batch job: the value alone, and all metadata columns."""
     load = trial.load(shape, messages // shape.batch)
     stored = fill(trial, trial.topic, load, trial.seconds * FILL_FACTOR)
     return _rates(trial, "read", shape, stored * shape.batch)
 
 
 def writes(trial: Trial, shape: Shape, messages: int) -> Measures:
-    """Write rows that the JVM makes: the value, key and properties too, exactly once."""
+    """Write rows that the JVM makes: values; keys and properties too; and exactly once."""
     for kind in WRITES:
         topic = topic_of(trial.topic, kind)
         fill(trial, topic, encode_load(shape, 0), trial.seconds)
@@ -41,7 +41,7 @@ def writes(trial: Trial, shape: Shape, messages: int) -> Measures:
 
 
 def _rates(trial: Trial, verb: str, shape: Shape, rows: int) -> Measures:
-    """Rows a second of each kind, from the seconds that the job prints at its end."""
+    """Return the rows per second of each kind, from the seconds that the job prints at its end."""
     arguments = [verb, trial.server.url, trial.topic, str(rows), str(shape.size)]
     environment = {"PYSPARK_PYTHON": sys.executable, "SPARK_LOCAL_IP": "127.0.0.1"}
     try:

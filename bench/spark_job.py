@@ -45,12 +45,12 @@ WRITES: Final = {
 
 
 def topic_of(topic: str, kind: str) -> str:
-    """Each kind of write has a topic of its own."""
+    """Return the topic of a kind of write; each kind has its own."""
     return f"{topic}-{kind}"
 
 
 def read(spark: SparkSession, kind: Kind, options: dict[str, str], expected: int | None) -> float:
-    """The seconds that it takes to read all rows, which the JVM drops.
+    """Read all rows, which the JVM drops; returns the seconds.
 
     If `expected` is given, a second read counts the rows, and the job fails if they differ.
     """
@@ -66,7 +66,7 @@ def read(spark: SparkSession, kind: Kind, options: dict[str, str], expected: int
 
 
 def write(spark: SparkSession, kind: Kind, options: dict[str, str], rows: int, size: int) -> float:
-    """The seconds that it takes to write rows, which the JVM makes on the same processors."""
+    """Write rows, which the JVM makes on the same processors; returns the seconds."""
     made = spark.range(0, rows, 1, TASKS).selectExpr(
         *(column.format(size=size) for column in kind.columns)
     )
@@ -92,7 +92,7 @@ def main() -> None:
         return write(spark, WRITES[name], own, rows, size)
 
     seconds: dict[str, list[float]] = {name: [] for name in (READS if verb == "read" else WRITES)}
-    # Turns, so that all meet what else the machine does; the first starts the Python workers.
+    # In turns, so that other load of the machine meets all; the first starts the Python workers.
     for number in range(ROUNDS + 1):
         for name, counted in seconds.items():
             took = run(name, is_first=not number)

@@ -12,13 +12,13 @@ from bench.scenarios import Trial
 from bench.usage import Measures
 
 AT_A_TIME = 16
-"""Transactions of one client that are open together."""
+"""The number of transactions of one client that are open at the same time."""
 TIMEOUT_S = 600.0
 Step = Callable[[], Awaitable[None]]
 
 
 def transact(trial: Trial, shape: Shape, transactions: int) -> Measures:
-    """Each transaction has `shape.batch` acknowledgements and as many messages.
+    """Run transactions, each with `shape.batch` acknowledgements and as many messages.
 
     `messages` counts transactions.
     """
@@ -40,7 +40,7 @@ def transact(trial: Trial, shape: Shape, transactions: int) -> Measures:
                     consumer.ack(taken, txn=txn)
                     await target.send_batch(repeat(value, each), txn=txn)
 
-            # As many before that: a server that compiles what it runs is measured when it has.
+            # As many before, to warm up: a server may compile code while it runs.
             await source.send_batch(repeat(value, each * count))
             await _repeat(step, count, trial.seconds)
             await source.send_batch(repeat(value, each * count))
@@ -52,7 +52,7 @@ def transact(trial: Trial, shape: Shape, transactions: int) -> Measures:
 
 
 async def _repeat(step: Step, count: int, seconds: float) -> int:
-    """Do it so many times, some side by side, until the time is over; how many were done."""
+    """Run `step` `count` times, some concurrently, until the time is over; returns the number."""
     begun, until = 0, time.perf_counter() + seconds
 
     async def worker() -> None:

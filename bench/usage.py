@@ -8,34 +8,34 @@ import psutil
 
 MIB = 1 << 20
 Measures = dict[str, float]
-"""By name; the names are those of the lines in `bench.results`."""
+"""The measures by name; `bench.results` has a line for each name."""
 
 
 @dataclass(frozen=True)
 class Memory:
-    """In MiB, of a process and its children."""
+    """The memory of a process and its children, in MiB."""
 
     peak: float
-    """The most that was resident since it was last forgotten."""
+    """The most resident memory since `forget_peak`."""
     rss: float
     pss: float
-    """Resident, but pages mapped more than once are counted once."""
+    """The resident memory, with pages that are mapped more than once counted once."""
 
 
 def family(pid: int) -> list[psutil.Process]:
-    """A process and its children."""
+    """Return a process and its children."""
     parent = psutil.Process(pid)
     return [parent, *parent.children(recursive=True)]
 
 
 def cpu_seconds(pid: int) -> float:
-    """CPU time of a process and its children, all threads, since their start."""
+    """Return the CPU seconds of a process and its children, all threads, since their start."""
     times = [process.cpu_times() for process in family(pid)]
     return sum(each.user + each.system for each in times)
 
 
 def memory(pid: int) -> Memory:
-    """Of a process and its children, now."""
+    """Return the present memory of a process and its children."""
     peak = rss = pss = 0.0
     for process in family(pid):
         full = process.memory_full_info()
@@ -45,7 +45,7 @@ def memory(pid: int) -> Memory:
 
 
 def forget_peak(pid: int) -> None:
-    """From now on the peak is that of what follows."""
+    """Reset the peak of resident memory."""
     for process in family(pid):
         Path(f"/proc/{process.pid}/clear_refs").write_text("5")
 
@@ -56,7 +56,7 @@ def _peak_bytes(pid: int) -> int:
 
 
 class Meter:
-    """Runs from its making until `stop`."""
+    """Measures the usage of a process from the meter's creation until `stop`."""
 
     def __init__(self, pid: int) -> None:
         self._pid = pid

@@ -12,13 +12,13 @@ from bench.scenarios import WARM_UP_PERCENT, Trial
 from bench.usage import Measures
 
 GROUPS = 2
-"""Connections that publish, with one worker too; each has its own topics."""
+"""The number of publishing connections, also with one worker; each has its own topics."""
 CANDIDATES = 2
-"""Names that are looked up for each topic, so that every owner has as many topics."""
+"""The names that are looked up for each topic, so that all owners get as many topics."""
 
 
 def publish_spread(trial: Trial, shape: Shape, entries: int) -> Measures:
-    """A producer on each topic, as fast as receipts allow."""
+    """Publish with a producer on each topic, as fast as receipts allow."""
 
     async def work() -> Measures:
         async with AsyncExitStack() as stack:
@@ -37,7 +37,7 @@ def publish_spread(trial: Trial, shape: Shape, entries: int) -> Measures:
 
 
 async def _by_owner(trial: Trial, shape: Shape) -> list[tuple[str, list[str]]]:
-    """`GROUPS` of as many topics, each with the address of their owner."""
+    """Return `GROUPS` groups of equally many topics, each with the address of their owner."""
     found: defaultdict[str, list[str]] = defaultdict(list)
     async with connected(trial.server.port) as asking:
         for number in range(shape.topics * CANDIDATES):
@@ -54,6 +54,6 @@ async def _by_owner(trial: Trial, shape: Shape) -> list[tuple[str, list[str]]]:
 
 
 async def _publish_all(trial: Trial, loads: list[tuple[Publisher, Load]]) -> int:
-    """Publish all loads at the same time; how many entries were published."""
+    """Publish all loads at the same time; returns the number of entries published."""
     published = (publisher.publish(load, trial.seconds) for publisher, load in loads)
     return sum(await asyncio.gather(*published))

@@ -1,8 +1,8 @@
 """Compares the locked dependencies with published advisories: `make audit`.
 
-Exit code 0: none is known to be vulnerable.  1: some are, and the list says which.  3: the service
-with the advisories cannot be reached, or knows nothing of these packages: nothing was checked.
-With `--allow-unchecked` that is 0, too.
+Exit code 0: no dependency is known to be vulnerable.  1: some are, and the list names them.  3:
+the advisory service cannot be reached, or has no data on these packages: nothing was checked.  With
+`--allow-unchecked` that is 0, too.
 """
 
 import json
@@ -34,7 +34,7 @@ def main() -> int:
 
 
 def verdict(found: list[dict[str, object]]) -> int:
-    """Print what was found, and return the exit code."""
+    """Print the findings, and return the exit code."""
     vulnerable = [one for one in found if one.get("vulns")]
     skipped = [one for one in found if "skip_reason" in one]
     for one in vulnerable:

@@ -16,14 +16,14 @@ from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 VARIABLE = "MAGNETAR_BUILD"
 FORMS = ("compiled", "pure")
 COMPILERS = ["mypy[mypyc]>=2.4,<2.5", "setuptools>=70", "types-protobuf"]
-"""mypy to the minor version: which shapes of code it compiles correctly depends on it."""
+"""mypy is pinned to the minor version: it decides which code shapes are compiled correctly."""
 
 
 class BuildHook(BuildHookInterface[Any]):
     """Compiles while a wheel is built."""
 
     def dependencies(self) -> list[str]:
-        """What the build environment needs; mypyc also reads the types of what we import."""
+        """Return the build requirements; mypyc also reads the types of imported packages."""
         if _wanted() == "pure":
             return []
         return [*COMPILERS, *self.metadata.core.dependencies]
@@ -57,7 +57,7 @@ class BuildHook(BuildHookInterface[Any]):
         self._announce(f"compiled, {len(built)} extension modules")
 
     def finalize(self, version: str, build_data: dict[str, Any], artifact_path: str) -> None:
-        """Remove what was built, which the wheel contains now."""
+        """Remove the compiled modules, which the wheel contains now."""
         if hasattr(self, "_built"):
             self._built.cleanup()
 

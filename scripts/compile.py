@@ -71,10 +71,10 @@ HOT = {
     "broker/magnetar_broker/topic": ("delivery", "non_persistent_appender"),
     "broker/magnetar_broker/session": ("acks", "entry_checks", "output", "publishing", "read_gate"),
 }
-"""Modules by directory: those that a profile of publishing or dispatching names, and those that
-share classes with them.  What a module must avoid to be listed here is in `check`."""
+"""The compiled modules by directory: modules that a profile of publishing or dispatching names, and
+modules that share classes with them.  `check` has the rules for a module to be listed here."""
 GROUP = "magnetar_compiled"
-"""All of them are one library, so that they call each other directly."""
+"""The name of the one library of all modules, in which they call each other directly."""
 PROBE = "#include <Python.h>\nPyMODINIT_FUNC PyInit_probe(void) { return NULL; }\n"
 
 
@@ -83,7 +83,7 @@ class NotCompilable(Exception):
 
 
 def check(source: str) -> None:
-    """NotCompilable for a module that would behave differently when compiled.
+    """Raise NotCompilable for a module that would behave differently when compiled.
 
     mypyc 2.4 keeps an exception that a coroutine handled, or that passed through its `finally`,
     and raises it again in coroutines that run later.  So no coroutine of a compiled module may
@@ -101,7 +101,7 @@ def check(source: str) -> None:
 
 
 def why_no_compiler() -> str | None:
-    """The reason why this machine cannot compile extension modules; None if it can."""
+    """Return the reason why this machine cannot compile extension modules; None if it can."""
     with TemporaryDirectory() as directory:
         source = Path(directory, "probe.c")
         source.write_text(PROBE)
@@ -133,7 +133,7 @@ def compile_to(target: Path, work: Path) -> list[Path]:
 
 
 def _build(extensions: list[Extension], target: Path) -> None:
-    """Run the C compiler; its objects do not stay."""
+    """Run the C compiler; object files are removed."""
     with TemporaryDirectory() as objects:
         command = build_ext(Distribution({"name": "magnetar", "ext_modules": extensions}))
         command.build_lib, command.build_temp = str(target), objects
@@ -142,7 +142,7 @@ def _build(extensions: list[Extension], target: Path) -> None:
 
 
 def _beside_source(module: Path) -> Path:
-    """Where a checkout has a module; the library of the group is beside the first package."""
+    """Return a module's path in a checkout; the group's library is beside the first package."""
     for root in SOURCE_ROOTS:
         if (ROOT / root / module.parts[0]).is_dir():
             return ROOT / root / module
@@ -150,7 +150,7 @@ def _beside_source(module: Path) -> Path:
 
 
 def main() -> None:
-    """`make compiled`."""
+    """Run `make compiled`."""
     if why := why_no_compiler():
         sys.exit(f"compiling needs a C compiler and Python's header files: {why}")
     with TemporaryDirectory() as target:

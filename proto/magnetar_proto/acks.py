@@ -1,4 +1,4 @@
-"""ACK to and from bytes, with a hand-written codec; `commands` describes its rules."""
+"""Hand-written codec for the ACK command; `commands` describes its rules."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -11,7 +11,7 @@ from magnetar_proto.frames import encode_frame
 from magnetar_proto.wire import MAX64, decode_message_id, decode_varint, encode_varint, to_signed64
 
 ACK_HEAD: Final = b"\x08\x0a\x52"
-"""Its type, and the tag of the sub-message."""
+"""The beginning of an ACK: its type, and the tag of the sub-message."""
 
 
 @dataclass(slots=True)
@@ -32,7 +32,7 @@ class Ack:
 
 
 def decode_ack(buf: bytes, start: int, mid: int) -> Ack:
-    """The ACK command."""
+    """Decode an ACK command."""
     try:
         ack = _decode_plain_ack(buf, start, mid)
     except (IndexError, BadCommand):
@@ -41,7 +41,7 @@ def decode_ack(buf: bytes, start: int, mid: int) -> Ack:
 
 
 def _decode_plain_ack(buf: bytes, start: int, mid: int) -> Ack | None:
-    """An ack of whole entries with at most a request id."""
+    """Decode an ACK of whole entries with at most a request id; None if it has anything else."""
     if buf[start : start + 3] != ACK_HEAD:
         return None
     size, pos = decode_varint(buf, start + 3)
@@ -95,7 +95,7 @@ def encode_ack(
     ids: Sequence[tuple[int, int, Sequence[int]]],
     request_id: int | None = None,
 ) -> bytes:
-    """A whole ACK frame; `ids` as in `Ack.message_ids`, words of either sign."""
+    """Encode a whole ACK frame; `ids` are like `Ack.message_ids`, with words of either sign."""
     parts = [b"\x08", encode_varint(consumer_id), b"\x10", encode_varint(ack_type)]
     for ledger, entry, ack_set in ids:
         one = b"\x08" + encode_varint(ledger & MAX64) + b"\x10" + encode_varint(entry & MAX64)

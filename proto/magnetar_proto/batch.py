@@ -1,4 +1,4 @@
-"""Batch bodies, after decompression and decryption: one message behind the other.
+"""Batch bodies, after decompression and decryption: one message after the other.
 
 u32 size | SingleMessageMetadata | payload (payload_size bytes)      sizes are big-endian
 """
@@ -18,11 +18,11 @@ SMALLEST_MESSAGE: Final = SIZE.size + 2
 
 
 MAX_KNOWN: Final = 64
-"""Different metadata of a batch that are kept."""
+"""The most different metadata of a batch that are kept for reuse."""
 
 
 def encode_batch(messages: Sequence[tuple[pb.SingleMessageMetadata, bytes]]) -> bytes:
-    """The body of a batch; sets payload_size in each of the given metadata."""
+    """Encode the body of a batch; sets payload_size in each of the given metadata."""
     parts: list[bytes] = []
     for metadata, payload in messages:
         metadata.payload_size = len(payload)
@@ -35,7 +35,7 @@ def encode_batch(messages: Sequence[tuple[pb.SingleMessageMetadata, bytes]]) -> 
 
 
 def decode_batch(body: bytes, count: int) -> list[tuple[pb.SingleMessageMetadata, bytes]]:
-    """The `count` messages that make up `body` exactly; BadBatch otherwise.
+    """Decode a body of exactly `count` messages; BadBatch otherwise.
 
     Messages with the same metadata may share the object.
     """
@@ -43,7 +43,7 @@ def decode_batch(body: bytes, count: int) -> list[tuple[pb.SingleMessageMetadata
 
 
 def each_of_batch(body: bytes, count: int) -> Iterator[tuple[pb.SingleMessageMetadata, bytes]]:
-    """As `decode_batch`, one by one; BadBatch comes when the damage is reached."""
+    """Like `decode_batch`, one by one; BadBatch is raised when the damage is reached."""
     if not 0 <= count <= len(body) // SMALLEST_MESSAGE:
         raise BadBatch(f"{count} messages cannot lie in {len(body)} bytes")
     pos, total = 0, len(body)

@@ -1,6 +1,6 @@
-"""Takes a batch apart into columns: what `batch` decodes, without an object for each message.
+"""Decoding of batches into columns, like `batch`, but without an object for each message.
 
-Keys, event times and sequence ids are read by hand, in the order in which every serializer writes
+Keys, event times and sequence ids are read by hand, in the order in which all serializers write
 fields; a message with anything else, or in another order, is left to the generated class.
 """
 
@@ -27,17 +27,17 @@ class Scan:
     def __init__(self) -> None:
         self.values: list[bytes] = []
         self.keys: list[bytes | None] = []
-        """As they are in the metadata: those of bytes in Base64, with an entry in `others`."""
+        """Keys as in the metadata: keys of bytes are in Base64, with an entry in `others`."""
         self.event_times_ms: list[int] = []
-        """0 where there is none."""
+        """Event times; 0 for a message without one."""
         self.sequence_ids: list[int] = []
-        """-1 where the message has none of its own."""
+        """Sequence ids; -1 for a message without one of its own."""
         self.others: dict[int, pb.SingleMessageMetadata] = {}
-        """The metadata of those that have more, by index; their keys and times are here alone."""
+        """The metadata of messages with further fields, by index; keys and times are only here."""
 
 
 def scan_batch(body: bytes, count: int) -> Scan:
-    """The `count` messages that make up `body` exactly; BadBatch otherwise."""
+    """Scan a body of exactly `count` messages; BadBatch otherwise."""
     end = len(body)
     if not 0 <= count <= end // SMALLEST_MESSAGE:
         raise BadBatch(f"{count} messages cannot lie in {end} bytes")
@@ -76,7 +76,7 @@ def scan_batch(body: bytes, count: int) -> Scan:
 
 
 def _usual(body: bytes, at: int, start: int) -> tuple[int, bytes | None, int, int]:
-    """Payload size, key, event time and sequence id in the metadata from `at` to `start`.
+    """Read payload size, key, event time and sequence id in the metadata from `at` to `start`.
 
     The payload size is -1 if the generated class must decide.
     """
@@ -103,7 +103,7 @@ def _usual(body: bytes, at: int, start: int) -> tuple[int, bytes | None, int, in
 
 
 def _described(body: bytes, head: int, start: int, index: int) -> pb.SingleMessageMetadata:
-    """The metadata of a message, from `head` to `start`."""
+    """Parse the metadata of a message, from `head` to `start`."""
     if start > len(body):
         raise BadBatch(f"metadata of message {index} ends at byte {start} of {len(body)}")
     try:

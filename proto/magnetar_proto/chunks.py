@@ -30,12 +30,12 @@ class Chunk(NamedTuple):
 
     @property
     def is_last(self) -> bool:
-        """Whether the message is complete with it."""
+        """Whether this is the last chunk of the message."""
         return self.number >= self.of - 1
 
 
 def chunks_among(entries: Sequence[bytes]) -> dict[int, Chunk]:
-    """The chunks among entries, by index.  There are nearly always none, so little is parsed."""
+    """Return the chunks among entries, by index.  There are rarely any, so little is parsed."""
     if sum(map(len, entries)) <= SMALL * len(entries) and not TAG.search(b"".join(entries)):
         return {}
     found = {
@@ -54,7 +54,7 @@ def _metadata_end(entry: bytes) -> int:
 
 
 def chunk_of(entry: bytes) -> Chunk | None:
-    """The chunk that an entry is; None if it is none or its metadata cannot be read."""
+    """Return the chunk in an entry; None if it is not a chunk or its metadata is unreadable."""
     try:
         metadata, _ = parse_metadata(entry)
     except BadMetadata:

@@ -1,13 +1,13 @@
-"""Commands: BaseCommand to and from bytes, through the generated classes.
+"""Commands: encoding and decoding of BaseCommand with the generated classes.
 
-SEND, SEND_RECEIPT, MESSAGE, ACK and FLOW, which come by the hundred thousand a second, also have
-hand-written codecs, in `sends`, `deliveries` and `acks`. Those decode the layout that clients and
-brokers write, fields in order; anything else (other order, unknown fields, huge varints) is left to
-the generated classes, so that both always agree. No such layout but that of an ACK as a whole
+SEND, SEND_RECEIPT, MESSAGE, ACK and FLOW, of which there are hundreds of thousands a second, also
+have hand-written codecs, in `sends`, `deliveries` and `acks`. Those decode the layout that clients
+and brokers write, fields in order; anything else (other order, unknown fields, huge varints) is
+left to the generated classes, so that both always agree. Except for a whole ACK, no such layout
 reaches 128 bytes, so a size is read as a single byte: a longer one cannot lead to the expected end.
 
-Decoders, there too, take `buf, start, mid` as a Frame has them and raise BadCommand; encoders raise
-LocalError. Ledger and entry ids are signed: -1 travels as 2**64 - 1.
+All decoders take `buf, start, mid` of a Frame and raise BadCommand; encoders raise LocalError.
+Ledger and entry ids are signed: -1 travels as 2**64 - 1.
 """
 
 from typing import Final
@@ -20,9 +20,9 @@ from magnetar_proto.frames import encode_frame
 from magnetar_proto.wire import MAX64, encode_varint
 
 PROTOCOL_VERSION: Final = 21
-"""The newest version that we speak, as broker and as client."""
+"""The newest protocol version that we support, as broker and as client."""
 NO_REQUEST: Final = MAX64
-"""The request id of what answers no request: -1, as it travels."""
+"""The request id of a command that answers no request: -1, as sent on the wire."""
 
 MAX31: Final = (1 << 31) - 1
 MAX32: Final = (1 << 32) - 1
@@ -44,7 +44,7 @@ _HEADS: Final[dict[type[Message], bytes]] = {
 
 
 def encode(message: Message) -> bytes:
-    """The whole frame of a command without payload, from its sub-message: CommandSuccess(...)."""
+    """Encode the whole frame of a command without payload from its sub-message."""
     head = _HEADS.get(type(message))
     if head is None:
         raise LocalError(f"{type(message).__name__} is not a command")
@@ -56,7 +56,7 @@ def encode(message: Message) -> bytes:
 
 
 def decode(buf: bytes, start: int, mid: int) -> pb.BaseCommand:
-    """A complete command of a known type, with the sub-message of that type."""
+    """Decode a complete command of a known type, with the sub-message of that type."""
     try:
         command = pb.BaseCommand.FromString(buf[start:mid])
     except DecodeError as error:
@@ -76,7 +76,7 @@ def decode(buf: bytes, start: int, mid: int) -> pb.BaseCommand:
 
 
 def _is_text(message: Message) -> bool:
-    """Whether every string is one: the parser hands out bytes for what is not UTF-8."""
+    """Return whether all strings are UTF-8; for others the parser returns bytes."""
     for descriptor, found in message.ListFields():
         values = found if descriptor.is_repeated else (found,)
         if descriptor.message_type is not None:
@@ -90,7 +90,7 @@ def _is_text(message: Message) -> bool:
 
 
 def decode_as(kind: int, buf: bytes, start: int, mid: int) -> pb.BaseCommand:
-    """A complete command that must be of this type: the fallback of the hand-written decoders."""
+    """Decode a command that must be of this type: the fallback of the hand-written decoders."""
     command = decode(buf, start, mid)
     if command.type != kind:
         raise BadCommand(f"a command of type {command.type}, expected {kind}")

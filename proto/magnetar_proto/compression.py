@@ -29,7 +29,7 @@ def compress(kind: int, data: bytes) -> bytes:
 
 
 def decompress(kind: int, data: bytes, uncompressed_size: int, limit: int) -> bytes:
-    """Exactly `uncompressed_size` bytes, or BadCompression: also when that exceeds `limit`.
+    """Decompress to exactly `uncompressed_size` bytes, at most `limit`; BadCompression otherwise.
 
     Data of type NONE is returned unchanged; its declared size, which may be absent, is ignored.
     """
@@ -64,7 +64,7 @@ def _un_lz4(data: bytes, size: int) -> bytes:
 def _un_zlib(data: bytes, size: int) -> bytes:
     inflater = zlib.decompressobj()
     try:
-        # One byte of room more, for a maximum of 0 would mean no maximum.
+        # One byte more, since a maximum of 0 would mean no maximum.
         inflated = inflater.decompress(data, size + 1)
     except zlib.error as error:
         raise BadCompression(f"zlib: {error}") from error

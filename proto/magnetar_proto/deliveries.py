@@ -1,4 +1,4 @@
-"""MESSAGE and FLOW to and from bytes, with hand-written codecs; see `commands`."""
+"""Hand-written codecs for MESSAGE and FLOW; see `commands`."""
 
 from bisect import bisect_left
 from collections.abc import Sequence
@@ -19,12 +19,12 @@ from magnetar_proto.wire import (
     to_signed64,
 )
 
-# What a command of these types begins with: its type, and the tag of the sub-message.
+# The beginnings of commands of these types: type, and tag of the sub-message.
 MESSAGE_HEAD: Final = b"\x08\x09\x4a"
 FLOW_HEAD: Final = b"\x08\x0b\x5a"
 
 MAX_RUN: Final = 250
-"""Commands that `decode_run` reads at most."""
+"""The most commands that `decode_run` reads."""
 JOIN_BELOW: Final = 4096
 """Payloads up to this size, on average, are copied behind their heads."""
 
@@ -33,7 +33,7 @@ JOIN_BELOW: Final = 4096
 
 
 class Delivery(NamedTuple):
-    """A MESSAGE command. ack_set as on the wire, unsigned; None where a field is absent."""
+    """A MESSAGE command; ack_set has unsigned words, as on the wire; None for an absent field."""
 
     consumer_id: int
     ledger: int
@@ -45,10 +45,10 @@ class Delivery(NamedTuple):
 
 
 class DeliveryRun(NamedTuple):
-    """MESSAGE commands that came one behind the other, and differ in the entry's number only."""
+    """Successive MESSAGE commands that differ only in the number of the entry."""
 
     head: Delivery
-    """The first."""
+    """The first command."""
     entries: list[int]
     payloads: list[bytes]
     """The entries, as they are stored."""
@@ -62,9 +62,9 @@ def encode_messages(
     payloads: Sequence[bytes],
     consumer_epoch: int | None = None,
 ) -> list[bytes]:
-    """The MESSAGE frames of consecutive entries, as buffers to be written one behind the other.
+    """Encode the MESSAGE frames of consecutive entries, as buffers to be written in order.
 
-    Small frames are joined; large payloads stay as they are, each behind its head.
+    Small frames are joined; large payloads stay buffers of their own, each after its head.
     """
     if first_entry < 0:
         raise LocalError(f"{first_entry} is not the number of an entry")
@@ -86,7 +86,7 @@ def encode_scattered(
     partition: int,
     payloads: Sequence[bytes],
 ) -> list[bytes]:
-    """The MESSAGE frames of entries of one ledger that are not consecutive, in ascending order."""
+    """Encode the MESSAGE frames of entries of one ledger, ascending but not consecutive."""
     fields = _Fields.of(consumer_id, ledger, partition, None)
     out: list[bytes] = []
     at, stop = 0, len(entries)
@@ -100,7 +100,7 @@ def encode_scattered(
 
 
 class _Fields(NamedTuple):
-    """The encoded fields of a MESSAGE, but for the entry's number."""
+    """The encoded fields of a MESSAGE, except the number of the entry."""
 
     consumer: bytes
     ledger: bytes
@@ -122,9 +122,9 @@ class _Fields(NamedTuple):
 def _message_frames(
     fields: _Fields, ids: Sequence[bytes], high: bytes, payloads: Sequence[bytes]
 ) -> list[bytes]:
-    """Frames that differ in an id and the payload only; without a step of Python for each.
+    """Encode frames that differ only in id and payload, without a step of Python for each.
 
-    `ids` are the entries' numbers as far as they differ, all of one size; `high` is the rest.
+    `ids` are the differing parts of the entries' numbers, all of one size; `high` is the rest.
     """
     n = len(payloads)
     id_size = len(fields.ledger) + len(ids[0]) + len(high) + len(fields.partition)
@@ -161,7 +161,7 @@ def encode_message(
     ack_set: Sequence[int] = (),
     consumer_epoch: int | None = None,
 ) -> bytes:
-    """The head of one MESSAGE frame; write `payload`, which its sizes count, right behind it."""
+    """Encode the head of a MESSAGE frame; the caller writes `payload` right after it."""
     message_id = b"\x08" + encode_varint(ledger & MAX64) + b"\x10" + encode_varint(entry & MAX64)
     if partition >= 0:
         message_id += b"\x18" + encode_varint(partition)
@@ -178,9 +178,9 @@ def encode_message(
 
 
 def decode_run(frames: Sequence[Frame], at: int) -> DeliveryRun:
-    """The MESSAGE `frames[at]`, and those behind it that can be read by their likeness to it.
+    """Decode the MESSAGE `frames[at]` and following ones that differ only in the entry's number.
 
-    There are at most `MAX_RUN`; they are one or more.
+    The run has at least one command, and at most `MAX_RUN`.
     """
     kind, buf, start, mid, payload = frames[at]
     head = decode_message(buf, start, mid)
@@ -213,9 +213,9 @@ def decode_run(frames: Sequence[Frame], at: int) -> DeliveryRun:
 
 
 def _likeness(head: Delivery, buf: bytes, start: int, mid: int) -> tuple[bytes, int, bytes] | None:
-    """What a command has before and behind the entry's number, and the bytes that this takes.
+    """Return a command's bytes before and after the entry's number, and the size of the number.
 
-    None if its fields are not in the usual order.
+    None if the fields are not in the usual order.
     """
     if head.ledger < 0 or head.entry < 0:
         return None
@@ -230,7 +230,7 @@ def _likeness(head: Delivery, buf: bytes, start: int, mid: int) -> tuple[bytes, 
 
 
 def decode_message(buf: bytes, start: int, mid: int) -> Delivery:
-    """The MESSAGE command; its entry is the frame's payload section."""
+    """Decode a MESSAGE command; its entry is the frame's payload section."""
     try:
         pos = start + 4
         if (
@@ -271,7 +271,7 @@ def decode_message(buf: bytes, start: int, mid: int) -> Delivery:
 
 
 def decode_flow(buf: bytes, start: int, mid: int) -> tuple[int, int]:
-    """(consumer_id, permits): how many more messages the consumer takes."""
+    """Decode a FLOW; returns (consumer_id, permits), the number of further messages."""
     try:
         pos = start + 4
         if buf[start : start + 3] == FLOW_HEAD and mid - pos == buf[start + 3] and buf[pos] == 0x08:
@@ -287,6 +287,6 @@ def decode_flow(buf: bytes, start: int, mid: int) -> tuple[int, int]:
 
 
 def encode_flow(consumer_id: int, permits: int) -> bytes:
-    """A whole FLOW frame."""
+    """Encode a whole FLOW frame."""
     body = b"\x08" + encode_varint(consumer_id) + b"\x10" + encode_varint(permits)
     return encode_frame(FLOW_HEAD + VARINTS[len(body)] + body)

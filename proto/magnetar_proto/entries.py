@@ -23,10 +23,10 @@ CHECKSUM_MAGIC: Final = b"\x0e\x01"
 BROKER_MAGIC: Final = b"\x0e\x02"
 SIZE: Final = Struct(">I")
 CHECKED_HEAD: Final = Struct(">HII")
-"""Magic, checksum and metadata size, as nearly every entry begins."""
+"""Magic, checksum and metadata size: the beginning of nearly all entries."""
 CHECKED_MAGIC: Final = 0x0E01
-"""CHECKSUM_MAGIC as CHECKED_HEAD reads it."""
-# Where in such an entry the metadata begins, and what the checksum covers.
+"""The number that CHECKED_HEAD reads for CHECKSUM_MAGIC."""
+# The offsets in such an entry of the metadata, and of the bytes that the checksum covers.
 METADATA_AT: Final = 10
 CHECKED_FROM: Final = 6
 DELIVER_AT_TAG: Final = b"\x98\x01"
@@ -34,7 +34,8 @@ DELIVER_AT_TAG: Final = b"\x98\x01"
 _DELAYED: Final = re.compile(
     rb"\x10[\x80-\xff]{0,9}[\0-\x7f]\x18[\x80-\xff]{0,9}[\0-\x7f]\x98\x01([\x80-\xff]{5}[\x01-\x7f])"
 )
-"""What mostly follows a producer's name: sequence id, publish time, and a time of this century."""
+"""The usual fields after a producer's name: sequence id, publish time, delivery time of this
+century."""
 _MORE: Final = sum(128 << 7 * byte for byte in range(5))
 """The continuation bits of such a varint."""
 # Above this many bytes a view is cheaper than a copy.
@@ -42,7 +43,7 @@ COPY_LIMIT: Final = 4096
 
 
 def encode_entry(metadata: pb.MessageMetadata, payload: bytes, checksum: bool = True) -> bytes:
-    """The entry of one message or batch; LocalError when required metadata is missing."""
+    """Encode the entry of a message or batch; LocalError if required metadata is missing."""
     try:
         encoded = metadata.SerializeToString()
     except EncodeError as error:
@@ -53,13 +54,13 @@ def encode_entry(metadata: pb.MessageMetadata, payload: bytes, checksum: bool = 
 
 
 def encode_head(metadata: bytes, payload: bytes) -> bytes:
-    """What precedes `payload` in a checksummed entry, from encoded metadata."""
+    """Encode the bytes before `payload` in a checksummed entry, from encoded metadata."""
     sized = SIZE.pack(len(metadata)) + metadata
     return CHECKSUM_MAGIC + SIZE.pack(crc32c(payload, crc32c(sized))) + sized
 
 
 def verify_checksum(buf: bytes, start: int, end: int) -> bool:
-    """Whether the entry buf[start:end] is as it was sent: its checksum matches, or it has none."""
+    """Return whether the checksum of the entry buf[start:end] matches, or is absent."""
     if buf[start : start + 2] == BROKER_MAGIC:
         start = _skip_broker_metadata(buf, start, end)
     if buf[start : min(start + 2, end)] != CHECKSUM_MAGIC:
@@ -94,21 +95,21 @@ def parse_metadata(entry: bytes) -> tuple[pb.MessageMetadata, int]:
 
 
 def text_bytes(metadata: pb.MessageMetadata, name: str) -> bytes:
-    """A field of text as it is written: need not be UTF-8, of which the parser hands out bytes."""
+    """Return a text field as bytes: if it is not UTF-8, the parser returns bytes."""
     value: object = getattr(metadata, name)
     return value if isinstance(value, bytes) else str(value).encode()
 
 
 def publish_time(entry: bytes) -> int:
-    """When the producer published the entry, in milliseconds since the epoch; BadMetadata."""
+    """Return the publish time in milliseconds since the epoch; BadMetadata if unreadable."""
     return parse_metadata(entry)[0].publish_time
 
 
 def deliver_at_ms(entry: bytes) -> int | None:
-    """When its producer wants the entry delivered, in milliseconds since the epoch; None: at once.
+    """Return the delivery time in milliseconds since the epoch that the producer set; None if none.
 
-    BadMetadata if the metadata seems to have a time and cannot be read.  Nearly all entries are
-    recognized as having none without being parsed.
+    BadMetadata if the metadata seems to have such a time and cannot be read.  Nearly all entries
+    without one are recognized without being parsed.
     """
     stop = len(entry)
     if stop > METADATA_AT + 2:
@@ -129,7 +130,7 @@ def deliver_at_ms(entry: bytes) -> int | None:
 
 
 def deliver_times_ms(entries: Sequence[bytes]) -> list[int]:
-    """When each is to be delivered, as `deliver_at_ms`; 0: at once, or it cannot be read."""
+    """Return the delivery times, like `deliver_at_ms`; 0 if an entry has none or is unreadable."""
     times: list[int] = []
     for entry in entries:
         try:
@@ -140,7 +141,7 @@ def deliver_times_ms(entries: Sequence[bytes]) -> list[int]:
 
 
 def _skip_broker_metadata(buf: bytes, start: int, end: int) -> int:
-    """The offset behind the broker entry metadata at `start`; `end` when it is cut short."""
+    """Return the offset after the broker entry metadata at `start`; `end` if it is cut short."""
     if start + 6 > end:
         return end
     size: int = SIZE.unpack_from(buf, start + 2)[0]

@@ -1,4 +1,4 @@
-"""Frames: a byte stream in, located commands out.
+"""Frames: cutting a byte stream into located commands.
 
     u32 total | u32 commandSize | BaseCommand | payload section (SEND and MESSAGE only)
 
@@ -20,34 +20,34 @@ Frame = tuple[int, bytes, int, int, bytes]
 section is bytes of its own.  Unless `start` is 0, the whole frame is in `buf` too."""
 
 FRAME_PADDING: Final = 10 * 1024
-"""What a whole frame may have above the advertised maximal message size, in bytes."""
+"""The bytes that a whole frame may have above the advertised maximum message size."""
 
 SIZE: Final = Struct(">I")
 SIZES: Final = Struct(">II")
 FRAME_HEAD: Final = Struct(">IIBB")
 """The sizes, and the first two bytes of the command: nearly always its type."""
 TYPE_TAG: Final = 0x08
-# A command has at least a type, which takes two bytes, behind its own size.
+# A command has at least a type of two bytes, after its own size.
 SMALLEST_TOTAL: Final = SIZE.size + 2
 TLS_HANDSHAKE: Final = 0x1603
-"""The first two bytes of what a client with TLS sends."""
+"""The first two bytes that a client with TLS sends."""
 
 LARGE: Final = 16 << 10
-"""The payload section of a frame of so many bytes is copied once, from where it was received, if
-the frame is whole in one read and only others of such size come before it there."""
+"""The payload section of a frame of at least this size is copied only once, from where it was
+received, if the frame is whole in one read and only frames of such sizes precede it there."""
 VIEW_FROM: Final = 4096
-"""The start of a frame is kept as a view of the read it came in, if it has so many bytes."""
+"""The start of a frame of at least this size is kept as a view of the read in which it arrived."""
 MAX_PIECES: Final = 64
-"""Of one frame; more are joined, so that one in tiny pieces takes no more memory than its size."""
+"""The most pieces of one frame; more are joined, so that tiny pieces take no extra memory."""
 
 
 def encode_frame(command: bytes, payload: bytes = b"") -> bytes:
-    """One frame around an encoded BaseCommand and an optional payload section."""
+    """Encode a frame from an encoded BaseCommand and an optional payload section."""
     return SIZES.pack(4 + len(command) + len(payload), len(command)) + command + payload
 
 
 def pieces_of(frames: Sequence[Frame]) -> list[bytes]:
-    """The bytes of frames as they were received, in few pieces."""
+    """Return the bytes of frames as they were received, in few pieces."""
     pieces: list[bytes] = []
     whole, begin, end = b"", 0, 0
     for _, buf, start, mid, payload in frames:
@@ -108,7 +108,7 @@ class FrameDecoder:
 
     @property
     def held(self) -> int:
-        """The bytes of memory that the frame takes that is not complete."""
+        """The bytes of memory that the incomplete frame takes."""
         if not self._pieces:
             return 0
         first = self._pieces[0]
@@ -117,18 +117,19 @@ class FrameDecoder:
         return self._have
 
     def drop(self) -> None:
-        """Forget the frame that has begun, and the error: feed nothing any more."""
+        """Forget the incomplete frame, and the error; nothing may be fed any more."""
         self._pieces.clear()
         self._have = self._need = 0
         self.error = None
 
     def _scan_large(self, data: bytes | memoryview, pos: int, frames: list[Frame]) -> int:
-        """Append large frames while there are whole ones; returns where the first other begins."""
+        """Append large frames while whole ones follow; returns the offset of the first other
+        one."""
         size = len(data)
         while size - pos >= LARGE:
             total, command, tag, kind = FRAME_HEAD.unpack_from(data, pos)
             mid, end = pos + 8 + command, pos + 4 + total
-            # One that is wrong, or rare, is left to `_scan`.
+            # A malformed or rare frame is left to `_scan`.
             if total < LARGE or end > size or mid > end or command < 2 or not _usual(tag, kind):
                 break
             self._checked_total(data, pos)
@@ -163,7 +164,7 @@ class FrameDecoder:
             self._keep(data, pos)
 
     def _keep(self, data: bytes, pos: int) -> None:
-        """data[pos:] starts a frame; refuse it by its length word, before more is taken."""
+        """Keep data[pos:], the start of a frame; refuse the frame by its length word."""
         self._have = len(data) - pos
         self._need = 0
         if self._have >= SIZE.size:
@@ -171,7 +172,7 @@ class FrameDecoder:
         self._pieces.append(data[pos:] if self._have < VIEW_FROM else memoryview(data)[pos:])
 
     def _complete(self, data: bytes | memoryview, frames: list[Frame]) -> int:
-        """Add to the started frame what it lacks of `data`; return the bytes taken."""
+        """Add the missing bytes of the started frame from `data`; return the number taken."""
         if not self._need:
             head = b"".join(self._pieces) + bytes(data[: SIZE.size])
             if len(head) < SIZE.size:
@@ -206,12 +207,12 @@ class FrameDecoder:
 
 
 def _usual(tag: int, kind: int) -> bool:
-    """Whether a command with these first two bytes begins with its type."""
+    """Return whether a command with these first two bytes begins with its type."""
     return tag == TYPE_TAG and kind <= 127
 
 
 def _join_large(pieces: list[bytes | memoryview], frames: list[Frame]) -> bool:
-    """Append the frame that the pieces are; False if its command is rare, or not in the first."""
+    """Append the frame made of the pieces; False if its command is rare, or not in the first."""
     first = pieces[0]
     if len(first) < FRAME_HEAD.size:
         return False
@@ -225,7 +226,7 @@ def _join_large(pieces: list[bytes | memoryview], frames: list[Frame]) -> bool:
 
 
 def _find_kind(buf: bytes, start: int, mid: int) -> int:
-    """The type of a command that does not begin with it, which no known client sends."""
+    """Return the type of a command that does not begin with it; no known client sends such."""
     try:
         command = pb.BaseCommand.FromString(buf[start:mid])
     except DecodeError as error:

@@ -1,4 +1,4 @@
-"""The hashes that clients and broker must agree on."""
+"""The hashes that clients and broker must compute alike."""
 
 from collections.abc import Iterable
 from struct import unpack
@@ -12,28 +12,28 @@ MAX31 = 0x7FFF_FFFF
 _BOOST_STEP = 0x9E37_79B9_7F4A_7C15
 _BOOST_FACTOR = 0xDF44_2D22_CE48_59B9
 RING_SLOTS = 65535
-"""Slots 1 to 65535 lie on the hash ring of a Key_Shared subscription."""
+"""The number of slots, 1 to 65535, on the hash ring of a Key_Shared subscription."""
 RANGE_SLOTS = 65536
-"""Slots 0 to 65535 are divided into ranges; no key falls into slot 0."""
+"""The number of slots, 0 to 65535, that are divided into ranges; no key falls into slot 0."""
 
 
 def murmur3_32(data: bytes) -> int:
-    """Murmur3, 32 bits, seed 0, without the sign bit: partition routing and Key_Shared slots."""
+    """Return 32-bit Murmur3, seed 0, without the sign bit: partition routing, Key_Shared slots."""
     return mmh3.hash(data, 0, False) & MAX31
 
 
 def ring_slot(key: bytes) -> int:
-    """The slot of a key, 1 to 65535, where consumers divide the keys by a hash ring."""
+    """Return the slot of a key, 1 to 65535, if consumers divide the keys by a hash ring."""
     return (mmh3.hash(key, 0, False) & MAX31) % RING_SLOTS + 1
 
 
 def range_slot(key: bytes) -> int:
-    """The slot of a key, 1 to 65535, where consumers have ranges of slots."""
+    """Return the slot of a key, 1 to 65535, if consumers have ranges of slots."""
     return mmh3.hash(key, 0, False) % RANGE_SLOTS or 1
 
 
 def java_string_hash(text: str) -> int:
-    """Java's String.hashCode over UTF-16 units, without the sign bit: its default key routing."""
+    """Return Java's String.hashCode without the sign bit: the default routing of Java clients."""
     encoded = text.encode("utf-16-be", "surrogatepass")
     value = 0
     for unit in unpack(f">{len(encoded) // 2}H", encoded):
@@ -42,9 +42,10 @@ def java_string_hash(text: str) -> int:
 
 
 def cpp_string_hash(text: str) -> int:
-    """The default key routing of the C++ client and those that wrap it, without the sign bit.
+    """Return the hash of the default key routing in the C++ client and its wrappers, without sign
+    bit.
 
-    This is the hash of byte strings of the Boost library since its version 1.81.
+    This is the hash of byte strings in the Boost library since version 1.81.
     """
     data = text.encode("utf-8", "surrogatepass")
     left = len(data)
@@ -69,14 +70,14 @@ def cpp_string_hash(text: str) -> int:
 
 
 def _folded(value: int) -> int:
-    """The two halves of a product of 128 bits, one over the other."""
+    """Return the exclusive or of the two halves of a 128-bit product."""
     product = (value & MAX64) * _BOOST_FACTOR
     return (product & MAX64) ^ (product >> 64)
 
 
 def topics_hash(names: Iterable[str]) -> str:
-    """A hash that shows whether a list of full topic names changed; "00000000" if it is empty.
+    """Return a hash that shows changes of a list of full topic names; "00000000" if it is empty.
 
-    CRC32C over the sorted names joined by commas, printed as hexadecimal, lowest byte first.
+    The hash is the CRC32C of the sorted names joined by commas, in hexadecimal, lowest byte first.
     """
     return crc32c(",".join(sorted(names)).encode()).to_bytes(4, "little").hex()

@@ -1,4 +1,4 @@
-"""Message ids and their order; the bitsets of partly acknowledged batches."""
+"""Message ids and their order; bitsets of partly acknowledged batches."""
 
 from collections.abc import Iterable
 from typing import Any, Final, NamedTuple
@@ -8,7 +8,7 @@ from magnetar_proto.wire import MAX64, to_signed64, to_unsigned64
 
 
 class MessageId(NamedTuple):
-    """Where a message is: ordered by ledger, entry, then index in its batch.
+    """The position of a message, ordered by ledger, entry, and index in the batch.
 
     batch_index is -1 for a whole entry, partition -1 for a topic without partitions.
     """
@@ -20,7 +20,7 @@ class MessageId(NamedTuple):
 
     @classmethod
     def from_pb(cls, message_id: pb.MessageIdData) -> "MessageId":
-        """2**64 - 1 in ledger or entry becomes -1."""
+        """Convert a MessageIdData; 2**64 - 1 in ledger or entry becomes -1."""
         ledger, entry = to_signed64(message_id.ledgerId), to_signed64(message_id.entryId)
         if message_id.HasField("first_chunk_message_id"):
             first = message_id.first_chunk_message_id
@@ -30,16 +30,16 @@ class MessageId(NamedTuple):
 
     @property
     def begins_at(self) -> tuple[int, int]:
-        """The ledger and the first entry of the message."""
+        """The ledger and the entry at which the message begins."""
         return self.ledger, self.entry
 
     def text(self) -> str:
-        """As Pulsar's tools write it: ledger:entry:partition, and :batch_index if it has one."""
+        """Return Pulsar's notation: ledger:entry:partition, and :batch_index if there is one."""
         text = f"{self.ledger}:{self.entry}:{self.partition}"
         return text if self.batch_index < 0 else f"{text}:{self.batch_index}"
 
     def to_pb(self) -> pb.MessageIdData:
-        """Leaves out batch_index and partition where they are -1."""
+        """Convert to a MessageIdData, without batch_index and partition if they are -1."""
         message_id = pb.MessageIdData(
             ledgerId=to_unsigned64(self.ledger), entryId=to_unsigned64(self.entry)
         )
@@ -56,12 +56,12 @@ class MessageId(NamedTuple):
 
     @property
     def is_latest(self) -> bool:
-        """Whether this is the end of a topic: by ledger, for C++ keeps 48 bits of an entry id."""
+        """Whether this is the end of a topic; by ledger only: C++ keeps 48 bits of an entry id."""
         return self.ledger == LATEST.ledger
 
 
 class ChunkedMessageId(MessageId):
-    """The id of a message in several entries: that of the last one, which also knows the first.
+    """The id of a message in several entries: the id of the last one, with the first one added.
 
     It equals the id without the first entry.
     """

@@ -13,12 +13,12 @@ DOMAINS: Final = ("persistent", "non-persistent")
 DEFAULT_NAMESPACE: Final = "public/default"
 SYSTEM_NAMESPACE: Final = "pulsar/system"
 HEARTBEAT: Final = "heartbeat"
-"""The topic of the system's namespace that a broker's health check publishes to; where a broker has
-several processes, those behind it have a number, `heartbeat-1`."""
+"""The topic of the system's namespace that a broker's health check publishes to; in a broker of
+several processes, the topics of further ones have a number, `heartbeat-1`."""
 PARTITION_SUFFIX: Final = "-partition-"
 MAX_PARTITION: Final = (1 << 31) - 1
 MAX_NAME: Final = 4096
-"""Characters of the name of a topic or a namespace, in any of its forms: names are kept in memory,
+"""The most characters of the name of a topic or a namespace, in any form: names are kept in memory,
 and clients choose them."""
 
 _PLAIN: Final = re.compile(r"[*.\w-]+", re.ASCII)
@@ -88,12 +88,12 @@ class TopicName:
 
     @property
     def base(self) -> "TopicName":
-        """The partitioned topic of a partition; any other topic itself."""
+        """The partitioned topic of a partition; any other topic is its own base."""
         local, partition = _split_partition(self.local)
         return self if partition < 0 else TopicName(self.domain, self.tenant, self.namespace, local)
 
     def with_partition(self, index: int) -> "TopicName":
-        """Partition `index` of the topic, or of the topic that this is a partition of."""
+        """Return partition `index` of the topic, or of the topic of which this is a partition."""
         if not 0 <= index <= MAX_PARTITION:
             raise InvalidTopicName(f"{index} is not the index of a partition")
         local = f"{_split_partition(self.local)[0]}{PARTITION_SUFFIX}{index}"
@@ -101,14 +101,14 @@ class TopicName:
 
     @property
     def encoded_local(self) -> str:
-        """The local name form-encoded, as storage, schema ids and REST paths have it."""
+        """The form-encoded local name, as in storage, schema ids and REST paths."""
         if _PLAIN.fullmatch(self.local):
             return self.local
         return quote_plus(self.local, safe="*").replace("~", "%7E")
 
     @property
     def is_system(self) -> bool:
-        """Whether it is used by the broker itself: hidden from lists, never deleted as inactive."""
+        """Whether the broker itself uses the topic: not listed, never deleted as inactive."""
         local = _split_partition(self.local)[0]
         if local in ("__change_events", "__transaction_buffer_snapshot"):
             return True
@@ -157,7 +157,7 @@ def _is_unicode(text: str) -> bool:
 
 @lru_cache(maxsize=16_384)
 def _split_partition(local: str) -> tuple[str, int]:
-    """The local name without its partition suffix, and the index, -1 without a suffix."""
+    """Return the local name without its partition suffix, and the index, -1 without a suffix."""
     match = _PARTITION.fullmatch(local)
     if match is None or int(match[2]) > MAX_PARTITION:
         return local, -1

@@ -1,4 +1,4 @@
-"""SEND and SEND_RECEIPT to and from bytes, with hand-written codecs; see `commands`."""
+"""Hand-written codecs for SEND and SEND_RECEIPT; see `commands`."""
 
 from collections.abc import Sequence
 from struct import Struct
@@ -22,7 +22,7 @@ from magnetar_proto.wire import (
 )
 from magnetar_proto.wire import decode_varint_tail as tail
 
-# What a command of these types begins with: its type, and the tag of the sub-message.
+# The beginnings of commands of these types: type, and tag of the sub-message.
 SEND_HEAD: Final = b"\x08\x06\x32"
 RECEIPT_HEAD: Final = b"\x08\x07\x3a"
 
@@ -36,19 +36,19 @@ MOST_TAG: Final = 0x28
 NO_HIGHEST_ID: Final = b"\x20\x00"
 """The end of a receipt: its highest sequence id, 0."""
 MANY_RECEIPTS: Final = 4
-"""From so many on, finding out that they count up is worth it."""
+"""The number of receipts from which checking whether their ids count up is worth it."""
 ID_STARTS: Final = tuple(bytes((0x1A, size, 0x08)) for size in range(2 * 10 + 3))
-"""By the size of a message id, what precedes its ledger id: tag, size, tag."""
+"""The bytes before the ledger id, by the size of the message id: tag, size, tag."""
 
 
 # --- SEND ----------------------------------------------------------------------------------------
 
 
 def decode_send(buf: bytes, start: int, mid: int) -> tuple[int, int, int, int] | None:
-    """(producer_id, sequence_id, num_messages, highest_sequence_id, 0 if absent).
+    """Decode a SEND into (producer_id, sequence_id, num_messages, highest_sequence_id or 0).
 
     num_messages is 0 for a chunk.
-    None if it has other fields than these and is_chunk, such as a transaction: use `decode` then.
+    None if it has fields other than these and is_chunk, such as a transaction: use `decode` then.
     """
     try:
         head, size, field_1, producer_id, field_2 = SEND_START.unpack_from(buf, start)
@@ -88,7 +88,7 @@ class TransactionSend(NamedTuple):
 
 
 def decode_transaction_send(buf: bytes, start: int, mid: int) -> TransactionSend | None:
-    """The fields of `decode_send` and the transaction; None if there are others: use `decode`."""
+    """Decode the fields of `decode_send` and the transaction; None if there are others."""
     try:
         size, pos = decode_varint(buf, start + 3)
         fits = buf[start : start + 3] == SEND_HEAD and pos + size == mid and buf[pos] == 0x08
@@ -116,7 +116,7 @@ def decode_transaction_send(buf: bytes, start: int, mid: int) -> TransactionSend
 
 
 def _send_options(buf: bytes, pos: int, mid: int) -> tuple[int, int, int]:
-    """num_messages (0: a chunk), highest_sequence_id and the position behind them and is_chunk."""
+    """Read num_messages (0: a chunk), highest_sequence_id and the position after all options."""
     count, highest = 1, 0
     if buf[pos] == 0x18:
         count = buf[pos + 1]
@@ -153,7 +153,7 @@ def encode_send(
     highest_sequence_id: int | None = None,
     txn: tuple[int, int] | None = None,
 ) -> bytes:
-    """A whole checksummed SEND frame; `metadata` is an encoded MessageMetadata.
+    """Encode a whole checksummed SEND frame; `metadata` is an encoded MessageMetadata.
 
     `txn` is the transaction: its most and its least significant bits.
     """
@@ -180,7 +180,7 @@ def encode_receipts(
     ledger: int,
     first_entry: int,
 ) -> bytes:
-    """Consecutive SEND_RECEIPT frames for the entries from `first_entry` on.
+    """Encode consecutive SEND_RECEIPT frames for the entries from `first_entry` on.
 
     With first_entry -1 (duplicates) every receipt carries entry -1.
     """
@@ -205,7 +205,7 @@ def encode_receipts(
 
 
 class Receipts:
-    """Encodes receipts of one producer, keeping what seldom changes from one to the next."""
+    """Encodes receipts of one producer, reusing the parts that seldom change."""
 
     __slots__ = ("_before", "_between", "_entry_size", "_ledger", "_producer_id", "_sequence_size")
 
@@ -216,7 +216,7 @@ class Receipts:
         self._before = self._between = b""
 
     def one(self, sequence_id: int, highest_id: int, ledger: int, entry_id: int) -> bytes:
-        """The SEND_RECEIPT frame of one entry; entry -1 is a duplicate."""
+        """Encode the SEND_RECEIPT frame of one entry; entry -1 is a duplicate."""
         if highest_id or entry_id < 0:
             return _receipt(self._producer_id, sequence_id, highest_id, ledger, entry_id)
         sequence, entry = encode_varint(sequence_id), encode_varint(entry_id)
@@ -244,10 +244,10 @@ def _receipt(
 def _counting_receipts(
     producer_id: int, sequence_id: int, n: int, ledger: int, entry_id: int
 ) -> bytes:
-    """Receipts whose sequence and entry ids both count up by one, with no highest id.
+    """Encode receipts whose sequence and entry ids count up by one, without highest ids.
 
-    While neither id gets longer or carries beyond its two low bytes, all else is the same in
-    each receipt: the pieces are interleaved by slices, a tenth of what a loop takes.
+    While neither id gets longer or carries beyond its two low bytes, the rest of all receipts is
+    the same: the pieces are interleaved by slices, in a tenth of the time of a loop.
     """
     pieces: list[bytes] = []
     while n:
@@ -277,7 +277,7 @@ def _counting_receipts(
 def _around_ids(
     producer_id: int, sequence_size: int, ledger: int, entry_size: int, highest_id: int
 ) -> tuple[bytes, bytes, bytes]:
-    """What stands before, between and behind the sequence id and the entry id of a receipt."""
+    """Encode the bytes before, between and after the sequence id and the entry id of a receipt."""
     producer, ledger_varint = encode_varint(producer_id), encode_varint(ledger & MAX64)
     after = b"\x20" + encode_varint(highest_id)
     id_size = len(ledger_varint) + entry_size + 2
@@ -290,7 +290,10 @@ def _around_ids(
 
 
 def decode_receipt(buf: bytes, start: int, mid: int) -> tuple[int, int, int, int, int]:
-    """(producer_id, sequence_id, highest_sequence_id, ledger, entry); -1, -1 for a duplicate."""
+    """Decode into (producer_id, sequence_id, highest_sequence_id, ledger, entry).
+
+    Ledger and entry are -1 for a duplicate.
+    """
     try:
         pos = start + 4
         if (

@@ -12,8 +12,8 @@ from magnetar_proto.errors import BadMetadata
 NO_KEY: Final = b"NONE_KEY"
 """The key of an entry whose metadata cannot be read."""
 
-# How nearly every entry with a key begins: checksum, size of the metadata below 65536, name of the
-# producer, sequence id, publish time, and the size of the key.
+# The beginning of nearly all entries with a key: checksum, size of the metadata below 65536, name
+# of the producer, sequence id, publish time, and the size of the key.
 _NAMES: Final = b"|".join(re.escape(bytes((size,))) + b".{%d}" % size for size in range(128))
 _UP_TO_KEY: Final = re.compile(
     rb"\x0e\x01.{4}\0\0..\x0a(?:" + _NAMES + rb")"
@@ -26,9 +26,9 @@ _BASE64: Final = b"\x88\x01"
 
 
 def sticky_key(entry: bytes) -> bytes:
-    """The ordering key; else the key, decoded if it is in base64; else producer and sequence id.
+    """Return the ordering key; else the key, decoded from base64; else producer and sequence id.
 
-    A batch has the key in its metadata, which is that of its first message.
+    The metadata of a batch have the key of its first message.
     """
     found = _UP_TO_KEY.match(entry)
     if found is not None:

@@ -1,4 +1,4 @@
-"""Transactions in stored entries: whose an entry is, and the markers that end transactions.
+"""Transactions in stored entries: the transaction of an entry, and markers that end transactions.
 
 marker   a MessageMetadata with a marker type, the producer `PRODUCER`, the transaction, and no
          payload
@@ -35,9 +35,9 @@ class Membership(NamedTuple):
 
 
 def membership_of(entry: bytes) -> Membership | None:
-    """The transaction that an entry belongs to; None if to none, or if its metadata is unreadable.
+    """Return the transaction of an entry; None if it has none, or its metadata is unreadable.
 
-    Nearly all other entries are recognized without being parsed.
+    Nearly all entries without a transaction are recognized without being parsed.
     """
     if not may_have_transaction(entry):
         return None
@@ -52,7 +52,7 @@ def membership_of(entry: bytes) -> Membership | None:
 
 
 def may_have_transaction(entry: bytes) -> bool:
-    """Whether the metadata of an entry may have a transaction or a marker type."""
+    """Return whether the metadata of an entry may have a transaction or a marker type."""
     start, stop = 0, len(entry)
     if stop > METADATA_AT:
         magic, _, size = CHECKED_HEAD.unpack_from(entry)
@@ -62,7 +62,7 @@ def may_have_transaction(entry: bytes) -> bool:
 
 
 def with_transaction(entry: bytes, most: int, least: int) -> bytes:
-    """The entry with this transaction in its metadata; unchanged if its metadata names one already.
+    """Return the entry with this transaction in its metadata; unchanged if it names one already.
 
     Some clients, Go's among them, name the transaction of a message in the SEND alone.
     """
@@ -74,7 +74,7 @@ def with_transaction(entry: bytes, most: int, least: int) -> bytes:
 
 
 def encode_marker(most: int, least: int, marker: int, publish_time_ms: int) -> bytes:
-    """The entry that ends a transaction, `COMMIT_MARKER` or `ABORT_MARKER`."""
+    """Encode the entry that ends a transaction: `COMMIT_MARKER` or `ABORT_MARKER`."""
     metadata = pb.MessageMetadata(
         producer_name=PRODUCER,
         sequence_id=0,

@@ -1,4 +1,4 @@
-"""Protocol Buffers varints, the two readings of a 64-bit field, and the message id made of them.
+"""Protocol Buffers varints, signed and unsigned 64-bit fields, and message ids.
 
 Values below 2**14 are encoded by one table lookup, those below 2**28 by two: producer, consumer,
 ledger and entry ids live there.
@@ -28,10 +28,10 @@ def encode_varint(value: int) -> bytes:
 
 
 def stretch(value: int) -> tuple[tuple[bytes, ...], bytes, int]:
-    """How values from `value` on are encoded while only their low bytes change.
+    """Return tables to encode values from `value` on while only their low bytes change.
 
-    Returns the table of low bytes, by value modulo TABLED; the bytes that follow each; and how
-    many values, this one included, that holds for.
+    The result is the table of low bytes, by value modulo TABLED; the bytes that follow each; and
+    the number of values, this one included, for which that holds.
     """
     low = value % TABLED
     if value >= TABLED:
@@ -78,14 +78,15 @@ def to_signed64(value: int) -> int:
 
 
 def to_unsigned64(value: int) -> int:
-    """The form in which -1 and other negative ids travel in an unsigned 64-bit field."""
+    """Return the value of an unsigned 64-bit field for -1 and other negative ids."""
     return value & MAX64
 
 
 def decode_message_id(buf: bytes, pos: int) -> tuple[int, int, int, int]:
-    """Ledger and entry of the MessageIdData whose size is at `pos`, and where they and it end.
+    """Decode the MessageIdData whose size is at `pos`.
 
-    BadCommand or IndexError when it does not begin with them.
+    Returns ledger, entry, the position after them, and the position after the whole id.
+    BadCommand or IndexError if it does not begin with ledger and entry.
     """
     size = buf[pos]
     if buf[pos + 1] != 0x08:
