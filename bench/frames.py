@@ -62,8 +62,7 @@ class Load:
 
 @lru_cache(maxsize=2)
 def encode_load(shape: Shape, entries: int, write_entries: int = WRITE_ENTRIES) -> Load:
-    """Encode a load, of writes of up to `write_entries`; each producer's sequence ids begin at
-    0."""
+    """Encode a load in writes of up to `write_entries`; sequence ids begin at 0."""
     payload = random.Random(7).randbytes(shape.size)
     metadata = pb.MessageMetadata(producer_name="bench", publish_time=time.time_ns() // 1_000_000)
     if shape.batch > 1:

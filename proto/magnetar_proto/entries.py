@@ -34,8 +34,7 @@ DELIVER_AT_TAG: Final = b"\x98\x01"
 _DELAYED: Final = re.compile(
     rb"\x10[\x80-\xff]{0,9}[\0-\x7f]\x18[\x80-\xff]{0,9}[\0-\x7f]\x98\x01([\x80-\xff]{5}[\x01-\x7f])"
 )
-"""The usual fields after a producer's name: sequence id, publish time, delivery time of this
-century."""
+"""The usual fields after the producer: sequence id, publish time, delivery time in this century."""
 _MORE: Final = sum(128 << 7 * byte for byte in range(5))
 """The continuation bits of such a varint."""
 # Above this many bytes a view is cheaper than a copy.

@@ -123,8 +123,7 @@ class FrameDecoder:
         self.error = None
 
     def _scan_large(self, data: bytes | memoryview, pos: int, frames: list[Frame]) -> int:
-        """Append large frames while whole ones follow; returns the offset of the first other
-        one."""
+        """Append leading large frames that are whole; returns the offset of the next frame."""
         size = len(data)
         while size - pos >= LARGE:
             total, command, tag, kind = FRAME_HEAD.unpack_from(data, pos)

@@ -42,8 +42,7 @@ def java_string_hash(text: str) -> int:
 
 
 def cpp_string_hash(text: str) -> int:
-    """Return the hash of the default key routing in the C++ client and its wrappers, without sign
-    bit.
+    """Return the default routing hash of the C++ client and its wrappers, without the sign bit.
 
     This is the hash of byte strings in the Boost library since version 1.81.
     """

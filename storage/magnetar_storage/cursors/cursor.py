@@ -27,8 +27,7 @@ FEW = 16
 
 
 class Cursor:
-    """The state of a cursor: everything up to `mark_delete` and the entries in `acked` is
-    acknowledged.
+    """A cursor: everything up to `mark_delete`, and the entries in `acked`, is acknowledged.
 
     `partial` has the masks of batches that are acknowledged in part, `redelivered` the number of
     redeliveries of each unacknowledged entry.

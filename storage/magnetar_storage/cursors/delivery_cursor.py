@@ -41,8 +41,7 @@ class DeliveryCursor(Cursor):
         self._advance()
 
     def take_back(self, aborted: PendingAck) -> bool:
-        """Take back a pending acknowledgement; returns False, without effect, if that needs a
-        `refresh`."""
+        """Take back a pending acknowledgement; returns False if that needs `refresh` instead."""
         if aborted.up_to is not None or aborted.masks:
             return False  # parts of the same batches may be pending elsewhere
         acked, partial = self._cursor.acked, self._cursor.partial

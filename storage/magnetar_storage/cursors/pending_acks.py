@@ -67,8 +67,7 @@ class PendingAck:
             cursor.ack_batch(offset, mask)
 
     def left_of(self, offset: int) -> int | None:
-        """Return a mask of an entry, with a set bit for each unacknowledged message; 0 if none is
-        left.
+        """Return the mask of an entry's unacknowledged messages; 0 if all are acknowledged.
 
         None if the transaction has acknowledged nothing of the entry.
         """

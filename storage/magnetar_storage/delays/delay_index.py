@@ -205,8 +205,7 @@ class DelayIndex:
         self._runs_at = min((time for time in times if time is not None), default=None)
 
     async def release(self, until_ms: int) -> list[int]:
-        """Take some thousand entries whose delay is over at `until_ms`, in order; they no longer
-        wait.
+        """Take some thousand entries, in order, whose delay is over; they wait no longer.
 
         Call this again until it returns none.
         """

@@ -18,7 +18,7 @@ HEAD = b"magnetar data directory, format "
 
 
 class Format(NamedTuple):
-    """The content of a FORMAT."""
+    """The content of a FORMAT file."""
 
     version: int
     directory: bytes = UNKNOWN.directory

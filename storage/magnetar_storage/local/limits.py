@@ -50,8 +50,8 @@ class Limits:
 DEFAULT = Limits()
 
 UNWRITTEN_PART: Final = 20
-"""The divisor of the disk for records that are in the journal and not in segments: a start after a
-crash needs the same space again, to write them to their segments."""
+"""The divisor of the disk's size that limits records in the journal and not in segments: a start
+after a crash needs the same space again, to write them to their segments."""
 
 
 def fitting(limits: Limits, disk_bytes: int, workers: int) -> Limits:

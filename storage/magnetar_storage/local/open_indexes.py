@@ -61,7 +61,7 @@ class OpenIndexes:
         return Growth(one.id, one.index, kept.blocks, blocks, kept.size)
 
     def needless(self, rows: Container[SegmentId]) -> list[SegmentId]:
-        """Return the index files to remove; `rows` are the segments unfinished by then."""
+        """Return the index files to remove; `rows` are the checkpoint's unfinished segments."""
         # promise[without number for number in self._files if number not in rows]: index files of
         #   deleted segments are removed
         return [number for number in self._files if number not in rows]

@@ -209,8 +209,7 @@ def walk(file: File, segment: SegmentId, end: int, index: Index) -> bool:
 
 
 def origin_size(data: bytes, segment: SegmentId | None) -> int:
-    """Return the size that an ORIGIN's header at the beginning of `data` claims; 0 if there is
-    none.
+    """Return the size claimed by an ORIGIN's header at the start of `data`; 0 if there is none.
 
     The ORIGIN must be of `segment`, unless that is None.
     """

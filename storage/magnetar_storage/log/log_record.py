@@ -79,7 +79,7 @@ class Segment:
 
 @dataclass(frozen=True)
 class LogRecord:
-    """The record of a log.  A failed compare-and-set means that another owner took the log over."""
+    """A log's record, changed by compare-and-set; a failure means that another owner took over."""
 
     epoch: int = 0
     first_offset: int = 0

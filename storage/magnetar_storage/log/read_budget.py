@@ -109,7 +109,7 @@ class Holding:
     def read(self, entries: int, size: int, begin: Begin) -> None:
         """Begin a read of at most `entries` and `size` bytes, now or when its turn comes.
 
-        There is one read at a time: a read that is under way is wanted again.  When a read has
+        There is one read at a time: during it, this only marks its data as wanted.  When a read has
         ended call `ended`, send what can be sent, and call `finished`.
         """
         self.wanted = True
@@ -161,8 +161,7 @@ class Holding:
             budget._holders[self] = None
 
     def grow(self, size: int) -> bool:
-        """Add `size` bytes to those held; return False, without effect, if they exceed the
-        limit."""
+        """Hold `size` more bytes; returns False, without effect, if they exceed the limit."""
         budget = self._budget
         if budget.held + size > budget.limit:
             return False

@@ -488,8 +488,7 @@ class SqliteMetadata:
         await self._worker.run(partial(self._database.copy_to, path, copying))
 
     def release(self) -> None:
-        """Resume the changes.  A copy that is being made is given up: changes do not wait for
-        it."""
+        """Resume the changes, and give up a copy that is being made: changes do not wait for it."""
         self._held = False
         self._copying.given_up = True
         if self._writing and not self._in_flight:

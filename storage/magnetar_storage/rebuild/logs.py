@@ -99,7 +99,7 @@ async def rebuilt(store: SegmentStore, now_ms: int, progress: Progress) -> Rebui
 
 
 async def _holds_messages_only(store: SegmentStore, number: SegmentId, end: Sealed) -> bool:
-    """Return whether neither the first nor the last entry is state or a map, without messages."""
+    """Return whether the first and the last entry hold messages, unlike state and maps."""
     reader = await store.reader(number)
     try:
         first = reader.messages_before(1)

@@ -218,8 +218,8 @@ class DiskSpace(SpaceState):
             self.look_soon()
 
     def _probe(self) -> None:
-        """Check whether journals that found the disk full can write again: free space does not tell
-        that of a quota or a limit of file sizes."""
+        """Check whether journals that found the disk full can write again: free space does not show
+        a quota or a limit of file sizes."""
         for is_full, probe in self._journals:
             if is_full():
                 probe()

@@ -13,7 +13,7 @@ RESERVE_BYTES: Final = 32 << 20
 RESERVED_PART: Final = 40
 """The divisor of a small disk's size: a reserve takes at most a fortieth of the disk."""
 LIMIT_PART: Final = 4
-"""The divisor of a low limit: a process that releases its two reserves does not free enough."""
+"""The divisor of a low limit, so that releasing the two reserves of a process frees too little."""
 
 
 class FreeLimit(NamedTuple):

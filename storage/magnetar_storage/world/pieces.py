@@ -20,8 +20,7 @@ class Piece(NamedTuple):
 
 
 def cut(offset: int, size: int, alignment: int, piece_bytes: int) -> Iterator[Piece]:
-    """Yield the pieces of a write, in order: aligned ones, and perhaps an unaligned one at each
-    end.
+    """Yield the pieces of a write, in order: aligned ones, and unaligned ones at either end.
 
     `piece_bytes`, a multiple of the alignment, is the size limit of a piece.
     """
