@@ -44,7 +44,7 @@ class Server(ABC):
     def __enter__(self) -> "Server":
         try:
             self.start()
-        except BaseException:  # such as SIGTERM: what is half started is not left behind
+        except BaseException:  # such as SIGTERM: a half started server is not left behind
             self.kill()
             raise
         return self

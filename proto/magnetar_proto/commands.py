@@ -27,8 +27,8 @@ NO_REQUEST: Final = MAX64
 MAX31: Final = (1 << 31) - 1
 MAX32: Final = (1 << 32) - 1
 
-# Which sub-message a type promises, and what precedes each in an encoded BaseCommand. The number
-# of a type is that of its field.
+# The sub-message of each type, and the bytes before it in an encoded BaseCommand. The number of a
+# type is the number of its field.
 FIELDS: Final[dict[int, str]] = {
     descriptor.number: descriptor.name
     for descriptor in pb.BaseCommand.DESCRIPTOR.fields

@@ -105,7 +105,7 @@ def ack_set_to_mask(longs: Iterable[int]) -> int:
 
 
 def mask_to_ack_set(mask: int) -> tuple[int, ...]:
-    """The words of a mask as the signed values that protobuf expects; () when all is acked."""
+    """Return the words of a mask as signed values for protobuf; () if all is acknowledged."""
     words = []
     while mask:
         words.append(to_signed64(mask & MAX64))

@@ -106,7 +106,7 @@ class Cursor:
         for offset, bits in bitmaps:
             self.acked.add_bits(offset, bits)
         self.acked.remove_below(self.mark_delete + 1)
-        if len(ranges) + len(bitmaps) < FEW:  # of one transaction: not a walk through all counts
+        if len(ranges) + len(bitmaps) < FEW:  # of one transaction: no walk through all counts
             for run in offsets:
                 self._forget(*run)
         else:

@@ -141,8 +141,8 @@ class CursorLog:
     async def delete(self, name: str) -> None:
         """Delete a cursor; durable on return."""
         cursor = self.cursors.pop(name)
-        # A change written after the deletion would be one of an unknown cursor, which a replay
-        # takes for damage.
+        # A change written after the deletion would be of an unknown cursor, which a replay reports
+        # as damage.
         self._dirty.pop(cursor.number, None)
         self._events.append(cursor_record.entry(Kind.DELETE, cursor.number))
         await self.durable()
@@ -309,9 +309,9 @@ class CursorLog:
 
     def _gathered(self) -> None:
         self._phase = Phase.DUE
-        # A sync of the disk is paid for the next entries: the changes join their round.  Not while
-        # GATHERING: under steady traffic that would be a write for each round, with few changes
-        # in it, where one for each `GATHER_SECONDS` does.
+        # The next entries pay for a sync of the disk, and the changes join their round.  Not while
+        # GATHERING: under steady traffic each round would have a write with few changes, where one
+        # write for each `GATHER_SECONDS` is enough.
         self._log.on_append = self._flush
         self._timer = self._engine.clock.later(GATHER_SECONDS, self._flush)
 
@@ -363,7 +363,7 @@ async def read_cursors(
 
     `NoSegment` if the segment does not exist, `Corrupt` if it is damaged or holds other data.
     """
-    # Not only read: an earlier owner that still runs must not acknowledge anything more.
+    # Recovered, and not only read: an earlier owner that still runs must not acknowledge more.
     end = await store.recover(segment)
     reader = await store.reader(segment)
     numbered: dict[int, DurableCursor] = {}

@@ -160,7 +160,7 @@ class DelayIndex:
                 try:
                     await self._move_all()
                 except StorageError as error:
-                    # Before others may go on: the delays on their way to a run are in no place.
+                    # Before others continue: delays on their way to a run are in neither place.
                     self._log.fail(error)
         finally:
             self._moving = False
@@ -257,7 +257,7 @@ class DelayIndex:
             start, stop = min(lost[0], self.unsure.start), max(lost[-1] + 1, self.unsure.stop)
             self.unsure = range(start, stop) if self.unsure else range(lost[0], lost[-1] + 1)
         await self._record()
-        # After that: a crash in between finds the damage again, and loses no delay.
+        # Dropped last: a crash in between finds the damage again, and loses no delay.
         await self._drop([damaged])
         return lost
 

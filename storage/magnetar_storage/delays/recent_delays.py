@@ -23,7 +23,7 @@ _HEAD = Struct("<Bq")
 PIECE = 1 << 15
 """The most delays in one record."""
 MOST_PARTS = 128
-"""If there are more sorted parts than this, small ones are joined."""
+"""The most sorted parts; if there are more, small ones are joined."""
 
 
 class Kind(IntEnum):

@@ -108,7 +108,7 @@ def _report(report: Report, directory: int, finding: Finding) -> None:
 
 
 def _within(directory: int, finding: Finding) -> Finding:
-    """A finding of a store directory, with the file's name in the data directory."""
+    """Return a finding of a store directory with the name of the file in the data directory."""
     if not directory:
         return finding
     file = directories.path_of(directory, finding.file)

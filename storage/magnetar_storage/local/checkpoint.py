@@ -72,7 +72,7 @@ def file_name(number: int) -> str:
 
 
 def numbers(disk: ReadableDisk) -> list[int]:
-    """The numbers of the checkpoints, newest first."""
+    """Return the numbers of the checkpoints, newest first."""
     found = [number_in(name, "checkpoint-") for name in disk.list("")]
     return sorted((number for number in found if number is not None), reverse=True)
 
@@ -122,7 +122,7 @@ def decode(data: bytes) -> Checkpoint | None:
 
 
 def _decode_1(body: bytes, reason_bytes: int) -> Checkpoint | None:
-    """A checkpoint of version 1."""
+    """Decode a checkpoint of version 1."""
     _, _, _, number, file, offset, last, following, rows = HEADER_1.unpack_from(body)
     reasons_at = HEADER_1.size + ROW.size * rows
     if len(body) != reasons_at + reason_bytes:

@@ -14,17 +14,17 @@ WORKERS = "workers"
 
 
 def name_of(directory: int) -> str:
-    """The name of a store directory within the data directory; empty for its root."""
+    """Return the name of a store directory within the data directory; empty for its root."""
     return f"{WORKERS}/{directory}" if directory else ""
 
 
 def path_of(directory: int, name: str) -> str:
-    """The name within the data directory of something in a store directory."""
+    """Return the name within the data directory of a file in a store directory."""
     return f"{name_of(directory)}/{name}" if directory else name
 
 
 def disk_of(disk: Disk, directory: int) -> Disk:
-    """The disk for the files of one store directory, from that of the data directory."""
+    """Return the disk for the files of one store directory, from that of the data directory."""
     return Subtree(disk, name_of(directory)) if directory else disk
 
 
@@ -44,7 +44,7 @@ def named(directory: int) -> Iterator[None]:
 
 
 def present(disk: ReadableDisk) -> list[int]:
-    """The numbers of the store directories, in order; other names in `workers` are ignored."""
+    """Return the store directories' numbers, in order; other names in `workers` are ignored."""
     numbers = range(1, DIRECTORIES)
     names = set(disk.list(WORKERS))
     return [0, *(number for number in numbers if str(number) in names)]

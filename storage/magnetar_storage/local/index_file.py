@@ -50,7 +50,7 @@ def file_name(segment: SegmentId) -> str:
 
 
 def segment_of(name: str) -> SegmentId | None:
-    """The segment of an index file's name (without directory); None for other files."""
+    """Return the segment of an index file's name (without directory); None for other files."""
     return number_in(name, suffix=".idx")
 
 
@@ -143,7 +143,7 @@ def _part_at(
     if len(front) < PART_HEADER.size:
         return None
     magic, crc, blocks, entries, *before = PART_HEADER.unpack(front)
-    # Where the first one begins is not known here: `_fits` compares it with the segment.
+    # The offset of the first block is unknown here: `_fits` compares it with the segment.
     start = index.offsets[-1] if index.blocks else before[1]
     known = [index.entries, start, index.messages.all]
     tables_at, tables_bytes = at + PART_HEADER.size, 16 * blocks + 8 * entries

@@ -50,7 +50,7 @@ class JournaledSegment:
         """The number of durable records of entries; the journal counts each when it reports it."""
 
     def failed(self, error: BaseException) -> None:
-        """A record of entries failed; called for each, before the record itself is reported."""
+        """Note that a record of entries failed; called for each, before the record is reported."""
         raise NotImplementedError
 
 
@@ -160,7 +160,7 @@ class JournalFiles:
         self._error: BaseException | None = None
 
     def job(self, queued: JournalQueue) -> Callable[[], JournalPosition]:
-        """A job for the worker that writes the records as one round and returns the place after it.
+        """Return a job that writes the records as one round and returns the place after it.
 
         Call it while no other job runs.  The round is encoded here if the present file has room,
         since a job that computes contends with the owner's thread for the interpreter.
@@ -238,7 +238,7 @@ class JournalFiles:
         try:
             file.write_through(self._offset, buffers)
         except DiskFull:
-            # Whatever part of the round was written must never be read as a round.
+            # A part of the round that was written must never be read as a round.
             file.truncate(self._offset)
             file.sync()
             raise

@@ -23,7 +23,7 @@ DAMAGED = ".damaged"
 
 
 def present(disk: ReadableDisk) -> set[SegmentId]:
-    """The segments whose files are in quarantine."""
+    """Return the segments whose files are in quarantine."""
     names = disk.list(DIRECTORY)
     return {number for name in names if (number := segment_file.segment_of(name)) is not None}
 
@@ -43,7 +43,7 @@ def put(disk: Disk, segments: Mapping[SegmentId, Sealed], why: str, now_ms: int)
         disk.link(segment_file.file_name(number), _name(number))
     # promise: a segment loses its name only when the other one is durable
     disk.sync_dir(DIRECTORY)
-    # Not before every file has its other name for certain.
+    # Only when every file has its other name durably.
     for number in segments:
         disk.remove(segment_file.file_name(number))
     disk.sync_dir("segments")
@@ -71,7 +71,7 @@ def put_damaged(disk: Disk, entries: Sequence[DamagedEntries], why: str, now_ms:
 
 
 def damaged_name(segment: SegmentId, first: int, last: int) -> str:
-    """The name of the file with the bytes of damaged entries."""
+    """Return the name of the file with the bytes of damaged entries."""
     return f"{segment:016x}-{first}-{last}{DAMAGED}"
 
 
@@ -105,7 +105,7 @@ def expire(disk: Disk, before_ms: int) -> set[SegmentId]:
     here, expired = present(disk), set[SegmentId]()
     for name, report in reports.items():
         if report["at_ms"] < before_ms:
-            # One that was taken back and came again is named by both reports.
+            # A segment that was taken back and set aside again is named by both reports.
             # promise[without - later]: a segment is kept from the last time that it was set aside
             expired |= (doomed := (_in(report) - later) & here)
             for number in sorted(doomed):

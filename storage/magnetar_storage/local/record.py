@@ -116,7 +116,7 @@ def record_at(data: bytes, at: int) -> Record | None:
 
 
 def claimed_at(data: bytes, at: int) -> Record | None:
-    """The record whose header seems to be at an offset; its checksum is not verified."""
+    """Return the record whose header seems to be at an offset; its checksum is not verified."""
     if at + HEADER.size > len(data):
         return None
     _, magic, kind, zero, body, n, segment, first = HEADER.unpack_from(data, at)
@@ -126,7 +126,7 @@ def claimed_at(data: bytes, at: int) -> Record | None:
 
 
 def _fits(kind: int, body: int, n: int) -> bool:
-    """Whether the size of the body agrees with the rest of the header."""
+    """Return whether the size of the body agrees with the rest of the header."""
     if kind == ENTRIES:
         return body >= TABLE_BYTES_PER_ENTRY * n
     return kind in (INDEX, ORIGIN) or body == (SEALED_BODY.size if kind == SEAL else 0)
@@ -143,7 +143,7 @@ def next_record(data: bytes, at: int) -> Record | None:
 
 
 def records_in(data: bytes, at: int, end: int) -> Iterator[Record]:
-    """The intact records within damaged bytes; the caller must check for gaps between them."""
+    """Yield the intact records in damaged bytes; the caller must check for gaps between them."""
     stretch = data[:end]
     while (record := next_record(stretch, at)) is not None:
         yield record
@@ -180,7 +180,7 @@ def take_entries(
 
 
 def to_bytes(numbers: "array[int]") -> bytes:
-    """The bytes of an array, little-endian on every machine."""
+    """Return the bytes of an array, little-endian on every machine."""
     if sys.byteorder == "big":
         numbers = numbers[:]
         numbers.byteswap()
@@ -188,7 +188,7 @@ def to_bytes(numbers: "array[int]") -> bytes:
 
 
 def from_bytes(data: bytes, typecode: str = "I") -> "array[int]":
-    """The reverse of `to_bytes`."""
+    """Reverse `to_bytes`."""
     numbers = array(typecode)
     numbers.frombytes(data)
     if sys.byteorder == "big":

@@ -145,7 +145,7 @@ class Rebuild:
     def flush(self) -> None:
         """Append the gathered records to the durable part of the segments' files."""
         flushes = []
-        # A file that lacks something would seem complete afterwards.
+        # An incomplete file would seem complete afterwards.
         # promise[in self.lost if -> in () if]: a refused start leaves a lacking file as it is
         kept = {number: self.records.pop(number) for number in self.lost if number in self.records}
         for number, records in self.records.items():
@@ -349,7 +349,7 @@ def _drop_uncounted(disk: Disk, start: Checkpoint) -> None:
     for name, size in disk.sizes("segments").items():
         number = segment.segment_of(name)
         if number is None or (number not in start.rows and number < start.next_segment):
-            continue  # no file of a segment, or of one that is finished
+            continue  # not a segment's file, or of a finished segment
         length = start.rows[number].length if number in start.rows else 0
         if size > length:
             _truncate(disk, segment.file_name(number), length)

@@ -62,7 +62,7 @@ def _check_segments(
         try:
             named = segment_origin.read(disk, number)
         except (NoSegment, Unavailable):
-            continue  # it is missed elsewhere, or what cannot be read of it is damage of it alone
+            continue  # its absence is reported elsewhere; what cannot be read is its damage alone
         found = UNKNOWN.directory if named is None else named.identity.directory
         if found not in (UNKNOWN.directory, directory):
             raise Incomplete(

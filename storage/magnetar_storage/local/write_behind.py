@@ -131,7 +131,7 @@ class WriteBehind:
         self._clock.soon(self._work, "write_behind")
 
     def _space_changed(self, is_low: bool) -> None:
-        """When space is low, write a checkpoint: it removes superfluous and spare journal files."""
+        """Write a checkpoint if space is low: it removes superfluous and spare journal files."""
         if is_low and not self._stopped:
             # promise: the journal gives up its room when the disk is nearly full
             self.checkpoint(self._ignore)
@@ -281,7 +281,7 @@ class WriteBehind:
         finished: Mapping[SegmentId, int],
         error: BaseException | None,
     ) -> None:
-        """`finished` has the bytes of the files that got their footer, if there is no error."""
+        """Account for a write; `finished` has the sizes of files with a new footer."""
         if error is None:
             self._error = None
             self._account(flushes, waiters, finished)
@@ -375,8 +375,8 @@ def _have_taken(
     """Let the captures take the files; an error is the outcome of its capture only."""
     for capture in captures:
         try:
-            # Segments that were deleted since it was decided what the checkpoint holds have no
-            # file any more.  For the others every byte is in its file: no journal is needed.
+            # Segments that were deleted since the content of the checkpoint was fixed have no file
+            # any more.  For the others every byte is in its file: no journal is needed.
             capture.take(
                 Checkpoint(
                     made.number,
@@ -390,7 +390,7 @@ def _have_taken(
                     made.identity,
                 )
             )
-        except BaseException as error:  # of any kind: it is reported to the one who waits
+        except BaseException as error:  # of any kind: it is reported to the waiter
             outcomes.append(error)
         else:
             outcomes.append(None)

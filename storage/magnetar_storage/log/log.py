@@ -23,7 +23,7 @@ from magnetar_storage.world.compiling import mypyc_attr
 from magnetar_storage.world.mutex import Mutex
 
 
-# It is in no reference cycle once it was reported; tests have subclasses that are not compiled.
+# A run is in no reference cycle once it was reported; tests have subclasses that are not compiled.
 @mypyc_attr(acyclic=True, allow_interpreted_subclasses=True)
 class LogRun:
     """A run of entries on its way into a log; the segment's writer calls it with the outcome.
@@ -167,8 +167,8 @@ class Log(LogState):
 
     async def _end_work(self, reason: StorageError) -> None:
         """Prevent further work from beginning, and wait for what is running; it ends soon."""
-        # First: what is running looks at it.  Not by `fail`: its listener is for failures, and the
-        # caller ends this log itself.
+        # Set first, since running work checks it.  Not by `fail`: its listener is for failures, and
+        # the caller ends this log itself.
         self.failed = self.failed or reason
         if self._rewriting is not None:
             await self._rewriting.ended()

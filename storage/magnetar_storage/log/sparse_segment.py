@@ -203,7 +203,7 @@ class SparseReader:
         return await self._reader.stored_bytes(entry, entry + min(stop - offset, follow))
 
     def messages_before(self, offset: int) -> int | None:
-        """See `SparseMap.messages_before`."""
+        """Return the result of `SparseMap.messages_before`."""
         return self.map.messages_before(offset, self._reader)
 
     def close(self) -> None:

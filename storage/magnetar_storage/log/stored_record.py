@@ -96,8 +96,8 @@ class StoredRecord:
     async def empty_trash(self) -> None:
         """Delete the segments that the record lists as trash, except `unfinished` ones."""
         doomed = frozenset(self._state.record.trash) - self.unfinished
-        # Deleted first, and forgotten then: after a crash in between the next owner deletes them
-        # once more, which is no error.
+        # Deleted first, and removed from the list then: after a crash in between the next owner
+        # deletes them once more, which is not an error.
         for segment in sorted(doomed):
             await self._engine.store.delete(segment)
         if doomed:

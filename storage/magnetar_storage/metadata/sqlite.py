@@ -204,7 +204,7 @@ class Database:
         if checks.structure:
             # Before anything is written to it: more writes would spread the damage.
             self._check_structure(connection)
-        # Else nothing is to be written, and a full disk is no trouble.
+        # Otherwise nothing is written, so that a full disk is not a problem.
         if version != SCHEMA_VERSION:
             with connection:
                 connection.execute("BEGIN IMMEDIATE")
@@ -252,7 +252,7 @@ class Database:
             ).fetchall()
             return [Change(key, None, at) for at, (key,) in enumerate(sorted(keys), version)]
         try:
-            key = write.key.encode()  # one that is no valid text must not fail the other writes
+            key = write.key.encode()  # invalid text must not fail the other writes
         except UnicodeEncodeError as refusal:
             return refusal
         if isinstance(write, Put):
@@ -260,8 +260,8 @@ class Database:
         return self._delete(write, version)
 
     def _put(self, put: Put, encoded: bytes, version: Version) -> Outcome:
-        # One statement compares and sets: for each the interpreter is left and entered again,
-        # which takes longer than the statement while the owner's thread is busy.
+        # One statement compares and sets: each statement leaves and enters the interpreter, which
+        # takes longer than the statement itself while the owner's thread is busy.
         key, value, expect, lease = put
         row = value, version, lease, checksum(encoded, value, version, lease), key
         execute = self._connection.execute
@@ -505,13 +505,13 @@ class SqliteMetadata:
     def _store_digest(self) -> None:
         """Check everything, so that the next start need not."""
         if sqlite_digest.has_log(self._disk, FILE):
-            return  # SQLite could not bring it into the file, which may be half way
+            return  # SQLite could not move it into the file, which may be incomplete
         try:
             # promise: a digest of the metadata is stored only after a check
             self._database.check_closed()
             write_file(self._disk, sqlite_digest.FILE, sqlite_digest.encode(self._disk, FILE))
         except (DiskFull, Unavailable):
-            # Without it the next start checks everything: no reason to report a failed stop.
+            # Without a digest the next start checks everything, so the stop has not failed.
             pass
 
     # Reading and writing in groups ----------------------------------------------

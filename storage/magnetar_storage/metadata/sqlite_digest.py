@@ -40,10 +40,10 @@ def needed(disk: ReadableDisk, database: str) -> Checks:
         #   only the digest of this very file is believed
         if read_file(disk, FILE) != encode(disk, database):
             return ALL
-    except FileNotFoundError:  # of either
+    except FileNotFoundError:  # of either file
         return ALL
     # Frames of the log have checksums of their own.  The structure is spread over both files: only
-    # a look at it shows that they belong together.
+    # a check of it shows that they belong together.
     return Checks(structure=has_log(disk, database), rows=False)
 
 

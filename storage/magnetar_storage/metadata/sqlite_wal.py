@@ -35,7 +35,7 @@ def damaged_frame(log: bytes) -> int | None:
         stored = of_frame[2], of_frame[3]
         summed = log[at : at + SUMMED_OF_FRAME] + log[at + FRAME.size : at + size]
         # After a checkpoint SQLite begins at the start of the file again, with other salts: where
-        # frames of before follow, the log ends.
+        # older frames follow, the log ends.
         intact = of_frame[:2] == salts and _summed(summed, WORDS[magic], sums) == stored
         if damaged is None and not intact:
             damaged = at

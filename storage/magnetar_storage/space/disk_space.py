@@ -211,7 +211,7 @@ class DiskSpace(SpaceState):
 
     def _looked(self, seen: _Seen | None, error: BaseException | None) -> None:
         self._is_looking = False
-        if seen is not None:  # else the disk cannot even be asked: what is written will show it
+        if seen is not None:  # else the disk cannot be measured: a write will show why
             self._apply(seen)
         if self._looks_again:
             self._looks_again = False
@@ -258,7 +258,7 @@ class DiskSpace(SpaceState):
             or self._ran_out
             or any(is_full() for is_full, _ in self._journals)
         )
-        # A new one each time, with the present figures.
+        # A new error each time, with the present figures.
         refusal = self._refusal(seen.space.free, limit, enough + seen.lacking)
         self.refusal = refusal if is_low else None
         if is_low != was_low:

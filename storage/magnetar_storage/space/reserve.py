@@ -31,12 +31,12 @@ class Reserve:
             try:
                 file.allocate(size)
                 if file.size() < size:
-                    file.truncate(size)  # the file system cannot: then nothing is set aside
+                    file.truncate(size)  # not supported by the file system: nothing is reserved
                 file.sync()
             finally:
                 file.close()
         except DiskFull:
-            self._disk.remove(self._name)  # what there was room for
+            self._disk.remove(self._name)  # the part for which there was room
             return False
         return True
 

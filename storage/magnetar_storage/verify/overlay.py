@@ -96,7 +96,7 @@ class OverlayFile:
     def write(self, offset: int, buffers: Sequence[bytes]) -> None:
         data = b"".join(buffers)
         if not data:
-            return  # it extends no file either
+            return  # an empty write does not extend a file
         self._own_from(offset)
         start = offset - self._kept
         self._rest.extend(bytes(max(0, start - len(self._rest))))

@@ -19,7 +19,7 @@ class Mutex:
         self._clock = clock
         self._is_held = False
         self._owner: Promise | None = None  # the owner's turn, if it had to wait for it
-        self._waiting: list[Promise] | None = None  # there are very many, and few have any
+        self._waiting: list[Promise] | None = None  # very many mutexes exist, and few have waiters
 
     @property
     def is_held(self) -> bool:

@@ -169,7 +169,7 @@ BY_PLATFORM = {"linux": LinuxFile, "darwin": MacFile}
 
 
 def choose(platform: str, environ: Mapping[str, str]) -> type[LocalFile]:
-    """The class of files on this platform.  `Unavailable` if the variable has another value."""
+    """Return the class of files on a platform; `Unavailable` if the variable has another value."""
     wanted = environ.get(VARIABLE) or "native"
     if wanted not in ("native", "portable"):
         raise Unavailable(f"{VARIABLE}={wanted}: expected native or portable, or unset")
