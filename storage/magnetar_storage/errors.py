@@ -63,7 +63,7 @@ class LogClosed(WriterFailed):
 
 
 class ProcessUnavailable(Unavailable):
-    """Another process of the broker has ended or cannot be reached; try again, it comes back."""
+    """Another process of the broker has ended or cannot be reached now: try again later."""
 
 
 class Fenced(StorageError):

@@ -241,7 +241,7 @@ class CursorLog:
         # promise[without or self._written_entries > self._roll_entries]: a cursor segment of small
         #   changes is replaced
         grown = self._written > self._roll_bytes or self._written_entries > self._roll_entries
-        # So snapshots are at most a quarter of what is written, however large the state is.
+        # So snapshots are at most a quarter of all bytes written, however large the state is.
         # promise[without and self._written > 4 * self._snapshot]: a large state is not copied for
         #   few changes
         return grown and self._written > 4 * self._snapshot
@@ -285,7 +285,7 @@ class CursorLog:
         self._phase = Phase.IDLE
         if error is not None:
             # The changes were taken from the cursors and cannot be written again: the log ends, and
-            # opening it again goes on with what is stored.
+            # opening it again continues with the stored state.
             self._log.fail(error)
         for done in waiting:
             done(error)  # which may change cursors again, so the phase may not be IDLE any more

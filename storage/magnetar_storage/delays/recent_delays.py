@@ -140,7 +140,7 @@ class RecentDelays:
             self._sort()
 
     def _sort(self) -> None:
-        """Make a part of what has gathered."""
+        """Make a sorted part of the gathered delays."""
         (times, offsets), size = self._gathered, self._size
         part = Part(sorted_block(times[:size], offsets[:size]))
         self._gathered = Block(times[size:], offsets[size:])

@@ -389,7 +389,7 @@ class Journal:
             self._clock.soon(self._begin, "journal")
 
     def hold(self, held: bool) -> None:
-        """Pause or resume writing, to limit what the store has in memory."""
+        """Pause or resume writing, to limit the memory of the store."""
         self._held = held
         if self._waits and not held:
             self._waits = False

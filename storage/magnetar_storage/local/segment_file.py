@@ -294,7 +294,7 @@ class Blocks(NamedTuple):
         return cls(segment, index.firsts[block : stop + 1], index.offsets[block : stop + 1])
 
     def damaged(self, block: int) -> Corrupt:
-        """Return the error for a block whose bytes are not what was written."""
+        """Return the error for a damaged block."""
         at, end = self.offsets[block : block + 2]
         return Corrupt(
             file_name(self.segment),

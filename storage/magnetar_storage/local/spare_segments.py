@@ -43,7 +43,7 @@ class SpareSegments:
 
     @property
     def ids(self) -> set[int]:
-        """The ids of the spares, which nobody has taken."""
+        """The ids of the spares."""
         return {spare.id for spare in self._spares}
 
     async def take(self) -> LocalSegment:

@@ -369,7 +369,7 @@ class LocalStore:
         self._queue(record, made.id, _nothing)
 
     def _remove(self, spare: LocalSegment) -> None:
-        """Delete a segment that has no file and whose id nobody knows."""
+        """Delete an unused segment, which has no file."""
 
         def done(error: BaseException | None) -> None:
             # After an error it stays, like one that a crash leaves: the next start deletes it.

@@ -27,7 +27,7 @@ IDS_LEFT_OUT: Final = 1 << 16
 the messages in them, have other ids than those that this store creates after the capture."""
 SEGMENTS: Final = "segments and checkpoints"
 INDEX_FILES: Final = "index files of open segments"
-"""The names of what is not written, in reports of errors."""
+"""The names of unwritten files in reports of errors."""
 
 
 Take = Callable[[Checkpoint], None]
@@ -292,7 +292,7 @@ class WriteBehind:
     def _account(
         self, flushes: list[Flush], waiters: Sequence[Done], finished: Mapping[SegmentId, int]
     ) -> None:
-        """Account for what was written, a slice in each turn."""
+        """Account for written flushes, a slice in each turn."""
         rest = max(0, len(flushes) - self._limits.slice_segments)
         for work in flushes[rest:]:
             one = self._segments.get(work.segment)

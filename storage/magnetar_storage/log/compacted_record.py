@@ -24,9 +24,9 @@ class CompactedPart:
     """The position of its first entry."""
     entries: int
     messages: int
-    """Messages of these entries, those that were compacted out included."""
+    """The number of messages in these entries, compacted-out messages included."""
     size: int
-    """Bytes of their payloads."""
+    """The bytes of their payloads."""
 
 
 @dataclass(frozen=True)
@@ -48,12 +48,12 @@ class Compacted:
 
     @property
     def messages(self) -> int:
-        """Messages of the entries, those that were compacted out included."""
+        """The number of messages in the entries, compacted-out messages included."""
         return sum(part.messages for part in self.parts)
 
     @property
     def size(self) -> int:
-        """Bytes of the payloads."""
+        """The bytes of the payloads."""
         return sum(part.size for part in self.parts)
 
     def part_of(self, offset: int) -> int:

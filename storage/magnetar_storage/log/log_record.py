@@ -155,7 +155,7 @@ class LogRecord:
         return self._discarding(
             replace(
                 self,
-                # Counts of the whole history go on, so that no offset and no backlog changes.
+                # Counts of the whole history stay, so that no offset and no backlog changes.
                 first_offset=self.first_offset + sum(s.entries or 0 for s in deleted),
                 first_messages=self.first_messages + sum(s.messages for s in deleted),
                 segments=tuple(s for s in self.segments if s.id not in doomed),

@@ -129,7 +129,7 @@ class Rollover:
                     if old is not None:
                         await self.settle(old)
                 except StorageError as error:
-                    # It may be unknown what the record lists.  Opening the log again finds out, and
+                    # The content of the record may be unknown.  Opening the log again reads it, and
                     # is the one way to recover from any failure.
                     self._state.fail(error)
         finally:

@@ -1,6 +1,6 @@
 """Rebuilding the records of all logs from the origins and the content of segments.
 
-Values that segments do not tell are those of a new log: properties, and whether the log was
+Values that are not in segments are those of a new log: properties, and whether the log was
 terminated.  Nothing is deleted: a segment that no record lists goes to quarantine at the next
 start.
 """

@@ -90,7 +90,7 @@ class OverlayFile:
         self._below = below
         self._name = name
         self._kept = size
-        """The number of bytes that are those of the file below."""
+        """The number of bytes that are read from the file below."""
         self._rest = bytearray()
 
     def write(self, offset: int, buffers: Sequence[bytes]) -> None:

@@ -183,7 +183,7 @@ class _Walk:
                 self._add_problem(Problem(name, 0, why, number))
 
     def _check_part(self, part: CompactedPart) -> None:
-        """Compare a part of the compacted data with what the topic lists."""
+        """Compare a part of the compacted data with the topic's record."""
         number, name = part.segment, file_of(part.segment)
         if number not in self._ends:
             why = "the topic lists it as compacted data, but it does not exist"

@@ -1,4 +1,4 @@
-"""The duration of the last write, as seen by those whose entries were written."""
+"""The duration of the last write, for the callers whose entries were written."""
 
 from bisect import bisect_left
 
