@@ -38,13 +38,13 @@ from magnetar_proto.names import TopicName
 from magnetar_storage.log.engine import Engine
 
 AUTO_BUFFER_MB = 256
-"""Of what clients make the process hold, where the memory of the machine is not known."""
+"""The limit of held bytes in MB where the memory of the machine is not known."""
 
 
 class Broker:
-    """One for each process that serves topics, which `residence` loads.
+    """The broker within one process that serves topics, which `residence` loads.
 
-    `start` it before clients are served, `close` it once at the end.
+    Call `start` before clients are served, and `close` once at the end.
     """
 
     def __init__(
@@ -65,7 +65,7 @@ class Broker:
         self.ready = False
         self.connections = self.connections_total = 0
         self.connections_accepted = self.connections_refused = 0
-        """How many clients were answered CONNECTED, and how many were refused."""
+        """The numbers of clients that were answered CONNECTED, and that were refused."""
         self.lookups = LookupCounts(engine.clock)
         self.reached = ReachedLimits(engine.clock)
         self.receiving = HeldBytes(
@@ -90,13 +90,13 @@ class Broker:
         self.watchdog = Watchdog(engine, lambda: iter(self.topics))
         self.local_ending = LocalEnding(self.topic)
         self.coordinators = Coordinators(engine, self.topic, self.local_ending)
-        """Of transactions."""
+        """The transaction coordinators of this process."""
         ended = partial(ended_here, self.coordinators)
         self.leftovers = Leftovers(self.topics, engine.clock, ended)
         self.jobs = PeriodicJobs(engine)
         seconds = settings.broker_delete_inactive_topics_frequency_seconds
         self.jobs.every(seconds, INACTIVE, self._delete_inactive)
-        # Also while transactions are off: those that are open must end, or readers wait for ever.
+        # This also runs while transactions are off: open ones must end, or readers would hang.
         self.jobs.every(LOAD_SECONDS, LOADING, self.coordinators.load)
         self.jobs.every(LOOK_SECONDS, LEFTOVERS, self.leftovers.look)
         watch = residence.shared_limits.clock_watch
@@ -113,12 +113,12 @@ class Broker:
 
     @property
     def settings(self) -> Settings:
-        """Of this process, as they are now."""
+        """The settings that are in effect in this process."""
         return self.residence.settings
 
     @property
     def access(self) -> Access:
-        """What clients may have open."""
+        """The authorization of producers and consumers that are open."""
         return self.residence.access
 
     async def _delete_inactive(self) -> None:

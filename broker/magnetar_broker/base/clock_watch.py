@@ -1,7 +1,7 @@
-"""Notices that the wall clock was set, so that nothing is deleted because of a wrong one.
+"""Notices jumps of the wall clock, so that nothing is deleted because the clock is wrong.
 
-The ages of messages are differences of times of day.  A clock that jumps forward, until somebody
-or NTP sets it back, would make all messages old at once.
+The ages of messages are differences of times of day.  A clock that jumps forward, until somebody or
+NTP sets it back, would make all messages old at once.
 """
 
 import logging
@@ -13,13 +13,13 @@ logger = logging.getLogger(__name__)
 
 CLOCK, CLOCK_SECONDS = "check of the clock", 10
 JUMP_SECONDS: Final = 60
-"""A smaller difference between two looks counts as an adjustment."""
+"""The smallest jump, in seconds; a smaller difference between two looks is an adjustment."""
 HOLD_SECONDS: Final = 900
-"""How long after a jump forward nothing is deleted for its age."""
+"""How long nothing is deleted for its age after a jump forward, in seconds."""
 
 
 class ClockWatch:
-    """Compares the wall clock with the time since the machine started; `look` regularly."""
+    """Compares the wall clock with the time since the machine started; call `look` regularly."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock

@@ -33,7 +33,7 @@ class Connection(Protocol):
         """Queue whole frames; they are written at the end of the turn."""
 
     def send_all(self, buffers: list[bytes], size: int) -> None:
-        """As `send`, for many buffers of `size` bytes together."""
+        """Send many buffers, of `size` bytes together, as `send` does one."""
 
     def published(self, entries: int, size: int) -> None:
         """Entries that this client sent were answered: they no longer count as pending."""

@@ -1,10 +1,10 @@
-"""How often something is done, and how long it takes."""
+"""Counts how often something is done, and how long it takes."""
 
 from magnetar_storage.world.runtime import Clock
 
 
 class Durations:
-    """Of one kind of work, since the start."""
+    """The number and the total duration of one kind of work since the start."""
 
     __slots__ = ("_clock", "count", "total_ms", "under_way")
 
@@ -13,12 +13,12 @@ class Durations:
         self.count = self.total_ms = self.under_way = 0
 
     def begin(self) -> int:
-        """Some work begins; to be passed to `end`."""
+        """Begin a piece of work; pass the result to `end`."""
         self.under_way += 1
         return self._clock.now_ms()
 
     def end(self, began_ms: int) -> None:
-        """It is done."""
+        """End the piece of work that began at `began_ms`, which `begin` returned."""
         self.under_way -= 1
         self.count += 1
         self.total_ms += self._clock.now_ms() - began_ms

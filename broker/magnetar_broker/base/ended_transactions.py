@@ -1,4 +1,4 @@
-"""Which transactions have ended at one participant, as far as it remembers."""
+"""The transactions that have ended at one participant, as far as it remembers them."""
 
 from collections.abc import Iterable
 from typing import Final
@@ -11,7 +11,7 @@ KEPT: Final = 1000
 
 
 class EndedTransactions:
-    """What comes too late for a transaction is recognized by it."""
+    """Recognizes requests that come too late for a transaction."""
 
     __slots__ = ("_outcomes", "lows")
 
@@ -28,11 +28,11 @@ class EndedTransactions:
         return txn.least <= self.lows.get(txn.most, -1)
 
     def late(self, txns: Iterable[TxnId]) -> list[TxnId]:
-        """Those of them that have ended everywhere."""
+        """Return those of the given transactions that have ended everywhere."""
         return [txn for txn in txns if self.is_late(txn)]
 
     def raise_low(self, most: int, low_watermark: int) -> None:
-        """All transactions of a coordinator up to `low_watermark` have ended everywhere."""
+        """Note that a coordinator's transactions up to `low_watermark` have ended everywhere."""
         if low_watermark > self.lows.get(most, -1):
             self.lows[most] = low_watermark
 
@@ -43,11 +43,11 @@ class EndedTransactions:
             del self._outcomes[next(iter(self._outcomes))]
 
     def outcome(self, txn: TxnId) -> Outcome | None:
-        """How a transaction ended; None if it did not, or is forgotten."""
+        """Return how a transaction ended; None if it has not ended, or is forgotten."""
         return self._outcomes.get(txn)
 
     def count(self, outcome: Outcome) -> int:
-        """How many of those that it remembers have ended so."""
+        """Return how many of the remembered transactions have ended with `outcome`."""
         return sum(ended is outcome for ended in self._outcomes.values())
 
     def check(self, txn: TxnId, outcome: Outcome) -> None:

@@ -60,7 +60,7 @@ class NamespaceMissing(BrokerError):
 
 
 class NamespaceClosed(NamespaceMissing):
-    """Its creation or deletion is under way, and may fail."""
+    """The creation or deletion of the namespace is in progress, and may fail."""
 
 
 class TopicMissing(BrokerError):
@@ -76,11 +76,11 @@ class AlreadyExists(BrokerError):
 
 
 class InUse(BrokerError):
-    """It cannot be deleted while clients are connected to it."""
+    """The subject cannot be deleted while clients are connected to it."""
 
 
 class NotEmpty(BrokerError):
-    """It cannot be deleted while it is not empty."""
+    """The subject cannot be deleted while it is not empty."""
 
 
 class LimitReached(BrokerError):
@@ -191,7 +191,7 @@ class SchemaInvalid(SchemaRefused):
 
 
 class TransactionCoordinatorMissing(BrokerError):
-    """No coordinator of that number, or another process serves it: the client looks it up again."""
+    """This process has no coordinator of that number: the client looks it up again."""
 
     code = pb.TransactionCoordinatorNotFound
 
@@ -209,7 +209,7 @@ class TransactionStatusInvalid(BrokerError):
 
 
 class TransactionConflict(BrokerError):
-    """Another transaction, or nobody's, has acknowledged the message already."""
+    """The message is acknowledged already: by another transaction, or without one."""
 
     code = pb.TransactionConflict
 

@@ -1,4 +1,4 @@
-"""How figures are shown: times as text, means."""
+"""Formats figures: times as text, means."""
 
 from datetime import UTC, datetime
 

@@ -5,9 +5,9 @@ from magnetar_storage.world.runtime import Clock
 
 
 class LookupCounts:
-    """One for each process that serves topics."""
+    """The lookups of one process that serves topics."""
 
     def __init__(self, clock: Clock) -> None:
         self.durations = Durations(clock)
         self.answered = self.redirected = self.failed = 0
-        """How they were answered: with this process, with another one, with an error."""
+        """The numbers of lookups answered with this process, with another one, with an error."""

@@ -11,17 +11,17 @@ def _none(counters: int) -> tuple[float, ...]:
 
 
 class Meter:
-    """Turns running totals into rates a second; a window is closed every so many seconds."""
+    """Turns running totals into rates per second, one window of time after another."""
 
     __slots__ = ("_before", "rates")
 
     def __init__(self, counters: int) -> None:
         self.rates: tuple[float, ...] = _none(counters)
-        """Of the last closed window, in the order of the totals."""
+        """The rates of the last closed window, in the order of the totals."""
         self._before: Sequence[float] = self.rates
 
     def close_window(self, totals: Sequence[float], seconds: float) -> None:
-        """The window that began at the last call ends now."""
+        """Close the window that began at the last call; it took `seconds`."""
         if totals == self._before:
             self.rates = _none(len(totals))
             return

@@ -1,10 +1,10 @@
-"""What limits of one address count: IPv4 addresses, and networks of IPv6."""
+"""Address ranges that count as one client for limits: IPv4 addresses, and networks of IPv6."""
 
 from functools import lru_cache
 from ipaddress import AddressValueError, IPv6Address, IPv6Network
 
 PREFIX_BITS = 64
-"""Of IPv6, what one customer of a network has at least: any of its addresses is one client's."""
+"""The prefix length of IPv6 networks: a customer has at least a /64, and may use all of it."""
 
 
 @lru_cache(maxsize=4096)

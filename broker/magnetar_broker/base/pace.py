@@ -8,7 +8,7 @@ IDLE_MS = 1
 """The pause after each piece of work.  Threads that return from the disk need the interpreter lock,
 and get it at once only while the event loop is idle."""
 LEAST_SECONDS, MOST_SECONDS = 0.001, 0.005
-"""How long a slice of work is: more than the least only where pauses are long."""
+"""The limits of the length of a slice of work: it exceeds the least only where pauses are long."""
 
 Pause = Callable[[], Awaitable[None]]
 """Leaves the event loop to others for a while."""
@@ -18,7 +18,7 @@ class Pace:
     """Await `after` at the end of every piece of work."""
 
     def __init__(self, clock: Clock, bytes_per_second: int) -> None:
-        """`bytes_per_second` 0 is no limit; the event loop has its turns all the same."""
+        """A limit of 0 `bytes_per_second` is none; the event loop still gets its turns."""
         self._clock = clock
         self._limit = bytes_per_second
         self._begun_ms = clock.now_ms()
@@ -60,7 +60,7 @@ class Slices:
         self._timer = timer
         self._began = timer()
         self._ahead = 0.0
-        """By how much the pauses have lasted longer than the slices."""
+        """The seconds by which the pauses have exceeded the slices."""
 
     async def after(self) -> bool:
         """Call after every piece of work, which is shorter than a slice.

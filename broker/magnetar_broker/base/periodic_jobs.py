@@ -88,7 +88,7 @@ class _Job:
             await self._work()
 
     async def _round(self) -> None:
-        """What storage refuses is logged; anything else is a defect, which the task reports."""
+        """Run the job once.  Errors of storage are logged; the task reports any other error."""
         try:
             if not self._stopped:
                 await self.run()

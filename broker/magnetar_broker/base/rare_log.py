@@ -6,11 +6,11 @@ from collections.abc import Hashable
 from magnetar_storage.world.runtime import Clock
 
 LOG_SECONDS = 60.0
-"""At most one line of a kind in this time: a flood of clients must not become one of lines."""
+"""The interval in which at most one line of a kind is logged: clients cannot flood the log."""
 
 
 class RareLog:
-    """Of each kind the first line in a while, and after that how many more there were."""
+    """Logs the first line of each kind in an interval, and then how many more there were."""
 
     def __init__(self, logger: logging.Logger, level: int, clock: Clock) -> None:
         self._logger = logger
@@ -19,7 +19,7 @@ class RareLog:
         self._left_out: dict[Hashable, int] = {}
 
     def write(self, kind: Hashable, line: str, summary: str) -> None:
-        """Write `line`, unless its kind had one; `summary` goes behind the number of those."""
+        """Write `line`, unless its kind has had one; `summary` follows the number of the rest."""
         if kind in self._left_out:
             self._left_out[kind] += 1
             return

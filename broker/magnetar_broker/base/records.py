@@ -61,7 +61,7 @@ async def next_number(metadata: MetadataStore, key: str) -> int:
 
 
 async def keys_under(metadata: MetadataStore, prefix: str) -> list[str]:
-    """What follows the prefix in each key that begins with it, in order."""
+    """Return the keys that begin with a prefix, without it, in order."""
     keys: list[str] = []
     while True:
         page = await metadata.list(prefix, keys[-1] if keys else "", PAGE)

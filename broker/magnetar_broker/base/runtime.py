@@ -1,4 +1,4 @@
-"""What rooms need of an `Engine`, where they do not need the whole of it."""
+"""The parts of an `Engine` that other packages need where they do not need the whole of it."""
 
 from dataclasses import dataclass, field
 from typing import Protocol

@@ -9,7 +9,7 @@ class Semaphore:
     """`acquire` before and `release` after it, also if it fails."""
 
     def __init__(self, clock: Clock, limit: int) -> None:
-        """`limit` 0 is no limit."""
+        """A `limit` of 0 is no limit."""
         self._clock = clock
         self._limit = limit
         self._inside = 0

@@ -6,9 +6,9 @@ from typing import Final, NamedTuple
 from magnetar_proto.names import TopicName
 
 COORDINATORS: Final = TopicName.parse("persistent://pulsar/system/transaction_coordinator_assign")
-"""Each coordinator has a partition of this topic: the process that serves the partition has it."""
+"""The topic of coordinators: the process that serves a partition of it runs that coordinator."""
 FIRST_COORDINATORS: Final = 16
-"""How many there are in a new cluster."""
+"""The number of coordinators of a new cluster."""
 
 
 NO_TRANSACTIONS: Final = (
@@ -27,7 +27,7 @@ class TxnId(NamedTuple):
 
 
 class Outcome(enum.Enum):
-    """How a transaction ends; the values are those of TxnAction in the protocol."""
+    """The ways in which a transaction ends, with the values of TxnAction in the protocol."""
 
     COMMIT = 0
     ABORT = 1

@@ -14,4 +14,4 @@ the two.
 
 
 def always() -> None:
-    """For requests that nobody can withdraw."""
+    """A check that always passes, for requests that nobody can withdraw."""

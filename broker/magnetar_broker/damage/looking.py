@@ -13,15 +13,15 @@ from magnetar_storage.log.setting_aside import check_again, find_damage
 Place = tuple[SegmentId, int, int]
 """A segment, and the first and the last of some entries."""
 MOST = 1000
-"""Ranges of entries that are named, or set aside, at a time."""
+"""The most ranges of entries that one call names or sets aside."""
 
 
 async def damage_of(topic: Topic, whole: bool) -> list[Damage]:
-    """The damaged entries of a topic, in order; every range was read, and could not be, just now.
+    """Return the damaged entries of a topic, in order; each range has just failed to be read.
 
-    With `whole` all that is stored is read.  Else it is the damage that readers or the scrubber
-    have met since the start, and what the next entries of each subscription have; with what
-    follows, up to an entry that can be read.
+    With `whole` all stored entries are read.  Otherwise the result has the damage that readers or
+    the scrubber have met since the start, and the damage that each subscription meets next, up to
+    the first entry that can be read.
     """
     log = topic.log
     if whole:
@@ -37,14 +37,14 @@ async def damage_of(topic: Topic, whole: bool) -> list[Damage]:
 
 
 async def look_at(log: Log, places: Iterable[Place]) -> None:
-    """Read what another process has found to be damaged: it is known here then, if it still is."""
+    """Read entries that another process found damaged, so that this process knows of it."""
     for segment, first, last in places:
         offsets = log.offsets_of(segment, first, last + 1)
         await find_damage(log, offsets.start, offsets.stop)
 
 
 async def forget_settled(engine: Engine) -> None:
-    """Forget the damage of what was deleted or set aside meanwhile, by whichever process."""
+    """Forget the damage of entries that any process has deleted or set aside meanwhile."""
     for one in engine.damage:
         if one.log:
             found = await engine.metadata.get(one.log)
@@ -54,7 +54,7 @@ async def forget_settled(engine: Engine) -> None:
 
 
 def _is_settled(damage: Damage, record: LogRecord) -> bool:
-    """Whether a log does not need the damaged entries any more."""
+    """Return whether a log no longer needs the damaged entries."""
     for segment in record.segments:
         if segment.id == damage.segment:
             return segment.has_lost(damage.first, damage.last)
@@ -62,7 +62,7 @@ def _is_settled(damage: Damage, record: LogRecord) -> bool:
 
 
 async def next_damage(log: Log, offset: int) -> list[Damage]:
-    """The damage from an offset on, up to the first entry that can be read."""
+    """Return the damage from an offset on, up to the first entry that can be read."""
     found: list[Damage] = []
     end = log.visible_end
     while offset < end and len(found) < MOST:
@@ -76,12 +76,12 @@ async def next_damage(log: Log, offset: int) -> list[Damage]:
 
 
 def _stop_of(log: Log, damage: Damage) -> int:
-    """The offset behind a range."""
+    """Return the offset behind a range."""
     return log.offsets_of(damage.segment, damage.first, damage.last + 1).stop
 
 
 async def _known_in(log: Log, segment: Segment, base: int) -> list[Damage]:
-    """The damage that was found in a segment before, and is still there."""
+    """Return the damage that was found in a segment before and is still there."""
     known = log.engine.damage.of_segments([segment.id])
     found = [each for one in known for each in await check_again(log, one)]
     for one in tuple(found):
@@ -97,7 +97,7 @@ def _in_order(found: Iterable[Damage]) -> list[Damage]:
 
 
 def segments_of(log: Log) -> Iterator[SegmentId]:
-    """The segments of the store in which a log's entries are, and those that clients know."""
+    """Yield the segments of the store with a log's entries, and the segments that clients know."""
     for segment in log.segments:
         yield segment.id
         if segment.kept_in is not None:

@@ -19,21 +19,21 @@ logger = logging.getLogger(__name__)
 
 SCRUBBING = "reading of closed ledgers to find damage"
 LOOKS = 168
-"""How often in an interval it is looked which segments are due: every hour of a week."""
+"""The number of times per interval that `look` runs: once an hour for an interval of a week."""
 LONGEST_SECONDS = 3600
 READ_ENTRIES = 1000
 READ_BYTES = 256 << 10
-"""What is read at a time: little, so that readers with consumers do not wait."""
+"""The most that one read takes: little, so that readers with consumers do not wait."""
 PAGE = 1000
 PAUSE_EVERY = 1000
-"""Segments or records between two turns that are left to the rest of the broker."""
+"""Segments or records that are handled before the rest of the broker gets a turn."""
 STEP, OTHER_STEP = 0x9E3779B97F4A7C15, 0xBF58476D1CE4E5B9
 """Odd numbers without a pattern, which spread segments over an interval."""
 OF_TOPIC = "the segment has cursors, delays or compacted data"
 
 
 class Scrubber:
-    """Checks every closed segment of a process once in an interval, at a time that changes.
+    """Checks every closed segment of a process once in an interval, at a different time in each.
 
     When a segment is due follows from its id and the time alone, so nothing is stored: a broker
     that starts again goes on, and leaves out what was due while it was stopped.
@@ -41,7 +41,7 @@ class Scrubber:
 
     def __init__(self, settings: Settings, engine: Engine) -> None:
         self.scrubbed_bytes = 0
-        """How many were read since the start."""
+        """The number of bytes that were read since the start."""
         self.seconds = settings.magnetar_scrub_interval_in_seconds
         self._rate = settings.magnetar_scrub_bytes_per_second
         self._engine = engine
@@ -52,17 +52,17 @@ class Scrubber:
 
     @property
     def look_seconds(self) -> int:
-        """The interval of `look`; 0 if it is switched off."""
+        """The interval of `look` in seconds; 0 if scrubbing is switched off."""
         return min(max(self.seconds // LOOKS, 1), LONGEST_SECONDS) if self.seconds else 0
 
     def stop(self) -> None:
-        """End a `look` that is under way soon."""
+        """End a running `look` soon."""
         self._stopped = True
 
     async def look(self) -> None:
         """Check the segments that have become due since the last call."""
         now_ms = self._engine.clock.now_ms()
-        # Of two intervals one is whole: every segment is due in it.
+        # The range spans two intervals, so it contains a whole one: every segment is due in it.
         since_ms = max(self._looked_ms, now_ms - 2 * self.seconds * 1000)
         self._looked_ms = now_ms
         pace = Pace(self._engine.clock, self._rate)
@@ -78,7 +78,7 @@ class Scrubber:
                 await yield_turn(self._engine.clock)
 
     async def _check(self, segment: SegmentId, pace: Pace) -> None:
-        """Read a segment to its end; what cannot be read is noted."""
+        """Read a segment to its end, and note the damage that is found."""
         entry = 0
         try:
             reader = await self._engine.store.reader(segment)
@@ -105,7 +105,7 @@ class Scrubber:
                 await self._note(segment, Corrupt("", 0, str(error)), 0, 0)
 
     async def _note(self, segment: SegmentId, error: Corrupt, first: int, last: int) -> None:
-        """Note damage in a segment of the store, unless it was set aside."""
+        """Note damage in a segment of the store, unless the damaged entries were set aside."""
         key, record = await self._listing(segment)
         damage = Damage(
             segment, first, last, error.why, error.file, error.offset, key,
@@ -123,7 +123,7 @@ class Scrubber:
     async def _of_messages(
         self, segment: SegmentId, record: LogRecord, damage: Damage
     ) -> tuple[Segment, Damage] | None:
-        """The damage as clients name the entries, with their segment; None if it has others."""
+        """Return the damage as clients name it, with the segment; None if it has no messages."""
         for one in record.segments:
             if one.is_whole and one.id == segment:
                 return one, damage
@@ -171,9 +171,9 @@ class Scrubber:
 
 
 def is_due(segment: SegmentId, since_ms: int, now_ms: int, interval_ms: int) -> bool:
-    """Whether the time of a segment lies behind `since_ms` and not behind `now_ms`.
+    """Return whether the time of a segment is after `since_ms` and not after `now_ms`.
 
-    Each segment has one time in every interval, another one in the next.
+    Each segment has one time in every interval, which differs from interval to interval.
     """
     first, last = since_ms // interval_ms, now_ms // interval_ms
     return any(

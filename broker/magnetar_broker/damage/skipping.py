@@ -27,7 +27,7 @@ FAILURE = "damaged entries of %s stay for now, trying again later: %s"
 async def skip_damaged(topic: Topic, whole: bool, why: str) -> list[Damage]:
     """Set the damaged entries of a topic aside (`damage_of`); durable on return.
 
-    From then on all subscriptions and readers go past them.  Returns what was set aside.
+    From then on all subscriptions and readers skip them.  Returns the entries that were set aside.
     """
     topic.check_open()
     found = await damage_of(topic, whole)
@@ -40,7 +40,7 @@ async def skip_damaged(topic: Topic, whole: bool, why: str) -> list[Damage]:
 
 
 class Skipping:
-    """Sets aside what is found, if the setting says so; one for each process that serves topics."""
+    """Sets aside damage that is found, if the setting says so; one per process with topics."""
 
     def __init__(
         self, settings: Settings, engine: Engine, topics: Callable[[], Iterator[AnyTopic]]
@@ -65,9 +65,9 @@ class Skipping:
             logger.warning("damaged entries stay for now, trying again later: %s", error)
 
     async def look(self) -> None:
-        """Set aside what is known to be damaged of the topics that are loaded, if that is wanted.
+        """Set aside the known damage of loaded topics if the setting says so.
 
-        What others have set aside or deleted is forgotten in any case.
+        Damage that others have set aside or deleted is forgotten in any case.
         """
         async with self._turn.held():
             self._is_due = False

@@ -1,1 +1,1 @@
-"""When messages and subscriptions are deleted: expiry, quotas, trimming, orphaned segments."""
+"""Deletion of messages and subscriptions: expiry, quotas, trimming, orphaned segments."""

@@ -45,7 +45,7 @@ async def expire_messages(topic: Expiring) -> None:
 
 def expiring_subscriptions(topic: Expiring) -> list[Subscription]:
     """All subscriptions whose messages expire: all but compaction's."""
-    # As in Pulsar: that cursor holds what is to be compacted, and expiry would release it.
+    # Pulsar does the same: that cursor holds what is to be compacted, and expiry would release it.
     return [one for one in topic.subscriptions.values() if one.name != COMPACTION_CURSOR]
 
 
@@ -60,7 +60,7 @@ async def expire_older(topic: Expiring, seconds: int, subscriptions: list[Subscr
     oldest_ms = await min(behind, key=Subscription.next_unacked).counter.oldest_ms()
     if oldest_ms is not None and oldest_ms >= since_ms:
         return  # the usual case, without a search
-    # What an open transaction holds back was not delivered to anybody: it does not expire.
+    # Messages that an open transaction holds back were delivered to nobody: they do not expire.
     offset = min(await first_since(topic.log, since_ms), topic.log.visible_end)
     for subscription in behind:
         if subscription.next_unacked() < offset:

@@ -1,6 +1,7 @@
-"""Segments that no log lists: left by a crash before they were listed, or the catalogue is wrong.
+"""Orphaned segments, which no log lists: a crash left them unlisted, or the catalogue is wrong.
 
-Which of the two cannot be told from here, so they go to quarantine and are deleted much later.
+The two cases cannot be told apart from here, so orphans are moved to quarantine, and deleted much
+later.
 """
 
 import logging
@@ -19,7 +20,7 @@ logger = logging.getLogger(__name__)
 
 PAGE = 1000
 NAMED = 10
-"""How many segments a line of the log names."""
+"""The most segments that one line of the log names."""
 WHY = "no topic lists these segments"
 EXPIRY, EXPIRY_SECONDS = "emptying of the quarantine", 600
 

@@ -1,7 +1,7 @@
 """Backlog quotas: limits of the size and age of the slowest subscription's backlog.
 
-What waits is what a durable subscription has not acknowledged.  Messages that are to be delivered
-later wait on purpose: they count by their size, and not by their age.
+The backlog is what a durable subscription has not acknowledged.  Delayed messages wait on purpose:
+they count by their size, and not by their age.
 """
 
 import logging
@@ -49,7 +49,7 @@ class Bounded(Protocol):
     policies: PolicyView
     producers: Producers
     evictions: tuple[int, int]
-    """By size and by age, so far."""
+    """The numbers of evictions by size and by age, since the topic was loaded."""
 
     @property
     def delays(self) -> Delays: ...
@@ -174,7 +174,7 @@ async def _evict_by_size(topic: Bounded, excess: Excess) -> None:
     for one in held_by(topic):
         if one.counter.size() >= max(excess.limit, 1):
             offset = one.counter.offset_leaving(excess.limit * EVICTED_TO_PERCENT // 100)
-            # Nothing behind the first entry of an open transaction: nobody could have it yet.
+            # Keep what is behind the first entry of an open transaction: nobody could read it yet.
             offset = min(offset, topic.log.visible_end)
             await _evict(topic, one, [range(offset)], excess)
 

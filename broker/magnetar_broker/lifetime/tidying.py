@@ -54,7 +54,7 @@ class Truncated(Tidied, Protocol):
 def current_verdicts(topic: Tidied) -> list[Verdict]:
     """The verdict for each of a topic's segments, the oldest first."""
     log = topic.log
-    # Not only those of `subscriptions`: a cursor that is being created counts as well.
+    # `subscriptions` would not do: a cursor that is being created counts as well.
     needs = [Need(cursor.name, cursor.mark_delete) for cursor in topic.cursors.cursors.values()]
     max_age_ms, now_ms = log.engine.roll.max_age_ms, topic.shared_limits.clock_watch.now_ms()
     return verdicts(

@@ -16,20 +16,20 @@ from magnetar_storage.world.runtime import Clock, Timer
 
 
 class Admission:
-    """Of one process.  Every connection enters once, may be accepted, and leaves."""
+    """The connections of one process.  Each enters once, may be accepted, and leaves."""
 
     def __init__(
         self, settings: Callable[[], Settings], clock: Clock, reached: ReachedLimits
     ) -> None:
-        """`settings` are those of now."""
+        """`settings` returns the settings that are in effect now."""
         self.accepted = 0
-        """The connections that were accepted and are open."""
+        """The number of open connections that have been accepted."""
         self.reached = reached
         self._settings = settings
         self._clock = clock
         self._accepted_from: Counter[str] = Counter()
         self._half_open: dict[Place, None] = {}
-        """In the order in which they came."""
+        """Open connections that have not been accepted, in the order of their arrival."""
         self._half_open_from: dict[str, dict[Place, None]] = {}
 
     @property
@@ -38,10 +38,11 @@ class Admission:
         return len(self._half_open)
 
     def enter(self, host: str, end: Callable[[], None], is_timed: bool = True) -> "Place":
-        """A client at `host` has connected; `end` disconnects it at once, for others or for time.
+        """Admit a client that has connected from `host`; `end` disconnects it at once.
 
-        Call this before anything is read from the client, a TLS handshake included.  Unless it
-        `is_timed`, somebody else ends it in time.
+        `end` is called when others need the place, or when the handshake takes too long.  Call this
+        before anything is read from the client, a TLS handshake included.  If it is not `is_timed`,
+        the caller limits the time of the handshake.
         """
         # promise: an IPv6 network counts as one address for half-open connections
         host = network_of(host)
@@ -65,7 +66,7 @@ class Admission:
         return place
 
     def refusal(self, host: str) -> NotAllowed | None:
-        """Why one more connection from the host of a place cannot be accepted; None if it can."""
+        """Return why a place's host cannot have one more connection accepted; None if it can."""
         settings = self._settings()
         limit = settings.broker_max_connections
         if 0 < limit <= self.accepted:
@@ -116,7 +117,7 @@ class Admission:
 
 
 class Place:
-    """Of one connection."""
+    """The place that one connection has in `Admission`."""
 
     def __init__(self, admission: Admission, host: str, end: Callable[[], None]) -> None:
         self.host = host
@@ -146,7 +147,7 @@ class Place:
             self._admission.move(self)
 
     def leave(self) -> None:
-        """The connection is closed, or somebody else answers for it."""
+        """Free the place: the connection is closed, or another place stands for it."""
         if not self._left:
             self._left = True
             self._cancel()

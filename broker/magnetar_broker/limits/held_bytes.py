@@ -1,8 +1,8 @@
-"""What clients make this process hold: of frames that are not complete, of output that is not read.
+"""Limits the memory that clients make this process hold: incomplete frames, and output not read.
 
-A client may hold much for a moment.  When all together exceed the limit, those who have held
-something for the longest are disconnected until the rest is within it: a client that goes on is
-never the one that has waited for long.
+A client may hold much for a moment.  When the total exceeds the limit, the clients that have held
+something for the longest are disconnected until the rest is within it: a client that makes progress
+never counts as one that has waited for long.
 """
 
 from typing import Literal, Protocol
@@ -33,10 +33,10 @@ class HeldBytes:
         self._counted = counted
         self._setting = setting
         self._holders: dict[Holder, int] = {}
-        """In the order in which they began to hold something."""
+        """The bytes that each connection holds, in the order in which they began to hold any."""
 
     def hold(self, holder: Holder, size: int, begins: bool = False) -> None:
-        """A connection holds so many bytes now; `begins` if none of them is from before."""
+        """Set the bytes that a connection holds to `size`; `begins` if all of them are new."""
         before = self._holders.get(holder)
         # promise[(begins or not size) -> not size]: who has waited for longest is disconnected
         #   first

@@ -1,4 +1,4 @@
-"""How often clients have reached a limit of this process, for metrics and the log."""
+"""Counts of how often clients have reached a limit of this process, for metrics and the log."""
 
 import logging
 from enum import StrEnum

@@ -1,4 +1,4 @@
-"""What all topics of a broker share: budgets and rates, with their counters."""
+"""Limits that all topics of a broker share: budgets and rates, with their counters."""
 
 from typing import NamedTuple
 
@@ -11,7 +11,7 @@ from magnetar_storage.world.runtime import Clock
 
 
 class SharedLimits(NamedTuple):
-    """One per broker; `TopicLimits` has the values that are each topic's own."""
+    """The shared limits of a broker; `TopicLimits` has the limits of each topic."""
 
     rates: BrokerRates
     """The rates of publishing and of delivering of all topics together."""

@@ -34,7 +34,7 @@ class SlowReaders:
         self.held.hold(reader, waiting)
 
     def grew(self, reader: Reader) -> None:
-        """More waits for a client whose socket takes no more."""
+        """Note that more output waits for a client whose socket accepts no more."""
         self.held.hold(reader, reader.unread()[1])
 
     def drained(self, reader: Reader) -> None:

@@ -59,14 +59,14 @@ class TopicLimits(DispatchLimits):
     strict_delays: bool = True
     retention: Retention = field(default_factory=Retention)
     unread: Retention = field(default_factory=Retention)
-    """How long and up to which size messages stay that no subscription has acknowledged."""
+    """How long, and up to which size, messages are kept that no subscription has acknowledged."""
     compaction: CompactionRules = field(default_factory=CompactionRules)
     message_ttl_seconds: int = 0
     subscription_expiration_minutes: int = 0
     size_quota: BacklogQuota = NO_QUOTA
-    """Bytes."""
+    """The quota of the backlog's size, in bytes."""
     age_quota: BacklogQuota = NO_QUOTA
-    """Seconds; 0 is no limit either."""
+    """The quota of the backlog's age, in seconds; 0 is no limit, as without a quota."""
     keeps_quotas: bool = True
     precise_ages: bool = False
     """Whether a message's age is exact; else it counts from the closing of its segment."""
@@ -177,7 +177,7 @@ PULSAR_SETS = (
 
 
 def unread_retention(settings: Settings) -> Retention:
-    """How long unread messages stay.  A configuration of Pulsar means what it means there."""
+    """Return how long unread messages are kept; a configuration of Pulsar keeps its meaning."""
     own = "magnetar_unread_messages_retention_minutes" in settings.origins
     # promise: a configuration of Pulsar keeps its meaning
     if not own and any(field in settings.origins for field in PULSAR_SETS):

@@ -36,7 +36,7 @@ class RatePlan:
     publish: Rate
     dispatch: Rate
     each: Rate
-    """Of each subscription that has no rate in `named`."""
+    """The rate of delivery of each subscription that is not in `named`."""
     named: Mapping[str, Rate]
     subscribe: SubscribeRate
 
@@ -98,7 +98,7 @@ class TopicRates:
 
     @property
     def publish_waits(self) -> int:
-        """How often a connection had to wait for the topic's own rate since that was set."""
+        """Return how often connections have waited for the topic's own rate since it was set."""
         return sum(limit.waits for limit in self.publish if limit.scope == "topic")
 
     def release_publishers(self, still: "TopicRates | None" = None) -> None:

@@ -1,7 +1,8 @@
-"""The limit of what is stored of all topics for nobody: unread messages.
+"""The limit of all topics' unread messages: stored messages that no subscription has acknowledged.
 
-A check of all topics adds up what each keeps.  If that is too much, the oldest is given up, and
-the next check deletes it: so it is in the log and in the metrics before it happens.
+Each check of all topics adds up the messages that each topic keeps.  If the total exceeds the
+limit, the oldest messages are given up, and the next check deletes them: the log and the metrics
+show it before it happens.
 """
 
 import logging
@@ -12,13 +13,13 @@ from magnetar_proto.names import TopicName
 logger = logging.getLogger(__name__)
 
 DISK_PART: Final = 4
-"""Unread messages take a quarter of the disk at most, unless there is no limit."""
+"""The divisor of the disk's size: unread messages take a quarter of it at most, if limited."""
 NEAR_PERCENT: Final = 80
-"""The part of its limit from which a topic's unread messages are warned about."""
+"""The percentage of its own limit from which a topic's unread messages cause a warning."""
 
 
 class UnreadTotal:
-    """Unread messages that are kept, of all topics of a process."""
+    """The unread messages that are kept of all topics of a process."""
 
     def __init__(self, limit_bytes: int, workers: int = 1) -> None:
         """`workers` processes share the disk."""
@@ -26,19 +27,19 @@ class UnreadTotal:
         """The most that is kept; -1 does not limit it."""
         self._workers = workers
         self.kept_bytes = 0
-        """At the last check, without the open ledgers of topics."""
+        """The bytes of unread messages at the last check, without the topics' open ledgers."""
         self.given_up_ms = 0
         """Unread messages whose ledgers were closed at this time or before are deleted."""
         self.deleted_bytes = 0
-        """Since the start."""
+        """The bytes of unread messages that were deleted since the start."""
         self._found: dict[TopicName, list[tuple[int, int]]] = {}  # in the present check
         self._near: set[TopicName] = set()  # topics that the last check warned about
         self._near_now: set[TopicName] = set()
 
     def add(self, topic: TopicName, kept: list[tuple[int, int]], limit_bytes: int) -> None:
-        """Count what a topic keeps: when each ledger was closed, and its bytes.
+        """Count the unread messages of a topic, as pairs of a ledger's closing time and its bytes.
 
-        `limit_bytes` is the topic's own limit, -1 none.
+        `limit_bytes` is the topic's own limit, -1 for no limit.
         """
         self._found[topic] = kept
         size = sum(size for _, size in kept)

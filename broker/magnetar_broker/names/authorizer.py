@@ -20,7 +20,10 @@ KEPT = 10_000
 
 
 class Authorizer:
-    """One per broker.  Code that changes what it reads calls `changed` before answering."""
+    """Caches the grants of roles; one per broker.
+
+    Code that changes stored grants calls `changed` before it answers the request.
+    """
 
     def __init__(
         self,
@@ -31,13 +34,13 @@ class Authorizer:
         residence: Residence,
     ) -> None:
         self.rules = rules_of(settings)
-        """None if authorization is off: everyone may do everything."""
+        """The rules of authorization; None if it is off, which permits everything to everyone."""
         self._tenants = tenants
         self._namespaces = namespaces
         self._policies = policies
         self._residence = residence
         self._is_checked = True
-        """Whether all that is open was checked since a super-user was removed."""
+        """Whether everything that is open has been checked since a super-user was removed."""
         self._changes = 0
         self._known: dict[str, Grants] = {}
 
@@ -88,7 +91,7 @@ class Authorizer:
             self._is_checked = True
 
     async def _changed(self, namespaces: Iterable[str]) -> None:
-        """As `changed` for each; of several errors one is raised, after all have been tried."""
+        """Call `changed` for each namespace; raise the first of several errors after all calls."""
         errors: list[Exception] = []
         for namespace in namespaces:
             try:
@@ -104,7 +107,7 @@ class Authorizer:
         self._known.clear()  # promise: a change ends what is known of grants
 
     async def _grants(self, tenant: str, namespace: str) -> Grants:
-        """What is stored; nothing for what does not exist."""
+        """Return the stored grants; empty ones for a tenant or namespace that does not exist."""
         key = namespace or tenant
         found = self._known.get(key)
         if found is None:

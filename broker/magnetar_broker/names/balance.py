@@ -1,7 +1,7 @@
-"""Which bundle to move so that the workers of a broker share their load: pure decisions.
+"""Chooses the bundle to move so that the workers of a broker share their load: pure decisions.
 
-The load of a worker is the processor time that it takes, in cores; that of a bundle is its
-worker's, in proportion to the bundle's traffic.
+The load of a worker is the processor time that it takes, in cores; the load of a bundle is a share
+of its worker's, in proportion to the bundle's traffic.
 """
 
 from collections.abc import Container, Mapping
@@ -35,10 +35,11 @@ def find_imbalance(loads: Mapping[int, float], threshold: float) -> Imbalance | 
 def choose(
     traffic: Mapping[Bundle, float], kept: Container[Bundle], busiest: float, idlest: float
 ) -> Bundle | None:
-    """The bundle of the busiest worker whose move makes two loads most alike; none of `kept`.
+    """Return the bundle of the busiest worker whose move makes two loads most alike, not of `kept`.
 
-    `traffic` is that of all bundles of this worker.  None if no move lowers the higher load by
-    `MIN_GAIN`: a bundle with all the traffic would be as much for the other worker.
+    `traffic` is the traffic of each bundle of this worker.  The result is None if no move lowers
+    the higher load by `MIN_GAIN`: a bundle with all the traffic would be as much for the other
+    worker.
     """
     total = sum(traffic.values())
     best, lowest = None, busiest - MIN_GAIN

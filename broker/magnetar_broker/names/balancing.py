@@ -18,7 +18,7 @@ logger = logging.getLogger(__name__)
 
 BALANCING = "balancing of bundles"
 USED, TRAFFIC = "load.used", "load.traffic"
-"""What the controller asks a worker: the processor time that it has taken, and its traffic."""
+"""The requests of the controller to a worker: for its processor time so far, and its traffic."""
 
 
 class _Used(NamedTuple):
@@ -30,7 +30,7 @@ class _Used(NamedTuple):
 
 
 class Balancing:
-    """One per controller; `register` once.
+    """Balances the load of the workers; one per controller, call `register` once.
 
     A round compares the loads of the workers since the round before it.  If one worker is the
     busiest in two rounds, by more than the threshold, one of its bundles moves to the idlest.
@@ -48,7 +48,7 @@ class Balancing:
         self._loads: dict[int, float] = {}
         self._imbalance: Imbalance | None = None
         self._moved: dict[Bundle, int] = {}
-        """When bundles were moved by this class, in milliseconds since 1970."""
+        """The times at which this class moved bundles, in milliseconds since 1970."""
         self._is_reported = False
         """Whether it was logged that no move helps against the present imbalance."""
         if settings.load_balancer_enabled:
@@ -59,7 +59,7 @@ class Balancing:
         return self._directory.settings
 
     def register(self) -> None:
-        """Have the directory do a round in every interval, unless this is switched off."""
+        """Schedule a round in every interval, unless balancing is switched off."""
         settings = self._settings
         if settings.load_balancer_enabled:
             seconds = settings.load_balancer_shedding_interval_minutes * 60
@@ -144,7 +144,7 @@ class Balancing:
             await self._directory.bundles.move(*bundle, process)
             self._moved[bundle] = self._clock.now_ms()  # promise: moves are remembered
         except (BrokerError, BundleRefused) as error:
-            # As when it was split, or its namespace deleted, since the worker has answered.
+            # The bundle may have been split, or its namespace deleted, since the worker answered.
             logger.info("bundle %s of %s has not moved: %s", bundle.range, bundle.namespace, error)
 
 

@@ -19,10 +19,10 @@ from magnetar_storage.world.runtime import yield_turn
 
 
 class BundleChanges:
-    """One per broker.  Within a namespace, one change is made at a time.
+    """Splits and moves bundles; one per broker.  Within a namespace, one change is made at a time.
 
-    Namespaces must exist.  Bundles must be of their namespace, `BundleRefused` otherwise; and
-    processes of `Ownership.processes`, ValueError otherwise.
+    Namespaces must exist.  A bundle must be of its namespace, otherwise `BundleRefused` is raised;
+    a process must be one of `Ownership.processes`, otherwise ValueError.
     """
 
     def __init__(
@@ -71,7 +71,7 @@ class BundleChanges:
         await for_each(self._runtime, names, self._opening.unload)
 
     async def move(self, namespace: str, bundle: str, process: str) -> None:
-        """Have a process own a bundle: on return no other one has a topic of it loaded.
+        """Make a process the owner of a bundle: on return no other one has a topic of it loaded.
 
         Clients of loaded topics are disconnected with the new owner's address.
         """
@@ -83,7 +83,7 @@ class BundleChanges:
             def in_bundle(name: TopicName) -> bool:
                 return name.namespace_name == namespace and bundles.index_of(name) == index
 
-            # Those that the former owner was loading when the bundle was given away.
+            # Wait for topics that the former owner was loading when the bundle was given away.
             # promise: a topic that its former owner is loading moves too
             await self._locks.settled(in_bundle)
             names = await self._loaded(namespace, bundles, bundle)

@@ -1,4 +1,4 @@
-"""Which worker owns each bundle: the table that every process of a broker of several has."""
+"""The owner of each bundle: a table that every process of a broker with several workers has."""
 
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
@@ -11,7 +11,7 @@ from magnetar_broker.names.ownership import Owner
 from magnetar_proto.names import TopicName
 
 PLACED, UNPLACED, CURRENT = "bundles.placed", "bundles.unplaced", "bundles.current"
-"""What the controller sends to workers: a line of the table, the end of one, and the question
+"""The messages of the controller to workers: a line of the table, the end of one, and the question
 whether all that was sent before is in the table."""
 
 
@@ -22,7 +22,7 @@ class Placed(NamedTuple):
     workers: tuple[int, ...]
 
     def adapted(self, bundles: Bundles) -> "Placed":
-        """These bundles instead, each with the worker that owns the hash at which it begins."""
+        """Return these bundles, each owned by the worker that owns the hash at which it begins."""
         lows = bundles.boundaries[:-1]
         return Placed(bundles, tuple(self.workers[self.bundles.index_at(low)] for low in lows))
 
@@ -56,7 +56,7 @@ class BundleOwners:
 
     @property
     def service_url(self) -> str:
-        """What was announced."""
+        """The announced service URL."""
         return self._default.pulsar or self._default.pulsar_tls
 
     @property
@@ -69,7 +69,7 @@ class BundleOwners:
         return urlsplit(self._urls[worker]).netloc
 
     def owner(self, worker: int) -> Owner:
-        """This broker, with a worker as the process that serves a topic."""
+        """Return this broker as an owner, with a worker as the process that serves the topic."""
         return self._owners[worker]
 
     # The table ------------------------------------------------------------------------------
@@ -88,11 +88,11 @@ class BundleOwners:
         return list(self._placed.items())
 
     def place(self, namespace: str, placed: Placed) -> None:
-        """These are the owners from now on."""
+        """Set the owners of the bundles of a namespace."""
         self._placed[namespace] = placed
 
     def forget(self, namespace: str) -> None:
-        """It has no owners any more, if it had."""
+        """Remove the owners of a namespace, if it has any."""
         self._placed.pop(namespace, None)
 
 

@@ -1,4 +1,4 @@
-"""Where a bundle is divided: the algorithms that a split may name."""
+"""The algorithms that find where a split divides a bundle."""
 
 from collections.abc import Callable, Sequence
 from itertools import pairwise
@@ -17,10 +17,10 @@ ALGORITHMS = (RANGE, TOPICS, POSITIONS)
 def hashes_of_split(
     algorithm: str, bundle: str, topics: Sequence[int] = (), positions: Sequence[int] = ()
 ) -> Callable[[Bundles], list[int]]:
-    """Where an algorithm divides a bundle, as `BundleChanges.split` asks for it.
+    """Return the function that finds where a bundle is divided, for `BundleChanges.split`.
 
-    `topics` are the hashes of a namespace's topics; `positions` is what `POSITIONS` is given.
-    What is returned raises `BundleRefused` if the bundle cannot be divided so, or does not exist.
+    `topics` are the hashes of a namespace's topics; `positions` are the hashes for `POSITIONS`. The
+    function raises `BundleRefused` if it cannot divide the bundle, or the bundle does not exist.
     """
 
     def find(bundles: Bundles) -> list[int]:

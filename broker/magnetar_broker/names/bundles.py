@@ -46,7 +46,7 @@ class Bundles:
 
     @classmethod
     def even(cls, number: int) -> "Bundles":
-        """So many of one size, but for the last."""
+        """Return `number` bundles of equal size, except the last."""
         if not 0 < number <= MAX_BUNDLES:
             raise ValueError(f"expected 1 to {MAX_BUNDLES} bundles, got {number}")
         width = (LAST + 1) // number
@@ -54,7 +54,7 @@ class Bundles:
 
     @classmethod
     def parse(cls, texts: list[str]) -> "Bundles":
-        """From boundaries as `texts` gives them; ValueError if they are none."""
+        """Return the bundles with these boundaries, in hexadecimal; ValueError if they are bad."""
         return cls(tuple(int(text, 16) for text in texts))
 
     def __len__(self) -> int:
@@ -101,7 +101,7 @@ class Bundles:
         return bundle in self.ranges
 
     def split(self, bundle: str, hashes: Sequence[int]) -> "Bundles":
-        """With a bundle divided at these hashes; `BundleRefused` unless they are inside."""
+        """Return the bundles with one divided at hashes; `BundleRefused` if any is outside."""
         low, high = self.ends(bundle)
         for value in hashes:
             if not low < value < high:  # promise: a bundle is divided at a position inside of it
@@ -112,15 +112,15 @@ class Bundles:
 
 
 def hash_of(topic: TopicName) -> int:
-    """Where a topic falls among the bundles of its namespace.
+    """Return the position of a topic among the bundles of its namespace.
 
-    It is the CRC-32 of the name, as in Pulsar, times a constant: CRC-32 alone has names that differ
-    in their last digit fall into few of the bundles.
+    It is the CRC-32 of the name, as in Pulsar, times a constant: with CRC-32 alone, names that
+    differ in their last digit fall into few of the bundles.
 
-    The partitions of a topic begin where it would be itself, and each is counted on from the one
-    before it at the highest bit, with carries to lower ones: 2 are half of all hashes apart, 4 a
-    quarter, and so on.  That is the order in which `deal` gives bundles to one owner after the
-    other, so these get equal parts of the partitions.
+    The partitions of a topic begin at the position of the topic itself.  Each next one is found by
+    counting from the highest bit down, with carries to lower bits: 2 partitions are half of all
+    hashes apart, 4 a quarter, and so on.  `deal` gives bundles to owners in the same order, so
+    owners get equal parts of the partitions.
     """
     first = crc32(str(topic.base).encode()) * SPREADING & LAST
     if topic.partition <= 0:
@@ -129,7 +129,7 @@ def hash_of(topic: TopicName) -> int:
 
 
 def ranges_within(bundle: str, bundles: Bundles) -> list[str]:
-    """Those of `bundles` that were one bundle before it was split."""
+    """Return those of `bundles` that were one bundle before it was split."""
     low, high = (int(text, 16) for text in bundle.split("_"))
     return [
         part
@@ -139,9 +139,9 @@ def ranges_within(bundle: str, bundles: Bundles) -> list[str]:
 
 
 def deal(bundles: int, owners: Sequence[int]) -> list[int]:
-    """Divide so many bundles among owners, of which the first ones get one more if need be.
+    """Divide a number of bundles among owners, of which the first ones get one more if need be.
 
-    Those that are far apart go to different owners, as partitions of one topic are far apart.
+    Bundles that are far apart go to different owners, as partitions of one topic are far apart.
     """
     dealt = [0] * bundles
     for turn, index in enumerate(sorted(range(bundles), key=_reversed_bits)):

@@ -1,4 +1,4 @@
-"""Which topics exist, by name, whether or not they are loaded.
+"""The topics that exist, by name, whether or not they are loaded.
 
 A topic exists when its log's record is stored.  A partitioned topic is a record of its own, with
 the number of its partitions; those exist with it, though a partition has a log only from its first
@@ -33,15 +33,15 @@ from magnetar_storage.interfaces import MetadataStore
 
 @dataclass(frozen=True)
 class Partitioned:
-    """What is stored of a partitioned topic."""
+    """The stored record of a partitioned topic."""
 
     partitions: int
     properties: dict[str, str] = field(default_factory=dict)
     created_ms: int = 0
-    """When it was created; 0 if an earlier release did."""
+    """The time of its creation; 0 if an earlier release created it."""
 
     def fields(self) -> Fields:
-        """As stored; properties and the time only if there are any."""
+        """Return the stored fields; properties and the time only if they are set."""
         fields: Fields = {"partitions": self.partitions}
         if self.properties:
             fields["properties"] = self.properties

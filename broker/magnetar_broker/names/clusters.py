@@ -45,7 +45,7 @@ class Clusters:
         return name == self.own or await has_record(self._metadata, f"{CLUSTERS}{name}")
 
     async def get(self, name: str) -> Fields | None:
-        """What is stored of one, by part; None if it does not exist."""
+        """Return the stored fields of a cluster; None if it does not exist."""
         found = await read_record(self._metadata, f"{CLUSTERS}{name}")
         return {} if found is None and name == self.own else found
 

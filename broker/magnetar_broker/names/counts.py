@@ -14,7 +14,10 @@ ANY_NUMBER = nullcontext()
 
 
 class TopicCounts:
-    """One per broker.  A namespace is listed once, then follows `TopicEvents`."""
+    """The number of topics per namespace; one per broker.
+
+    A namespace is listed once, and its number then follows `TopicEvents`.
+    """
 
     def __init__(self, catalogue: Catalogue, events: TopicEvents, clock: Clock) -> None:
         self._catalogue = catalogue
@@ -23,9 +26,9 @@ class TopicCounts:
         self._tallies: dict[str, _Tally] = {}
 
     def room(self, namespace: str, topics: int, limit: int) -> AbstractAsyncContextManager[None]:
-        """Reserve room for so many topics while the body runs; `LimitReached` if there is none.
+        """Reserve room for `topics` topics while the body runs; `LimitReached` if too many exist.
 
-        A `limit` of 0 is none.  Partitions count one by one, system topics do not.
+        A `limit` of 0 is no limit.  Partitions count one by one, system topics do not.
         """
         if limit > 0:
             return self._room(namespace, topics, limit)

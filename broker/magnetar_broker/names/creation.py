@@ -30,10 +30,10 @@ NEVER_PARTITIONED = ("-DLQ", "-RETRY")
 
 @dataclass
 class Creation:
-    """One per broker."""
+    """Creates topics and namespaces; one per broker."""
 
     settings: Settings
-    """As they are now."""
+    """The settings that are in effect now."""
     runtime: MetadataRuntime
     namespaces: Namespaces
     catalogue: Catalogue
@@ -193,9 +193,9 @@ class Creation:
                 await self.catalogue.create_partitioned(name, created)
 
     async def grow(self, name: TopicName, partitions: int) -> None:
-        """Give a partitioned topic more partitions; durable on return.
+        """Add partitions to a partitioned topic; durable on return.
 
-        The new ones have the subscriptions of the first one, so that nothing that is published
+        The new partitions get the subscriptions of the first one, so that nothing that is published
         to them is missed.  The caller has checked that `partitions` exceeds the present number.
         """
         await self.deletion.topics.settle(name)

@@ -39,7 +39,7 @@ RETRY_SECONDS = 60.0
 
 
 class Deletion:
-    """One per broker."""
+    """Deletes namespaces and tenants; one per broker."""
 
     def __init__(
         self,
@@ -183,8 +183,8 @@ class Deletion:
             await self._tenants.get(name)
             self._tenants.close(name)
             try:
-                # After `close`, so that no other creation begins: one that has begun would store
-                # its namespace after the tenant is gone.
+                # Check after `close`, so that no other creation begins: a creation that has begun
+                # would store its namespace after the tenant is gone.
                 if self._tenants.is_used(name):
                     raise NotEmpty(f"a namespace of tenant {name} is being created: try again")
                 if await self._namespaces.of_tenant(name):

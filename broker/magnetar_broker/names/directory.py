@@ -53,9 +53,10 @@ SYSTEM_NAMESPACES = ("public/default", "pulsar/system")
 
 
 class Directory:
-    """One for all processes that serve topics; it implements `Names` for those in its process.
+    """The directory of names: one for all processes that serve topics.
 
-    It reaches loaded topics only through `residence`.
+    It implements `Names` for topics in its own process, and reaches loaded topics only through
+    `residence`.
     """
 
     def __init__(
@@ -183,7 +184,7 @@ class Directory:
         self.jobs.start()
 
     async def stop(self) -> None:
-        """Have no topic loaded any more; those that were being loaded have been on return."""
+        """Close all topics; topics that are being loaded are closed before this returns."""
         self.jobs.stop()
         await self.opening.stop()
 
@@ -198,11 +199,11 @@ class Directory:
     # Topics -----------------------------------------------------------------------------
 
     async def open(self, name: TopicName, create: bool) -> None:
-        """Have a topic loaded by its owner; see `Opening.open`."""
+        """Load a topic in the process that owns it; see `Opening.open`."""
         await self.opening.open(name, create)
 
     async def locate(self, name: TopicName, authoritative: bool) -> Owner:
-        """Who serves a topic, which need not exist; its namespace must, or is created by use."""
+        """Return the owner of a topic, which need not exist; its namespace must, or is created."""
         await self.namespaces.require(name.namespace_name)
         return await self.ownership.locate(name, authoritative)
 

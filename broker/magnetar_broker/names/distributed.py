@@ -124,11 +124,12 @@ class DistributedResidence:
             # promise[asked, True) -> asked, True) and not evicted]:
             #   partitions in use on another worker are not deleted
             if not await unless_ended(link, asked, True):
-                # The others met the condition: nobody notices that they are closed.
+                # The other workers met the condition: clients do not notice that topics were
+                # closed.
                 await for_each(self._runtime, evicted, self.unload)
                 return False
             evicted += there
-            # Until they are unloaded or erased: that worker has them, though not loaded.
+            # In change until unloaded or erased: that worker has them, though they are not loaded.
             self._in_change.update(dict.fromkeys(there, link))
         return True
 
@@ -142,7 +143,7 @@ class DistributedResidence:
         await self._change(link, name, "erase")
 
     async def _change(self, link: Link, name: TopicName, what: str, *args: object) -> Any:
-        """Have a worker load, close or delete a topic, whose metadata it may write meanwhile."""
+        """Make a worker load, close or delete a topic, whose metadata it may write meanwhile."""
         self._in_change[name] = link
         try:
             return await link.request(f"residence.{what}", str(name), *args)
@@ -152,7 +153,7 @@ class DistributedResidence:
     # Policies -------------------------------------------------------------------------------
 
     async def apply(self, subject: Subject, partitions: int) -> None:
-        # To every worker: one that has no such topic knows the policies then, too.
+        # Ask every worker: a worker that has no such topic then knows the policies, too.
         async def apply(link: Link) -> None:
             asked: Awaitable[None] = link.request("residence.apply", str(subject), partitions)
             await unless_ended(link, asked, None)

@@ -13,7 +13,10 @@ logger = logging.getLogger(__name__)
 
 
 class Draining:
-    """One per controller.  `undrain` each worker that was drained, also if it has ended."""
+    """Moves bundles away from workers that restart, and back; one per controller.
+
+    Call `undrain` for each worker that was drained, even if it has ended.
+    """
 
     def __init__(self, bundles: BundleChanges, placement: Placement) -> None:
         self._bundles = bundles
@@ -21,7 +24,7 @@ class Draining:
         self._former: dict[int, list[Bundle]] = {}
 
     async def drain(self, worker: int) -> None:
-        """Have the other workers own its bundles; it gets none until `undrain`.
+        """Give the bundles of a worker to the other workers; it gets none until `undrain`.
 
         A bundle that cannot be moved stays: its topics are closed when the worker ends.
         """
@@ -34,12 +37,12 @@ class Draining:
             for bundle, owner in zip(placed.bundles.ranges, placed.workers, strict=True)
             if owner == worker
         ]
-        # One after another: so the topics of each are closed no longer than in any move.
+        # Move one after another, so that the topics of each are closed no longer than in any move.
         for bundle, other in zip(bundles, deal(len(bundles), placement.least_busy()), strict=True):
             await self._move(bundle, other)
 
     async def undrain(self, worker: int) -> None:
-        """Have it own the bundles again that `drain` took away."""
+        """Give a worker the bundles back that `drain` took away."""
         self._placement.drained.discard(worker)
         # promise[self._former.pop(worker, []) -> []]: a worker that was restarted gets its bundles
         #   back
@@ -51,7 +54,7 @@ class Draining:
         try:
             await self._bundles.move(*bundle, process)
         except (BrokerError, BundleRefused, StorageError) as error:
-            # As when it was split, its namespace deleted, or a worker has ended meanwhile.
+            # The bundle may have been split, its namespace deleted, or a worker may have ended.
             logger.info(
                 "bundle %s of %s has not moved to %s: %s",
                 bundle.range,

@@ -21,11 +21,14 @@ from magnetar_storage.world.mutex import Mutex
 logger = logging.getLogger(__name__)
 
 Configure = Callable[[Settings, Mapping[str, str]], Awaitable[None]]
-"""Has everything follow settings, and the changes in them by key; done on return."""
+"""Makes the broker follow settings, given with the changes in them by key; done on return."""
 
 
 class DynamicSettings:
-    """One per broker.  One change is stored and followed at a time."""
+    """The settings that were changed while the broker runs; one per broker.
+
+    One change is stored and followed at a time.
+    """
 
     def __init__(self, settings: Settings, runtime: MetadataRuntime, configure: Configure) -> None:
         """`settings` are those that the broker was started with."""
@@ -64,21 +67,22 @@ class DynamicSettings:
             logger.warning("%s was changed at run time and has no effect here: it %s", name, why)
 
     async def delete(self, name: str) -> None:
-        """Have a setting as the broker was started with it; it need not have been changed."""
+        """Reset a setting to the value at the start; the setting need not have been changed."""
         check_dynamic(name)
         async with self._changing.held():
             changed = {key: text for key, text in self.values.items() if key != name}
             with_changes(self._started_with, changed)
             # promise: a setting that was given back stays so over a restart
             await self._store(name, None)
-            # Also if it is in effect no more: all may not follow yet since a request that failed.
+            # Follow even if the change is not in effect: after a failure some topics may not
+            # follow.
             await self._follow(changed)
         logger.info("a setting was changed at run time: %s is as it was at the start", name)
 
     async def reload(self, values: Mapping[str, Given]) -> None:
-        """Have other values than at the start, by key.
+        """Replace the values that the settings had at the start, by key.
 
-        The changes still take precedence, but for those that contradict the other values.
+        Changes at run time still take precedence, except those that contradict the new values.
         """
         async with self._changing.held():
             self._started_with = with_reloaded(self._started_with, values)

@@ -13,7 +13,7 @@ logger = logging.getLogger(__name__)
 
 
 class InactiveDeletion:
-    """One per broker."""
+    """Deletes inactive topics; one per broker."""
 
     def __init__(
         self,

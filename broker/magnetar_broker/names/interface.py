@@ -1,4 +1,4 @@
-"""What serving topics asks of the directory of names, in this process or in another one."""
+"""The interface of the directory of names, in this process or another, for serving topics."""
 
 from collections.abc import Sequence
 from typing import NamedTuple, Protocol
@@ -19,7 +19,7 @@ class Listing(NamedTuple):
     names: list[str]
     """Sorted full names; not to be changed."""
     hash: str
-    """What clients compare."""
+    """The hash of the list, which clients compare with that of theirs."""
 
 
 class WatchedTopics(Protocol):
@@ -31,7 +31,7 @@ class WatchedTopics(Protocol):
 
     @property
     def hash(self) -> str:
-        """What clients compare, of the list as the watcher knows it."""
+        """The hash of the list as the watcher knows it, which clients compare with theirs."""
 
     def add(self, watcher: Watcher) -> None:
         """Notify the one watcher of every change from now on."""
@@ -49,10 +49,10 @@ class Names(Protocol):
     """
 
     async def start(self) -> None:
-        """To be called once; names can be used, and topics are loaded, on return."""
+        """Start; call it once.  On return names can be used and topics are loaded on demand."""
 
     async def stop(self) -> None:
-        """Have no topic loaded any more; those that were being loaded have been on return."""
+        """Close all topics; topics that are being loaded are closed before this returns."""
 
     def lookup(self) -> LookupLimit:
         """A context that counts a lookup; entering it raises `TooManyRequests` at the limit."""
@@ -63,10 +63,10 @@ class Names(Protocol):
     # Topics -----------------------------------------------------------------------------
 
     async def open(self, name: TopicName, create: bool) -> None:
-        """Have a topic loaded here; created if `create` is set and policies allow it."""
+        """Load a topic here, and create it if `create` is set and policies allow it."""
 
     async def locate(self, name: TopicName, authoritative: bool) -> Owner:
-        """Who serves a topic, which need not exist; its namespace must, or is created by use."""
+        """Return the owner of a topic, which need not exist; its namespace must, or is created."""
 
     async def partitions(self, name: TopicName, create: bool) -> int:
         """The number of partitions; 0 for a topic without.  See `Creation.partitions`."""

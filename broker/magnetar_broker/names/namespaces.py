@@ -39,7 +39,7 @@ class Namespace:
     """Pulsar's `auth_policies`."""
 
     def fields(self) -> Fields:
-        """As stored: values that differ from the defaults."""
+        """Return the stored fields: values that differ from the defaults."""
         fields: Fields = {}
         if self.bundles is not None:
             fields[BOUNDARIES] = self.bundles.texts
@@ -73,8 +73,8 @@ class Namespaces:
     ) -> None:
         """`limit` is the largest number of namespaces of a tenant; 0 is no limit.
 
-        `forget_owners` is called when nothing may own the bundles of a namespace any more: it was
-        deleted, or created with other ones.
+        `forget_owners` is called with a namespace whose bundles lose their owners: it was deleted,
+        or created with other bundles.
         """
         self._metadata = metadata
         self._tenants = tenants
@@ -226,7 +226,7 @@ class Namespaces:
     # Deletion -----------------------------------------------------------------------------------
 
     def close(self, name: str) -> None:
-        """Have `require` refuse the namespace, until `reopen` is called as often as this."""
+        """Make `require` refuse the namespace, until `reopen` is called as often as this."""
         self._closed[name] += 1
         self._known.discard(name)
 

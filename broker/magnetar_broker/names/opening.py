@@ -14,7 +14,7 @@ from magnetar_storage.world.runtime import Clock
 
 
 class Opening:
-    """One per broker."""
+    """Opens topics on demand; one per broker."""
 
     def __init__(
         self,
@@ -25,7 +25,7 @@ class Opening:
         locks: TopicLocks,
         loads: int,
     ) -> None:
-        """`loads` is how many topics are opened concurrently at most; 0 is no limit."""
+        """`loads` is the most topics that are opened concurrently; 0 is no limit."""
         self.serving = False
         """Whether topics are opened; False while the broker starts and stops."""
         self._creation = creation

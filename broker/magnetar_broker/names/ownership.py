@@ -1,9 +1,9 @@
-"""Which process serves a topic, and at which addresses (advertised listeners).
+"""Ownership of topics: the process that serves a topic, and its addresses (advertised listeners).
 
 Topics of a namespace fall into *bundles* (`bundles.py`), and a bundle is owned by one process at a
-time.  Everything that opens or looks up a topic asks an `Ownership` first.  Here one process owns
-all; `placement.py` is the `Ownership` of several.  Several machines are another implementation,
-which keeps owners in the metadata store under leases.
+time.  Everything that opens or looks up a topic asks an `Ownership` first.  `SoleOwner` is the
+`Ownership` of a single process; `placement.py` is the `Ownership` of several.  Several machines are
+another implementation, which keeps owners in the metadata store under leases.
 """
 
 from collections.abc import Mapping, Sequence
@@ -25,7 +25,7 @@ class Owner:
     """A broker, the addresses it advertises, and whether it is this one."""
 
     default: ListenerUrls
-    """For clients that name no listener."""
+    """The addresses for clients that name no listener."""
     is_self: bool
     listeners: Mapping[str, ListenerUrls] = field(default_factory=dict)
     process_url: str = ""
@@ -34,11 +34,11 @@ class Owner:
 
     @property
     def service_url(self) -> str:
-        """Where clients of its own network connect."""
+        """The URL at which clients of the owner's own network connect."""
         return self.default.pulsar or self.default.pulsar_tls
 
     def urls_of(self, listener: str) -> ListenerUrls:
-        """Its addresses for a listener name, the default if blank; `ListenerMissing` if unknown."""
+        """Return the URLs of a listener, the default if blank; `ListenerMissing` if unknown."""
         if not listener.strip():
             return self.default
         try:
@@ -56,7 +56,7 @@ class Ownership(Protocol):
 
     @property
     def service_url(self) -> str:
-        """Where clients of this broker connect."""
+        """The URL at which clients of this broker connect."""
 
     async def locate(self, topic: TopicName, authoritative: bool) -> Owner:
         """The topic's owner; acquires its bundle if it has none.
@@ -73,17 +73,17 @@ class Ownership(Protocol):
 
     @property
     def namespaces(self) -> list[str]:
-        """Those whose bundles have owners: all that were used since the start."""
+        """The namespaces whose bundles have owners: all that were used since the start."""
 
     async def owners_of(self, namespace: str, bundles: Bundles) -> Sequence[str]:
         """The process of each bundle of a namespace; acquires those that have none."""
 
     async def give(self, namespace: str, bundle: str, process: str) -> None:
-        """Have a bundle owned by one of `processes`; on return topics are opened there only.
+        """Make one of `processes` the owner of a bundle; on return only it opens topics there.
 
-        Those that are loaded elsewhere stay so until the caller unloads them.  `BundleRefused` if
-        the namespace has no such bundle, ValueError if the broker has no such process;
-        `NamespaceMissing`.
+        Topics that are loaded elsewhere stay so until the caller unloads them.  Raises
+        `BundleRefused` if the namespace has no such bundle, ValueError if the broker has no such
+        process, and `NamespaceMissing` if the namespace does not exist.
         """
 
     async def adopt(self, namespace: str, bundles: Bundles) -> None:
@@ -94,7 +94,7 @@ class Ownership(Protocol):
 
 
 class SoleOwner:
-    """One process that owns every bundle."""
+    """The ownership of one process that owns every bundle."""
 
     def __init__(self, service_url: str) -> None:
         self._used: set[str] = set()
@@ -108,11 +108,11 @@ class SoleOwner:
 
     @property
     def service_url(self) -> str:
-        """What was announced."""
+        """The announced service URL."""
         return self._self.service_url
 
     async def locate(self, topic: TopicName, authoritative: bool) -> Owner:
-        """This broker."""
+        """Return this broker, which owns every topic."""
         self._used.add(topic.namespace_name)
         return self._self
 
@@ -123,21 +123,21 @@ class SoleOwner:
 
     @property
     def processes(self) -> Sequence[str]:
-        """This one."""
+        """The name of this process, the only one."""
         return [SOLE]
 
     @property
     def namespaces(self) -> list[str]:
-        """Those of which a topic was opened or looked up, or the owners were asked for."""
+        """The namespaces of which topics were opened or looked up, or owners were asked for."""
         return list(self._used)
 
     async def owners_of(self, namespace: str, bundles: Bundles) -> Sequence[str]:
-        """This process owns all."""
+        """Return this process as the owner of every bundle."""
         self._used.add(namespace)
         return [SOLE] * len(bundles)
 
     async def give(self, namespace: str, bundle: str, process: str) -> None:
-        """It has it already."""
+        """Check the name of the process: it is the only one, and owns the bundle already."""
         if process != SOLE:
             raise ValueError(f"{process} is not {SOLE}, the only process of this broker")
 
@@ -145,6 +145,6 @@ class SoleOwner:
         """Nothing depends on the bundles."""
 
     def forget(self, namespace: str) -> None:
-        """It is not used any more."""
+        """Remove a namespace from those that are used."""
         # promise: the bundles of a deleted namespace are not listed as owned
         self._used.discard(namespace)

@@ -11,10 +11,10 @@ from magnetar_storage.interfaces import MetadataStore
 
 
 class PendingDeletions:
-    """By full name of a topic, namespace or tenant.
+    """Deletions that have begun, by the full name of a topic, namespace or tenant.
 
-    The mark is stored before anything is deleted, and removed last.  So a deletion that a crash
-    or a failing disk interrupts is continued, and is never left half done.
+    The mark is stored before anything is deleted, and removed last.  So a deletion that a crash or
+    a failing disk interrupts is continued, and is never left half done.
     """
 
     def __init__(self, metadata: MetadataStore, events: TopicEvents) -> None:

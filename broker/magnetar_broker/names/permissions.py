@@ -1,7 +1,7 @@
-"""What roles may do with the topics of a namespace, as it is stored with the namespace.
+"""The permissions of roles on the topics of a namespace, as stored with the namespace.
 
-Pulsar's `auth_policies`: by kind, then by topic or subscription, then by role.  Nothing here
-decides about a request.
+They are Pulsar's `auth_policies`: by kind, then by topic or subscription, then by role. Nothing
+here decides about a request.
 """
 
 import json
@@ -14,7 +14,7 @@ from magnetar_broker.names.namespaces import Namespaces
 from magnetar_proto.names import MAX_PARTITION, PARTITION_SUFFIX, TopicName
 
 ACTIONS = ("produce", "consume", "functions", "sinks", "sources", "packages")
-"""What can be permitted, in the order in which it is shown."""
+"""The actions that can be permitted, in the order in which they are shown."""
 OF_NAMESPACE, OF_TOPICS = "namespace_auth", "destination_auth"
 OF_SUBSCRIPTIONS = "subscription_auth_roles"
 MOST = 10_000
@@ -28,7 +28,7 @@ Grants = dict[str, list[str]]
 
 
 class TopicGrant(NamedTuple):
-    """What a role may do with a topic, or what is taken from it."""
+    """The actions on a topic that a role is granted, or that are revoked."""
 
     topic: TopicName
     role: str
@@ -48,13 +48,13 @@ class Permissions:
         self._namespaces = namespaces
 
     async def of_namespace(self, namespace: str) -> Grants:
-        """What roles may do with all topics."""
+        """Return the grants on all topics of a namespace."""
         return dict((await self._all(namespace)).get(OF_NAMESPACE, {}))
 
     async def of_topic(self, topic: TopicName) -> Grants:
-        """What roles may do with a topic, by themselves or by its namespace.
+        """Return the grants on a topic, its own and those of its namespace.
 
-        A partition has what its topic has, and what it has itself.
+        A partition has the grants of its partitioned topic, and its own.
         """
         stored = await self._all(topic.namespace_name)
         merged: Grants = dict(stored.get(OF_NAMESPACE, {}))
@@ -68,7 +68,7 @@ class Permissions:
         return dict((await self._all(namespace)).get(OF_SUBSCRIPTIONS, {}))
 
     async def grant(self, namespace: str, role: str, actions: list[str]) -> None:
-        """Let a role do exactly this with all topics of a namespace."""
+        """Permit a role exactly these actions on all topics of a namespace."""
         await self._change(namespace, OF_NAMESPACE, lambda kind: {**kind, role: actions})
 
     async def revoke(self, namespace: str, role: str) -> None:
@@ -76,10 +76,10 @@ class Permissions:
         await self._change(namespace, OF_NAMESPACE, lambda kind: _without(kind, role))
 
     async def grant_on_topics(self, grants: Iterable[TopicGrant]) -> None:
-        """Let roles do exactly this with topics.
+        """Permit roles exactly these actions on topics.
 
-        One change for each namespace: done as a whole or not at all.  Nothing is done if one of
-        the namespaces does not exist.
+        Each namespace is changed as a whole or not at all.  Nothing is changed if one of the
+        namespaces does not exist.
         """
 
         def granted(topics: dict[str, Grants], parts: list[TopicGrant]) -> None:
@@ -111,7 +111,7 @@ class Permissions:
             await self._change(deleted.namespace_name, OF_TOPICS, kept)
 
     async def grant_subscription(self, namespace: str, subscription: str, roles: list[str]) -> None:
-        """Let exactly these roles use a subscription; none stands for everyone."""
+        """Permit only these roles to use a subscription; an empty list permits everyone."""
         await self._change(namespace, OF_SUBSCRIPTIONS, lambda kind: {**kind, subscription: roles})
 
     async def revoke_subscription(self, namespace: str, subscription: str, role: str) -> None:
@@ -178,8 +178,8 @@ def _without(values: dict[str, Any], name: str) -> dict[str, Any]:
 
 
 def _is_of(topic: TopicName, name: str) -> bool:
-    """Whether a name is that of the topic or of a partition of it."""
-    # Compared as text: what is stored may be of before its names were checked.
+    """Return whether a name is the name of the topic or of one of its partitions."""
+    # Compare text: the stored names may be older than the check of names.
     text = str(topic)
     if name == text:
         return True

@@ -41,7 +41,7 @@ class Placement:
     ) -> None:
         self.owners = owners
         self.load_of: Callable[[int], float] = lambda worker: 0.0
-        """How busy a worker is; those that are least so get the bundles of new namespaces."""
+        """Returns the load of a worker; the least busy ones get the bundles of new namespaces."""
         self.before_giving: Callable[[int], Awaitable[None]] | None = None
         """Called with the number of a worker before it owns a bundle that another one owned."""
         self.drained: set[int] = set()
@@ -49,7 +49,7 @@ class Placement:
         self._stored = stored
         self._links = links
         self._placing: KeyedMutex[str] = KeyedMutex(clock)
-        """By namespace: held while owners change."""
+        """Locks by namespace, held while owners change."""
 
     # What opens and looks up topics asks --------------------------------------------------
 
@@ -94,7 +94,7 @@ class Placement:
                 owned[worker] += 1
 
         def rank(worker: int) -> tuple[bool, float, int]:
-            # One that does not load topics now would have clients wait for its start.
+            # A worker that does not load topics now would make clients wait for its start.
             # promise[self._links.loading(worker) is None -> False]: bundles go to workers that are
             #   there
             return self._links.loading(worker) is None, self.load_of(worker), owned[worker]

@@ -16,10 +16,11 @@ T = TypeVar("T")
 
 
 class Enforcement:
-    """One per broker.  Within a namespace, one change is stored and applied at a time.
+    """Stores policies, and applies them to loaded topics; one per broker.
 
-    So the value stored last is also the one applied last.  `require` raises the refusal for a
-    topic or namespace that does not exist or is being deleted.
+    Within a namespace, one change is stored and applied at a time, so the value stored last is also
+    the one applied last.  `require` raises the refusal for a topic or namespace that does not exist
+    or is being deleted.
     """
 
     def __init__(
@@ -39,9 +40,9 @@ class Enforcement:
         self._partitions = partitions
         self._permissions_changed = permissions_changed
         self._changing: KeyedMutex[str] = KeyedMutex(clock)
-        """By namespace: held until all topics have applied a change."""
+        """Locks by namespace, held until all topics have applied a change."""
         self._storing: KeyedMutex[Subject] = KeyedMutex(clock)
-        """By subject: held until a change is stored."""
+        """Locks by subject, held until a change is stored."""
 
     async def set(self, subject: Subject, values: PolicyValues) -> None:
         """Set policies of a namespace or topic; durable and applied on return.

@@ -1,4 +1,4 @@
-"""What the metadata has beside the records of logs, as far as the names of topics tell it."""
+"""Rebuilds the metadata besides the records of logs, as far as the names of topics determine it."""
 
 import json
 from collections import Counter
@@ -23,28 +23,28 @@ from magnetar_proto.names import SYSTEM_NAMESPACE, TopicName
 from magnetar_storage.interfaces import SegmentId
 
 RECOVERED_NAMESPACE = "recovered/default"
-"""Where messages are found that do not say of which topic they were."""
+"""The namespace of recovered messages that do not say of which topic they were."""
 KEEPING: PolicyValues = {
     RETENTION: Retention(-1, -1),
     INACTIVE_TOPICS: InactiveTopics(False, InactiveMode.NO_SUBSCRIPTIONS, 60),
 }
-"""Nothing is deleted until somebody sets the policies that were lost."""
+"""Policies that keep everything until an administrator sets the policies that were lost."""
 STARTS_EACH = 1000
-"""More processes than any broker starts at once."""
+"""The number of process starts that is assumed: more than any broker starts at once."""
 MOST_PARTITIONS = 10_000
-"""A topic that names a later partition is taken for a topic of that name, without partitions."""
+"""The limit of partition numbers: a topic with a larger one counts as not partitioned."""
 
 
 def recovered_key(segment: SegmentId) -> str:
-    """The key of the log of messages that do not say of which topic they were."""
+    """Return the key of the log for messages that do not say of which topic they were."""
     tenant, namespace = RECOVERED_NAMESPACE.split("/")
     return topic_key(TopicName("persistent", tenant, namespace, f"segment-{segment}"))
 
 
 def values_by_names(keys: Iterable[str], starts: int, known: dict[str, bytes]) -> dict[str, bytes]:
-    """Namespaces, their policies, partitioned topics and starts, for logs with these keys.
+    """Return the records of namespaces, policies, partitioned topics and starts for keys of logs.
 
-    `known` values, of older metadata, stay, but for numbers of partitions that grow.
+    `known` values, of older metadata, are kept, except numbers of partitions that grow.
     """
     topics = [topic_of_names(key.removeprefix(TOPICS)) for key in keys]
     made: dict[str, bytes] = {}
@@ -67,7 +67,7 @@ def values_by_names(keys: Iterable[str], starts: int, known: dict[str, bytes]) -
 
 
 def _partitions(topics: Iterable[TopicName]) -> Counter[TopicName]:
-    """How many partitions each partitioned topic has at least."""
+    """Return the least number of partitions that each partitioned topic has."""
     found: Counter[TopicName] = Counter()
     for topic in topics:
         if 0 <= topic.partition < MOST_PARTITIONS:

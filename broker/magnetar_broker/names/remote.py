@@ -24,7 +24,7 @@ class RemoteDirectory:
     """The `Names` of one worker.  `names/requests.py` answers what it asks."""
 
     def __init__(self, settings: Settings, owners: BundleOwners, link: Link) -> None:
-        """To be made before the link is connected."""
+        """Call this before the link is connected."""
         self._owners = owners
         self._link = link
         self._lookups = LookupLimit(settings.max_concurrent_lookup_request)
@@ -38,7 +38,7 @@ class RemoteDirectory:
         await self._link.request("names.start")
 
     async def stop(self) -> None:
-        """Have no topic loaded any more; those that were being loaded have been on return."""
+        """Close all topics; topics that are being loaded are closed before this returns."""
         with suppress(ProcessUnavailable):  # the controller has ended, so it has nothing loaded
             await self._link.request("names.stop")
 
@@ -54,11 +54,11 @@ class RemoteDirectory:
     # Topics -----------------------------------------------------------------------------
 
     async def open(self, name: TopicName, create: bool) -> None:
-        """Have a topic loaded here; created if `create` is set and policies allow it."""
+        """Load a topic here, and create it if `create` is set and policies allow it."""
         await self._link.request("names.open", str(name), create)
 
     async def locate(self, name: TopicName, authoritative: bool) -> Owner:
-        """Who serves a topic, which need not exist; its namespace must, or is created by use."""
+        """Return the owner of a topic, which need not exist; its namespace must, or is created."""
         return self._owners.owner(await self._link.request("names.locate", str(name)))
 
     async def partitions(self, name: TopicName, create: bool) -> int:

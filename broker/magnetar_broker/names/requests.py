@@ -1,4 +1,4 @@
-"""What workers ask of the directory of names, answered in the controller."""
+"""Requests of workers to the directory of names, answered in the controller."""
 
 from magnetar_broker.authorization.rules import Need, Question
 from magnetar_broker.base.errors import NotReady
@@ -15,7 +15,10 @@ from magnetar_proto.names import TopicName
 
 
 class NameRequests:
-    """One per controller.  `serve` each link before it is connected, then `start` once."""
+    """The requests of all workers; one per controller.
+
+    Call `serve` for each link before it is connected, then `start` once.
+    """
 
     def __init__(
         self,
@@ -85,7 +88,7 @@ class _OfWorker:
         self._requests.residence.changed(self._link, TopicName.parse(name), is_loaded)
 
     async def _start(self) -> None:
-        # Before topics are loaded: they need the policies.
+        # Share the policies before topics are loaded: topics need them.
         self._requests.policies.share(self._link)
         self._requests.residence.join(self._worker, self._link)
         await self._requests.started()
@@ -94,7 +97,7 @@ class _OfWorker:
 
     async def _stop(self) -> None:
         self._requests.residence.links.leave(self._worker)
-        # Also those that it loads or closes though their bundles were given away.
+        # Include topics that the worker loads or closes though their bundles were given away.
         # promise: a worker that stops settles the topics that it was given
         await self._directory.locks.settled(self._is_concerned)
 

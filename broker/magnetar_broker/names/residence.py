@@ -1,4 +1,4 @@
-"""What the directory of names needs of loaded topics, wherever these are loaded."""
+"""The interface of loaded topics, in any process, for the directory of names."""
 
 from collections.abc import Mapping
 from enum import Enum
@@ -10,13 +10,13 @@ from magnetar_proto.names import TopicName
 
 
 class Condition(Enum):
-    """When a loaded topic may be evicted."""
+    """The condition for evicting a loaded topic."""
 
     ANYWAY = "anyway"
     UNUSED = "unused"
-    """No client is connected to it."""
+    """The topic is evicted only if no client is connected to it."""
     INACTIVE = "inactive"
-    """It has been idle for long enough (`inactiveTopicPolicies`)."""
+    """The topic is evicted only if it has been idle for long enough (`inactiveTopicPolicies`)."""
 
 
 class Residence(Protocol):
@@ -36,10 +36,10 @@ class Residence(Protocol):
         """The topics of a namespace that are loaded now."""
 
     async def load(self, name: TopicName, create: bool) -> bool:
-        """Have the owner of a topic's bundle load it; False if it does not exist.
+        """Load a topic in the process that owns its bundle; return False if it does not exist.
 
-        Its policies are in memory.  With `create` it is created if it does not exist.  If it is
-        loaded by a former owner, this one closes it first.
+        The policies of the topic are in memory.  With `create` it is created if it does not exist.
+        A former owner that has it loaded closes it first.
         """
 
     async def evict(self, names: list[TopicName], condition: Condition) -> bool:
@@ -53,16 +53,17 @@ class Residence(Protocol):
         """Close a topic if it is loaded or was evicted; its clients reconnect by themselves."""
 
     async def erase(self, name: TopicName) -> None:
-        """Delete all that a topic has stored, whether or not it is loaded; durable on return.
+        """Delete everything that a topic has stored, whether it is loaded or not; durable on
+        return.
 
-        A topic that has stored nothing is no error.
+        It is not an error if the topic has stored nothing.
         """
 
     async def apply(self, subject: Subject, partitions: int) -> None:
-        """Have the loaded topics of a namespace, or a topic and its partitions, apply the policies
-        as they are now; done on return.
+        """Make the loaded topics of a namespace, or a topic and its partitions, apply the current
+        policies; done on return.
 
-        `StorageError` if one cannot: all others have applied them.
+        Raises `StorageError` if a topic cannot apply them; all others have applied them.
         """
 
     async def reauthorize(self, namespace: str, grants: Grants) -> None:

@@ -22,12 +22,12 @@ class StoredBundles:
         self._default = Bundles.even(default)
 
     def within(self, fields: Fields) -> Bundles:
-        """Those of a namespace with these fields."""
+        """Return the bundles of a namespace with these fields."""
         texts = fields.get(BOUNDARIES)
         return self._default if texts is None else Bundles.parse(texts)
 
     async def of(self, namespace: str) -> Bundles:
-        """Those of a namespace; `NamespaceMissing` if it does not exist."""
+        """Return the bundles of a namespace; `NamespaceMissing` if it does not exist."""
         fields = await read_record(self._metadata, namespace_key(namespace))
         if fields is None:
             # promise[raise missing(namespace) -> fields = {}]: a namespace that does not exist has
@@ -58,6 +58,6 @@ def missing(namespace: str) -> NamespaceMissing:
 
 
 def stored_bundles(settings: Settings, metadata: MetadataStore, processes: int) -> StoredBundles:
-    """Those of a broker with so many processes that own bundles."""
+    """Return the stored bundles of a broker in which `processes` processes own bundles."""
     setting = settings.default_number_of_namespace_bundles
     return StoredBundles(metadata, number_of_new(setting, processes))

@@ -25,7 +25,7 @@ class Tenant:
     allowed_clusters: tuple[str, ...] = ()
 
     def fields(self) -> Fields:
-        """As JSON, in storage and over HTTP."""
+        """Return the fields as JSON, in storage and over HTTP."""
         return {
             "adminRoles": list(self.admin_roles),
             "allowedClusters": list(self.allowed_clusters),
@@ -33,7 +33,7 @@ class Tenant:
 
 
 async def nobody_asks(name: str) -> None:
-    """For whom nothing follows from a change."""
+    """Do nothing: the default where nothing follows from a change."""
 
 
 class Tenants:
@@ -102,7 +102,7 @@ class Tenants:
 
     @contextmanager
     def used(self, name: str) -> Iterator[None]:
-        """To be held while a namespace is created in it; `TenantMissing` if it is closed."""
+        """Hold a tenant open while a namespace is created in it; `TenantMissing` if closed."""
         if name in self._closed:
             raise TenantMissing(f"tenant {name} is being deleted; try again later")
         self._used[name] += 1

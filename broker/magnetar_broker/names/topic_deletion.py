@@ -18,7 +18,7 @@ DeleteAttached = Callable[[str | TopicName], Awaitable[None]]
 
 
 class TopicDeletion:
-    """One per broker.  Topics with connected clients are deleted only by `force`."""
+    """Deletes topics; one per broker.  Topics with clients are deleted only by `force`."""
 
     def __init__(
         self,

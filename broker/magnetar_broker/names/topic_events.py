@@ -8,7 +8,10 @@ Listener = Callable[[TopicName, bool], None]
 
 
 class TopicEvents:
-    """One per broker.  Call `notify` when the change is durable, before it is answered."""
+    """Reports topics that are created or deleted; one per broker.
+
+    Call `notify` when the change is durable, before the request is answered.
+    """
 
     def __init__(self) -> None:
         self._listeners: dict[str, dict[int, Listener]] = {}

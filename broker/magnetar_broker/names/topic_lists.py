@@ -30,10 +30,10 @@ Change = tuple[str, bool]
 
 
 class Watcher(Protocol):
-    """Is notified of a list's changes."""
+    """The receiver of the changes of a list."""
 
     def changed(self, changes: list[Change]) -> None:
-        """Names that were created and deleted, in this order; must not raise."""
+        """Take the names that were created and deleted, in this order; this must not raise."""
 
 
 class TopicList:
@@ -53,7 +53,7 @@ class TopicList:
 
     @property
     def hash(self) -> str:
-        """What clients compare."""
+        """The hash of the list, which clients compare with that of theirs."""
         if self._hash is None:
             self._hash = topics_hash(self.names)
         return self._hash
@@ -123,7 +123,7 @@ class TopicList:
 
 
 class TopicLists:
-    """One per broker."""
+    """The lists of topics that clients use; one per broker."""
 
     def __init__(self, events: TopicEvents, source: Source, clock: Clock) -> None:
         self._events = events

@@ -25,8 +25,8 @@ class TopicLocks:
 
     async def acquire(self, name: TopicName) -> None:
         """Own one topic until `give_back`."""
-        # One turn of the family is enough, and must not be asked for in a loop: members that wait
-        # for it would pass it to each other for ever.
+        # One turn of the family is enough, and must not be awaited in a loop: members that wait for
+        # it would pass it to each other for ever.
         if self._families.is_held(name.base):
             async with self._families.held(name.base):
                 # Asked for before the turn ends, so that the next owner of the family waits for it.
@@ -40,7 +40,7 @@ class TopicLocks:
 
     @asynccontextmanager
     async def family_held(self, name: TopicName) -> AsyncIterator[None]:
-        """Own a topic and every partition of it until the block ends; `name` is no partition."""
+        """Own a topic and all its partitions until the block ends; `name` is not a partition."""
         async with self._families.held(name):
             await self._settled(self._topics, lambda member: member.base == name)
             yield

@@ -13,7 +13,7 @@ T = TypeVar("T")
 
 
 class WorkerLinks:
-    """One per controller."""
+    """The links to the workers that load topics; one per controller."""
 
     def __init__(self, workers: int, clock: Clock) -> None:
         self._workers = workers
@@ -22,7 +22,7 @@ class WorkerLinks:
         self._joined = Waiters(clock)
 
     def join(self, worker: int, link: Link, ended: Callable[[], None]) -> None:
-        """A worker loads topics from now on, until its link ends or it leaves.
+        """Add a worker, which loads topics until its link ends or it leaves.
 
         `ended` is called when the link has ended.
         """
@@ -34,7 +34,7 @@ class WorkerLinks:
         link.when_ended(partial(self._ended, worker, link, ended))
 
     def leave(self, worker: int) -> None:
-        """A worker stops: it loads no more topics, and closes those that it has."""
+        """Note that a worker is stopping: it loads no more topics, and closes those that it has."""
         if worker in self._links:
             self._leaving.add(self._links[worker])
 
