@@ -1,1 +1,1 @@
-"""Who a client is: the roles that credentials prove."""
+"""Authentication: the roles that credentials prove."""

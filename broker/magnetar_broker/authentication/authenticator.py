@@ -1,4 +1,4 @@
-"""Who the clients of connections and of HTTP requests are."""
+"""Authenticates the clients of connections and of HTTP requests."""
 
 import logging
 from collections.abc import Iterable, Mapping
@@ -30,10 +30,10 @@ _OLD_METHODS: Final = {
 
 
 class AuthenticationRules(NamedTuple):
-    """What holds for all methods."""
+    """The rules of authentication that hold for all methods."""
 
     anonymous: str = ""
-    """The role of who proves none; blank if there is none."""
+    """The role of clients that prove none; blank to refuse them."""
     strict: bool = False
     """Whether HTTP requests must name their method."""
     proxies: frozenset[str] = frozenset()
@@ -41,23 +41,23 @@ class AuthenticationRules(NamedTuple):
     proves_originals: bool = False
     """Whether the clients of proxies must prove their roles."""
     checks_originals: bool = False
-    """Whether a role that is no proxy is refused if it names that of a client."""
+    """Whether a role that is not a proxy is refused if it names a client's role."""
     refresh_seconds: float = 60.0
     """The interval at which connections look whether their credentials have expired."""
 
 
 class Proof(NamedTuple):
-    """What a connection has proved."""
+    """The roles that a connection has proved, and their expiry."""
 
     roles: Roles
     method: str
-    """Of its own credentials."""
+    """The method of the connection's own credentials."""
     expires_at: float | None = None
     refreshed_method: str | None = None
-    """The method of the credentials that may be renewed; None if the protocol has no way for it,
-    because they are those of a proxy's client and were not forwarded."""
+    """The method of the credentials that may be renewed.  None if the protocol has no way for it,
+    because they belong to a proxy's client and were not forwarded."""
     ends_at: float | None = None
-    """As `expires_at`, of credentials of a proxy, which cannot be renewed."""
+    """The time at which a proxy's credentials, which cannot be renewed, expire."""
 
 
 class Authenticator:
@@ -73,7 +73,7 @@ class Authenticator:
     # Connections ----------------------------------------------------------------------
 
     async def of_connect(self, connect: pb.CommandConnect, certificate: bytes) -> Proof:
-        """What a CONNECT proves.  Raises `NotAuthenticated` or `NotAuthorized`."""
+        """Return what a CONNECT proves; raise `NotAuthenticated` or `NotAuthorized`."""
         method = _method_of(connect)
         original = connect.original_principal
         if method in self._chains:
@@ -117,7 +117,7 @@ class Authenticator:
         return proof._replace(expires_at=_earlier(found.expires_at, proof.ends_at))
 
     def _check_original(self, own: str, original: str) -> None:
-        """Refuse a role that names that of a client and is no proxy, and a proxy that does not."""
+        """Refuse a proxy that does not name a client's role, and any other role that names one."""
         is_proxy = own in self.rules.proxies
         # promise[without or (is_proxy and original in self.rules.proxies)]: a proxy is not the
         #   client of a proxy
@@ -164,7 +164,7 @@ class Authenticator:
     async def _of_headers(
         self, method: str, headers: Mapping[str, str], certificate: bytes
     ) -> Identity:
-        """Who has the credentials in these headers, by one method."""
+        """Return the identity that the credentials in these headers prove, by one method."""
         try:
             data = self._chains[method][0].data_of(headers)
         except Unproven as error:
@@ -206,7 +206,7 @@ def _refused(why: str) -> CredentialsRefused:
 
 
 def _method_of(connect: pb.CommandConnect) -> str:
-    """The method that a CONNECT names, as clients of today do or as those of long ago."""
+    """Return the method that a CONNECT names, in the present field or in the deprecated one."""
     if connect.HasField("auth_method_name"):
         return connect.auth_method_name
     return _OLD_METHODS[connect.auth_method] if connect.HasField("auth_method") else NONE

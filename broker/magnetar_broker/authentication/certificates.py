@@ -19,7 +19,7 @@ class Certificates:
     method = "tls"
 
     def data_of(self, headers: Mapping[str, str]) -> bytes:
-        """Nothing: the certificate is that of the connection."""
+        """Return b"": the certificate of the connection is used instead."""
         return b""
 
     async def identify(self, credentials: Credentials) -> Identity:

@@ -17,11 +17,11 @@ class Files(Protocol):
         """The whole content."""
 
     def stamp(self, path: str) -> Hashable:
-        """What changes with the file."""
+        """Return a value that changes whenever the file changes."""
 
 
 def path_of(text: str) -> str | None:
-    """The path in a `file:` URL; None if the text is no such URL."""
+    """Return the path in a `file:` URL; None if the text is not such a URL."""
     return unquote(urlsplit(text).path) if text.startswith("file:") else None
 
 

@@ -1,4 +1,4 @@
-"""What authentication has found out about a client."""
+"""The results of authenticating a client."""
 
 from typing import NamedTuple
 
@@ -14,9 +14,9 @@ class Identity(NamedTuple):
 
 
 class Roles(NamedTuple):
-    """The roles of a request or a connection.  Each of them must be allowed what it asks for.
+    """The roles of a request or a connection, each of which must be permitted to do it.
 
-    There are two for a client that a proxy connects: that of the proxy, and that of the client.
+    A client that a proxy connects has two: the role of the proxy, and the role of the client.
     """
 
     own: str

@@ -19,17 +19,17 @@ ALGORITHMS: Final = frozenset(("RS256", "RS384", "RS512", "ES256", "ES384", "ES5
 MAX_KEYS: Final = 100
 """Keys of one issuer that are kept."""
 RETRY_SECONDS: Final = 10.0
-"""After a fetch that failed, the next one waits so long: tokens cost nothing to make up."""
+"""The seconds between a failed fetch and the next one: anybody can make up tokens."""
 
 Keys = Mapping[str, TokenKey]
-"""By the ids that tokens name."""
+"""The keys by the ids that tokens name."""
 
 
 class CacheRules(NamedTuple):
-    """When keys are fetched."""
+    """The ages at which keys are fetched and expire."""
 
     issuers: int = 5
-    """Most that are kept."""
+    """The most issuers whose keys are kept."""
     refresh_seconds: float = 64800
     """The age from which on they are fetched again; if that fails, the known ones are used."""
     expire_seconds: float = 86400
@@ -74,7 +74,7 @@ class IssuerKeys:
             self._cached.popitem(last=False)
         age = cached.age(self._now())
         if key_id in cached.keys and age < self._rules.expire_seconds:
-            # An issuer that does not answer holds nobody up whose key is known.
+            # An issuer that does not answer delays nobody whose key is known.
             if age >= self._rules.refresh_seconds and not cached.is_renewing:
                 self._spawn(self._renew_beside(cached, issuer))
             return cached.keys[key_id]

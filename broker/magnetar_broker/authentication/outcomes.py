@@ -1,4 +1,4 @@
-"""How many credentials were accepted and refused, for metrics."""
+"""Counts accepted and refused credentials, for metrics."""
 
 from collections import Counter
 from collections.abc import Mapping
@@ -9,9 +9,9 @@ class OutcomeCounts(NamedTuple):
     """A snapshot."""
 
     accepted: Mapping[tuple[str, str], int]
-    """By provider and method."""
+    """The numbers of accepted credentials, by provider and method."""
     refused: Mapping[tuple[str, str, str], int]
-    """By provider, method and reason."""
+    """The numbers of refused credentials, by provider, method and reason."""
 
 
 class Outcomes:

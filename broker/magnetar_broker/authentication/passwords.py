@@ -144,9 +144,9 @@ class Passwords:
         return Identity(role, self.method)
 
     def _is_right(self, password: bytes, hashed: str | None) -> bool:
-        """Whether it is the user's password; takes as long for a user that does not exist (None).
+        """Return whether the password is right; as slow for a user that does not exist (None).
 
-        So nobody learns which users there are: each attempt takes a hash of each kind in use.
+        So nobody learns which users exist: each attempt takes a hash of each kind in use.
         """
         right = hashed is not None and matches(password, hashed)
         is_des = hashed is not None and not _APR1.fullmatch(hashed)

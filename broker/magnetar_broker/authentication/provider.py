@@ -1,4 +1,4 @@
-"""What every provider of authentication has in common."""
+"""The interface of providers of authentication."""
 
 import base64
 import binascii
@@ -9,10 +9,10 @@ from magnetar_broker.authentication.identity import Identity
 
 
 class Credentials(NamedTuple):
-    """What a client sends to prove a role."""
+    """The credentials by which a client proves a role."""
 
     data: bytes
-    """Of the method; for HTTP taken from the header."""
+    """The data that the method defines; for HTTP taken from the header."""
     certificate: bytes = b""
     """The client's verified TLS certificate as DER; empty if it has none."""
 
@@ -31,7 +31,7 @@ class Provider(Protocol):
 
     @property
     def name(self) -> str:
-        """That of Pulsar's class, without the package, for metrics."""
+        """The name of Pulsar's class without the package, for metrics."""
 
     @property
     def method(self) -> str:
@@ -41,7 +41,7 @@ class Provider(Protocol):
         """The credentials' data in the headers of an HTTP request; `Unproven` if there is none."""
 
     async def identify(self, credentials: Credentials) -> Identity:
-        """Who has these credentials; `Unproven` if they prove nothing."""
+        """Return the identity that the credentials prove; `Unproven` if they prove none."""
 
 
 def bearer_of(headers: Mapping[str, str]) -> bytes:

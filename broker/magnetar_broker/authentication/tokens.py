@@ -18,7 +18,7 @@ _UNCHECKED: Final[Options] = {
     "verify_exp": False, "verify_nbf": False, "verify_iat": False, "verify_aud": False,
     "verify_iss": False, "verify_sub": False, "verify_jti": False,
 }  # fmt: skip
-"""What the library leaves to us: times by a clock that is passed in, and claims of any type."""
+"""The checks that the library leaves to us: times by a given clock, and claims of any type."""
 _LIBRARY: Final = jwt.PyJWT()
 
 Now = Callable[[], float]
@@ -26,12 +26,12 @@ Now = Callable[[], float]
 
 
 class TokenRules(NamedTuple):
-    """What is required of the claims of a token."""
+    """The requirements on the claims of a token."""
 
     role_claim: str = "sub"
     audience_claim: str = ""
     audiences: frozenset[str] = frozenset()
-    """At least one of these must be in the claim, if there is such a claim."""
+    """The accepted audiences: the claim, if it is configured, must have at least one of them."""
     skew_seconds: float = 0
 
 
@@ -77,7 +77,7 @@ def verified(token: bytes, key: TokenKey) -> Mapping[str, Any]:
 
 
 def identity_of(claims: Mapping[str, Any], rules: TokenRules, method: str, now: float) -> Identity:
-    """Who a verified token belongs to; `Unproven` if its claims break the rules."""
+    """Return the identity of a verified token; `Unproven` if its claims break the rules."""
     expires_at = _time(claims, "exp")
     if expires_at is not None and now - rules.skew_seconds > expires_at:  # promise: a token expires
         raise Unproven("it has expired", INVALID)

@@ -1,1 +1,1 @@
-"""What roles may do: super-users, admins of tenants, and grants."""
+"""Authorization: super-users, admins of tenants, and grants."""

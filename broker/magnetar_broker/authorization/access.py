@@ -10,14 +10,14 @@ from magnetar_broker.config import Settings
 logger = logging.getLogger(__name__)
 
 A_TURN = 500
-"""What is checked in one turn of the loop: a few milliseconds."""
+"""The number of checks in one turn of the event loop, which take a few milliseconds."""
 
 
 class Opened(NamedTuple):
     """Something that a client has open, or is opening: a producer, a consumer or a watcher."""
 
     question: Question
-    """What it needs."""
+    """The permission that it needs."""
     close: Callable[[str], None]
     """Close it, for this reason; harmless if it is closed."""
 
@@ -27,31 +27,31 @@ class Client(Protocol):
 
     @property
     def roles(self) -> tuple[str, ...]:
-        """Each of them must be allowed."""
+        """The client's roles, each of which must be allowed."""
 
     def opened(self, namespace: str) -> Iterable[Opened]:
-        """What it has open, or is opening, in a namespace."""
+        """Yield what the client has open, or is opening, in a namespace."""
 
     def check(self, command: object) -> None:
         """Raise the refusal if what this command opens may not be opened any more."""
 
 
 class Access:
-    """One per process that serves clients."""
+    """The access of the clients of one process that serves them."""
 
     def __init__(self, settings: Settings) -> None:
         self.rules = rules_of(settings)
-        """None if authorization is off: everyone may do everything."""
+        """The rules of authorization; None if it is off, which permits everything to everyone."""
         self.clients: set[Client] = set()
-        """Those that may have something open."""
+        """The clients that may have something open."""
 
     async def recheck(
         self, namespace: str, grants: Grants, pause: Callable[[], Awaitable[None]]
     ) -> None:
-        """Close what its client may not have open any more.
+        """Close what clients have open and may no longer have open.
 
-        What is opened meanwhile is decided by the same grants or by later ones.  `pause` lets
-        others go on.
+        What is opened meanwhile is decided by the same grants or by later ones.  `pause` lets other
+        tasks run.
         """
         rules = self.rules
         if rules is None:

@@ -1,4 +1,4 @@
-"""What a role may do: super-users first, then admins of the tenant, then grants; else nothing."""
+"""The rules of authorization: super-users first, then admins of the tenant, then grants."""
 
 import logging
 import re
@@ -14,13 +14,13 @@ logger = logging.getLogger(__name__)
 HEARTBEATS = re.compile(r"pulsar/(?:[^/]+/)?[^/:]+:[0-9]+")
 """The namespaces of Pulsar's health checks, one for each broker."""
 OF_SYSTEM = ("__change_events", "__transaction_")
-"""How the names of topics begin that brokers keep for themselves in any namespace."""
+"""The prefixes of topics that brokers keep for themselves in any namespace."""
 PENDING_ACKS = "__transaction_pending_ack"
-"""How the names of such topics end."""
+"""The ending of the names of topics with pending acknowledgements."""
 
 
 class Need(StrEnum):
-    """What a request needs of its role."""
+    """The permission that a request needs."""
 
     PRODUCE = "produce"
     CONSUME = "consume"
@@ -59,7 +59,7 @@ class Question(NamedTuple):
 
 
 class Grants(NamedTuple):
-    """What is stored about a tenant and a namespace of it; also of those that do not exist."""
+    """The stored grants of a tenant and a namespace of it; empty if these do not exist."""
 
     admins: Collection[str] = ()
     """The roles that administer the tenant."""
@@ -83,9 +83,9 @@ class Rules:
         return all(role in self.super_users for role in roles)
 
     def refusal(self, roles: Iterable[str], question: Question, grants: Grants) -> str | None:
-        """Why the first of the roles that may not do it may not; None if each of them may.
+        """Return why the first of the roles without permission has none; None if all have it.
 
-        What cannot be decided, as what is stored has another form, is refused.
+        A question that cannot be decided, because stored grants have an unknown form, is refused.
         """
         for role in roles:
             try:

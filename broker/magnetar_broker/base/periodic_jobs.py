@@ -26,8 +26,7 @@ PAUSE_EVERY = 256
 
 
 class PeriodicJobs:
-    """The jobs of a broker.  The rounds of a job never overlap; the next one comes whatever
-    happened to the last."""
+    """The jobs of a broker, whose rounds never overlap; each job continues after a failed round."""
 
     def __init__(self, runtime: Runtime) -> None:
         self._runtime = runtime

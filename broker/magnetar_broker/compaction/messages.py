@@ -19,7 +19,7 @@ Batch = list[tuple[pb.SingleMessageMetadata, bytes]]
 
 
 def slots_of(count: int) -> int:
-    """How many numbers are assigned to an entry that claims to have `count` messages."""
+    """Return how many numbers are assigned to an entry that claims to have `count` messages."""
     return count if 0 < count <= MAX_MESSAGES else 1
 
 

@@ -26,7 +26,7 @@ logger = logging.getLogger(__name__)
 
 
 class CompactionStatus(StrEnum):
-    """How the last compaction since the topic was loaded ended."""
+    """The outcome of the last compaction since the topic was loaded."""
 
     NOT_RUN = "NOT_RUN"
     RUNNING = "RUNNING"
@@ -41,14 +41,14 @@ class CompactionFigures:
     succeeded: int = 0
     failed: int = 0
     duration_ms: int = 0
-    """Of the last one that succeeded, as are `entries` and `size`."""
+    """The duration of the last successful compaction, to which `entries` and `size` belong, too."""
     entries: int = 0
     size: int = 0
     removed: int = 0
-    """Messages that the last one that succeeded has left out."""
+    """The number of messages that the last successful compaction left out."""
     succeeded_ms: int = 0
     failed_ms: int = 0
-    """When the last one succeeded and failed; 0 if none did."""
+    """The times at which a compaction last succeeded and last failed; 0 for never."""
 
 
 class TopicCompaction:
@@ -133,7 +133,7 @@ class TopicCompaction:
         except (BrokerError, StorageError):
             self.status = before
             raise
-        # Here and not in the task, which begins later: `stop` must find it.
+        # Create it here and not in the task, which begins later: `stop` must find it.
         run = self._run = CompactionRun(self._log, self.view, self._rules)
         self._ended = Waiters(self._log.engine.clock)
         self._log.engine.tasks.spawn(self._compact(run), "compaction")
@@ -141,7 +141,7 @@ class TopicCompaction:
 
     async def check(self) -> None:
         """Begin to compact if the threshold is exceeded."""
-        # What an open transaction holds back is not compacted before it ends.
+        # Entries that an open transaction holds back are not compacted before it ends.
         is_new = self._log.last_visible() >= self.view.horizon
         if self._threshold > 0 and is_new and not self.is_running:
             await self._hold()

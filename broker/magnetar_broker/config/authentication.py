@@ -1,4 +1,4 @@
-"""Which providers of authentication there are, and what each of them needs of the settings."""
+"""The providers of authentication, and the settings that each of them needs."""
 
 from collections.abc import Iterator
 from typing import Final

@@ -20,7 +20,7 @@ class Given(NamedTuple):
 
     text: str
     source: str
-    """Where it was set; blank if it is the default."""
+    """The place where it was set; blank for the default."""
 
     @property
     def shown(self) -> str:
@@ -79,7 +79,7 @@ def check_dynamic(name: str) -> Key | UnsupportedKey:
 
 
 def without_effect(name: str, text: str) -> str | None:
-    """Why a change has no effect here; None if it has one, or is the value that Pulsar ships."""
+    """Return why a change has no effect here; None if it has one, or is Pulsar's default."""
     known = UNSUPPORTED.get(name)
     return None if known is None or known.is_quiet(text) else known.consequence
 

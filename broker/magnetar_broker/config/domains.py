@@ -6,14 +6,14 @@ from magnetar_broker.config.values import Boolean, Integer, IntegerOrAuto, Text,
 
 
 class Durability(StrEnum):
-    """When a publish or an acknowledgement is answered."""
+    """The point at which a publish or an acknowledgement is answered."""
 
     FSYNC = "fsync"
     RELAXED = "relaxed"
 
 
 class DamagedEntries(StrEnum):
-    """What becomes of stored entries that cannot be read."""
+    """The treatment of stored entries that cannot be read."""
 
     STOP = "stop"
     SKIP = "skip"
@@ -34,7 +34,7 @@ class SubscriptionType(StrEnum):
 
 
 class QuotaAction(StrEnum):
-    """What happens when a topic's backlog has reached its quota."""
+    """The action when a topic's backlog has reached its quota."""
 
     PRODUCER_REQUEST_HOLD = "producer_request_hold"
     PRODUCER_EXCEPTION = "producer_exception"
@@ -42,14 +42,14 @@ class QuotaAction(StrEnum):
 
 
 class InactiveMode(StrEnum):
-    """When a topic without clients is inactive."""
+    """The condition under which a topic without clients is inactive."""
 
     NO_SUBSCRIPTIONS = "delete_when_no_subscriptions"
     CAUGHT_UP = "delete_when_subscriptions_caught_up"
 
 
 class SchemaCompatibility(StrEnum):
-    """Which changes of a schema are allowed; undefined leaves it to the next level."""
+    """The changes of a schema that are allowed; undefined leaves it to the next level."""
 
     UNDEFINED = "UNDEFINED"
     ALWAYS_INCOMPATIBLE = "ALWAYS_INCOMPATIBLE"

@@ -1,10 +1,10 @@
-"""Whether a broker that asks nobody who they are would be open to other machines."""
+"""Refuses to start a broker without authentication that other machines could reach."""
 
 from magnetar_broker.config.settings import Settings
 
 
 def refused_exposure(settings: Settings, host: str) -> str | None:
-    """Why the broker does not start; None if it may. `host` is this machine's name."""
+    """Return why the broker does not start; None if it may.  `host` is this machine's name."""
     # promise[settings.allow_unauthenticated_bind -> True]: a broker open to other machines asks who
     #   its clients are
     if (

@@ -28,9 +28,9 @@ class AdvertisedListener(NamedTuple):
 
 
 class ListenerUrls(NamedTuple):
-    """The addresses of a listener; empty where it has none of that scheme.
+    """The addresses of a listener; "" for a scheme without one.
 
-    The two for TLS are those of the broker's TLS ports, or of a proxy that ends TLS in front of it.
+    The two for TLS belong to the broker's TLS ports, or to a proxy that ends TLS in front of it.
     """
 
     pulsar: str = ""
@@ -105,7 +105,7 @@ def problem_of(entries: tuple[AdvertisedListener, ...]) -> str | None:
 def problem_of_internal(
     entries: tuple[AdvertisedListener, ...], internal: str | None
 ) -> str | None:
-    """Why `internal` cannot be the default listener; None if it can."""
+    """Return why `internal` cannot be the default listener; None if it can."""
     if not entries:
         return "advertisedListeners is not set; set it, or leave internalListenerName unset"
     urls, name = urls_by_name(entries), default_listener(entries, internal)

@@ -27,7 +27,7 @@ _FIELDS = {key.name: (name, key) for name, key in KEYS.items()}
 _KNOWN = {*_FIELDS, *UNSAFE, *NOT_BUILT, *COMPATIBLE}
 _JOINTS = str.maketrans("", "", "_-.")
 _SIMILARITY = 0.75
-"""From which similarity on a known key was probably meant by an unknown one."""
+"""The similarity from which an unknown key was probably meant to be a known one."""
 
 
 class ConfigError(Exception):
@@ -73,7 +73,7 @@ def load(path: str | None, environ: Mapping[str, str], overrides: Mapping[str, s
 def interpret(
     path: str | None, text: str, environ: Mapping[str, str], overrides: Mapping[str, str]
 ) -> Loaded:
-    """What `load` does, with the file's text instead of the file; `path` is for messages."""
+    """Return the result of `load` for the file's text; `path` is for messages."""
     lines: list[Assignment] = []
     problems: list[str] = []
     for one in properties.parse(text):

@@ -13,7 +13,7 @@ Contradiction = tuple[str, str, str]
 
 
 def contradictory_ports(settings: "Settings") -> Iterator[Contradiction]:
-    """What keeps the ports from being opened as they are set."""
+    """Yield contradictions that keep the ports from being opened as they are set."""
     clients = (settings.broker_service_port, settings.broker_service_port_tls)
     if clients == (None, None):
         why = "no port is left for clients: set brokerServicePort or brokerServicePortTls"
@@ -32,7 +32,7 @@ def contradictory_ports(settings: "Settings") -> Iterator[Contradiction]:
 
 
 def contradictory_tls(settings: "Settings") -> Iterator[Contradiction]:
-    """What keeps TLS from working, or from protecting, as it is set."""
+    """Yield contradictions that keep TLS from working, or from protecting, as it is set."""
     ports = {
         "brokerServicePortTls": settings.broker_service_port_tls,
         "webServicePortTls": settings.web_service_port_tls,

@@ -71,7 +71,7 @@ class Settings(
     """
 
     origins: Mapping[str, str] = field(default_factory=dict, compare=False, repr=False)
-    """Where each value was set, by its field; what is not in it has its default."""
+    """The places where values were set, by field; other fields have their default."""
 
     @property
     def binds_to_loopback(self) -> bool:

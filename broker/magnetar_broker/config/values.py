@@ -20,7 +20,7 @@ class Kind(Protocol):
 
 
 HIDDEN = "*****"
-"""What is shown instead of a secret."""
+"""The text that is shown instead of a secret."""
 
 
 class Blank(Enum):
@@ -33,7 +33,7 @@ class Blank(Enum):
 
 @dataclass(frozen=True)
 class Key:
-    """How one field of the settings is spelled in a file, and what it is for."""
+    """The spelling of a field of the settings in a file, and its purpose."""
 
     name: str
     kind: Kind

@@ -19,10 +19,10 @@ from magnetar_storage.world.runtime import Timer, yield_turn
 logger = logging.getLogger(__name__)
 
 LONGEST_SLEEP_MS = 60_000
-"""The timer fires at least so often, because the wall clock may be set while it runs."""
+"""The longest sleep of the timer: the wall clock may be set while the timer runs."""
 LOOKED_THROUGH = 20_000
-"""Up to so many entries that the index may have missed in a crash are read when a topic is loaded;
-of more than that, each is looked at when it is read for delivery."""
+"""The most entries that are read at a load because a crash may have kept them out of the index; of
+more, each is looked at when it is read for delivery."""
 RETRY_MS = 1000
 READ_ENTRIES = 1000
 READ_BYTES = 1 << 20
@@ -91,7 +91,10 @@ class TopicDelays:
 
     @property
     def next_due_ms(self) -> int | None:
-        """When the next of them is released, if the clock goes on as it does; None without any."""
+        """The time at which the next delayed message is released; None without any.
+
+        The time is right if the clock is not set until then.
+        """
         next_at = self._index.next_at
         return None if next_at is None else self._clock.now_ms() + next_at - self._horizon()
 

@@ -1,4 +1,4 @@
-"""What all dispatchers share: limits, the stream they deliver, the reasons why one is blocked."""
+"""The common parts of dispatchers: limits, the stream that they deliver, reasons for a block."""
 
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Sequence
@@ -20,7 +20,7 @@ from magnetar_storage.log.offset_set import OffsetSet, ranges_of
 
 
 class Blocker(StrEnum):
-    """Why a subscription delivers nothing at the moment."""
+    """The reason why a subscription delivers nothing at the moment."""
 
     NO_CONSUMER = "no_consumer"
     """No consumer is connected."""
@@ -35,7 +35,7 @@ class Blocker(StrEnum):
     UNACKED_BROKER = "unacked_broker"
     """The broker reached its limit, and the subscription has more than its share of it."""
     DRAINING_KEY = "draining_key"
-    """The next keys have a new owner, and their former one has not acknowledged all of them."""
+    """The next keys have a new owner, whose predecessor has not acknowledged all of them."""
     LOOK_AHEAD = "look_ahead"
     """The limit of entries read ahead of consumers that have no room is reached."""
     NO_OWNER = "no_owner"
@@ -73,7 +73,7 @@ class DispatchLimits:
     key_shared_ring_points: int = 100
     key_shared_look_ahead_per_consumer: int = 2000
     key_shared_look_ahead_per_subscription: int = 20_000
-    """Entries that may be read while the consumers they belong to have no room; 0 is no limit."""
+    """The most entries read ahead while the consumers of their keys lack room; 0 is no limit."""
     count_lost_as_redelivery: bool = False
     """Whether losing a consumer's connection raises the redelivery count of what it held."""
 
@@ -94,7 +94,7 @@ class Delays(Protocol):
 
 @dataclass(frozen=True)
 class Stream:
-    """What a dispatcher delivers: one subscription's view of one topic, and the limits on it."""
+    """The stream that a dispatcher delivers: a subscription's view of a topic, and its limits."""
 
     topic: TopicName
     log: Log
@@ -132,7 +132,7 @@ def unacked(cursor: Cursor, run: Run) -> Iterator[tuple[Run, tuple[int, ...]]]:
 
 
 def caught_up(log: Log, cursor: Cursor) -> Blocker:
-    """Why there is nothing to deliver when everything that can be was delivered."""
+    """Return the reason why nothing is delivered when every deliverable entry was delivered."""
     is_held_back = cursor.next_unacked(log.visible_end) < log.end
     return Blocker.TRANSACTION if is_held_back else Blocker.CAUGHT_UP
 
@@ -153,7 +153,7 @@ def runs_of(offsets: Iterable[int]) -> Iterator[range]:
 
 
 def entries_within(counts: Sequence[int], messages: int) -> int:
-    """How many entries to send for so many messages; the last entry may exceed them."""
+    """Return how many entries hold `messages` messages; the last entry may exceed them."""
     return min(bisect_left(list(accumulate(counts)), messages) + 1, len(counts))
 
 
@@ -182,9 +182,7 @@ class Dispatcher(Protocol):
         """A consumer acknowledged whole entries."""
 
     def skipped(self) -> None:
-        """The cursor advanced over entries that no consumer acknowledged: drop what is pending of
-        them.
-        """
+        """Drop pending entries over which the cursor advanced without an acknowledgement."""
 
     def redeliver(self, consumer: Consumer, offsets: Sequence[int] | None) -> None:
         """Send entries to a consumer again; None: all that it has not acknowledged."""
@@ -199,15 +197,14 @@ class Dispatcher(Protocol):
         """The cursor was moved: start again from it."""
 
     def apply_limits(self, stream: Stream) -> None:
-        """Apply the limits, the throttle and the cursor of another stream of the same
-        subscription."""
+        """Follow the limits, the throttle and the cursor of another stream of the subscription."""
 
     def blocker(self) -> Blocker:
-        """Why nothing is delivered at this moment."""
+        """The reason why nothing is delivered at this moment."""
 
     @property
     def unacked(self) -> int:
-        """Messages sent and not acknowledged; 0 with `exclusive_acks`, where nobody counts them."""
+        """The number of messages sent and not acknowledged; always 0 with `exclusive_acks`."""
 
     @property
     def read_offset(self) -> int:

@@ -16,7 +16,7 @@ Parts = dict[int, None]
 
 
 class ChunkedMessages:
-    """Which consumer has the beginning of which message, and the chunks that wait for it.
+    """The owners of messages that were delivered in part, and the chunks that wait for them.
 
     A chunk whose beginning no consumer has (acknowledged, trimmed or lost) goes to any consumer,
     like a beginning.
@@ -61,7 +61,7 @@ class ChunkedMessages:
         return bool(self._parts)
 
     def with_their_messages(self, offsets: Iterable[int]) -> list[int]:
-        """These entries, and for each chunk among them the other chunks of its message."""
+        """Return the entries, and for each chunk among them the other chunks of its message."""
         found: Parts = {}
         for offset in offsets:
             if offset not in found:  # a client may name all chunks of a message
@@ -89,7 +89,7 @@ class ChunkedMessages:
             self._waiting[consumer] = queue
 
     def consumer_left(self, consumer: Consumer, replay: ReplayQueue) -> None:
-        """A consumer left: its messages have no owner, what waited for it moves to `replay`."""
+        """Remove a consumer: its messages lose their owner, and its chunks move to `replay`."""
         # promise[without if owner != consumer]: messages of a consumer that left go to another one
         self._owners = {uuid: owner for uuid, owner in self._owners.items() if owner != consumer}
         self._begun = {uuid: self._begun[uuid] for uuid in self._owners}

@@ -49,7 +49,7 @@ class Start(NamedTuple):
 
     @classmethod
     def at(cls, offset: int, log: Log) -> "Start":
-        """At an offset, for a new cursor."""
+        """Return the start of a new cursor that begins at an offset."""
         first = max(offset, log.first_offset)
         return cls(offset, log.holes.next_missing(first) - 1)
 
@@ -82,14 +82,14 @@ class CompactedReading:
         self, view: CompactedLog, log: Log, cursor: Cursor, ready: Callable[[], None]
     ) -> None:
         self.failure: StorageError | None = None
-        """Why compacted data cannot be read; reading is retried after `RETRY_SECONDS`."""
+        """The reason why compacted data is unreadable; reads are retried after `RETRY_SECONDS`."""
         self.start: Start | None = None
         self._ready = ready
         self._view = view
         self._log = log
         self._cursor = cursor
         self.delivered = cursor
-        """By which entries are left out; see `DeliveryCursor`."""
+        """The cursor by which acknowledged entries are left out; see `DeliveryCursor`."""
         self._ahead = NOTHING  # all compacted entries from `_ahead_from` to before `_ahead_to`
         self._ahead_from = self._ahead_to = 0
         self._holding = Holding(log.engine.reading, self._drop, ENTRY_OVERHEAD)
@@ -104,7 +104,7 @@ class CompactedReading:
         return mark_delete + 1
 
     def _moved_by_itself(self, mark_delete: int) -> int:
-        """How far the cursor may have advanced without an acknowledgement.
+        """Return the offset up to which the cursor may have advanced without an acknowledgement.
 
         Trimming moves non-durable cursors; what a durable one has not acknowledged is not trimmed.
         """
@@ -234,7 +234,7 @@ class CompactedReading:
         self._log.engine.clock.later(RETRY_SECONDS, self._try_again)
 
     def _note(self, error: Corrupt) -> None:
-        """Have damage of compacted data known: nothing but a compaction replaces it."""
+        """Report damage of compacted data, which only a compaction replaces."""
         first, last, now_ms = error.first_entry, error.last_entry, self._log.engine.clock.now_ms()
         self._log.engine.damage.add(
             Damage(

@@ -37,18 +37,18 @@ class SubscribeRequest:
     rollback_seconds: int = 0
     properties: dict[str, str] = field(default_factory=dict)
     key_shared: KeySharedMeta | None = None
-    """None if the consumer did not set it: the broker divides the keys."""
+    """The consumer's Key_Shared policy; None if it set none: the broker divides the keys."""
     read_compacted: bool = False
-    """Deliver only the last message of each key, as far as the topic was compacted."""
+    """Deliver only the last message of each key, as far as the topic is compacted."""
     compacted_from: int = 0
-    """With `read_compacted`: the offset at which a new subscription begins."""
+    """The offset at which a new subscription with `read_compacted` begins."""
     metadata: dict[str, str] = field(default_factory=dict)
     """Metadata that the client set."""
 
 
 @dataclass(frozen=True)
 class Backlog:
-    """What a subscription has not acknowledged."""
+    """The unacknowledged part of a subscription."""
 
     messages: int
     """Messages of batches counted one by one; delayed and pending ones included."""
@@ -81,10 +81,10 @@ def added(one: Counters, other: Counters) -> Counters:
 
 
 class CompactedSource(Protocol):
-    """Where dispatchers get compacted entries from (`compacted.CompactedReading`)."""
+    """The source of compacted entries for dispatchers (`compacted.CompactedReading`)."""
 
     failure: StorageError | None
-    """Why they cannot be read at present."""
+    """The reason why the entries cannot be read at present."""
 
     def first(self) -> int:
         """The offset to begin at after a seek or a change of the consumer."""
@@ -118,7 +118,7 @@ class AnySubscription(Protocol):
         """A consumer left."""
 
     def flow(self, consumer: "Consumer", permits: int) -> None:
-        """Add permits: so many messages more may be sent to the consumer."""
+        """Add permits: `permits` more messages may be sent to the consumer."""
 
     def wake(self) -> None:
         """Send what can be sent now: a connection has room again."""
@@ -149,7 +149,7 @@ class AnySubscription(Protocol):
         """Delete the subscription; `force` disconnects its other consumers."""
 
     async def backlog(self) -> Backlog:
-        """What is not acknowledged."""
+        """Return what is not acknowledged."""
 
     def mark_delete_id(self) -> MessageId:
         """The mark-delete position: everything up to it is acknowledged."""
@@ -159,7 +159,7 @@ class AnySubscription(Protocol):
 
 
 class Consumer:
-    """One consumer of a connection.
+    """A consumer of a connection.
 
     `permits` counts messages and may become negative, by less than the messages of one entry.
     """
@@ -187,8 +187,8 @@ class Consumer:
         self.pending: dict[int, int] = {}
         """Shared and Key_Shared: by offset, the unacknowledged messages of each entry sent."""
         self.blocked = False
-        """Shared and Key_Shared: its limit of unacknowledged messages was reached; delivery resumes
-        at half of it."""
+        """Whether it is at its limit of unacknowledged messages, until it has half of it; only for
+        Shared and Key_Shared."""
         self.leaving = False
         """Whether nothing is sent to it, because it is about to be disconnected."""
         self.last_sent = (-1, -1)
@@ -203,14 +203,14 @@ class Consumer:
         self.entries_out = 0
         self.messages_redelivered = self.chunks_out = 0
         self.messages_returned = -1
-        """Shared and Key_Shared: those that were pending and are not, without being acknowledged
-        by a consumer.  -1 with other types."""
+        """Only for Shared and Key_Shared: the number of messages that ceased to be pending without
+        an acknowledgement by a consumer.  -1 for other types."""
         self.messages_acked = 0.0
-        """Other types: nothing is kept for each entry there, so an acknowledged one counts as many
-        messages as the mean of those that the consumer was sent."""
+        """Only for other types: they keep nothing for each entry, so an acknowledged entry counts
+        as many messages as the mean of those that were sent to the consumer."""
         self.connected_ms = traffic.now_ms()
         self.sent_ms = self.acked_ms = self.flow_ms = 0
-        """When messages were last sent to it, acknowledged by it, and asked for by it; or 0."""
+        """The times of the last message sent, acknowledgement and FLOW; 0 for never."""
         self.first_sent_ms = self.first_flow_ms = 0
         self.traffic = traffic
         self.key_shared = key_shared or KeySharedMeta()
@@ -218,11 +218,11 @@ class Consumer:
         self.takes_any_schema = False
         """Whether it subscribed with AUTO_CONSUME, that is without a schema of its own."""
         self.compacted: CompactedSource | None = None
-        """Where entries below the compaction horizon are read, if it reads compacted."""
+        """The source of entries below the compaction horizon; None unless it reads compacted."""
         self.meter = Meter(5)
 
     def totals(self) -> Counters:
-        """What `meter` measures."""
+        """Return the counters for `meter`."""
         acked = self.messages_acked
         if self.messages_returned >= 0:  # no acknowledgement needs to be counted
             acked = float(self.messages_out - self.unacked - self.messages_returned)
@@ -235,14 +235,14 @@ class Consumer:
         )
 
     def flow(self, permits: int) -> None:
-        """It asks for so many messages more."""
+        """Add permits: the consumer has asked for `permits` more messages."""
         self.permits += permits
         self.flow_ms = self.traffic.now_ms()
         if not self.first_flow_ms:
             self.first_flow_ms = self.flow_ms
 
     def acked(self, entries: int) -> int:
-        """It acknowledged so many entries; returns the time."""
+        """Count `entries` entries as acknowledged; return the time."""
         if self.messages_returned < 0:
             sent = self.entries_out
             self.messages_acked += entries * self.messages_out / sent if sent else entries

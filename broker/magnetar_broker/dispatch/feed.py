@@ -24,8 +24,8 @@ class Source:
 
     def __init__(self, entries: Log, ready: Callable[[], None]) -> None:
         self.failure: StorageError | None = None
-        """Why the entries cannot be read.  Damage stays until a seek or a new consumer calls
-        `retry`; anything else is retried after `RETRY_SECONDS`."""
+        """The reason why the entries cannot be read.  Damage stays until a seek or a new consumer
+        calls `retry`; any other error is retried after `RETRY_SECONDS`."""
         self._log = entries
         self._ready = ready
         self._failed_at = 0
@@ -121,12 +121,12 @@ class Feed(Source):
             self._ahead = NOTHING
 
     def _drop(self) -> None:
-        # Where they end stays known: a dispatcher that goes on there is still catching up.
+        # The offset where they end is kept: a dispatcher that continues there is still catching up.
         self._ahead, self._next = Run(_end_of(self._ahead), [], ()), NOTHING
         self._ahead_bytes = self._next_bytes = 0
 
     def _hold(self, ahead: Run, size: int) -> None:
-        """Replace what is held by these entries of so many bytes."""
+        """Replace the held entries by these, of `size` bytes together."""
         self._ahead, self._next = ahead, NOTHING
         self._ahead_bytes, self._next_bytes = size, 0
         self._holding.keep(size)

@@ -21,7 +21,7 @@ class Frames(NamedTuple):
 
 
 class FrameCache:
-    """One topic's frames.
+    """The encoded frames of one topic.
 
     A frame depends on the entry, the consumer's id and its epoch only, and the ids that clients
     choose are mostly the same: subscriptions that are woken by the same entries share the bytes.

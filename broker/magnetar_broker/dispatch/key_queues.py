@@ -23,11 +23,11 @@ class Draining:
 
     holder: Consumer
     entries: int
-    """How many are pending there."""
+    """The number of entries that are pending at the former owner."""
     waiting: list[int] = field(default_factory=list)
-    """Entries of the slot that wait for them; a heap."""
+    """The entries of the slot that wait for those; a heap."""
     blocked_attempts: int = 0
-    """How often an entry could not be sent because of them."""
+    """The number of times that an entry could not be sent because of those."""
 
 
 class DrainingHash(NamedTuple):
@@ -55,7 +55,7 @@ class KeyQueues:
         self.unowned = OffsetSet()
         """Entries of slots without an owner; their slots are computed again by `take_unowned`."""
         self.cleared: dict[Consumer, int] = {}
-        """How many slots each consumer has finished draining."""
+        """The number of slots that each consumer has finished draining."""
         self.waiting: dict[int, int] = {}
         """The slot of each entry that waits for an owner or a draining slot."""
         self._unacked: dict[int, int] = {}  # the slot of each pending entry

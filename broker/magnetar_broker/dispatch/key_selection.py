@@ -1,4 +1,4 @@
-"""Which consumer owns which slot, by names and ranges; without any knowledge of messages.
+"""Assigns slots to consumers, by names and ranges; independent of messages.
 
 A slot is a hash of a key, 1 to 65535.  It has one owner at a time or, with ranges that consumers
 chose (STICKY), perhaps none.
@@ -30,12 +30,12 @@ class KeySharedMeta:
 
     @property
     def policy(self) -> tuple[bool, bool]:
-        """What all consumers of a subscription must have in common."""
+        """The properties that all consumers of a subscription must have in common."""
         return self.sticky, self.out_of_order
 
 
 class Owner(Protocol):
-    """What selection needs of a consumer."""
+    """The properties of a consumer that selection uses."""
 
     @property
     def name(self) -> str: ...

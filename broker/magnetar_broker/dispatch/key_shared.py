@@ -29,7 +29,7 @@ ROUTED_AT_ONCE = 5000
 
 
 def slot_owners(meta: KeySharedMeta, limits: DispatchLimits) -> SlotOwners[Consumer]:
-    """How the consumers of such a subscription divide the slots."""
+    """Return the division of slots among the consumers of a subscription with this policy."""
     if meta.sticky:
         return ChosenRanges()
     return HashRing(limits.key_shared_ring_points) if limits.key_shared_ring else RangeHalving()
@@ -77,7 +77,7 @@ class KeyShared(ManyActive):
         self._chunked.consumer_left(consumer, self._unrouted)
 
     def redeliver(self, consumer: Consumer, offsets: Sequence[int] | None) -> None:
-        """As in `ManyActive`; a client that names one chunk gets its whole message again."""
+        """Redeliver as `ManyActive` does; a client that names one chunk gets its whole message."""
         if offsets is not None and self._chunked.are_held:
             offsets = self._chunked.with_their_messages(offsets)
         super().redeliver(consumer, offsets)
@@ -226,7 +226,7 @@ class KeyShared(ManyActive):
     # Reading and routing ------------------------------------------------------------------
 
     def _wanted(self) -> int:
-        """How many entries to read, by the consumers' room and the number that wait already."""
+        """Return how many entries to read, from the consumers' room and the number that wait."""
         if self._unacked.full is not None or not self._unacked.admit_or_wait():
             return 0
         takers = [consumer for consumer in self._unacked.consumers if consumer.can_take()]
@@ -294,7 +294,7 @@ class KeyShared(ManyActive):
         """Send entries to the owners of their slots, or let them wait."""
         ends, owners, slot_of = self._slots.ends, self._slots.owners, self._slots.slot_of
         slots = [slot_of(sticky_key(payload)) for payload in run.payloads]
-        # Another consumer has pending entries of these slots: sending more would break their order.
+        # Other consumers have pending entries of these slots: sending more would break the order.
         draining = self.queues.draining
         by_owner: dict[Consumer | None, list[int]] = {}
         for index, slot in enumerate(slots):
@@ -313,7 +313,7 @@ class KeyShared(ManyActive):
 
     def _send_new(self, owner: Consumer, run: Run, slots: list[int], indexes: list[int]) -> int:
         """Send entries of a run to their owner, as far as it has room; returns how many."""
-        # What waits for it is older, and may have the same key.
+        # The entries that wait for this consumer are older, and may have the same key.
         # promise[without or self.queues.first(owner) is not None]: a new entry never passes those
         #   that wait for its consumer
         if not owner.can_take() or self.queues.first(owner) is not None:
@@ -351,7 +351,7 @@ class KeyShared(ManyActive):
     def _send_whole(
         self, consumer: Consumer, offsets: list[int], payloads: list[bytes], counts: list[int]
     ) -> None:
-        """Send whole entries, those of one ledger together."""
+        """Send whole entries; those of one ledger go together."""
         while offsets:
             first = offsets[0]
             n = bisect_left(offsets, self._log.segment_end(first))
@@ -383,7 +383,7 @@ class KeyShared(ManyActive):
         return self._waiting_blocker()
 
     def _waiting_blocker(self) -> Blocker:
-        """Why nothing that waits can be sent to the consumers with room."""
+        """Return the reason why no waiting entry can be sent to the consumers with room."""
         if any(draining.waiting for draining in self.queues.draining.values()):
             return Blocker.DRAINING_KEY
         late = [c for c in self._unacked.consumers if self.queues.first(c) is not None]

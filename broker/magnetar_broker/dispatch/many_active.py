@@ -79,7 +79,7 @@ class ManyActive(ABC):
 
     @abstractmethod
     def blocker(self) -> Blocker:
-        """Why nothing is delivered at this moment."""
+        """The reason why nothing is delivered at this moment."""
 
     # Consumers --------------------------------------------------------------------
 
@@ -126,7 +126,7 @@ class ManyActive(ABC):
         self._unacked.take_back(consumer, offsets)
         waiting: list[int] = []
         for offset in offsets:
-            # It may have been skipped or expired while it was pending.
+            # The entry may have been skipped or expired while it was pending.
             if self._cursor.is_acked(offset):
                 self._settled(range(offset, offset + 1))
             else:
@@ -159,7 +159,7 @@ class ManyActive(ABC):
 
     def _deliverable(self, run: Run) -> Iterator[tuple[Run, tuple[int, ...]]]:
         """The parts of a run that are neither acknowledged nor delayed; see `unacked`."""
-        # After a crash the index of delays may lack the latest entries: those are found here, on
+        # After a crash the index of delays may lack the latest entries: they are found here, on
         # their way to a consumer, and not delivered early.
         # promise: delayed entries are known before they can be delivered
         self._delays.catch(run.first, run.payloads)
@@ -200,7 +200,7 @@ class ManyActive(ABC):
     def due(self, offsets: Iterable[int]) -> None:
         """Delayed entries have reached their delivery time."""
         is_acked = self._cursor.is_acked
-        # Those from `read_offset` on are still to be read in order: they need not be replayed.
+        # Entries from `read_offset` on are still to be read in order: they need not be replayed.
         passed = [o for o in offsets if o < self.read_offset and not is_acked(o)]
         # Entries that were delivered before delays were switched on are pending, not waiting.
         pending = self._unacked.among(passed)
@@ -260,7 +260,7 @@ class ManyActive(ABC):
     # Diagnosis --------------------------------------------------------------------
 
     def _backlog_blocker(self) -> Blocker | None:
-        """Why there is nothing to deliver; None if there is something."""
+        """Return the reason why nothing is left to deliver; None if something is."""
         if self.in_replay or self._next_new() < self._log.visible_end:
             return None
         acked, first = self._cursor.acked, self._cursor.mark_delete + 1
@@ -270,12 +270,12 @@ class ManyActive(ABC):
         return caught_up(self._log, self._cursor)
 
     def _dispatch_blocker(self) -> Blocker | None:
-        """Why no consumer can be sent anything at all; None if one can."""
+        """Return the reason why no consumer can be sent anything; None if one can."""
         reason = self._backlog_blocker() or self._consumers_blocker(self._unacked.consumers)
         return reason or (Blocker.RATE if self._unacked.is_spent else None)
 
     def _consumers_blocker(self, consumers: Sequence[Consumer]) -> Blocker | None:
-        """Why none of these consumers has room; None if one has."""
+        """Return the reason why none of these consumers has room; None if one has."""
         if not consumers:
             return Blocker.NO_CONSUMER
         if any(consumer.can_take() for consumer in consumers):

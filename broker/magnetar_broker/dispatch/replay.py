@@ -21,7 +21,7 @@ class ReplayQueue:
         return self._members.covered() + self._aside.covered()
 
     def __iter__(self) -> Iterator[tuple[int, int]]:
-        """What was not set aside, as (start, stop), in order."""
+        """Yield the queued stretches that were not set aside, as (start, stop), in order."""
         return iter(self._members)
 
     def __contains__(self, offset: int) -> bool:

@@ -15,7 +15,7 @@ GATHERED_ENTRIES = 5000
 GATHERED_BYTES = 1 << 20
 GATHERED_STRETCHES = 200
 GAP = 16
-"""Gaps of so many entries between wanted ones are read as well: cheaper than two reads."""
+"""The largest gap between wanted entries that is read as well: cheaper than two reads."""
 
 Stretch = tuple[int, int]
 """Consecutive entries, as (start, stop)."""
@@ -70,7 +70,7 @@ class ReplayFeed(Source):
         self._gathered = {}
 
     def _begin(self, wanted: Callable[[], Iterable[Stretch]], entries: int, size: int) -> None:
-        # What was wanted first may have been acknowledged while the read waited for its turn.
+        # The entries wanted at first may have been acknowledged while the read waited for its turn.
         stretches = joined(wanted(), entries)
         self._log.engine.tasks.spawn(self._gather(stretches, size), "dispatch")
 

@@ -1,4 +1,4 @@
-"""Which consumer is next, by priorities and names; without any knowledge of messages."""
+"""Selects the next consumer, by priorities and names; independent of messages."""
 
 from bisect import bisect_left
 from collections.abc import Sequence
@@ -11,13 +11,13 @@ RING_POINTS = 100
 
 
 class Candidate(Protocol):
-    """What selection needs of a consumer."""
+    """The properties of a consumer that selection uses."""
 
     @property
     def name(self) -> str: ...
     @property
     def priority(self) -> int:
-        """0 is the highest."""
+        """The priority of the consumer; 0 is the highest."""
 
     def can_take(self) -> bool: ...
 
@@ -26,10 +26,10 @@ C = TypeVar("C", bound=Candidate)
 
 
 def pick_active(consumers: Sequence[C], topic: str, partition: int) -> C | None:
-    """The one consumer of a Failover subscription that receives.
+    """Return the consumer of a Failover subscription that receives; None without consumers.
 
-    Among those of the best priority, sorted by name: partition p goes to member p mod k;
-    a topic without partitions uses a hash ring of the members, not the order of joining.
+    Among those of the best priority, sorted by name: partition p goes to member p mod k; a topic
+    without partitions uses a hash ring of the members, not the order of joining.
     """
     if not consumers:
         return None

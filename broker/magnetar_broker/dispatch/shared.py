@@ -47,7 +47,7 @@ class Shared(ManyActive):
         self._replay.add_all(offsets)
 
     def redeliver(self, consumer: Consumer, offsets: Sequence[int] | None) -> None:
-        """As in `ManyActive`; a client that names one chunk gets its whole message again."""
+        """Redeliver as `ManyActive` does; a client that names one chunk gets its whole message."""
         if offsets is not None and self._chunked.are_held:
             offsets = self._chunked.with_their_messages(offsets)
         super().redeliver(consumer, offsets)
@@ -92,8 +92,8 @@ class Shared(ManyActive):
         if not self._unacked.admit_or_wait():  # promise: redelivered entries wait for the rate too
             return False
         room = self._unacked.room(consumer)
-        # At least one: a batch may exceed the permits, which then become negative as in Pulsar;
-        # a consumer with few permits would else never receive a large batch.
+        # Send at least one: a batch may exceed the permits, which then become negative as in
+        # Pulsar; otherwise a consumer with few permits would never receive a large batch.
         limit = max(1, min(self._limits.max_round_robin_entries, room))
         while (found := queue.first_run(limit)) is not None:
             offset, length = found

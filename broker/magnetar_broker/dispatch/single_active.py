@@ -24,7 +24,7 @@ from magnetar_storage.world.runtime import Timer
 
 
 class SingleActive:
-    """When the active consumer changes, delivery starts again at the cursor."""
+    """Delivers to one active consumer; when that changes, delivery restarts at the cursor."""
 
     exclusive_acks = True
     in_replay = 0
@@ -233,7 +233,7 @@ class SingleActive:
         return self._waits_for(compacted)
 
     def _waits_for(self, compacted: CompactedSource | None) -> Blocker:
-        """Why a consumer with room gets nothing."""
+        """Return the reason why a consumer with room receives nothing."""
         if self._throttle is not None and self._throttle.is_spent:
             return Blocker.RATE
         failure = self._feed.failure if compacted is None else compacted.failure

@@ -11,17 +11,17 @@ CAUGHT_UP_ENTRIES = 1000
 
 
 class ThrottleEvents:
-    """How often the delivery of one subscription began to wait for a rate."""
+    """Counts how often the delivery of one subscription began to wait for a rate."""
 
     __slots__ = ("bytes", "messages")
 
     def __init__(self) -> None:
         self.messages: Counter[str] = Counter()
-        """For a rate of messages, by the rate's scope."""
+        """The number of waits for rates of messages, by the rate's scope."""
         self.bytes: Counter[str] = Counter()
 
     def count(self, limit: RateLimit) -> None:
-        """It waits for this limit from now on."""
+        """Count a wait for this limit, which begins now."""
         kind = self.messages if limit.lacks_messages else self.bytes
         kind[limit.scope] += 1
 
@@ -58,8 +58,9 @@ class Throttle:
 
     def admit_or_wait(self) -> bool:
         """Whether the rates admit a delivery; if not, `resume` will be called when they do."""
-        # Only with dispatchThrottlingOnNonBacklogConsumerEnabled=false: the rates then slow down
-        # catching up on a backlog, and consumers at the end of the log are as fast as producers.
+        # This is false only with dispatchThrottlingOnNonBacklogConsumerEnabled=false: the rates
+        # then slow down catching up on a backlog, and consumers at the end of the log are as fast
+        # as producers.
         if self._is_exempt():
             return True
         for limit in self.limits:

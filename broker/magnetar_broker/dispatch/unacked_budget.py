@@ -8,17 +8,18 @@ class UnackedCounted(Protocol):
 
     @property
     def unacked(self) -> int:
-        """How many there are."""
+        """The number of unacknowledged messages."""
 
     def resume(self) -> None:
-        """The budget had stopped it, and it may deliver again."""
+        """Deliver again, after the budget had stopped the subscription."""
 
 
 class UnackedBudget:
-    """At `limit` messages, subscriptions with more than `share` of it are stopped; 0 is no limit.
+    """Limits unacknowledged messages of all subscriptions together.
 
-    A stopped one resumes once it has less than half of its share, and all of them resume once
-    there are less than half of the limit in total.
+    At `limit` messages, subscriptions with more than `share` of it are stopped; 0 is no limit.  A
+    stopped one resumes once it has less than half of its share, and all of them resume once the
+    total is less than half of the limit.
     """
 
     def __init__(self, limit: int = 0, share: float = 0.16) -> None:
@@ -47,7 +48,7 @@ class UnackedBudget:
         return counted in self._stopped
 
     def add(self, counted: UnackedCounted, messages: int) -> None:
-        """A subscription has so many more messages, or fewer if negative."""
+        """Add to the unacknowledged messages of a subscription; a negative number removes some."""
         self.total += messages
         if messages > 0 or not self._exceeded:
             return

@@ -10,10 +10,10 @@ from magnetar_broker.dispatch.unacked_budget import UnackedBudget
 
 
 class UnackedMessages:
-    """Which consumer has which entries pending; every message counts until it is acknowledged.
+    """The pending entries of each consumer; every message counts until it is acknowledged.
 
-    A consumer at its limit is blocked until it has half of it.  A subscription at its limit gets
-    no new entries until it has less than half.  Only durable subscriptions have limits.
+    A consumer at its limit is blocked until it has half of it.  A subscription at its limit gets no
+    new entries until it has less than half.  Only durable subscriptions have limits.
     """
 
     def __init__(
@@ -55,7 +55,7 @@ class UnackedMessages:
         return room if self._throttle is None else min(room, self._throttle.room()[0])
 
     def room_for_new(self, consumer: Consumer) -> int:
-        """As `room`, for entries sent for the first time: other limits apply as well."""
+        """Return the room for entries that are sent for the first time, which has more limits."""
         return min(self.room(consumer), self.room_left)
 
     @property
@@ -89,7 +89,7 @@ class UnackedMessages:
     # Giving and taking ------------------------------------------------------------
 
     def give(self, consumer: Consumer, offset: int, messages: int) -> None:
-        """An entry is sent to a consumer, with so many messages that are not acknowledged."""
+        """Add an entry that is sent to a consumer, with its number of unacknowledged messages."""
         consumer.pending[offset] = messages
         self._add(consumer, messages)
         self._block(consumer)
@@ -115,7 +115,7 @@ class UnackedMessages:
         return next((c for c in self.consumers if offset in c.pending), None)
 
     def among(self, offsets: Iterable[int]) -> set[int]:
-        """Which of these entries are pending at any consumer."""
+        """Return those of the entries that are pending at any consumer."""
         asked = set(offsets)
         return set[int]().union(*(consumer.pending.keys() & asked for consumer in self.consumers))
 
@@ -167,7 +167,7 @@ class UnackedMessages:
 
     def _release(self, consumer: Consumer) -> None:
         """Resume what a limit stopped, once half of the limit is left."""
-        # At half of the limit and not just below it, as the protocol has it: else every single
+        # The protocol says at half of the limit, not just below it: otherwise every single
         # acknowledgement at the limit would start a delivery of one message.
         # promise[* 2 <= self._per_consumer -> < 0]: a blocked consumer goes on at half of its limit
         if consumer.blocked and consumer.unacked * 2 <= self._per_consumer:

@@ -18,8 +18,7 @@ class SlowReaders:
     """The clients of a process whose sockets take no more for now."""
 
     def __init__(self, clock: Clock, seconds: int, held: HeldBytes, reached: ReachedLimits) -> None:
-        """A client that takes no byte for `seconds`, at most twice that, is disconnected; 0: none
-        is."""
+        """Disconnect a client that takes no byte for one to two times `seconds`; 0 disables it."""
         self.held = held
         self._clock = clock
         self._seconds = seconds

@@ -18,7 +18,7 @@ Message = tuple[Any, ...]
 
 
 class BadFrame(Exception):
-    """What came is no message: the two ends do not understand each other."""
+    """The bytes are not a message: the two ends do not understand each other."""
 
 
 def encode(message: Message) -> bytes:
@@ -55,7 +55,7 @@ class FrameReader:
 
 
 def _end_of_frame(data: bytearray | memoryview, at: int) -> int | None:
-    """Where the frame at an offset ends; None if that is beyond the data."""
+    """Return where the frame at an offset ends; None if that is beyond the data."""
     if at + _SIZE.size > len(data):
         return None
     (size,) = _SIZE.unpack_from(data, at)
@@ -67,7 +67,7 @@ def _end_of_frame(data: bytearray | memoryview, at: int) -> int | None:
 
 def _decoded(body: memoryview) -> Message:
     try:
-        # From a process of this broker, over a socket that nobody else can open.
+        # The data is from a process of this broker, over a socket that nobody else can open.
         message = marshal.loads(body)  # nosec B302
     except (EOFError, ValueError, TypeError) as error:
         raise BadFrame(f"a message that marshal cannot read: {error}") from error

@@ -10,7 +10,7 @@ from magnetar_storage.world.runtime import Clock, Tasks, Timer
 logger = logging.getLogger(__name__)
 
 RETRY_SECONDS = 1.0
-"""After how long a lease that could not be ended is ended again."""
+"""The time after which a lease that could not be ended is ended again."""
 
 
 class Leases:
@@ -34,14 +34,14 @@ class Leases:
         return lease.id
 
     def renew(self, lease: str) -> None:
-        """Let it live for its time from now on; no effect if it has ended."""
+        """Extend a lease to its whole time from now on; no effect if it has ended."""
         if lease in self._held:
             ttl_seconds, timer = self._held[lease]
             timer.cancel()
             self._hold(lease, ttl_seconds)
 
     async def revoke(self, lease: str) -> None:
-        """End it; durable on return.  One that this process does not hold is no error."""
+        """End a lease; durable on return.  No effect on a lease that this process does not hold."""
         if lease in self._held:
             await self._store.revoke(Lease(lease))  # if this fails, it ends when its time is over
             self._release(lease)  # promise: a revoked lease is released

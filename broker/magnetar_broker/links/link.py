@@ -281,4 +281,4 @@ def _unknown(why: str, name: str) -> ProcessUnavailable:
 
 
 _REQUEST, _NOTICE, _ANSWER, _REFUSAL = range(4)
-"""What a message is; the rest of it are the arguments of `Link._on_request` and so on."""
+"""The kinds of messages; the rest of each are the arguments of `Link._on_request` and so on."""

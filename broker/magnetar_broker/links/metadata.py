@@ -11,7 +11,7 @@ from magnetar_storage.metadata.watch import QUEUE_LIMIT, Watch
 from magnetar_storage.world.runtime import Clock, Timer
 
 RENEWALS = 3
-"""How often a lease is renewed within its time to live."""
+"""The number of renewals of a lease within its time to live."""
 
 ChangeFields = tuple[str, bytes | None, Version]
 """The fields of a `Change`, in their order."""
@@ -32,7 +32,7 @@ class RemoteMetadata:
         self._clock = clock
         self._numbers = count()
         self._watches: WeakValueDictionary[int, Watch] = WeakValueDictionary()
-        """Weak, so that one that nobody reads any more is freed."""
+        """The watches, held weakly so that one that nobody reads any more is freed."""
         self._renewals: dict[str, Timer] = {}
         link.serve({"metadata.changed": self._changed, "metadata.unwatched": self._unwatched})
         link.when_ended(self._release)

@@ -21,7 +21,7 @@ async def settled(link: Link, store: MetadataStore) -> None:
 
 
 class MetadataServer:
-    """One for each link; what it keeps for the peer ends with the link."""
+    """Serves the metadata store on one link; what it keeps for the peer ends with the link."""
 
     def __init__(
         self,
@@ -76,7 +76,7 @@ class MetadataServer:
         await self._store.delete(key, expect)
 
     async def _watch(self, number: int, prefix: str) -> None:
-        """Send changes until the watch ends.  If the peer does not read, they wait in the watch,
+        """Send changes until the watch ends; while the peer does not read, they wait in the watch,
         which has a limit."""
         changes = self._watches[number] = self._store.watch(prefix)
         async for change in changes:

@@ -6,11 +6,11 @@ from magnetar_storage.errors import ProcessUnavailable
 from magnetar_storage.world.runtime import Clock
 
 RESTART_SECONDS = 30.0
-"""How long a process is waited for that has ended."""
+"""The time to wait for a process that has ended, in seconds."""
 
 
 class SuccessiveLinks:
-    """Those to one process, of which one at a time is in use."""
+    """The links to one process, of which one at a time is in use."""
 
     def __init__(self, peer: str, clock: Clock) -> None:
         self._peer = peer

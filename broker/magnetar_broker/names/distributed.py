@@ -124,8 +124,7 @@ class DistributedResidence:
             # promise[asked, True) -> asked, True) and not evicted]:
             #   partitions in use on another worker are not deleted
             if not await unless_ended(link, asked, True):
-                # The other workers met the condition: clients do not notice that topics were
-                # closed.
+                # The other workers met the condition: clients do not notice that topics are closed.
                 await for_each(self._runtime, evicted, self.unload)
                 return False
             evicted += there

@@ -53,8 +53,7 @@ class Residence(Protocol):
         """Close a topic if it is loaded or was evicted; its clients reconnect by themselves."""
 
     async def erase(self, name: TopicName) -> None:
-        """Delete everything that a topic has stored, whether it is loaded or not; durable on
-        return.
+        """Delete everything that a topic has stored, loaded or not; durable on return.
 
         It is not an error if the topic has stored nothing.
         """

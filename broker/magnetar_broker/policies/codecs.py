@@ -1,4 +1,4 @@
-"""How values are written as JSON; errors name the value, and what is expected instead."""
+"""Codecs of values as JSON; errors name the value, and what is expected instead."""
 
 import json
 import re
@@ -27,7 +27,7 @@ class Codec(Protocol[T]):
 
 
 class Flag:
-    """True or false; some clients write it as text."""
+    """The codec of true and false, which some clients write as text."""
 
     def encode(self, value: bool) -> Any:
         return value
@@ -156,7 +156,7 @@ class ListOf(NamedTuple, Generic[T]):
 
 
 class Part(NamedTuple):
-    """One member of a document; without a default it can be absent."""
+    """A member of a document; without a default it can be absent."""
 
     name: str
     codec: Codec[Any]
@@ -204,14 +204,14 @@ class Document:
 
 
 class Field(NamedTuple):
-    """One member of an object; what is absent or null has its default."""
+    """A member of an object; an absent or null member has its default."""
 
     name: str
     attribute: str
     codec: Codec[Any]
     default: Any
     alias: str = ""
-    """Another name that some clients write."""
+    """Another name of the member, which some clients write."""
     required: bool = False
 
 

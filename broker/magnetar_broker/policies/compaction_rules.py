@@ -1,4 +1,4 @@
-"""How topics are compacted, by the settings."""
+"""The rules by which topics are compacted, from the settings."""
 
 from dataclasses import dataclass
 from typing import Final
@@ -12,6 +12,6 @@ class CompactionRules:
     """The settings of compaction; they apply to all topics of a broker."""
 
     retain_keyless: bool = False
-    """Messages without key stay, instead of going."""
+    """Whether messages without a key are kept instead of removed."""
     bytes_per_second: int = 0
-    """So much is read at most; 0 is no limit."""
+    """The most bytes that are read per second; 0 is no limit."""

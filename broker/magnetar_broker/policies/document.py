@@ -61,7 +61,7 @@ def _members(document: Mapping[str, Any], cluster: str) -> Iterator[tuple[str, P
             name, value = f"{member.name}.{cluster}", _object(document, member.name).get(cluster)
         else:
             name, value = member.name, document.get(member.name)
-        # Clients send members back that are written even if unset; the Go client writes "".
+        # Clients send unset members back that GET has written; the Go client writes "".
         # promise[without "",]: an empty text of a namespace's policies is no value
         if value not in (None, "", member.when_unset):
             yield name, policy, value

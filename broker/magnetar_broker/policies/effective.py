@@ -1,4 +1,4 @@
-"""Which value of a policy is in effect: the topic's, the namespace's or the broker's."""
+"""The effective value of a policy: the topic's, the namespace's or the broker's."""
 
 from typing import Any, TypeVar
 
@@ -19,7 +19,7 @@ class StoredPolicies:
         self.key = key
         self.values = values
         self.version = version
-        """None if nothing is stored."""
+        """The version of the stored values; None if nothing is stored."""
         self._decoded: dict[str, Any] = {}
 
     def get(self, policy: Policy[T]) -> T | None:

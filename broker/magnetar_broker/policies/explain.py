@@ -29,7 +29,7 @@ async def explained(policies: Policies, subject: Subject) -> dict[str, Any]:
 
 
 def source_of(policy: Policy[Any], resolved: Resolved[Any], subject: Subject) -> str:
-    """Where an effective value is set: a topic, a namespace, or the broker's settings by key."""
+    """Return the place of an effective value: a topic, a namespace, or the settings' keys."""
     if resolved.origin is Origin.TOPIC:
         return f"topic {subject if isinstance(subject, str) else subject.base}"
     if resolved.origin is Origin.NAMESPACE:

@@ -1,4 +1,4 @@
-"""What a policy is, and the levels at which it can be set."""
+"""The declaration of a policy, and the levels at which it can be set."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -11,7 +11,7 @@ from magnetar_proto.names import TopicName
 
 T = TypeVar("T")
 Subject = str | TopicName
-"""Where a policy is set: a namespace, by its name, or a topic (partitions share their topic's)."""
+"""The subject of a policy: a namespace, by name, or a topic (partitions share their topic's)."""
 
 
 def subject_named(text: str) -> Subject:
@@ -42,11 +42,11 @@ class RestPath(Generic[T]):
     """The last segment of the path."""
     verb: str = "POST"
     when_unset: T | None = None
-    """What GET answers if the policy is unset; None is an empty body."""
+    """The value that GET answers if the policy is unset; None is an empty body."""
     unset_status: int = 200
-    """With that empty body."""
+    """The status with that empty body."""
     set_status: int = 204
-    """Of the answer to a change."""
+    """The status of the answer to a change."""
     empty_deletes: bool = False
     """Whether an empty body, or null, deletes the policy instead of being refused."""
     removable: bool = True
@@ -56,11 +56,11 @@ class RestPath(Generic[T]):
     shows_default: bool = False
     """Whether GET answers the default if the policy is unset."""
     implied: T | None = None
-    """What a request without a value sets."""
+    """The value that a request without a value sets."""
     parameter: str = ""
     """The name in the query that holds the value, where that is not in the body."""
     refused: int = 0
-    """The status without permission; 0 for that of most policies."""
+    """The status without permission; 0 for the usual one."""
     raw: bool = False
     """Whether GET answers the text without quotes, and a body that is not JSON is the text."""
 
@@ -79,11 +79,11 @@ class Member(NamedTuple):
     by_cluster: bool = False
     """Whether it is an object with the value under the name of the cluster."""
     when_unset: Any = None
-    """What is written if the policy is unset; None leaves the member out."""
+    """The value that is written if the policy is unset; None leaves the member out."""
 
 
 def no_default(settings: Settings) -> Any:
-    """There is no value unless one is set."""
+    """Return None: the policy has no value unless it is set."""
     return None
 
 
@@ -92,30 +92,30 @@ class Policy(Generic[T]):
     """The declaration of one policy; REST, documents and documentation follow from it."""
 
     name: str
-    """In the metadata store."""
+    """The name of the policy in the metadata store."""
     codec: Codec[T]
     meaning: str
-    """For the documentation, with the values that are special."""
+    """The meaning for the documentation, with special values."""
     default: Callable[[Settings], T] = no_default
-    """None if it has no value unless it is set: only where it has no effect."""
+    """Returns the value if it is unset; None only where the policy then has no effect."""
     settings: tuple[str, ...] = ()
     """The fields of `Settings` that the default comes from."""
     unset: T | None = None
     """A value that, when set, means the same as deleting the policy."""
     namespace: RestPath[T] | SpecialPath | None = None
-    """Where it is set on namespaces; None if namespaces do not have it."""
+    """The REST path for namespaces; None if namespaces do not have the policy."""
     topic: RestPath[T] | SpecialPath | None = None
-    """Where it is set on topics; None if topics do not have it."""
+    """The REST path for topics; None if topics do not have the policy."""
     member: Member | None = None
     check: Callable[[Settings, T], None] | None = None
     """Raises `OutOfRange` for a value that contradicts the settings."""
     no_effect: str = ""
-    """Why it is stored and shown only; empty if it has an effect."""
+    """The reason why it is only stored and shown; empty if it has an effect."""
     takes_effect: Callable[[Settings], bool] = lambda settings: False
     """Whether it has an effect with these settings in spite of `no_effect`."""
 
     def no_effect_with(self, settings: Settings) -> str:
-        """Why it is stored and shown only with these settings; empty if it has an effect."""
+        """Return why it is only stored and shown with these settings; "" if it has an effect."""
         return "" if self.takes_effect(settings) else self.no_effect
 
 

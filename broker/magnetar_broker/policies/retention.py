@@ -1,8 +1,8 @@
-"""Which segments (ledgers) of a topic may be deleted: the one place that decides it. Pure.
+"""Decides which segments (ledgers) of a topic may be deleted; nothing else decides it.  Pure.
 
 Messages are deleted by whole segments, the oldest first.  A segment is deleted once it is closed,
-all durable subscriptions have acknowledged it, and retention does not keep it.  Where there is
-no retention, one that holds messages which no subscription has acknowledged is kept for longer.
+all durable subscriptions have acknowledged it, and retention does not keep it.  Without retention,
+a segment with messages that no subscription has acknowledged is kept for longer.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -32,7 +32,7 @@ class Retention:
         return young and small
 
     def until_ms(self, sealed_ms: int) -> int | None:
-        """When a segment that was closed at `sealed_ms` is old enough; None is never."""
+        """Return when a segment that was closed at `sealed_ms` is old enough; None for never."""
         return None if self.minutes < 0 else sealed_ms + self.minutes * 60_000
 
     def room(self, bytes_behind: int) -> int | None:
@@ -41,7 +41,7 @@ class Retention:
 
 
 class RetentionReason(StrEnum):
-    """Why a segment is kept."""
+    """The reason why a segment is kept."""
 
     OPEN = "open"
     """Messages are still added to it."""
@@ -67,14 +67,14 @@ class Need(NamedTuple):
 
 
 class Unread(NamedTuple):
-    """How long messages stay that no durable subscription has acknowledged."""
+    """The rule that keeps messages that no durable subscription has acknowledged."""
 
     next_unread: Callable[[int], int]
     """The first offset from another one on that no subscription holds or has acknowledged."""
     retention: Retention
-    """How long all others stay, and up to which size of the topic."""
+    """How long all other messages are kept, and up to which size of the topic."""
     given_up_ms: int = 0
-    """What was closed at this time or before is above the limit of all topics together."""
+    """Segments closed at this time or before exceed the limit of all topics together."""
 
     def keeps(self, segment: Segment, behind: int, now_ms: int) -> bool:
         """Whether unread messages of a closed segment stay; `behind` is the size of newer ones."""
@@ -91,13 +91,13 @@ class Verdict(NamedTuple):
     segment: SegmentId
     start: int
     stop: int | None
-    """Its offsets, the last one exclusive; None while it is open."""
+    """The offsets of the segment, the last one exclusive; None while it is open."""
     reasons: tuple[RetentionReason, ...] = ()
-    """Why it is kept; if empty, it can be deleted."""
+    """The reasons why it is kept; without any it can be deleted."""
     needed_by: tuple[str, ...] = ()
-    """The subscriptions."""
+    """The subscriptions that need it."""
     until_ms: int | None = None
-    """When it is closed, or when its retention time ends; None if neither is limited."""
+    """The time at which it is closed, or its retention ends; None if neither is limited."""
     room: int | None = None
     """Bytes that can be added before it exceeds the retention size; None if not limited."""
     keeps_unread: bool = False

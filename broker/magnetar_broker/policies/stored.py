@@ -112,7 +112,7 @@ class Policies(PolicyView):
     # The store --------------------------------------------------------------------------------
 
     async def start(self) -> None:
-        """List the subjects with explicit values, and read those of namespaces."""
+        """List the subjects with explicit values, and read the values of namespaces."""
         keys: list[str] = []
         while True:
             page = await self._metadata.list(POLICIES, keys[-1] if keys else "", PAGE)

@@ -34,7 +34,7 @@ def _limit(
     namespace: RestPath[int],
     topic: RestPath[int] | None,
 ) -> Policy[int]:
-    """A number whose default is one setting; 0 is no limit."""
+    """Return a policy whose default is one setting, a number; 0 is no limit."""
 
     def default(settings: Settings) -> int:
         return int(getattr(settings, setting))
@@ -263,7 +263,7 @@ SUBSCRIPTION_DISPATCH_RATES: Policy[dict[str, DispatchRate]] = Policy(
     unset={},
     topic=SpecialPath("`{topic}/{subscription}/dispatchRate`"),
 )
-"""By the name of the subscription, before SUBSCRIPTION_DISPATCH_RATE."""
+"""The rate by the name of the subscription; it precedes SUBSCRIPTION_DISPATCH_RATE."""
 SUBSCRIBE_RATE: Policy[SubscribeRate] = Policy(
     name="subscribe_rate",
     codec=values.SUBSCRIBE_RATE,

@@ -24,14 +24,14 @@ class DelayedDelivery(NamedTuple):
     active: bool
     tick_ms: int
     max_delay_ms: int
-    """0 is no limit."""
+    """The longest delay in ms; 0 is no limit."""
 
 
 class BacklogQuota(NamedTuple):
     """The largest size (bytes) or age (seconds) of a backlog, and what happens at the limit."""
 
     limit: int
-    """Below 0: no quota."""
+    """The limit of the backlog; below 0 there is no quota."""
     action: QuotaAction
     other: int = 0
     """The limit of the other type that the request also contained: shown again, without effect."""
@@ -46,7 +46,7 @@ class AutoTopicCreation(NamedTuple):
 
 
 class PublishRate(NamedTuple):
-    """The most that can be published to a topic in a second; 0 or less is no limit."""
+    """The most that can be published to a topic per second; 0 or less is no limit."""
 
     messages: int
     bytes: int
@@ -58,7 +58,7 @@ class DispatchRate(NamedTuple):
     messages: int
     bytes: int
     period_seconds: int
-    """0 or less means 1."""
+    """The period in seconds; 0 or less means 1."""
     relative_to_publish: bool
     """Whether the current rate of publishing is added to the limits."""
 
@@ -68,7 +68,7 @@ class SubscribeRate(NamedTuple):
 
     per_consumer: int
     period_seconds: int
-    """0 or less means 1."""
+    """The period in seconds; 0 or less means 1."""
 
 
 class InactiveTopics(NamedTuple):

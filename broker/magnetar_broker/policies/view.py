@@ -17,11 +17,11 @@ K = TypeVar("K")
 
 
 class PolicyView:
-    """What serving a topic needs of policies, without waiting.
+    """The policies that serving topics needs, without waiting.
 
-    It knows the explicit values of namespaces, and of topics that have any; somebody else reads
-    and changes them in the metadata store, and has it `learn` them before a topic is loaded, and
-    before it applies a change.
+    It knows the explicit values of namespaces, and of topics that have any.  Its user reads and
+    changes them in the metadata store, and calls `learn` before a topic is loaded, and before it
+    applies a change.
     """
 
     def __init__(self, settings: Settings) -> None:
@@ -29,16 +29,16 @@ class PolicyView:
         self._namespaces: dict[str, StoredPolicies] = {}
         self._topics: dict[TopicName, StoredPolicies] = {}
         self._of_namespaces: dict[str, EffectivePolicies] = {}
-        """By namespace: the effective values of all its topics without explicit values."""
+        """The effective values of topics without explicit ones, by namespace."""
 
     def change_settings(self, settings: Settings) -> None:
-        """Have other defaults from now on."""
+        """Replace the settings, which are the defaults of policies."""
         self.settings = settings
         self._of_namespaces.clear()
 
     @property
     def known(self) -> int:
-        """How many namespaces and topics with explicit values are in memory."""
+        """The number of namespaces and topics with explicit values in memory."""
         return len(self._namespaces) + len(self._topics)
 
     def learn(self, subject: Subject, stored: StoredPolicies | None) -> None:

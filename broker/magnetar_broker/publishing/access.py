@@ -1,4 +1,4 @@
-"""Which producers may publish to a topic: any number that share it, or one exclusive producer.
+"""The access of producers to a topic: any number that share it, or one exclusive producer.
 
 A topic that had an exclusive producer has an epoch, which grows with each.  It is durable: a
 producer that reconnects with an older epoch has been replaced meanwhile, and is fenced (PIP-68).
@@ -15,7 +15,7 @@ from magnetar_proto import PulsarApi_pb2 as pb
 
 T = TypeVar("T")
 MAX_EPOCH = 1 << 62
-"""No topic reaches it: a client that sends a larger one means something else, such as -1."""
+"""An epoch that no topic reaches: a larger one, such as a client's -1, means something else."""
 
 
 class Mode(Enum):
@@ -35,14 +35,14 @@ class Claim(NamedTuple):
 
 
 class Place(Enum):
-    """What a producer was given."""
+    """The place that a producer has been given."""
 
     SHARED = "shared"
-    """It may publish."""
+    """The producer may publish."""
     SUCCESSOR = "successor"
-    """It becomes the only one once its epoch is stored: `take_over` or `leave` follows."""
+    """The producer becomes the only one once its epoch is stored: call `take_over` or `leave`."""
     WAITING = "waiting"
-    """It becomes the successor when its turn comes: `next_successor` returns it."""
+    """The producer becomes the successor in its turn: `next_successor` returns it."""
 
 
 class Access(Generic[T]):
@@ -72,9 +72,10 @@ class Access(Generic[T]):
             raise ProducerBusy(f"{self._where} has an exclusive producer, or one that waits to be")
 
     def enter(self, producer: T, claim: Claim) -> Place:
-        """Let a producer in, or have it wait; else raise `ProducerBusy` or `ProducerFenced`.
+        """Admit a producer, or queue it; raise `ProducerBusy` or `ProducerFenced` otherwise.
 
-        While a successor's epoch is being stored, only shared producers may ask; they are refused.
+        While a successor's epoch is being stored, only shared producers may enter; they are
+        refused.
         """
         assert self._successor is None or claim.mode is Mode.SHARED
         return ENTRANCES[claim.mode](self, producer, claim)
@@ -127,7 +128,7 @@ class Access(Generic[T]):
         return self._current + 1 if claim.epoch is None else claim.epoch
 
     def take_over(self, producer: T, claim: Claim) -> list[T]:
-        """Let the successor in: its epoch is stored.  Returns the producers that it fences off."""
+        """Admit the successor, whose epoch is stored; return the producers that it fences off."""
         assert self._successor is producer
         self.epoch = self.epoch_for(claim)
         fenced = [*self._inside, *self._waiting] if claim.mode is Mode.FENCING else []

@@ -68,7 +68,7 @@ class Appender(RunSink):
         self._failed = failed
         self._traffic = traffic
         self.writes: WriteCounts | None = None
-        """None before the first message: very many topics may have none."""
+        """Counts of writes; None before the first message: very many topics may have none."""
         self._beginning: list[Promise] = []
         """Settled, and forgotten, when no run waits for the first segment any more."""
         self._held: list[Sends] | None = []
@@ -78,10 +78,10 @@ class Appender(RunSink):
         self.rate_limits: tuple[RateLimit, ...] = ()
         """The limits of publishing that are in effect."""
         self.messages_in = 0
-        """Published since the topic was loaded, copies apart."""
+        """The number of messages published since the load, copies excluded."""
         self.bytes_in = self.chunks_in = 0
         self.last_ms = 0
-        """When the last message was published; 0 if none was since the topic was loaded."""
+        """The time at which the last message was published; 0 if none was since the load."""
 
     def append(self, sends: Sends) -> None:
         """Take a run; it is answered when it is durable, or has failed."""
@@ -116,8 +116,8 @@ class Appender(RunSink):
 
     def stored(self, sends: Sends, error: BaseException | None) -> None:
         if error is not None:
-            # No receipt and no error: the producers are disconnected, and their clients send
-            # again what was not answered once the topic is loaded again.
+            # Send no receipt and no error: the producers are disconnected, and their clients send
+            # unanswered messages again once the topic is loaded again.
             self._failed(error)
             sends.answer(b"")
             return

@@ -33,17 +33,20 @@ READ_BYTES = 4 << 20
 
 @dataclass(frozen=True)
 class DeduplicationRules:
-    """How many names are kept for how long, and how often they are stored."""
+    """How many names are kept, for how long, and how often they are stored."""
 
     max_names: int = 10_000
     idle_ms: int = 360 * 60_000
     snapshot_entries: int = 1000
     snapshot_seconds: int = 120
-    """0: not by time."""
+    """The interval of snapshots by time; 0 disables them."""
 
 
 class Deduplication:
-    """On or off; `set_enabled` switches it.  While it is on, `sort` is called for every run."""
+    """The deduplication of a topic, on or off; `set_enabled` switches it.
+
+    While it is on, call `sort` for every run.
+    """
 
     def __init__(
         self, log: Log, cursors: CursorLog, sequences: Sequences, rules: DeduplicationRules
@@ -54,7 +57,7 @@ class Deduplication:
         self._sequences = sequences
         self.rules = rules
         self.present: Container[str] = ()
-        """Names that are not removed for being idle: those of connected producers."""
+        """Names that are kept however long they are idle: those of connected producers."""
         self._switching = Mutex(log.engine.clock)
         self._held: list[tuple[int, Callable[[bool], None]]] = []
         """Calls to make when the log is durable up to an offset: the answers to copies."""
@@ -229,9 +232,10 @@ class Deduplication:
         return self._sequences.unwritten
 
     async def released_to(self, offset: int) -> int:
-        """How far entries below an offset may be deleted.
+        """Return the offset up to which entries below `offset` may be deleted.
 
-        What was counted of them is made durable first, because they cannot be read again then.
+        The counts of those entries are made durable first, because the entries cannot be read again
+        after they are deleted.
         """
         if not self.on:
             return offset

@@ -1,4 +1,4 @@
-"""What every published run is asked of a topic's deduplication; compiled, unlike the rest of it."""
+"""The state of deduplication that every published run reads; compiled, unlike the rest of it."""
 
 
 class DeduplicationState:
@@ -10,5 +10,4 @@ class DeduplicationState:
         self.on = False
         """Whether `Deduplication.sort` is to be called for every run."""
         self.watching = False
-        """Whether `Deduplication.stored` is to be called for durable runs: while it is on, or
-        copies wait."""
+        """Whether `Deduplication.stored` is called for durable runs: it is on, or copies wait."""

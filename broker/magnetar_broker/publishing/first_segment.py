@@ -8,7 +8,7 @@ from magnetar_storage.log.log import Log
 
 
 async def start_writing(log: Log) -> StorageError | None:
-    """Have the log ready for appends on return; the error if that failed."""
+    """Make the log ready for appends; return the error if that failed."""
     try:
         await log.rollover.start_writing()
     except StorageError as error:

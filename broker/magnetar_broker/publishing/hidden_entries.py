@@ -1,7 +1,7 @@
-"""Which entries of a topic nobody gets, the pure part: those of aborted transactions, and markers.
+"""Entries of a topic that are never delivered: those of aborted transactions, and markers (pure).
 
-All that lies before the offset `covered` is settled: no transaction that is open has entries there.
-Entries from that offset on are read again when the topic is loaded.
+Entries before the offset `covered` are settled: no open transaction has entries there. Entries from
+that offset on are read again when the topic is loaded.
 
     piece    u8 kind, then
     RANGES   hidden entries: n times i64 start, i64 stop
@@ -41,7 +41,7 @@ class Kind(IntEnum):
 
 
 class HiddenEntries:
-    """Of one topic; an attached state of its cursor log (`AttachedState`)."""
+    """The hidden entries of one topic; an attached state of its cursor log (`AttachedState`)."""
 
     def __init__(self) -> None:
         self.offsets = OffsetSet()

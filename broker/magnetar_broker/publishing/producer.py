@@ -16,11 +16,11 @@ from magnetar_storage.log.log import LogRun
 from magnetar_storage.world.compiling import mypyc_attr
 
 NO_ID = -(1 << 63)
-"""Below every sequence id."""
+"""A sequence id below every other."""
 
 
 class PublishRules:
-    """What a topic's policies and limits demand of every message."""
+    """The demands of a topic's policies and limits on every message."""
 
     __slots__ = ("max_delay_ms", "max_message_size", "must_encrypt", "transactional", "usual_size")
 
@@ -34,13 +34,13 @@ class PublishRules:
         self.must_encrypt = must_encrypt
         """Whether messages that are not encrypted are refused."""
         self.max_message_size = max_message_size
-        """Bytes of the largest entry that is accepted, chunks apart; 0 is no limit."""
+        """The size in bytes of the largest entry that is accepted, except chunks; 0 is no limit."""
         self.max_delay_ms = max_delay_ms
-        """How long after its publish time a message may be due; 0 is no limit."""
+        """How long after its publish time a message may be due, in ms; 0 is no limit."""
         self.transactional = transactional
         """Whether the topic has seen transactions: then metadata must not pretend to be in one."""
         self.usual_size = COPY_LIMIT
-        """Of an entry below this size only two things are checked: its checksum, and on a
+        """The size below which only two things of an entry are checked: its checksum, and on a
         transactional topic whether its metadata names a transaction."""
         if must_encrypt:
             self.usual_size = 0
@@ -49,16 +49,16 @@ class PublishRules:
 
 
 class RunSink:
-    """What takes the runs that a topic's producers send."""
+    """The receiver of the runs that a topic's producers send."""
 
     __slots__ = ()
 
     def append(self, sends: "Sends") -> None:
-        """Take a run; it is answered when it is as safe as the topic promises."""
+        """Take a run; it is answered when it is as durable as the topic promises."""
         raise NotImplementedError
 
     def refusal(self, txn: TxnId) -> str:
-        """Why nothing can be published in a transaction; "" if it can."""
+        """Return why nothing can be published in a transaction; "" if messages can."""
         raise NotImplementedError
 
     def stored(self, sends: "Sends", error: BaseException | None) -> None:
@@ -86,7 +86,7 @@ class Sends(LogRun):
     __slots__ = ("chunked", "delayed", "highest_ids", "producer", "sequence_ids", "top", "txn")
 
     def __init__(self, producer: "Producer") -> None:
-        # Not by super().__init__, a further call for each run.
+        # Avoid super().__init__, which would be a further call for each run.
         self.payloads = []
         self.counts = []
         self.size = 0
@@ -144,7 +144,7 @@ class Sends(LogRun):
 
 @dataclass(frozen=True)
 class ProducerRequest:
-    """What a client asks for with PRODUCER, once it is checked and named."""
+    """The request of a client to open a producer, once it is checked and named."""
 
     producer_id: int
     name: str
@@ -181,38 +181,38 @@ class Producer:
         self.metadata = request.metadata
         self.schema_version = request.schema_version
         self.rules = PublishRules()
-        """The topic's, from when the producer is ready; `Producers.apply_rules` changes them."""
+        """The topic's rules once the producer is ready; `Producers.apply_rules` sets them."""
         self.ready = False
         self.takes_runs = False
-        """Whether what it sends is published: from when it is ready until the topic is closed."""
+        """Whether sent messages are published: from when it is ready until the topic is closed."""
         self.topic_epoch: int | None = None
-        """The topic's when the producer became ready, if it had one."""
+        """The topic's epoch when the producer became ready; None if the topic had none."""
         self.last_sequence_id = -1
-        """The highest durable one under this name when the producer became ready; -1 if none."""
+        """The highest durable sequence id of this name when it became ready; -1 if none."""
         self.on_turn: Callable[[BrokerError | None], None] | None = None
         """Called when a producer that waits becomes ready (None), or is refused."""
         self.refusal: BrokerError | None = None
-        """Why it was refused while it waited."""
+        """Why the producer was refused while it waited."""
         self.closed = False
         self.pending = 0
-        """Published entries that are not answered."""
+        """The number of published entries that are not answered."""
         self.messages_in = self.bytes_in = self.chunks_in = 0
-        """Published; chunks are counted as messages, too."""
+        """The numbers of messages, bytes and chunks published; chunks count as messages, too."""
         self.connected_ms = connected_ms
         self.meter = Meter(3)
         self.sink = registry.sink
         self._registry = registry
         self._published = 0
         self._waiting: list[tuple[int, Callable[[], None]]] = []
-        """Calls to make when so many of the published entries are answered."""
+        """Calls with the number of published entries that must be answered before each is made."""
 
     @property
     def topic(self) -> TopicName:
-        """Where it publishes."""
+        """The topic to which the producer publishes."""
         return self._registry.topic
 
     def totals(self) -> tuple[int, int, int]:
-        """What `meter` measures: messages and bytes published, and chunks."""
+        """Return the counters for `meter`: messages and bytes published, and chunks."""
         return self.messages_in, self.bytes_in, self.chunks_in
 
     def publish(self, sends: Sends) -> None:
@@ -223,7 +223,7 @@ class Producer:
         self.sink.append(sends)
 
     def answered(self, entries: int) -> None:
-        """So many pending entries were answered, or will never be answered."""
+        """Count `entries` pending entries as answered, or as never to be answered."""
         self.pending -= entries
         while self._waiting and self._waiting[0][0] <= self._published - self.pending:
             _, call = self._waiting.pop(0)

@@ -41,7 +41,7 @@ class ProducerAdmission(Protocol):
         """Keep the topic's epoch; durable on return, if anything of the topic is."""
 
     async def prepare(self) -> None:
-        """Be ready for one more producer, or raise the refusal."""
+        """Prepare for one more producer, or raise the refusal."""
 
     async def initialize(self, producer: Producer) -> None:
         """Pass the topic's state to a producer that becomes ready, or raise the refusal."""
@@ -59,11 +59,11 @@ class Producers:
         sink: RunSink,
         changed: Callable[[], None] = lambda: None,
     ) -> None:
-        """`sink` takes what they publish; `changed` is called when one comes or leaves."""
+        """`sink` takes what producers publish; `changed` is called when one is added or leaves."""
         self.limit = 0
-        """How many there may be; 0 is no limit.  A lower limit closes none of those present."""
+        """The most producers; 0 is no limit.  Lowering it closes none of those present."""
         self.limit_of_address = 0
-        """How many from one address, likewise."""
+        """The most producers from one address; 0 is no limit."""
         self.rules = PublishRules()
         self.sink = sink
         self.topic = topic
@@ -125,9 +125,9 @@ class Producers:
     ) -> Producer:
         """Open a producer; it is `ready` on return, or waits for its turn (`Producer.on_turn`).
 
-        Refusals: `ProducerBusy` if the name or the topic is taken, or the limit reached;
-        `ProducerFenced` if an exclusive producer has the topic, or the name is barred; those of
-        the topic itself, such as `TopicTerminated`.
+        Raises `ProducerBusy` if the name or the topic is taken, or the limit reached;
+        `ProducerFenced` if an exclusive producer has the topic, or the name is barred; and refusals
+        of the topic itself, such as `TopicTerminated`.
         """
         await self._admission.prepare()
         producer = Producer(connection, self, request, self._clock.now_ms())
@@ -171,7 +171,7 @@ class Producers:
                     f"a producer named {name} is connected to {self.topic} "
                     f"from {holder.connection.address}: use another name or close that producer"
                 )
-            # It did not answer a PING.  Should its client live after all, it reconnects.
+            # It did not answer a PING.  If its client is alive after all, it reconnects.
             holder.disconnect()
 
     async def _evict_dead(self, producer: Producer) -> None:

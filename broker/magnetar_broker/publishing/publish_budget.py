@@ -26,11 +26,11 @@ class PublishBudget:
         return self.limit <= 0 or self.used <= self.limit // 2
 
     def take(self, size: int) -> None:
-        """So many bytes more wait for the disk."""
+        """Count `size` more bytes that wait for the disk."""
         self.used += size
 
     def give(self, size: int) -> None:
-        """So many bytes were answered; paused connections resume if they can."""
+        """Count `size` bytes as answered; resume paused connections if they have room."""
         was, self.used = self.used, self.used - size
         if self.paused and was > self.limit // 2 and self.is_half_free:
             for resume in list(self.paused):

@@ -37,24 +37,24 @@ class Sequences:
 
     def __init__(self, max_names: int = 10_000) -> None:
         self.covered = OFF
-        """Entries before this offset are counted; `OFF` while there is no deduplication."""
+        """The offset before which entries are counted; `OFF` while there is no deduplication."""
         self._max_names = max_names
         self._known: dict[str, KnownProducer] = {}
-        """In the order of their last use, the latest last."""
+        """The known names in the order of their last use, the latest last."""
         self._changed: dict[str, None] = {}
         self._written = OFF
-        """What `covered` was when the state was last handed out to be written."""
+        """The value of `covered` when the state was last handed out to be written."""
 
     def __len__(self) -> int:
         return len(self._known)
 
     @property
     def unwritten(self) -> int:
-        """How many entries are counted that the state last handed out does not cover."""
+        """The number of counted entries that the state last handed out does not cover."""
         return self.covered - self._written
 
     def highest(self, name: str) -> int:
-        """The highest id that was handed to the log under a name; -1 if none."""
+        """Return the highest id that was handed to the log under a name; -1 if none."""
         known = self._known.get(name)
         return -1 if known is None or known.pushed == NO_ID else known.pushed
 
@@ -63,7 +63,7 @@ class Sequences:
     def sort(
         self, name: str, lows: Sequence[int], highs: Sequence[int], exempt: Collection[int] = ()
     ) -> list[int | None]:
-        """For each entry its highest id, or None if it is a copy, which must not be stored.
+        """Return the highest id of each entry, or None for a copy, which must not be stored.
 
         An entry is new if its lowest id is above every id that was pushed; it is pushed now.
         `highs` are 0 for entries of one message.  Entries at `exempt` are always new and push
@@ -154,7 +154,7 @@ class Sequences:
         return self._pieces([name for name, known in self._known.items() if known.stored > NO_ID])
 
     def _pieces(self, names: Iterable[str]) -> list[bytes]:
-        """Only the last piece has the new covered offset: a torn write of several covers less."""
+        """Encode names in pieces; only the last has the new covered offset, for torn writes."""
         pieces: list[bytes] = []
         records: list[bytes] = []
         size = 0

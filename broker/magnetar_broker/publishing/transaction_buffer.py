@@ -1,4 +1,4 @@
-"""The transactions of one topic: which are open, where their entries are, and how they end.
+"""The transactions of one topic: the open ones, their entries, and their ends.
 
 Entries of a transaction are appended at once, as all others, and nothing from the first entry of
 the oldest open transaction on is delivered (`LogState.visible_end`).  A marker, which is durable
@@ -32,7 +32,7 @@ logger = logging.getLogger(__name__)
 READ_ENTRIES = 1000
 READ_BYTES = 4 << 20
 SNAPSHOT_ENTRIES = 1000
-"""After so many entries the state is stored again, so that no more of them are read at a load."""
+"""The number of entries after which the state is stored again, which limits reads at a load."""
 # promise[COMMIT_MARKER -> ABORT_MARKER]: a commit is marked as a commit
 # promise[ABORT_MARKER -> COMMIT_MARKER]: an abort is marked as an abort
 MARKERS = {Outcome.COMMIT: COMMIT_MARKER, Outcome.ABORT: ABORT_MARKER}
@@ -48,9 +48,9 @@ class OpenTransaction:
         self.entries = OffsetSet()
         self.messages = self.size = 0
         self.since_ms = since_ms
-        """When its first message was published here, or the topic was loaded."""
+        """The time of its first message here, or of the topic's load."""
         self.ending: Waiters | None = None
-        """While its marker is being stored: for those who wait for that."""
+        """Waiters for its marker while that is being stored."""
 
     def add(self, first: int, count: int, messages: int, size: int) -> None:
         """Count entries, from the offset `first` on."""
@@ -73,19 +73,19 @@ class Marker(LogRun):
 
 
 class TransactionBuffer:
-    """Of a persistent topic; it costs nothing before the first message of a transaction."""
+    """The transactions of a persistent topic; free until the first message of a transaction."""
 
     def __init__(self, log: Log, cursors: CursorLog, hidden: HiddenEntries) -> None:
         self.open: dict[TxnId, OpenTransaction] = {}
-        """In the order of their first entries."""
+        """The open transactions, in the order of their first entries."""
         self.allowed = True
         self.ended = EndedTransactions()
         self.written_ms = 0
-        """When the state was last stored; 0 if it was not since the topic was loaded."""
+        """The time at which the state was last stored; 0 if it was not since the load."""
         self.recovered_ms = 0, 0
-        """When the entries were read at the load, from and to."""
+        """The times at which reading the entries at the load began and ended."""
         self.committed = self.aborted = 0
-        """Transactions that ended here since the topic was loaded."""
+        """The numbers of transactions that ended here since the load."""
         self.on_begin: Callable[[], None] = lambda: None
         """Called before the first message of a transaction is stored, once."""
         self.on_hidden: Callable[[OffsetSet], None] = lambda offsets: None
@@ -95,7 +95,7 @@ class TransactionBuffer:
         self._cursors = cursors
         self._hidden = hidden
         self._settled = NEVER
-        """What `HiddenEntries.covered` was when it was last durable."""
+        """The value of `HiddenEntries.covered` when it was last durable."""
 
     @classmethod
     async def recovered(
@@ -119,9 +119,9 @@ class TransactionBuffer:
         return self._hidden.covered != NEVER
 
     async def begin(self) -> StorageError | None:
-        """Have entries of transactions recognized at every load from now on; durable on return.
+        """Make every later load recognize entries of transactions; durable on return.
 
-        The error if that failed.
+        Return the error if that failed.
         """
         if not self.on:
             # promise: new subscriptions know what is hidden
@@ -137,7 +137,7 @@ class TransactionBuffer:
     # Publishing ---------------------------------------------------------------------------
 
     def refusal(self, txn: TxnId) -> str:
-        """Why nothing can be published in a transaction, or not any more; "" if it can."""
+        """Return why nothing can be published in a transaction, or no longer; "" if it can."""
         if not self.allowed:
             return NO_TRANSACTIONS
         one = self.open.get(txn)
@@ -183,7 +183,7 @@ class TransactionBuffer:
             await self._end(one, Outcome.ABORT)  # promise: messages that came too late are aborted
 
     async def _end(self, txn: TxnId, outcome: Outcome) -> None:
-        # Another request may be ending it; if that fails, this one tries.
+        # Another request may be ending the transaction; if that fails, this one tries.
         while (one := self.open.get(txn)) is not None and one.ending is not None:
             await one.ending.wait()
         if one is not None:
@@ -258,9 +258,9 @@ class TransactionBuffer:
             self._cursors.state_changed(TRANSACTIONS)
 
     async def released_to(self, offset: int) -> int:
-        """How far entries below an offset may be deleted.
+        """Return the offset up to which entries below `offset` may be deleted.
 
-        None of an open transaction, and none that would have to be read at a load.
+        Entries of open transactions, and entries that a load would have to read, are kept.
         """
         if not self.on:
             return offset

@@ -1,6 +1,6 @@
-"""How large the entries of a topic are, and how long their writes take: counts by bucket.
+"""Counts of a topic's entries by size, and by the time of their write.
 
-Counted once for each run of entries, under the mean size of its entries.  This module is compiled.
+Each run of entries is counted once, under the mean size of its entries.  This module is compiled.
 """
 
 from bisect import bisect_left
@@ -12,7 +12,7 @@ SIZE_BOUNDS = (128, 512, 1024, 2048, 4096, 16384, 102400, 1048576)
 
 
 class WriteCounts:
-    """Of one topic, since its first message after it was loaded."""
+    """The counts of one topic since the first message after its load."""
 
     __slots__ = ("_before", "_latencies", "_ms", "_size", "_sizes", "_time", "window")
 
@@ -24,12 +24,12 @@ class WriteCounts:
         self._size = 0
         self._before: tuple[float, ...] = ()
         self.window: tuple[float, ...] = ()
-        """What was counted in the last window: entries by the bucket of their write's time, the
-        last above all bounds, and the sum of the times in ms; entries by the bucket of their size,
-        and the sum of the sizes.  () if there was none."""
+        """The counts of the last window: entries by the bucket of their write's time, the last one
+        above all bounds, and the sum of the times in ms; entries by the bucket of their size, and
+        the sum of the sizes.  () if there was no window."""
 
     def count(self, entries: int, size: int) -> None:
-        """A run of so many entries, of so many bytes together, is durable."""
+        """Count a durable run of `entries` entries, of `size` bytes together."""
         time = self._time
         self._latencies[time.bucket] += entries
         self._ms += time.ms * entries

@@ -13,7 +13,7 @@ PerSecond = Callable[[], tuple[float, float]]
 
 
 class Rate(NamedTuple):
-    """Messages and bytes a period; 0 or less is no limit."""
+    """A rate of messages and bytes per period; 0 or less is no limit."""
 
     messages: int
     bytes: int
@@ -55,7 +55,7 @@ class RateLimit:
         self.scope = scope
         self.rate = rate
         self.waits = 0
-        """How often a waiter joined the queue."""
+        """The number of times that a waiter joined the queue."""
         self._clock = clock
         self._more = more
         self._messages = Bucket(rate.messages, period, now_ms) if rate.messages > 0 else None
@@ -83,20 +83,20 @@ class RateLimit:
 
     @property
     def wait_ms(self) -> int:
-        """Milliseconds until there is no debt; 0 if there is none."""
+        """The milliseconds until the debt is paid; 0 without a debt."""
         now_ms = self._clock.now_ms()
         messages = 0 if self._messages is None else self._messages.wait_ms(now_ms)
         return max(messages, 0 if self._bytes is None else self._bytes.wait_ms(now_ms))
 
     @property
     def lacks_messages(self) -> bool:
-        """Whether those who wait do so for the limit of messages, and not for that of bytes."""
+        """Whether waiters wait for the limit of messages, and not for that of bytes."""
         if self._messages is None:
             return False
         return self._bytes is None or self._messages.wait_ms(self._clock.now_ms()) > 0
 
     def admits(self, waiter: object) -> bool:
-        """Whether there is no debt, and no other waiter is before `waiter`."""
+        """Return whether there is no debt, and no other waiter is before `waiter`."""
         if self._more is not None:
             self._add(*self._more())
         # promise[(not self._queue or waiter is self._turn) -> True]: who comes later waits behind
@@ -125,7 +125,7 @@ class RateLimit:
         self._arm()
 
     def release_all(self) -> None:
-        """The limit is no longer in effect: call every waiter."""
+        """Call every waiter, because the limit is no longer in effect."""
         queue, self._queue = self._queue, {}
         for resume in queue.values():
             resume()
@@ -158,13 +158,13 @@ class BrokerRates:
         self._former: list[RateLimit] = []
 
     def change(self, publish: Rate, dispatch: Rate) -> None:
-        """Have other limits; call `release` when all topics have asked for them again."""
+        """Replace the limits; call `release` when all topics have asked for them again."""
         if (publish, dispatch) != self._rates:
             self._former += filter(None, self._limits or ())
             self._rates, self._limits = (publish, dispatch), None
 
     def release(self) -> None:
-        """Let go on what waits for limits that no topic has any more."""
+        """Call the waiters of former limits, which no topic has any more."""
         former, self._former = self._former, []
         for limit in former:
             limit.release_all()
@@ -175,7 +175,7 @@ class BrokerRates:
         return any(rate is not None and rate.is_limit for rate in self._rates)
 
     def limits(self, clock: Clock) -> tuple[RateLimit | None, RateLimit | None]:
-        """The limits of publishing and of delivering; None where there is no limit."""
+        """Return the limits of publishing and of delivering; None for one that is unlimited."""
         if self._limits is None:
             publish, dispatch = self._rates
             self._limits = (

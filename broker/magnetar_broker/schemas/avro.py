@@ -16,7 +16,7 @@ PRIMITIVES: Final = frozenset(
     ("null", "boolean", "int", "long", "float", "double", "bytes", "string")
 )
 MAX_DEPTH: Final = 64
-"""Of types within types, as they are written."""
+"""The most levels of types within types, as they are written."""
 MAX_NAME: Final = 1024
 """Characters of a name with its namespace: types within others inherit theirs."""
 MAX_FITTING: Final = 100_000
@@ -40,7 +40,7 @@ class AvroType:
 
     kind: str
     properties: Properties
-    """Its other attributes, such as a logical type."""
+    """The other attributes of the type, such as a logical type."""
 
 
 @dataclass(slots=True, eq=False)
@@ -48,7 +48,7 @@ class Named(AvroType):
     """A record, an enum or a fixed."""
 
     name: str
-    """With its namespace."""
+    """The name of the type, with its namespace."""
     aliases: frozenset[str]
     """Other names of types that this one can read, without namespaces."""
 
@@ -59,12 +59,12 @@ class Named(AvroType):
 
 @dataclass(slots=True, eq=False)
 class Field:
-    """Of a record."""
+    """A field of a record."""
 
     name: str
     type: AvroType
     default: Any
-    """As it was written, NO_DEFAULT if there is none; `Fitting` checks whether it is valid."""
+    """The default as written, or NO_DEFAULT; `Fitting` checks whether it is valid."""
     order: str
     aliases: tuple[str, ...]
     properties: Properties

@@ -1,4 +1,4 @@
-"""When two Avro schemas are equal: white space, order of keys, `doc` and aliases do not matter.
+"""The equality of Avro schemas: white space, order of keys, `doc` and aliases do not matter.
 
 Order and defaults of fields, names with their namespaces, symbols, sizes and further properties
 (logical types among them) count.  White space, the order of keys in the text, `doc`, aliases, and

@@ -1,9 +1,9 @@
-"""Whether data of one Avro schema can be read with another; if not, the reason as text.
+"""Checks whether data of one Avro schema can be read with another; if not, gives the reason.
 
-The rules are those of schema resolution in Avro's specification.  Two are as the Java client has
-them, because deployed clients rely on it: records are matched by their fields, not by their names,
-except in unions with several records.  One is stricter: the scale of decimals must be equal, since
-clients would read wrong values without any error.
+The rules are those of schema resolution in Avro's specification.  Two differ as in the Java client,
+because deployed clients rely on it: records are matched by their fields, not by their names, except
+in unions with several records.  One is stricter: the scale of decimals must be equal, since clients
+would read wrong values without any error.
 """
 
 from collections.abc import Iterator
@@ -37,7 +37,7 @@ PROMOTIONS: Final = frozenset(
         ("bytes", "string"),
     )
 )
-"""What a reader may take a writer's primitive for."""
+"""The pairs of a writer's primitive and the primitives that a reader may take it for."""
 
 
 MAX_WORK: Final = 100_000
@@ -46,11 +46,12 @@ SHOWN_PATH: Final = 200
 """Characters of a path that are shown, the last ones."""
 
 Path = tuple["Path", str] | None
-"""Of a field, from the outermost record on: the path so far, and a step.  None at the root."""
+"""The path of a field from the outermost record on: the path so far and a step; None at the
+root."""
 
 
 class Incompatibility(NamedTuple):
-    """Where and why a reader fails."""
+    """The place where a reader fails, and the rule that it breaks."""
 
     path: Path
     rule: str
@@ -78,7 +79,7 @@ class _Pair(NamedTuple):
 
 
 class _Branches:
-    """Those of a reader's union, each where it is looked for."""
+    """The branches of a reader's union, by the ways in which they are looked up."""
 
     def __init__(self, union: Union) -> None:
         self.by_name: dict[tuple[str, str], AvroType] = {}
@@ -92,7 +93,7 @@ class _Branches:
 
 
 class _Known:
-    """What was found out of readers."""
+    """Results about readers that are kept during one comparison."""
 
     def __init__(self) -> None:
         self.work = 0
@@ -116,7 +117,7 @@ def _names_of(branch: AvroType) -> Iterator[str]:
 
 
 def find_incompatibility(reader: AvroType, writer: AvroType) -> Incompatibility | None:
-    """Why a reader cannot read everything that a writer may write; None if it can."""
+    """Return where and why a reader cannot read all data of a writer; None if it can."""
     waiting = [_Pair(reader, writer, None)]
     seen: set[tuple[int, int, bool]] = set()
     known = _Known()
@@ -140,7 +141,7 @@ def find_incompatibility(reader: AvroType, writer: AvroType) -> Incompatibility 
 
 
 def _width(schema: AvroType) -> int:
-    """How much there is to look at, but for what is in it."""
+    """Return the amount of work for one type, without the types inside of it."""
     width = 1 + (len(schema.aliases) if isinstance(schema, Named) else 0)
     if isinstance(schema, Union):
         return width + len(schema.branches)
@@ -152,7 +153,7 @@ def _width(schema: AvroType) -> int:
 
 
 def _look_at(pair: _Pair, known: _Known) -> list[_Pair] | Incompatibility:
-    """What the pair alone is wrong about, or the pairs that it depends on."""
+    """Return what is wrong with the pair itself, or the pairs that it depends on."""
     reader, writer, path, _ = pair
     if isinstance(writer, Union):
         records = sum(isinstance(branch, Record) for branch in writer.branches)

@@ -17,7 +17,7 @@ class ParsedSchema(Protocol):
         """Bytes that are equal for equal schemas, however they are written."""
 
     def incompatibility(self, writer: "ParsedSchema") -> str | None:
-        """Why data of `writer`, of the same type, cannot be read with this; None if it can."""
+        """Return why data of `writer`, of the same type, is unreadable with this; None if not."""
 
 
 class KnownSchema(NamedTuple):
@@ -46,7 +46,7 @@ FOR_PRODUCERS: Final[Mapping[SchemaCompatibility, Rule]] = {
     S.FORWARD_TRANSITIVE: Rule(False, True, True),
     S.FULL_TRANSITIVE: Rule(True, True, True),
 }
-"""For new versions.  ALWAYS_COMPATIBLE and ALWAYS_INCOMPATIBLE need no checks."""
+"""The rules for new versions; ALWAYS_COMPATIBLE and ALWAYS_INCOMPATIBLE need no checks."""
 
 FOR_CONSUMERS: Final[Mapping[SchemaCompatibility, Rule]] = {
     **FOR_PRODUCERS,
@@ -58,7 +58,7 @@ FOR_CONSUMERS: Final[Mapping[SchemaCompatibility, Rule]] = {
 
 
 def objection(rule: Rule, new: KnownSchema, number: int, old: KnownSchema) -> str | None:
-    """Why a rule refuses a schema beside version `number`; None if it accepts it."""
+    """Return why a rule refuses a schema next to version `number`; None if it accepts it."""
     if new.type is not old.type:
         return f"it is {new.type.name}, version {number} of the topic's schema is {old.type.name}"
     if rule.new_reads_old:

@@ -14,7 +14,7 @@ OTHER: Final = "other"
 
 
 class Work(Enum):
-    """What is done with a topic's schema."""
+    """An operation on a topic's schema."""
 
     GET = "get"
     PUT = "put"
@@ -22,17 +22,17 @@ class Work(Enum):
 
 
 class Counts:
-    """Of one namespace, since the start."""
+    """The counts of one namespace since the start."""
 
     def __init__(self, clock: Clock) -> None:
         self.durations = {work: Durations(clock) for work in Work}
         self.failed = dict.fromkeys(Work, 0)
         self.compatible = self.incompatible = 0
-        """Schemas that were compared with the versions of a topic."""
+        """The numbers of schemas that were compatible with the versions of a topic, or were not."""
 
 
 class SchemaCounts:
-    """Of the namespaces whose schemas were used."""
+    """The counts of the namespaces whose schemas were used."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock

@@ -15,7 +15,7 @@ _LENGTH: Final = struct.Struct(">i")
 
 
 class KeyValueSchema(NamedTuple):
-    """What the two parts are, and how messages carry them."""
+    """The schemas of the two parts, and how messages encode the key."""
 
     key: Schema
     value: Schema

@@ -13,7 +13,7 @@ class NativeSchema(NamedTuple):
     """A message type, with the files that describe it."""
 
     message: str
-    """Its full name."""
+    """The full name of the message."""
     file: str
     descriptors: bytes
     """An encoded FileDescriptorSet."""

@@ -42,7 +42,7 @@ class History(NamedTuple):
 
     next: int = 0
     digests: tuple[tuple[int, str], ...] = ()
-    """Of each version, the oldest first."""
+    """The number and the digest of each version, the oldest first."""
     stored: Version = 0
     """0 if nothing is stored."""
 
@@ -57,7 +57,7 @@ class History(NamedTuple):
 
 
 class Registry:
-    """One per broker."""
+    """The registered schemas of all topics; one per broker."""
 
     def __init__(self, metadata: MetadataStore, clock: Clock) -> None:
         self._metadata = metadata
@@ -77,7 +77,7 @@ class Registry:
         return self._learn(name, await self._read(name))
 
     async def version(self, name: str, number: int) -> Registered | None:
-        """One version; None if there is none of this number."""
+        """Return a version; None if there is no version of this number."""
         digests = dict((await self.history(name)).digests)
         if number not in digests:
             return None
@@ -211,7 +211,7 @@ class Registry:
 
 
 def _record_key(name: str, number: int, digest: str) -> str:
-    """With the digest, so that concurrent registrations never write different data to one key."""
+    """Return the key, with the digest: concurrent registrations never write to the same key."""
     return f"{RECORDS}{name}/{number}-{digest}"
 
 

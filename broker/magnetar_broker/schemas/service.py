@@ -32,7 +32,7 @@ Check = Callable[[], None]
 NO_VERSION: Final = b""
 MAX_UNDERSTOOD: Final = 1024
 MAX_UNDERSTOOD_BYTES: Final = 4 << 20
-"""Of the data of schemas that are parsed in memory."""
+"""The most bytes of schemas that are kept parsed in memory."""
 
 
 @dataclass(frozen=True)
@@ -61,7 +61,10 @@ class Understood(NamedTuple):
 
 
 class Schemas:
-    """One per broker.  The policies of a topic asked for must be loaded."""
+    """Registers and checks the schemas of topics; one per broker.
+
+    The policies of a topic must be loaded before it is asked for.
+    """
 
     def __init__(
         self, metadata: MetadataStore, clock: Clock, policies: PolicyView, limits: SchemaLimits
@@ -208,7 +211,7 @@ class Schemas:
     # Rules --------------------------------------------------------------------------------
 
     def strategy(self, topic: TopicName) -> SchemaCompatibility:
-        """Which changes the topic's schema allows."""
+        """Return the compatibility strategy of a topic, which defines the allowed changes."""
         if topic.is_system:
             return self._limits.of_system_topics
         strategy = self._policies.value(SCHEMA_COMPATIBILITY, topic)

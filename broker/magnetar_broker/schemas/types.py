@@ -1,4 +1,4 @@
-"""What a schema is: its type, its text, and its properties."""
+"""The parts of a schema: its type, its text, and its properties."""
 
 from enum import IntEnum
 from typing import Any, Final, NamedTuple
@@ -44,12 +44,12 @@ CLIENT_SIDE: Final = frozenset((SchemaType.AUTO, SchemaType.AUTO_CONSUME, Schema
 
 
 class Schema(NamedTuple):
-    """As a client gave it; nothing was checked."""
+    """A schema as a client gave it; nothing was checked."""
 
     type: SchemaType
     data: bytes = b""
     properties: tuple[tuple[str, str], ...] = ()
-    """In the order given."""
+    """The properties in the order in which they were given."""
 
 
 def schema_of(sent: Any) -> Schema:

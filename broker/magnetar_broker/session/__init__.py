@@ -1,1 +1,1 @@
-"""One client: its commands in, frames out.  `handlers` is the table of commands."""
+"""The session of one client: commands in, frames out.  `handlers` is the table of commands."""

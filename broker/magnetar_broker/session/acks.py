@@ -17,7 +17,7 @@ logger = logging.getLogger(__name__)
 
 
 class Acks:
-    """Of one connection."""
+    """The acknowledgements of one connection."""
 
     def __init__(
         self, address: str, consumers: Slots[Consumer], reply: Callable[[Any], None]

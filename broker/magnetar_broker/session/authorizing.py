@@ -24,7 +24,7 @@ from magnetar_proto.names import NamespaceName, TopicName
 
 Command = pb.BaseCommand
 Needs = Callable[[Any], list[Question]]
-"""From a command to what it needs."""
+"""Returns the permissions that a command needs."""
 Close = Callable[[Session, Any], None]
 """Closes what a command has opened, or is opening."""
 Refuse = Callable[[Session, Any, Exception], None]
@@ -32,36 +32,36 @@ Refuse = Callable[[Session, Any, Exception], None]
 
 
 def nothing(command: Any) -> list[Question]:
-    """For commands of every authenticated role.
+    """Return no permission: every authenticated role may send the command.
 
-    Such as those of a producer or consumer that is open on the connection: it was authorized when
-    it was opened, and is closed when it may not be open any more.
+    Commands of a producer or consumer that is open on the connection are of this kind: it was
+    authorized when it was opened, and is closed when its permission ends.
     """
     return []
 
 
 def super_user(command: Any) -> list[Question]:
-    """For commands between brokers."""
+    """Return the permission for commands between brokers."""
     return [Question(Need.SUPER_USER)]
 
 
 def use_of_topic(command: Any) -> list[Question]:
-    """For commands that ask for the place or the schemas of a topic."""
+    """Return the permission for commands that ask for the owner or the schemas of a topic."""
     return [Question(Need.PRODUCE_OR_CONSUME, _topic(command.topic))]
 
 
 def publishing_of_schema(command: pb.CommandGetOrCreateSchema) -> list[Question]:
-    """To register a schema, which decides what can be published from then on."""
+    """Return the permission to register a schema, which decides what can be published later."""
     return [Question(Need.PRODUCE, _topic(command.topic))]
 
 
 def use_of_namespace(command: Any) -> list[Question]:
-    """For commands that ask for the topics of a namespace."""
+    """Return the permission for commands that ask for the topics of a namespace."""
     return [Question(Need.PRODUCE_OR_CONSUME, str(NamespaceName.parse(command.namespace)))]
 
 
 def producing(command: pb.CommandProducer) -> list[Question]:
-    """To publish, and to consume if a subscription is to be created."""
+    """Return the permission to publish, and to consume if a subscription is to be created."""
     topic, subscription = _topic(command.topic), command.initial_subscription_name
     of_subscription = [Question(Need.CONSUME, topic, subscription)] if subscription else []
     # promise[without , *of_subscription]: an initial subscription needs its own permission
@@ -69,12 +69,12 @@ def producing(command: pb.CommandProducer) -> list[Question]:
 
 
 def consuming(command: pb.CommandSubscribe) -> list[Question]:
-    """To consume with this subscription."""
+    """Return the permission to consume with the subscription."""
     return [Question(Need.CONSUME, _topic(command.topic), command.subscription)]
 
 
 def publishing_in_transaction(command: pb.CommandAddPartitionToTxn) -> list[Question]:
-    """To have a transaction concern topics: something is written to each when it ends."""
+    """Return the permissions to add topics to a transaction, which writes to each when it ends."""
     return [Question(Need.PRODUCE, _topic(name)) for name in command.partitions]
 
 
@@ -122,7 +122,7 @@ NEEDS: Mapping[int, Needs] = {
     Command.END_TXN_ON_PARTITION: super_user,
     Command.END_TXN_ON_SUBSCRIPTION: super_user,
 }
-"""What each command that a client sends needs."""
+"""The function that returns the permissions that each command needs."""
 
 
 def _stop_producing(session: Session, command: pb.CommandProducer) -> None:

@@ -119,7 +119,7 @@ def _accept(session: Session, command: pb.CommandConnect) -> None:
 
 
 def _refusal(session: Session) -> BrokerError | None:
-    """Why no further client is accepted at present; None if one is."""
+    """Return why no further client is accepted at present; None if one is."""
     broker = session.broker
     if not broker.ready:
         return NotReady("the broker is starting or stopping; try again")

@@ -65,7 +65,7 @@ def _check_type_and_name(
 ) -> None:
     """Refuse types and names of subscriptions that are not allowed."""
     sub_type = SubType.Name(command.subType)
-    # Only the dispatcher with a single active consumer reads compacted data, as in Pulsar.
+    # As in Pulsar, only the dispatcher with a single active consumer reads compacted data.
     if command.read_compacted and command.subType not in (SubType.Exclusive, SubType.Failover):
         raise NotAllowed("read_compacted needs an Exclusive or Failover subscription")
     if command.read_compacted and not topic.is_persistent:
@@ -129,7 +129,7 @@ def _consumer(session: Session, consumer_id: int) -> Consumer:
 
 
 def on_redeliver(session: Session, command: pb.CommandRedeliverUnacknowledgedMessages) -> None:
-    """Send unacknowledged messages again; there is no other answer."""
+    """Send unacknowledged messages again; the command has no other answer."""
     consumer = session.consumers.get(command.consumer_id)
     if consumer is None:
         return

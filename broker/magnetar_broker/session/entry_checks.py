@@ -19,7 +19,7 @@ from magnetar_proto.errors import BadMetadata
 from magnetar_proto.transactions import may_have_transaction
 
 UNCHECKED: Final = TxnId(-1, -1)
-"""No transaction has this id."""
+"""An id that no transaction has."""
 
 
 class Refusal(NamedTuple):
@@ -53,12 +53,13 @@ PRETENDED = Refusal(
 def refusal_of_entry(
     entry: bytes, must_encrypt: bool = False, largest: int = 0, txn: TxnId | None = UNCHECKED
 ) -> Refusal | None:
-    """Why an entry cannot be stored, None if it can; `largest` bytes are allowed, 0: any number.
+    """Return why an entry cannot be stored; None if it can.
 
-    `txn` is the transaction that the SEND names, or None: the metadata may name no other one.
-    Without the argument it may name any: on a topic without transactions that has no effect.
+    The entry may have `largest` bytes, 0 for any number.  `txn` is the transaction that the SEND
+    names, or None: the metadata may name no other one.  Without the argument it may name any: on a
+    topic without transactions that has no effect.
 
-    `BadMetadata` if it is not an entry at all: the connection is to be closed.
+    Raises `BadMetadata` if the bytes are not an entry at all: the caller closes the connection.
     """
     if 0 < largest < len(entry):
         return Refusal(

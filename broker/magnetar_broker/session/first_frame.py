@@ -18,16 +18,16 @@ class FirstFrame:
 
     @property
     def data(self) -> bytes:
-        """What was added."""
+        """The bytes that were added so far."""
         return bytes(self._data)
 
     @property
     def lacks(self) -> int:
-        """The bytes to read next; 0 when the frame is complete, or has a size that is refused."""
+        """The number of bytes to read next; 0 if the frame is complete, or its size is refused."""
         return (self._size or SIZE.size) - len(self._data)
 
     def add(self, data: bytes) -> None:
-        """Take what was read."""
+        """Append bytes that were read."""
         self._data += data
         if not self._size and len(self._data) == SIZE.size:
             total: int = SIZE.unpack(self._data)[0]
@@ -36,9 +36,9 @@ class FirstFrame:
 
 
 def named_broker(frame: bytes) -> str:
-    """The host and port that a CONNECT names in `proxy_to_broker_url`; some clients add a scheme.
+    """Return the host and port that a CONNECT names in `proxy_to_broker_url`, without a scheme.
 
-    Empty if it names none, and for whatever is no valid CONNECT: a session refuses that.
+    Return "" if it names none, and for anything but a valid CONNECT, which a session refuses.
     """
     return _connect_of(frame).proxy_to_broker_url.rpartition("://")[2]
 

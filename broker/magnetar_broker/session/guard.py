@@ -1,6 +1,6 @@
-"""What one client has open and is opening, and how it is closed when it may not be open any more.
+"""The producers, consumers and watchers of one client: closes them when permissions end.
 
-`authorization/access.py` asks for it when permissions change.
+`authorization/access.py` uses it when permissions change.
 """
 
 from collections.abc import Callable, Iterator
@@ -28,7 +28,7 @@ class Opening:
         self._why: str | None = None
 
     def close(self, why: str) -> None:
-        """Have it refused, for this reason."""
+        """Refuse the command for this reason, and stop it."""
         self._why = why
         self._stop()
 
@@ -38,13 +38,13 @@ class Opening:
             raise NotAuthorized(self._why)
 
     def end(self) -> None:
-        """It was answered: what it has opened since it was closed is closed now."""
+        """Note that the command was answered; if it was closed, close what it has opened since."""
         if self._why is not None:
             self._stop()
 
 
 class Guard:
-    """What one client has open, for `Access`."""
+    """Lists what one client has open, for `Access`."""
 
     def __init__(self, session: Session) -> None:
         self._session = session
@@ -52,7 +52,7 @@ class Guard:
 
     @property
     def roles(self) -> tuple[str, ...]:
-        """Each of them must be allowed; empty if none was authenticated."""
+        """The client's roles, each of which must be allowed; empty without authentication."""
         roles = self._session.roles
         return () if roles is None else roles.all
 
@@ -60,7 +60,7 @@ class Guard:
     def opening(
         self, command: object, questions: list[Question], stop: Callable[[], None]
     ) -> Iterator[Opening]:
-        """Within it, a command opens something; if it may not any more, it is refused."""
+        """Track a command that opens something; refuse it if its permission ends meanwhile."""
         opening = Opening(command, questions, stop)
         self._opening.add(opening)
         try:
@@ -79,7 +79,7 @@ class Guard:
                 opening.check()
 
     def opened(self, namespace: str) -> Iterator[Opened]:
-        """What it has open, or is opening, in a namespace."""
+        """Yield what the client has open, or is opening, in a namespace."""
         session = self._session
         for producer in session.publishing.producers.values():
             if producer.topic.namespace_name == namespace:
@@ -113,7 +113,7 @@ def guard_of(session: Session) -> Guard:
 
 
 def close_producer(producer: Producer, why: str) -> None:
-    """Its client opens it again, and is refused; one that waits for its turn is refused now."""
+    """Close a producer, whose client opens it again and is refused; refuse a waiting one now."""
     if producer.ready:
         producer.disconnect()
     else:
@@ -121,10 +121,10 @@ def close_producer(producer: Producer, why: str) -> None:
 
 
 def _close_consumer(consumer: Consumer, why: str) -> None:
-    """Its client subscribes again, and is refused."""
+    """Close a consumer, whose client subscribes again and is refused."""
     consumer.disconnect()
 
 
 def _close_watcher(session: Session, number: int, why: str) -> None:
-    """Its client is sent nothing any more; it lists topics from time to time, and is refused."""
+    """Stop sending changes to a watcher, whose client lists topics now and then and is refused."""
     unwatch(session, number)

@@ -6,7 +6,7 @@ from magnetar_storage.world.runtime import Clock, Promise, Timer
 
 
 class Liveness:
-    """Of one connection.  Whatever the client sends is a sign of life, not PONG alone."""
+    """The liveness of one connection.  Everything that the client sends counts, not only PONG."""
 
     def __init__(self, clock: Clock, probe_seconds: float, ping: Callable[[], None]) -> None:
         """`ping` sends a PING; `probe` waits `probe_seconds` for an answer."""
@@ -17,15 +17,15 @@ class Liveness:
         self._probes: list[Promise] = []
 
     def received(self) -> None:
-        """The client sent something."""
+        """Note that the client has sent something."""
         self._active = True
         if self._probes:
             self._settle(True)
 
     def resumed(self) -> None:
-        """The client is read from again: its silence before meant nothing.
+        """Note that the client is read from again: its earlier silence meant nothing.
 
-        That is no answer to a probe: a dead client would look alive, and keep its producer's name.
+        This does not answer a probe: a dead client would look alive, and keep its producer's name.
         """
         self._active = True
 
@@ -38,7 +38,7 @@ class Liveness:
         return True
 
     async def probe(self) -> bool:
-        """Whether the client answers a PING in time."""
+        """Return whether the client answers a PING in time."""
         probe = self._clock.promise()
         self._probes.append(probe)
         self._ping()
@@ -50,7 +50,7 @@ class Liveness:
             self._probes.remove(probe)
 
     def end(self) -> None:
-        """The connection is closed: no probe is answered any more."""
+        """End all probes: the connection is closed."""
         self._settle(False)
 
     def _settle(self, alive: bool) -> None:

@@ -14,7 +14,7 @@ from magnetar_proto.names import TopicName
 async def on_partitioned_metadata(
     session: Session, command: pb.CommandPartitionedTopicMetadata
 ) -> None:
-    """How many partitions a topic has; 0 if it is not partitioned."""
+    """Answer with a topic's number of partitions; 0 if it is not partitioned."""
     answer = pb.CommandPartitionedTopicMetadataResponse(request_id=command.request_id)
     try:
         with session.broker.names.lookup():
@@ -44,7 +44,7 @@ def refuse_partitioned_metadata(
 
 
 async def on_lookup(session: Session, command: pb.CommandLookupTopic) -> None:
-    """Which broker serves a topic, which need not exist."""
+    """Answer with the owner of a topic, which need not exist."""
     answer = pb.CommandLookupTopicResponse(request_id=command.request_id)
     counts = session.broker.lookups
     began_ms = counts.durations.begin()
@@ -54,8 +54,8 @@ async def on_lookup(session: Session, command: pb.CommandLookupTopic) -> None:
             owner = await session.broker.names.locate(topic, command.authoritative)
         urls = owner.urls_of(command.advertised_listener_name)
         names_listener = urls != owner.default
-        # A client reaches a process by way of the address where it asked for it. So one that names
-        # a listener is sent to that listener's address first, to ask there.
+        # A client reaches a process by way of the address where it asked for it. So a client that
+        # names a listener is sent to that listener's address first, to ask there.
         is_elsewhere = bool(owner.process_url) and names_listener and not command.authoritative
         process = "" if is_elsewhere else owner.process_url
         if urls.pulsar:

@@ -1,4 +1,4 @@
-"""What is queued for one client, until its shell writes it at the end of the turn."""
+"""The output that is queued for one client, until its shell writes it at the end of the turn."""
 
 from collections.abc import Callable
 from typing import Any

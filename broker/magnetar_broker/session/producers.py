@@ -44,7 +44,7 @@ async def on_producer(session: Session, command: pb.CommandProducer) -> None:
         with _refusals_for(session):
             producer = await producers.fill(command.producer_id, create)
         if producer.refusal is not None:
-            # It began to wait, and its wait ended, before this went on.
+            # The producer began to wait, and its wait ended, before this continued.
             if producers.get(command.producer_id) is producer:
                 producers.free(command.producer_id)
             raise producer.refusal
@@ -97,7 +97,7 @@ async def _create(
             f"{topic_name} accepts encrypted messages only (encryptionRequired): encrypt them"
         )
     check()  # promise: no producer's schema is stored for a client that has left
-    # After all refusals that cost nothing: this may store a new schema version.
+    # Do this after all refusals that cost nothing: it may store a new schema version.
     version = await session.broker.names.producer_schema(topic_name, sent_schema(command))
     if command.initial_subscription_name:
         await topic.subscriptions.ensure(command.initial_subscription_name, check)

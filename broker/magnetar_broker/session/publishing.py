@@ -40,7 +40,7 @@ from magnetar_proto.transactions import TAGS, with_transaction
 SEND: Final[int] = pb.BaseCommand.SEND
 
 NO_RULES: Final = PublishRules()
-"""Of no producer: every SEND finds the rules of its own first."""
+"""The rules before the first producer: every SEND finds the rules of its own producer first."""
 
 
 class Publishing:
@@ -131,7 +131,7 @@ class Publishing:
         return at
 
     def published(self, entries: int, size: int) -> None:
-        """So many pending entries and bytes were answered; reading resumes when there is room."""
+        """Count pending entries and bytes as answered; resume reading if there is room."""
         self.pending_entries -= entries
         self._budget.give(size)
         if self.paused:
@@ -269,7 +269,7 @@ class Publishing:
 def _refusal(
     entry: bytes, rules: PublishRules, is_whole: bool, txn: TxnId | None = None
 ) -> Refusal | None:
-    """Why an entry cannot be stored; `is_whole` if it is no chunk."""
+    """Return why an entry cannot be stored; `is_whole` means that it is not a chunk."""
     largest = rules.max_message_size if is_whole else 0
     checked = txn if rules.transactional or txn is not None else UNCHECKED
     return refusal_of_entry(entry, rules.must_encrypt, largest, checked)
@@ -278,7 +278,7 @@ def _refusal(
 def _refusal_in_transaction(
     entry: bytes, producer: Producer, txn: TxnId, is_whole: bool, is_delayed: bool
 ) -> Refusal | None:
-    """Why a message of a transaction cannot be stored."""
+    """Return why a message of a transaction cannot be stored; None if it can."""
     ended = producer.sink.refusal(txn)
     if ended:
         return Refusal(pb.NotAllowedError, ended, for_good=False)

@@ -1,8 +1,8 @@
-"""From exceptions to the refusals that clients are sent.
+"""Translates exceptions into the refusals that clients are sent.
 
-A storage error has no code of the protocol: each request refuses it with the code that clients
-expect of that request, unless it only means that they have to try again.  Every other exception
-that is no refusal is a defect, and is raised again.
+The protocol has no code for storage errors: each request refuses one with the code that clients
+expect of that request, unless the error only means that they have to try again.  Any exception that
+is not a refusal is a defect, and is raised again.
 """
 
 from collections.abc import Iterator

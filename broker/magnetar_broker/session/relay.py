@@ -1,12 +1,16 @@
-"""What other processes of the broker serve of one client's topics.
+"""Relays one client's producers and consumers of topics that other processes serve.
+
+A client that has looked a topic up connects to the process that serves it.  Other clients may use
+the topic on any connection.  The session then opens an *upstream* to the topic's process, once for
+each process: a connection as the client's own would be, with an ordinary session at its end.
 
 A client that has looked a topic up connects to the process that serves it.  One that has not may
 use the topic on any connection.  The session then opens an *upstream* to the topic's process, once
 for each process: a connection as the client's own would be, with an ordinary session at its end.
 
-Frames of the producers and consumers opened there are forwarded as they are, both ways.  Nothing
-in them has to change: the ids of producers, consumers and requests are the client's, and unique on
-its connection.
+Frames of the producers and consumers opened there are forwarded as they are, both ways.  Nothing in
+them has to change: the ids of producers, consumers and requests are the client's, and unique on its
+connection.
 """
 
 from collections.abc import Callable, Sequence
@@ -44,7 +48,7 @@ UNREAD: Final = frozenset(
 
 
 class Client(Protocol):
-    """What a relay needs of the client's session."""
+    """The parts of a client's session that a relay needs."""
 
     def reply(self, message: Any) -> None:
         """Queue one command."""
@@ -88,7 +92,7 @@ Connect = Callable[[int, "Upstream"], Channel]
 """Opens the channel to the process with this number."""
 
 Ids = dict[int, "Upstream"]
-"""Where the producers, or the consumers, of a client are open, by the client's ids."""
+"""The upstreams of a client's producers, or consumers, by ids that the client chose."""
 
 
 class Relay:
@@ -99,7 +103,7 @@ class Relay:
         self.producers: Ids = {}
         self.consumers: Ids = {}
         self.pinged: set[Upstream] = set()
-        """Those that wait for a sign of life of the client."""
+        """The upstreams that wait for a sign of life of the client."""
         self.closed = False
         self._connect = connect
         self._upstreams: dict[int, Upstream] = {}
@@ -215,11 +219,11 @@ class Upstream:
     def __init__(self, relay: Relay) -> None:
         self._relay = relay
         self._client = relay.client
-        # What comes was checked where it came from: it is as long as it is.
+        # The sender has checked the size of frames, so any size is accepted here.
         self._decoder = FrameDecoder(MAX31)
         self._connected = False
         self._requests: dict[int, _Freed | None] = {}
-        """Those that are not answered yet."""
+        """Requests that are not answered yet."""
         self._refusal = NotReady(ENDED)
         self._full = True
         self._release: Callable[[], None] | None = self._client.hold_reading()

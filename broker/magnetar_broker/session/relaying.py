@@ -22,7 +22,7 @@ Forward = Callable[[Upstream, Ids, int, Any], None]
 
 
 class Kind:
-    """Producers or consumers: where those of a session are, by ids of the client's choice."""
+    """Locates a session's producers or consumers, in any process, by the client's ids."""
 
     def __init__(self, of: str, here: Callable[[Session], Slots[Any]]) -> None:
         self._of = of
@@ -38,7 +38,7 @@ class Kind:
         return self._here(session).holds(self.number(command))
 
     def elsewhere(self, session: Session) -> Ids:
-        """Those of other processes."""
+        """Return the upstreams of those that are open in other processes."""
         if session.relay is None:
             return {}
         ids: Ids = getattr(session.relay, f"{self._of}s")

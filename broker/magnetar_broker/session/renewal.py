@@ -7,14 +7,14 @@ from magnetar_broker.authentication.authenticator import Proof
 from magnetar_storage.world.runtime import Clock, Timer
 
 CHALLENGE: Final = b"PulsarAuthRefresh"
-"""What clients are asked with, which they know."""
+"""The challenge that asks clients for new credentials, which they recognize."""
 
 
 class Renewal:
-    """Of one connection; it looks at fixed intervals.
+    """Renews the credentials of one connection, which it checks at fixed intervals.
 
-    A client that can is asked at the first look after the end of its credentials, and disconnected
-    at the next one if it has not answered.  Any other is disconnected at the first.
+    A client that can renew them is asked at the first check after they expire, and disconnected at
+    the next one if it has not answered.  Any other client is disconnected at the first.
     """
 
     def __init__(
@@ -26,7 +26,7 @@ class Renewal:
         ask: Callable[[], None],
         disconnect: Callable[[str], None],
     ) -> None:
-        """`is_supported` by the client; `ask` sends it an AUTH_CHALLENGE."""
+        """`is_supported` tells whether the client can renew; `ask` sends it an AUTH_CHALLENGE."""
         self.proof = proof
         self._clock = clock
         self._seconds = seconds
@@ -38,17 +38,17 @@ class Renewal:
         self._watch()
 
     def answered(self) -> None:
-        """The client has sent credentials."""
+        """Note that the client has sent credentials."""
         self._is_asked = False
 
     def renewed(self, proof: Proof) -> None:
-        """They prove what the former ones did."""
+        """Replace the proof of the former credentials, which the new ones repeat."""
         self.proof = proof  # promise: renewed credentials are looked at again
         if self._timer is None:
             self._watch()
 
     def end(self) -> None:
-        """The connection is closed."""
+        """End the checks: the connection is closed."""
         self._is_over = True
         if self._timer is not None:
             self._timer.cancel()

@@ -58,7 +58,7 @@ KNOWS_END_OF_TOPIC = ("Pulsar-Java", "Magnetar-Python")
 
 
 class Outbox(Reading, Protocol):
-    """What a session needs of its shell."""
+    """The parts of its shell that a session needs."""
 
     @property
     def address(self) -> str:
@@ -68,7 +68,7 @@ class Outbox(Reading, Protocol):
         """Call `Session.take_output` at the end of this turn."""
 
     def refusal(self) -> BrokerError | None:
-        """Why the client exceeds a limit of connections; None if it does not."""
+        """Return why the client exceeds a limit of connections; None if it does not."""
 
     def accepted(self) -> None:
         """The client has completed its handshake."""
@@ -85,7 +85,7 @@ class Session:
 
     protocol_version = 0
     client_version = ""
-    """Of the connected client, as its CONNECT has it."""
+    """The version of the connected client, as given in its CONNECT."""
 
     def __init__(
         self,
@@ -94,7 +94,7 @@ class Session:
         handlers: Mapping[int, Handler],
         connect: Connect | None = None,
     ) -> None:
-        """`connect` is for handlers that use `relayed`."""
+        """`connect` opens the upstreams of the client; handlers use them by `relayed`."""
         self.broker = broker
         self.clock = broker.engine.clock
         # The parts get the output instead of the session: a part that refers to the session would
@@ -115,7 +115,7 @@ class Session:
         self._working = 0
         self._held: list[Frame] = []  # until fewer requests are under way
         self._holds = False
-        """Whether the budget of what is received has something of this session."""
+        """Whether the budget of received bytes counts some for this session."""
         self.publishing = Publishing(
             self._output.send,
             self._gate.reason(),
@@ -137,9 +137,9 @@ class Session:
         )
         self._acks = Acks(outbox.address, self.consumers, self.reply)
         self.watchers: dict[int, TopicWatcher] = {}
-        """By ids of the client's choice; see `session.topic_lists`."""
+        """Watchers of topic lists by ids that the client chose; see `session.topic_lists`."""
         self.relay: Relay | None = None
-        """Once the client uses topics of other processes."""
+        """The client's relay; None until the client uses topics of other processes."""
         self._connect = connect
         self.is_upstream = False
         """Whether the peer is another process's `relay`, which serves the client."""
@@ -149,14 +149,15 @@ class Session:
         self.certificate = b""
         """The client's TLS certificate, which was verified, as DER; empty if it showed none."""
         self.roles: Roles | None = None
-        """Of the connected client; None while authentication is off.  Those of an upstream are set
-        when it is made: the process that has the client's connection has authenticated it."""
+        """The roles of the connected client; None while authentication is off.  For an upstream
+        they are set at its creation: the process of the client's connection has authenticated it.
+        """
         self.renewal: Renewal | None = None
-        """Of what the client has proved; None while authentication is off, and for an upstream."""
+        """The renewal of the client's credentials; None without authentication or for upstreams."""
         self.authenticating = False
         """Whether the CONNECT is being authenticated: what follows it waits."""
         self.guard: Client | None = None
-        """Once the client has opened something that was authorized."""
+        """The client's guard; None until the client has opened something that was authorized."""
         self._names_process = False
         self._outbox = outbox
         self._handlers = handlers
@@ -171,7 +172,7 @@ class Session:
 
     @property
     def app_id(self) -> str | None:
-        """The client's role: through a proxy not that of the proxy.  None without roles."""
+        """The client's role, not that of a proxy between; None without authentication."""
         roles = self.roles
         return None if roles is None else roles.original or roles.own
 
@@ -207,14 +208,14 @@ class Session:
             self._hold(held, begins=bool(frames))
 
     def _hold(self, size: int, begins: bool) -> None:
-        """So much of what was received is kept."""
+        """Count `size` bytes of received frames as kept; `begins` if none was kept before."""
         if not self._closed:
             self._holds = bool(size)
             # promise: a part of a frame counts as received bytes
             self.broker.receiving.hold(self, size, begins)
 
     def give_up(self) -> None:
-        """Disconnect the client at once: it holds memory that others need."""
+        """Disconnect the client at once, because it holds memory that others need."""
         self._holds = False
         self._outbox.abort()
         self.lost()
@@ -338,11 +339,11 @@ class Session:
     # Life -----------------------------------------------------------------------------
 
     def refusal(self) -> BrokerError | None:
-        """Why the client exceeds a limit of connections; None if it does not."""
+        """Return why the client exceeds a limit of connections; None if it does not."""
         return self._outbox.refusal()
 
     def accept(self, command: pb.CommandConnect, own_version: int) -> None:
-        """The client was accepted: frames of the full size are allowed from now on."""
+        """Note that the client is accepted: frames of the full size are allowed from now on."""
         self.connected = True
         self.client_version = command.client_version
         self.publishing.drops_damaged = self.client_version.startswith(DROPS_DAMAGED)
@@ -352,7 +353,7 @@ class Session:
         self._outbox.accepted()
 
     def relayed(self) -> Relay:
-        """What other processes serve of the client's topics."""
+        """The relay to processes that serve topics of the client; created at first use."""
         if self.relay is None:
             assert self._connect is not None
             self.relay = Relay(self, self._connect)
@@ -360,7 +361,7 @@ class Session:
 
     @property
     def _is_paused(self) -> bool:
-        """Whether the broker does not read from the client, so that its silence means nothing."""
+        """Whether the broker does not read from the client, whose silence then means nothing."""
         busy = bool(self._held) and not self._output.peer_full
         return busy or self.publishing.paused or self._throttled.is_held
 
@@ -376,7 +377,7 @@ class Session:
         return True
 
     def tick(self) -> None:
-        """Called once an interval: ping a silent client, disconnect one that did not answer."""
+        """Ping a silent client, and disconnect one that did not answer; called once an interval."""
         if self._is_paused:
             return
         if not self.connected:
@@ -385,7 +386,7 @@ class Session:
             self.disconnect(f"{self.address} did not answer a ping")
 
     async def is_alive(self) -> bool:
-        """Whether the client answers a PING in time."""
+        """Return whether the client answers a PING in time."""
         timeout_ms = self.broker.settings.connection_liveness_check_timeout_millis
         if self._closed or timeout_ms == 0 or self._is_paused:
             return not self._closed  # an answer would not be read
@@ -397,7 +398,7 @@ class Session:
             self.reply(pb.CommandActiveConsumerChange(consumer_id=consumer_id, is_active=is_active))
 
     def damaged(self, consumer_id: int, partition: int, damage: Damage) -> None:
-        """Notify a consumer that delivery stops at damaged entries, if it is one of Magnetar's."""
+        """Notify a consumer that delivery stops at damage, if it is a client of Magnetar."""
         # promise[always]: official clients are sent nothing that they do not know
         if self.client_version.startswith(UNDERSTANDS_DAMAGE):
             notice = pb.CommandActiveConsumerChange(
@@ -448,7 +449,7 @@ class Session:
 
     def _notify_closed(self, message: Any, new_owner: str) -> None:
         """Peers before protocol version 5 do not know these commands: they are disconnected."""
-        # The name of a process is not that of a host.  Only a client that has named one already
+        # The name of a process is not the name of a host. Only a client that has named one already
         # connects to the address that it used, and names this one; any other looks the topic up.
         # promise[without self._names_process and]: only clients that can resolve it are told a
         #   process's name
@@ -481,7 +482,7 @@ class Session:
             self.lost()
 
     def lost(self) -> None:
-        """The connection is closed: close its producers and consumers."""
+        """Close the producers and consumers of the connection, which is closed."""
         if self._closed:
             return
         if self._holds:

@@ -26,7 +26,7 @@ class Slots(dict[int, T]):
     """
 
     def __init__(self, kind: str, limit: Callable[[], int] = lambda: 0, setting: str = "") -> None:
-        """There are no more than `limit` at present, which `setting` sets; 0: any number."""
+        """At most `limit` slots exist, which `setting` sets; a limit of 0 is none."""
         super().__init__()
         self._kind = kind
         self._limit = limit

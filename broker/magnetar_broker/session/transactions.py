@@ -23,7 +23,7 @@ from magnetar_proto import PulsarApi_pb2 as pb
 async def on_connect_coordinator(
     session: Session, command: pb.CommandTcClientConnectRequest
 ) -> None:
-    """Have a coordinator loaded here; `NotReady` if another process serves it."""
+    """Load a coordinator in this process; `NotReady` if another process serves it."""
     _check_on(session)
     answer = pb.CommandTcClientConnectResponse(request_id=command.request_id)
     try:

@@ -1,4 +1,4 @@
-"""What an ACK does to a subscription's cursor, and to what its consumers hold."""
+"""The effects of an ACK on a subscription's cursor, and on its consumers' unacked messages."""
 
 from collections.abc import Sequence
 
@@ -21,7 +21,7 @@ class Acknowledger:
         self._cursor = cursor
         self._batch_indexes = batch_indexes  # acknowledgmentAtBatchIndexLevelEnabled
         self.view: Cursor | None = None
-        """By which is delivered, if that is not the cursor itself (`DeliveryCursor`)."""
+        """The cursor that delivery follows if it is not the cursor itself (`DeliveryCursor`)."""
 
     def ack_each(
         self,
@@ -74,7 +74,7 @@ class Acknowledger:
         ack_set: tuple[int, ...],
     ) -> None:
         offset = self._log.offset_of(ledger, entry)
-        # With batch index acks off the client keeps count, and sends an ACK of the whole entry
+        # With batch index acks off, the client keeps count, and sends an ACK of the whole entry
         # once it has acknowledged all of the batch: until then the entry stays as it is.
         if offset is None or not self._batch_indexes:
             return
@@ -118,7 +118,7 @@ class Acknowledger:
             self.view.ack_up_to(offset)
 
     def _entries_up_to(self, offset: int) -> int:
-        """How many entries up to this one are not acknowledged."""
+        """Return how many entries up to `offset` are not acknowledged."""
         first, acked = self._cursor.mark_delete + 1, self._cursor.acked
         entries = max(offset + 1 - first, 0)
         # promise[without - acked.count(first, offset + 1) if entries and acked else entries]: a

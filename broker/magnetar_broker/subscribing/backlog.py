@@ -1,4 +1,4 @@
-"""Counting what a subscription has not acknowledged, from the cursor and the log's index.
+"""Counts what a subscription has not acknowledged, from the cursor and the log's index.
 
 No counters are kept along with deliveries and acknowledgements, so the numbers are right after a
 crash too.  The holes of a cursor are counted chunk by chunk, other work of the event loop in
@@ -64,15 +64,15 @@ class BacklogCounter:
         return end - first - self._cursor.acked.count(first, end)
 
     async def oldest_ms(self) -> int | None:
-        """When the oldest unacknowledged message was published.
+        """Return when the oldest unacknowledged message was published, in ms since 1970.
 
-        None if there is none, or it cannot be read.
+        Return None if all messages are acknowledged, or the entry cannot be read.
         """
         first, end = self._bounds()
         return None if first >= end else await self.published_ms(first)
 
     async def published_ms(self, offset: int) -> int | None:
-        """When an entry was published; None if it cannot be read.  The last result is cached."""
+        """Return when an entry was published; None if it is unreadable.  Caches the last result."""
         if self._oldest[0] != offset or self._oldest[1] is None:
             self._oldest = (offset, await self._published_ms(offset))
         return self._oldest[1]
@@ -103,9 +103,10 @@ class BacklogCounter:
         return messages
 
     async def nth(self, messages: int) -> tuple[int, int | None]:
-        """Where the backlog begins without its first `messages` messages.
+        """Return where the backlog begins without its first `messages` messages.
 
-        The first entry that is left, and the mask of its messages that are; None for all of them.
+        The result is the first entry that is left, and the mask of its messages that are left; the
+        mask is None for all of them.
         """
         low, high = self._bounds()
         first, counts = low, ChunkCounts(self._log)
@@ -124,7 +125,7 @@ class BacklogCounter:
         return low, without_lowest(self._cursor.partial.get(low, mask), over)
 
     async def messages_between(self, first: int, stop: int) -> int:
-        """How many messages of the entries first..stop-1 are not acknowledged."""
+        """Return how many messages of the entries first..stop-1 are not acknowledged."""
         return await self._before(first, stop, ChunkCounts(self._log))
 
     async def _before(self, first: int, stop: int, counts: "ChunkCounts") -> int:
@@ -163,7 +164,7 @@ class BacklogCounter:
         return sum([share.size for share in self._shares(first, end)])
 
     def _shares(self, first: int, end: int) -> "Iterator[Share]":
-        """What is not acknowledged between these bounds, segment by segment."""
+        """Yield the unacknowledged entries between these bounds, segment by segment."""
         log, base = self._log, self._log.first_offset
         for segment in log.segments:
             stop = log.segment_end(base)
@@ -270,7 +271,7 @@ def _present(chosen: OffsetSet, acked: OffsetSet, first: int, end: int) -> Itera
 
 
 def _chunks(offsets: OffsetSet, first: int, end: int) -> list[tuple[int, int]]:
-    """Where the set has members between two offsets: chunks, and longer stretches of chunks."""
+    """Return the stretches of the set between two offsets: chunks, and longer runs of chunks."""
     stretches, bitmaps = offsets.parts(0)
     stretches += [(start, start + SIZE) for start, _ in bitmaps]
     return sorted((start, stop) for start, stop in stretches if start < end and first < stop)

@@ -9,14 +9,14 @@ from magnetar_proto.ids import ack_set_to_mask
 from magnetar_storage.log.log import Log
 
 MAX_MESSAGES = 1 << 20
-"""More than fit into a batch of the largest size by default, of at least 6 bytes each; compressed
-it may have fewer bytes than messages."""
+"""The most messages of a batch: more than fit into one of the largest size by default, of at least
+6 bytes each; a compressed batch may have fewer bytes than messages."""
 WORD = 64
 """Bits of one number of an ack set on the wire."""
 
 
 def full_mask(messages: int) -> int | None:
-    """A mask with so many bits set; None if that is more than `MAX_MESSAGES`."""
+    """Return a mask with `messages` bits set; None for more than `MAX_MESSAGES`."""
     return (1 << messages) - 1 if messages <= MAX_MESSAGES else None
 
 

@@ -16,7 +16,7 @@ class ConsumerGroup:
 
     def __init__(self, subscription: str, limit: int) -> None:
         self.limit = limit
-        """maxConsumersPerSubscription; 0 is no limit.  Lowering it disconnects no consumer."""
+        """The value of maxConsumersPerSubscription, 0 for none; lowering it disconnects nobody."""
         self._subscription = subscription
         self._members: list[Consumer] = []
 
@@ -48,7 +48,7 @@ class ConsumerGroup:
                     "one first or use another subscription type"
                 )
             owner.disconnect()  # if it is alive after all, it learns that it must reconnect
-        # After the loop: a dead predecessor that was just disconnected frees its place.
+        # Check this after the loop: a dead predecessor that was just disconnected frees its place.
         if 0 < self.limit <= len(self._members):
             raise ConsumerBusy(
                 f"subscription {self._subscription} has its {self.limit} consumers: close one, "
@@ -56,7 +56,7 @@ class ConsumerGroup:
             )
 
     def check_key_policy(self, wanted: KeySharedMeta) -> None:
-        """`ConsumerBusy` unless all present consumers have the same Key_Shared policy."""
+        """Raise `ConsumerBusy` unless all present consumers have the same Key_Shared policy."""
         if any(member.key_shared.policy != wanted.policy for member in self._members):
             raise ConsumerBusy(
                 f"subscription {self._subscription} has connected consumers with another "

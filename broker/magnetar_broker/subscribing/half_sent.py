@@ -1,7 +1,7 @@
-"""Completes chunked messages of which consumers have the first chunks before they are disconnected.
+"""Completes chunked messages that consumers have received in part, before they are disconnected.
 
-Clients in C++, and those built on it, keep the first half of a message then, and drop the whole
-message when it comes after they have connected again.
+Clients in C++, and those built on it, would keep the first half of such a message, and drop the
+whole message when it comes after they have connected again.
 """
 
 import logging
@@ -19,15 +19,15 @@ logger = logging.getLogger(__name__)
 
 READ_ENTRIES, READ_BYTES = 100, 1 << 20
 MOST_BYTES = 32 << 20
-"""Bytes that are read for the missing chunks of one message; without the rest it stays half."""
+"""The most bytes that are read for the missing chunks of one message; beyond them it stays half."""
 
 
 async def complete_messages(
     log: Log, cursor: Cursor, consumers: Sequence[Consumer], frames: FrameCache
 ) -> None:
-    """Send nothing else to these consumers, until `leaving` is reset, and complete their messages.
+    """Complete the messages of consumers, and send them nothing else until `leaving` is reset.
 
-    What cannot be read is logged: then a client may keep the half of a message.
+    A chunk that cannot be read is logged: then a client may keep the half of a message.
     """
     for consumer in consumers:
         consumer.leaving = True

@@ -1,4 +1,4 @@
-"""For how long a topic's durable subscriptions have not been used."""
+"""Measures how long a topic's durable subscriptions have not been used."""
 
 import json
 from typing import Final
@@ -7,7 +7,7 @@ from magnetar_storage.cursors.attached_state import IDLENESS
 from magnetar_storage.cursors.cursor_log import CursorLog, DurableCursor
 
 WRITTEN_SECONDS: Final = 3600
-"""A crash may lose so much idle time, or an eighth of the limit if that is less."""
+"""The most idle time that a crash may lose, unless an eighth of the limit is less."""
 WRITTEN_TOGETHER: Final = 10_000
 """Cursors in one piece of JSON."""
 
@@ -31,7 +31,7 @@ class Idleness:
 
     @classmethod
     def stored(cls, cursors: CursorLog) -> "Idleness | None":
-        """What an earlier load of the topic has stored; None if nothing was.
+        """Return the state that an earlier load of the topic has stored; None if it stored none.
 
         Call it before consumers join: a use of a subscription must reset what is stored.
         """
@@ -39,24 +39,24 @@ class Idleness:
 
     @classmethod
     def attached(cls, cursors: CursorLog) -> "Idleness":
-        """The idle times of a topic's cursors, stored with them from now on."""
+        """Return the idle times of a topic's cursors, which are stored with them from now on."""
         idleness = cls()
         cursors.adopt(IDLENESS, idleness)
         return idleness
 
     def look(self, cursor: DurableCursor, joined: int, in_use: bool, seconds: int) -> None:
-        """Look at a subscription, `seconds` after the last look; `joined` is its number so far."""
+        """Look at a subscription, `seconds` after the last look; `joined` counts its consumers."""
         number, use = cursor.number, (joined, cursor.mark_delete)
         known, self._seen[number] = self._seen.get(number), use
-        # In the first look after the topic was loaded, any consumer that has joined is a use: it
-        # may have joined before this state was attached.
+        # In the first look after a load, any consumer that has joined is a use: it may have joined
+        # before this state was attached.
         if in_use or (joined > 0 if known is None else known != use):
             self._set(number, 0)
         elif known is not None:
             self._set(number, self._idle.get(number, 0) + seconds)
 
     def used(self, cursor: DurableCursor) -> bool:
-        """A consumer has joined; returns whether that has to be written."""
+        """Note that a consumer has joined; return whether that has to be written."""
         self._set(cursor.number, 0)
         return cursor.number in self._changed
 
@@ -67,7 +67,7 @@ class Idleness:
             self._seen.pop(number, None)
 
     def seconds(self, cursor: DurableCursor) -> int:
-        """For how long a subscription has not been used."""
+        """Return how long a subscription has not been used, in seconds."""
         return self._idle.get(cursor.number, 0)
 
     def worth_writing(self, limit_seconds: int) -> bool:

@@ -1,9 +1,9 @@
-"""Which messages of a topic a durable subscription has acknowledged, deleted ones included.
+"""The messages of a topic that durable subscriptions, deleted ones included, have acknowledged.
 
 Messages that no subscription has acknowledged are kept for longer (`policies/retention.py`).  A
-subscription that exists holds everything from the offset at which it began, acknowledged or not.
-So only two things are stored: where subscriptions began, if not at the first message, and what
-those that were deleted had acknowledged.
+subscription that exists holds everything from the offset at which it began, acknowledged or not. So
+only two things are stored: where subscriptions began, if not at the first message, and what deleted
+subscriptions had acknowledged.
 """
 
 import json
@@ -20,15 +20,15 @@ from magnetar_storage.log.ranges import RangeSet
 END: Final = 1 << 63
 """An offset behind every message."""
 MOST_RANGES: Final = 1000
-"""Ranges of deleted subscriptions that are remembered."""
+"""The most ranges of deleted subscriptions that are remembered."""
 NAMES_TOGETHER: Final = 100
-"""Subscriptions in one piece of JSON."""
+"""The most subscriptions in one piece of JSON."""
 
 
 class ReadHistory:
-    """Where subscriptions began, and what deleted ones acknowledged: an `AttachedState`.
+    """The starts of subscriptions, and the acknowledgements of deleted ones: an `AttachedState`.
 
-    Whatever is forgotten of it makes messages stay longer, never shorter.
+    Forgetting any of it makes messages stay longer, never shorter.
     """
 
     __slots__ = ("_ended", "_ended_ranges", "_new_starts", "_starts")
@@ -41,12 +41,12 @@ class ReadHistory:
 
     @classmethod
     def stored(cls, cursors: CursorLog) -> "ReadHistory | None":
-        """The state that was stored with a topic's cursors, or None."""
+        """Return the state that was stored with a topic's cursors; None if none was."""
         return cls.attached(cursors) if cursors.is_attached(READ_HISTORY) else None
 
     @classmethod
     def attached(cls, cursors: CursorLog) -> "ReadHistory":
-        """The state of a topic, which is stored with its cursors from now on."""
+        """Return the state of a topic, which is stored with its cursors from now on."""
         history = cls()
         cursors.adopt(READ_HISTORY, history)
         return history
@@ -69,11 +69,11 @@ class ReadHistory:
             self._add(start, mark_delete + 1)
 
     def forget_below(self, offset: int) -> None:
-        """Forget what was deleted from the log; later snapshots leave it out."""
+        """Forget offsets that were deleted from the log; later snapshots leave them out."""
         self._ended.remove_below(offset)
 
     def held_or_read(self, present: Collection[str]) -> RangeSet:
-        """The offsets that a present subscription holds or any has acknowledged.
+        """Return the offsets that a present subscription holds, or that any has acknowledged.
 
         `present` are the names of the topic's subscriptions.
         """
@@ -90,18 +90,18 @@ class ReadHistory:
     # Attached state ---------------------------------------------------------------
 
     def take_delta(self) -> list[bytes]:
-        """The changes since the last call."""
+        """Return the changes since the last call."""
         starts, self._new_starts = self._new_starts, {}
         ended, self._ended_ranges = self._ended_ranges, []
         return _pieces(starts, ended)
 
     def snapshot(self) -> list[bytes]:
-        """The whole state."""
+        """Return the whole state."""
         self._new_starts, self._ended_ranges = {}, []
         return _pieces(self._starts, list(self._ended))
 
     def apply(self, data: bytes) -> None:
-        """Replay a piece of it; ValueError if it is malformed."""
+        """Replay a piece of the state; ValueError if it is malformed."""
         found = json.loads(data)
         if not isinstance(found, dict):
             raise ValueError("what was acknowledged must be a JSON object")
@@ -115,7 +115,7 @@ class ReadHistory:
 
 
 class Remembering(Protocol):
-    """A topic and its state of this kind, which most topics do not need."""
+    """A topic with a read history, which most topics do not need."""
 
     read_history: ReadHistory | None
     cursors: CursorLog
@@ -123,7 +123,7 @@ class Remembering(Protocol):
 
 
 def changing(topic: Remembering) -> ReadHistory:
-    """The state of a topic, which the caller changes before it awaits: it is written then."""
+    """Return the read history of a topic; the caller changes it before its next await."""
     if topic.read_history is None:
         topic.read_history = ReadHistory.attached(topic.cursors)
     topic.cursors.state_changed(READ_HISTORY)

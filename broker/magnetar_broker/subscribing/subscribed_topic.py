@@ -18,11 +18,11 @@ from magnetar_storage.log.log import Log
 
 
 class SubscribedTopic(Protocol):
-    """What all subscriptions of a topic share.
+    """The state of a topic that all its subscriptions share.
 
     `limits` and `rates` are replaced when policies change: read them at each use.  A Protocol,
-    because the topic is in a room above this one; and not single values, because subscriptions
-    need most of the topic, and two of these change.
+    because the topic is in a room above this one; and not single values, because subscriptions need
+    most of the topic, and two of these change.
     """
 
     name: TopicName
@@ -34,7 +34,7 @@ class SubscribedTopic(Protocol):
     read_history: ReadHistory | None
     idleness: Idleness | None
     pending_acks: PendingAcks | None
-    """Of transactions; None while there were none."""
+    """Pending acknowledgements of transactions; None while there are none."""
     traffic: Traffic
     rates: TopicRates | None
 
@@ -44,7 +44,7 @@ class SubscribedTopic(Protocol):
 
     @property
     def compaction(self) -> TopicCompaction:
-        """Its compacted data."""
+        """The compacted data of the topic."""
 
     def check_open(self) -> None:
         """`NotReady` once it is being closed."""

@@ -46,7 +46,7 @@ from magnetar_storage.world.runtime import Done
 
 INDIVIDUAL = 0
 RETURN_SECONDS = 60.0
-"""How long a non-durable subscription is kept for the readers that a seek has disconnected."""
+"""How long a non-durable subscription is kept for readers that a seek has disconnected."""
 
 DISPATCHERS: dict[int, Callable[[Stream], Dispatcher]] = {
     EXCLUSIVE: partial(SingleActive, failover=False),
@@ -58,7 +58,7 @@ KEY_SHARED = pb.CommandSubscribe.Key_Shared
 
 
 class Subscription:
-    """One name on one topic; `type` may change while no consumer is connected."""
+    """A subscription: one name on one topic.  `type` may change while no consumer is connected."""
 
     def __init__(
         self,
@@ -67,19 +67,19 @@ class Subscription:
         cursor: Cursor,
         ended: Callable[["Subscription"], bool],
     ) -> None:
-        """`ended` takes it off the topic's list; False if it was not listed any more."""
+        """`ended` takes the subscription off the topic's list; False if it was not listed."""
         self.topic = topic
         self.name = name
         self.cursor = cursor
         self.durable = isinstance(cursor, DurableCursor)
         self.transactional: TransactionalAcks | None = None
-        """What transactions have acknowledged; None before the first of them."""
+        """Acknowledgements in transactions; None before the first of them."""
         self.skip_missing()
         self.counter = BacklogCounter(topic.log, cursor)
         self.consumers = ConsumerGroup(name, topic.limits.max_consumers_per_subscription)
         self.type: int = EXCLUSIVE
         self.throttled: ThrottleEvents | None = None
-        """How often delivery waited for dispatch rates; None if there never were any."""
+        """Counts the times that delivery waited for dispatch rates; None without such rates."""
         self._stream = Stream(
             topic.name,
             topic.log,
@@ -94,16 +94,16 @@ class Subscription:
         self.dispatcher: Dispatcher = DISPATCHERS[self.type](self._stream)
         self.messages_expired = self.last_expired_ms = 0
         self.joined = 0
-        """How many consumers have joined so far."""
+        """The number of consumers that have joined so far."""
         self._acknowledger = Acknowledger(topic.log, cursor, topic.limits.batch_index_acks)
         self._ended = ended
         self.meter = Meter(6)
         self.acked_ms = self.sent_ms = self.flow_ms = 0
-        """When messages were last acknowledged, sent and asked for; 0 if they were not yet."""
+        """The times at which messages were last acknowledged, sent and asked for; 0 for never."""
         self.advanced_ms = 0
-        """When the mark-delete position last advanced by an acknowledgement; 0 if not yet."""
+        """The time at which an ACK last advanced the mark-delete position; 0 for never."""
         self.left_ms = topic.traffic.created_ms
-        """When the last consumer left; or when the topic was loaded."""
+        """The time at which the last consumer left, or the topic was loaded."""
         self._left = NO_COUNTERS  # of consumers that have left
         self._moving: Waiters | None = None  # for the end of the seek that runs
         self._compacted: CompactedReading | None = None
@@ -228,9 +228,10 @@ class Subscription:
         await self.delete()
 
     async def delete(self) -> None:
-        """End and forget its cursor; durable on return, also if another request is deleting it."""
-        # Another request has removed it from the list and is deleting its cursor: wait for that
-        # write, because this request too is answered only when the deletion is durable.
+        """Delete the cursor; durable on return, even if another request is deleting it."""
+        # Another request has removed the subscription from the list and is deleting its cursor:
+        # wait for that write, because this request too is answered only once the deletion is
+        # durable.
         if not self._ended(self):
             await self.settled()
         elif isinstance(self.cursor, DurableCursor):
@@ -251,7 +252,7 @@ class Subscription:
     # Flow and acknowledgement -------------------------------------------------------
 
     def flow(self, consumer: Consumer, permits: int) -> None:
-        """Add permits: so many messages more may be sent to the consumer."""
+        """Add permits: `permits` more messages may be sent to the consumer."""
         consumer.flow(permits)
         self.flow_ms = consumer.flow_ms
         self.dispatcher.dispatch()  # promise: delivery resumes when permits arrive
@@ -322,7 +323,7 @@ class Subscription:
             self.notify_end()
 
     def skip_missing(self) -> None:
-        """Count entries that the log has deleted, or that nobody gets, as acknowledged."""
+        """Count entries as acknowledged that the log has deleted or never delivers."""
         log = self.topic.log
         self.cursor.skip_reclaimed(log.first_offset, log.holes)
         self.cursor.skip(log.hidden)
@@ -343,7 +344,7 @@ class Subscription:
                 consumer.reached_end()
 
     def _write_soon(self) -> None:
-        """Have the changed cursor written with the next write of the cursor log."""
+        """Schedule the changed cursor for the next write of the cursor log."""
         if isinstance(self.cursor, DurableCursor):
             self.topic.cursors.changed(self.cursor)
 
@@ -356,14 +357,14 @@ class Subscription:
 
     @property
     def open_transactions(self) -> Collection[tuple[int, int]]:
-        """Those that have acknowledged something here, and have not ended."""
+        """The open transactions that have acknowledged something here."""
         return () if self.transactional is None else self.transactional.open
 
     async def end_transaction(self, txn: TxnId, outcome: Outcome, low_watermark: int) -> None:
         """Commit or abort what a transaction has acknowledged here; durable on return.
 
-        To be repeated after an error; a transaction that has nothing here, or has ended already,
-        is no error.  `low_watermark` is as for `Topic.end_transaction`.
+        Repeat the call after an error.  It is not an error if the transaction has acknowledged
+        nothing here, or has ended already.  `low_watermark` is as for `Topic.end_transaction`.
         """
         self.topic.check_open()
         acks = self._in_transactions()
@@ -440,7 +441,7 @@ class Subscription:
     async def seek_to_id(
         self, position: MessageId, ack_set: tuple[int, ...], check: Check = always
     ) -> None:
-        """Continue with this message; `ack_set` are those of its batch that are still wanted."""
+        """Continue with this message; `ack_set` has the still wanted messages of its batch."""
         compaction = None if self._compacted is None else self.topic.compaction
         offset, mask = await target_of(self.topic.log, compaction, position, ack_set)
         await self.seek(offset, mask, check)
@@ -520,7 +521,7 @@ class Subscription:
 
     @property
     def compacted(self) -> CompactedReading:
-        """Where consumers that read compacted find what is below the horizon."""
+        """The reader of what is below the horizon, for consumers that read compacted data."""
         if self._compacted is None:
             view = self.topic.compaction.view
             self._compacted = CompactedReading(view, self.topic.log, self.cursor, self.wake)
@@ -530,8 +531,9 @@ class Subscription:
         return self._compacted
 
     async def last_message_id(self, read_compacted: bool = False) -> MessageId:
-        """The topic's last message; if the log has none left and it reads compacted, the last one
-        of the compacted data.
+        """Return the id of the topic's last message.
+
+        With `read_compacted` it is the last one of the compacted data if the log has none left.
         """
         if read_compacted:
             last = await self.topic.compaction.last_message_id()
@@ -565,14 +567,14 @@ class Subscription:
         return messages, size
 
     def totals(self) -> tuple[float, ...]:
-        """What `meter` measures: what a consumer's does, and messages that have expired."""
+        """Return the counters for `meter`: those of a consumer, and messages that have expired."""
         totals = self._left
         for consumer in self.consumers:
             totals = added(totals, consumer.totals())
         return (*totals, self.messages_expired)
 
     async def backlog(self) -> Backlog:
-        """What is not acknowledged, exactly, whether batched or not.
+        """Return the exact backlog, whether messages are batched or not.
 
         Nothing counts as delayed while consumers are connected whose type ignores delays.
         """

@@ -20,7 +20,7 @@ logger = logging.getLogger(__name__)
 
 
 class Subscriptions(Mapping[str, Subscription]):
-    """The durable ones, and those of readers that are connected."""
+    """The subscriptions of a topic: durable ones, and those of connected readers."""
 
     def __init__(self, topic: SubscribedTopic) -> None:
         self._topic = topic
@@ -124,14 +124,14 @@ class Subscriptions(Mapping[str, Subscription]):
             if self._by_name.get(request.subscription) is subscription:
                 self.check(request)  # others may have joined meanwhile
                 return subscription
-            # It ended while we waited, for instance with its last consumer: create it again.
+            # The subscription ended while we waited, as with its last consumer: create it again.
 
     async def _wanted(self, request: SubscribeRequest, check: Check) -> Subscription:
         self._topic.check_open()
         name = request.subscription
         durable = name in self._topic.cursors.cursors
         subscription = self._by_name.get(name)
-        # One name has one cursor, which is either stored or in memory only.
+        # A name has one cursor, which is either stored or in memory only.
         if request.durable != durable and (durable or subscription is not None):
             raise NotAllowed(
                 f"subscription {name} exists and is {'durable' if durable else 'not durable'}: "
@@ -198,7 +198,7 @@ class Subscriptions(Mapping[str, Subscription]):
         cursor = cursors.cursors.get(name)
         if cursor is None:
             check()  # promise: no subscription is created for a client that has left
-            # Compaction's own cursor is no subscription of a user: it must not fail for a limit.
+            # Compaction's own cursor is not a user's subscription: it must not fail for a limit.
             if name != COMPACTION_CURSOR:
                 self._check_room()
             self._creating += 1

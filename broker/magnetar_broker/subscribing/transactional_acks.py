@@ -25,7 +25,7 @@ class TransactionalAcks:
     def __init__(
         self, name: str, log: Log, cursor: Cursor, pending: PendingAcks, number: int
     ) -> None:
-        """`number` is that of the cursor in `pending`."""
+        """`number` is the number of the cursor in `pending`."""
         self._name = name
         self._log = log
         self._cursor = cursor
@@ -36,7 +36,7 @@ class TransactionalAcks:
 
     @property
     def open(self) -> dict[Txn, PendingAck]:
-        """What is pending, by transaction."""
+        """The pending acknowledgements by transaction."""
         return self._pending.of(self._number)
 
     def drop_changes(self) -> None:
@@ -69,7 +69,7 @@ class TransactionalAcks:
                 masks[offset] = masks.get(offset, mask) & mask
             else:
                 whole.add(offset)
-        # In memory only once all are checked: an ACK that is refused changes nothing.
+        # Change memory only when all positions are checked: a refused ACK changes nothing.
         offsets = sorted(whole)
         self._pending.add(self._number, txn, offsets)
         self.view.ack(offsets)
@@ -108,7 +108,7 @@ class TransactionalAcks:
         self.view.ack_batch(offset, mask)
 
     def _mask(self, offset: int, ack_set: tuple[int, ...]) -> int | None:
-        """What an ack set leaves of an entry, 0: nothing; None if the entry cannot be split."""
+        """Return the mask that an ack set leaves of an entry, 0 for none; None if indivisible."""
         return unacked_mask(self._log, offset, ack_set) if ack_set else 0
 
     def _check_open(self, txn: TxnId) -> None:

@@ -11,7 +11,7 @@ from magnetar_storage.world.runtime import Clock
 
 
 class Delivery:
-    """Has a topic's subscriptions dispatch when there is something new."""
+    """Makes a topic's subscriptions dispatch when there are new entries."""
 
     __slots__ = ("_clock", "_frames", "_scheduled", "_subscriptions")
 
@@ -25,7 +25,7 @@ class Delivery:
         self._scheduled = False
 
     def wake(self) -> None:
-        """There are new entries: each subscription dispatches at the end of this turn."""
+        """Make each subscription dispatch new entries at the end of this turn."""
         if not self._scheduled and self._subscriptions:
             self._scheduled = True
             self._clock.soon(self._dispatch, "dispatch")

@@ -26,19 +26,19 @@ INACTIVE = "deletion of inactive topics"
 
 @dataclass(frozen=True, slots=True)
 class Use:
-    """What a topic is used for, as far as that keeps it."""
+    """The uses of a topic that may keep it from being deleted as inactive."""
 
     producers: bool
     subscriptions: bool
     behind: bool
-    """Whether a subscription has something to consume."""
+    """Whether a subscription has messages to consume."""
     entries: bool
-    """Whether anything is stored."""
+    """Whether any message is stored."""
     unread: bool
-    """Whether any of it is neither held nor acknowledged by a durable subscription."""
+    """Whether any stored message is neither held nor acknowledged by a durable subscription."""
 
     def is_none(self, mode: InactiveMode) -> bool:
-        """Whether the topic is inactive."""
+        """Return whether the topic is inactive."""
         kept = self.subscriptions if mode is InactiveMode.NO_SUBSCRIPTIONS else self.behind
         return not (self.producers or kept)
 

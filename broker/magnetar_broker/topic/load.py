@@ -1,4 +1,4 @@
-"""What a worker tells the controller of its load, which decides where bundles are."""
+"""Reports the load of a worker to the controller, which decides where bundles are."""
 
 from collections.abc import Callable, Iterable
 from typing import Protocol
@@ -47,7 +47,7 @@ def serve_load(
             namespace = topic.name.namespace_name
             known = placed.get(namespace) or owners.of(namespace)
             if rate > 0 and known is not None:
-                # One table for the whole answer: it may change while this waits.
+                # The whole answer uses one table: it may change while this waits.
                 placed[namespace] = known
                 bundle = namespace, known.bundles.index_of(topic.name)
                 rates[bundle] = rates.get(bundle, 0.0) + rate

@@ -17,11 +17,15 @@ AnyTopic = Topic | NonPersistentTopic
 
 
 class Topics:
-    """One per broker.  Iterating gives those that are loaded now, however the set changes then."""
+    """The loaded topics of a broker.
+
+    An iteration yields the topics that are loaded when it begins, even if the set changes
+    meanwhile.
+    """
 
     def __init__(self, engine: Engine) -> None:
         self.opened = 0
-        """How many topics were opened since the start."""
+        """The number of topics that were opened since the start."""
         self.on_opened: Callable[[], None] = lambda: None
         """Called when a topic was opened."""
         self.on_changed: Callable[[TopicName, bool], None] = lambda name, is_loaded: None
@@ -49,9 +53,9 @@ class Topics:
         return list(self._of_namespace.get(namespace, {}).values())
 
     def ended_totals(self) -> dict[str, tuple[int, int, int, int]]:
-        """By namespace, what topics that are not loaded any more had as `totals`.
+        """Return the sums of `totals` of topics that are no longer loaded, by namespace.
 
-        It is forgotten when a namespace has no loaded topic.
+        A namespace is forgotten when it has no loaded topic.
         """
         return dict(self._ended_totals)
 

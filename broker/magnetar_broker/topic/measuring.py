@@ -1,7 +1,7 @@
 """The rates of a topic, its producers, subscriptions and consumers.
 
-Whoever counts something only adds to a counter.  A rate is the growth of a counter in the last
-window of `statsUpdateFrequencyInSecs`; a topic without traffic costs one test a window.
+Code that counts something only adds to a counter.  A rate is the growth of a counter in the last
+window of `statsUpdateFrequencyInSecs`; a topic without traffic costs one test per window.
 """
 
 from collections.abc import Iterator
@@ -17,16 +17,16 @@ AnySubscription = Subscription | NonPersistentSubscription
 
 
 class Measured(Protocol):
-    """Has counters, and a meter for them."""
+    """An object that has counters, and a meter for them."""
 
     meter: Meter
 
     def totals(self) -> tuple[float, ...]:
-        """The counters since it exists."""
+        """Return the counters since the object was created."""
 
 
 def close_window(topic: AnyTopic, seconds: float) -> None:
-    """A window of so many seconds ends now: set all rates of a topic."""
+    """Set all rates of a topic at the end of a window of `seconds`."""
     if not topic.traffic.fresh:  # promise: only topics with traffic are measured
         return
     topic.traffic.changed = True  # promise: the page has the rates of the last window
@@ -36,7 +36,7 @@ def close_window(topic: AnyTopic, seconds: float) -> None:
         is_moving = is_moving or any(one.meter.rates)
     if isinstance(topic, Topic) and topic.appender.writes is not None:
         topic.appender.writes.close_window()
-    # Rates that are not 0 now must become so at the end of the next window.
+    # Rates that are not 0 now must become 0 at the end of the next window.
     topic.traffic.fresh = is_moving  # promise[never]: a topic without traffic has rates of 0
 
 
@@ -68,13 +68,13 @@ class Consuming(NamedTuple):
     entries and the mean number of messages in one."""
     chunks: float = 0.0
     expired: float = 0.0
-    """Of a subscription of a persistent topic."""
+    """The rate of messages that expired on a subscription of a persistent topic."""
     dropped: float = 0.0
-    """Of a subscription of a non-persistent topic."""
+    """The rate of messages that were dropped on a subscription of a non-persistent topic."""
 
 
 def consuming(subscription: AnySubscription) -> Consuming:
-    """The rates of a subscription, those of consumers that have left included."""
+    """Return the rates of a subscription, including those of consumers that have left."""
     messages, size, redelivered, acked, chunks, last = subscription.meter.rates
     if isinstance(subscription, Subscription):
         return Consuming(messages, size, redelivered, acked, chunks, last)

@@ -1,6 +1,6 @@
-"""Where published runs go on a non-persistent topic.
+"""The sink of published runs on a non-persistent topic.
 
-Apart from the topic because it is compiled, as every `RunSink` is.
+It is apart from the topic because it is compiled, as every `RunSink` is.
 """
 
 from magnetar_broker.base.traffic import Traffic
@@ -14,7 +14,7 @@ from magnetar_proto.sends import encode_receipts
 
 
 class NonPersistentAppender(RunSink):
-    """In the place of an `Appender`: gives runs to the subscriptions instead of a log."""
+    """Gives runs to the subscriptions, in the place of an `Appender`, which gives them to a log."""
 
     __slots__ = (
         "_subscriptions",
@@ -33,7 +33,7 @@ class NonPersistentAppender(RunSink):
         """The limits of publishing that are in effect."""
         self.messages_in = self.bytes_in = self.chunks_in = 0
         self.last_ms = 0
-        """When the last message was published; 0 if none was since the topic was loaded."""
+        """The time at which the last message was published; 0 if none was since the load."""
 
     def refusal(self, txn: TxnId) -> str:
         return (

@@ -44,13 +44,13 @@ class NonPersistentSubscription:
         self.messages_dropped = 0
         self.meter = Meter(6)
         self.flow_ms = self.sent_ms = 0
-        """When messages were last asked for and sent; 0 if they were not yet."""
+        """The times at which messages were last asked for and sent; 0 for never."""
         self._left = NO_COUNTERS  # of consumers that have left
         self._siblings = siblings
         self._topic = siblings.topic
         self._turns: RoundRobin[Consumer] = RoundRobin()
         self.slots: SlotOwners[Consumer] | None = None
-        """Who gets which keys, if it is or was Key_Shared."""
+        """The owners of keys, if the subscription is or was Key_Shared."""
         self.active: Consumer | None = None
 
     @property
@@ -118,7 +118,7 @@ class NonPersistentSubscription:
         return self._turns.next() if self.type == pb.CommandSubscribe.Shared else self.active
 
     def flow(self, consumer: Consumer, permits: int) -> None:
-        """Add permits: the consumer can take so many messages more."""
+        """Add permits: the consumer can take `permits` more messages."""
         consumer.flow(permits)
         self.flow_ms = consumer.flow_ms
 
@@ -133,7 +133,7 @@ class NonPersistentSubscription:
         return int(messages), int(size)
 
     def totals(self) -> tuple[float, ...]:
-        """What `meter` measures: what a consumer's does, and messages that were dropped."""
+        """Return the counters for `meter`: those of a consumer, and dropped messages."""
         totals = self._left
         for consumer in self.consumers:
             totals = added(totals, consumer.totals())
@@ -182,7 +182,7 @@ class NonPersistentSubscription:
         raise UnknownTrouble(f"{self._topic} keeps no messages: it is not persistent")
 
     def mark_delete_id(self) -> MessageId:
-        """None: there is no cursor."""
+        """The id -1:-1, because there is no cursor."""
         return MessageId(-1, -1)
 
 
@@ -221,7 +221,7 @@ class NonPersistentSubscriptions(Mapping[str, NonPersistentSubscription]):
         return self._by_name
 
     def sent(self) -> tuple[int, int]:
-        """Messages and bytes sent to consumers, those of ended subscriptions included."""
+        """Return messages and bytes sent to consumers, including those of ended subscriptions."""
         return self.messages_out, self.bytes_out
 
     def apply_limits(self, limits: TopicLimits, rates: TopicRates | None) -> None:

@@ -1,4 +1,4 @@
-"""How many entries of a topic are read to deliver them."""
+"""Counts the entries of a topic that are read to be delivered."""
 
 from magnetar_broker.base.meter import Meter
 from magnetar_storage.log.log_reader import LogReader
@@ -14,6 +14,6 @@ class Reads:
         self.meter = Meter(2)
 
     def totals(self) -> tuple[int, int]:
-        """Entries read, and those of them that were read from disk."""
+        """Return the number of entries read, and the number of those that were read from disk."""
         entries = self._entries
         return entries.from_cache + entries.from_disk, entries.from_disk

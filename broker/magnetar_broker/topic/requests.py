@@ -1,4 +1,4 @@
-"""What the controller asks of the loaded topics of a worker."""
+"""The requests of the controller to the loaded topics of a worker."""
 
 from typing import Any
 

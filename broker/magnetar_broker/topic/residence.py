@@ -47,19 +47,19 @@ class LocalResidence:
         new_owner: Callable[[TopicName], str] = lambda name: "",
         part: Callable[[Settings], Settings] = lambda settings: settings,
     ) -> None:
-        """`new_owner` has the URL of the process that serves a topic from now on.
+        """`new_owner` returns the URL of the process that serves a topic from now on.
 
-        It is blank if that is this one, or unknown.  `part` makes the settings of this process
-        from those of the broker.
+        The URL is blank if that is this process, or is unknown.  `part` makes the settings of this
+        process from those of the broker.
         """
         self._of_broker = settings
         self._part = part
         self.settings = settings = part(settings)
-        """As they are now."""
+        """The settings that are in effect in this process."""
         self.topics = Topics(engine)
         self.access = Access(settings)
         self.loads = Durations(engine.clock)
-        """Of topics."""
+        """The number and the duration of loads of topics."""
         self.inactive = Inactive(settings, engine.clock, policies, self.topics)
         self._engine = engine
         self._limits = topic_limits(settings)
@@ -67,7 +67,7 @@ class LocalResidence:
         self._policies = policies
         self._new_owner = new_owner
         self._evicted: dict[TopicName, AnyTopic] = {}
-        """Those that are still to be closed or deleted."""
+        """Evicted topics that are not closed or deleted yet."""
         self._changes = count(1)
 
     def is_loaded(self, name: TopicName) -> bool:
@@ -116,7 +116,7 @@ class LocalResidence:
         return None
 
     async def evict(self, names: list[TopicName], condition: Condition) -> bool:
-        # One step: no other coroutine runs in between, and no client can connect.
+        # Check and evict in one step: no other coroutine runs between, and no client can connect.
         loaded = [topic for name in names if (topic := self.topics.get(name)) is not None]
         if not all(self._meets(topic, condition) for topic in loaded):
             return False
@@ -175,7 +175,7 @@ class LocalResidence:
         return [topic for name in names if (topic := self.topics.get(name)) is not None]
 
     def change_settings(self, changed: Mapping[str, str]) -> None:
-        """Have topics that are loaded from now on follow changed settings, by key."""
+        """Apply changed settings, by key, to topics that are loaded from now on."""
         # While a reload restarts the workers, this one may be ahead of the controller.
         allowed, problems = allowed_changes(self._of_broker, changed)
         for problem in problems:
@@ -207,7 +207,7 @@ class LocalResidence:
         except StorageError:
             if self.topics.get(topic.name) is topic:
                 raise
-            # It has ended meanwhile, and applies the policies when it is loaded again.
+            # The topic has ended meanwhile, and applies the policies when it is loaded again.
         if next(self._changes) % TOPICS_A_TURN == 0:
             await yield_turn(self._engine.clock)
 

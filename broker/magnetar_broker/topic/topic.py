@@ -89,7 +89,7 @@ class Topic:
         self.meter = Meter(4)
         self.reads = Reads(entries.entries)
         self.evictions = 0, 0
-        """How often its backlog was evicted for a quota by size, and by age."""
+        """The numbers of times that a quota evicted the backlog, by size and by age."""
         self.traffic = Traffic(clock)
         self.rates = topic_rates(name, policies, shared.rates, self.meter, clock)
         self.idleness = Idleness.stored(cursors)
@@ -203,16 +203,16 @@ class Topic:
     async def end_transaction(self, txn: TxnId, outcome: Outcome, low_watermark: int) -> None:
         """Commit or abort what a transaction has published here; durable on return.
 
-        To be repeated after an error; a transaction that has nothing here, or has ended already,
-        is no error.  `low_watermark` is a number of the same coordinator up to which its
-        transactions have ended on all participants; -1 for none.
+        Repeat the call after an error.  It is not an error if the transaction has published nothing
+        here, or has ended already.  `low_watermark` is a number of the same coordinator up to which
+        its transactions have ended on all participants; -1 for none.
         """
         self.check_open()
         await self.appender.begun()
         await self.transactions.end(txn, outcome, low_watermark)
 
     def _hidden(self, offsets: OffsetSet) -> None:
-        """A transaction has ended: skip what nobody gets, and deliver what waited for it."""
+        """Skip entries that an ended transaction has hidden, and deliver those held back by it."""
         self.traffic.changed = True
         for subscription in list(self.subscriptions.values()):
             subscription.skip_hidden(offsets)
@@ -290,7 +290,7 @@ class Topic:
                 subscription.limits_changed()
 
     def _apply_to_producers(self) -> None:
-        """What policies demand of producers; each run is checked against copies kept there."""
+        """Apply the policies to producers, each of which keeps copies to check its runs against."""
         delays, limits, producers = self.delays.policy, self.limits, self.producers
         self.transactions.allowed = limits.transactions
         producers.limit = limits.max_producers
@@ -317,7 +317,7 @@ class Topic:
                 subscription.dispatcher.skipped()
 
     async def set_aside(self, damage: Sequence[Damage], why: str) -> None:
-        """Have all subscriptions and readers go past damaged entries; durable on return."""
+        """Make all subscriptions and readers skip damaged entries; durable on return."""
         await set_aside(self.log, damage, why)
         self.traffic.changed = True
         for subscription in list(self.subscriptions.values()):
@@ -348,10 +348,10 @@ class Topic:
         await self.log.delete()
 
     async def finish(self) -> None:
-        """Take no more messages and no more clients; on return what was published is answered.
+        """Accept no more messages and clients; on return everything published is answered.
 
-        So clients that are disconnected then send nothing again that is stored already, and
-        consumers have no half of a chunked message.
+        So the clients that are disconnected next do not send stored messages again, and consumers
+        do not keep half of a chunked message.
         """
         self._finishing = True  # promise: a topic that is being closed opens no producers
         await self.producers.finish()

@@ -1,9 +1,9 @@
-"""One coordinator: makes the steps of its transactions durable, and has the decided ones end.
+"""A coordinator: makes the steps of its transactions durable, and ends the decided ones.
 
 It lives with the partition of its number of the topic `COORDINATORS`, where that is loaded: the
 owner of the partition is the owner of the coordinator, and its state is stored with the cursors of
-the partition.  When the partition is closed, or its log fails, the coordinator is over, and the
-next one of the same number goes on with what is stored.
+the partition.  When the partition is closed, or its log fails, the coordinator ends, and the next
+one of the same number continues with the stored state.
 """
 
 import logging
@@ -52,7 +52,7 @@ class _Finish:
 
 
 class Coordinator:
-    """Made when its partition is loaded; `start` it then."""
+    """A coordinator, created when its partition is loaded; call `start` then."""
 
     def __init__(self, number: int, topic: Topic, ending: Ending) -> None:
         self.number = number
@@ -60,16 +60,16 @@ class Coordinator:
         self.state = CoordinatorState()
         self.figures = CoordinatorFigures()
         self.recovered_ms = self._clock.now_ms()
-        """When it was loaded."""
+        """The time at which it was loaded."""
         self._ending = ending
         self._finishing: dict[int, _Finish] = {}
-        """Of the decided transactions."""
+        """The tasks that finish decided transactions."""
         self._deadlines: list[tuple[int, int]] = []
         self._timer: Timer | None = None
         topic.cursors.adopt(attached_state.COORDINATOR, self.state)
 
     def start(self) -> None:
-        """Go on with what is stored: end what was decided, and abort what is too old."""
+        """Continue with the stored state: end what was decided, and abort what is too old."""
         self._collect_deadlines()  # promise: timeouts of open transactions hold after a restart
         self._set_timer()
         self.resume()  # promise: a decided transaction goes on after a restart
@@ -97,9 +97,9 @@ class Coordinator:
     # Requests ---------------------------------------------------------------------------------
 
     async def begin(self, ttl_ms: int, owner: str, limit: int) -> TxnId:
-        """A new transaction, aborted after `ttl_ms` unless it was ended before; durable on return.
+        """Begin a transaction, which is aborted after `ttl_ms` unless it ended; durable on return.
 
-        `LimitReached` if `limit` are open; 0 is no limit.
+        Raises `LimitReached` if `limit` are open; 0 is no limit.
         """
         if ttl_ms <= 0:
             raise NotAllowed(f"the timeout of a transaction is {ttl_ms} ms: expected at least 1")
@@ -128,10 +128,10 @@ class Coordinator:
             await self.topic.cursors.durable()
 
     async def end(self, least: int, outcome: Outcome) -> None:
-        """Commit or abort a transaction; on return it has ended at all that it concerns.
+        """Commit or abort a transaction; on return it has ended at all its participants.
 
-        A transaction that has ended so, or is about to, is no error.  `TransactionStatusInvalid`
-        if the other outcome is decided.
+        It is not an error if the transaction has the same outcome already.
+        `TransactionStatusInvalid` is raised if the other outcome is decided.
         """
         if self.state.remembered.get(least) is outcome:
             return
@@ -145,22 +145,22 @@ class Coordinator:
                 f"transaction {least} is {transaction.status.name}: it cannot become "
                 f"{ENDING[outcome].name}"
             )
-        # A defect may have stopped what ended it.
+        # A defect may have stopped the task that ended it.
         finish = self._finishing.get(least) or self._start_finish(transaction)
         await finish.waiters.wait()
         if not finish.is_done:
             raise self._over()
 
     async def ended(self, leasts: list[int]) -> list[int]:
-        """Those of these numbers that are of no transaction any more, nor ever will be.
+        """Return those of the numbers that belong to no transaction, and never will.
 
-        A number that was not given out yet, and was made up by a client, is never given out.
+        A number that a client made up, because it was not given out yet, is never given out.
         """
         if max(leasts, default=-1) >= self.state.next:
             near = [least for least in leasts if least < self.state.next + REACH]
             self.state.pass_over(max(near, default=-1))
-            # It may have been given out by another process, which this one would take for one
-            # that it made up.  Only the present owner can store this.
+            # The number may have been given out by another process, which this one would take for
+            # one that a client made up.  Only the present owner can store this.
             await self._durable()
         return [least for least in leasts if least not in self.state.transactions]
 
@@ -187,7 +187,7 @@ class Coordinator:
             await for_each(engine, list(transaction.parts), end_at)
             self._check_served()
             self.state.end(least)
-            # No one waits for this step: until it is durable a crash has the transaction ended
+            # Nobody waits for this step: a crash before it is durable makes the transaction end
             # once more, which changes nothing.
             self.topic.cursors.state_changed(attached_state.COORDINATOR)
             self.figures.ended(outcome, self._clock.now_ms() - transaction.opened_ms)
@@ -207,7 +207,8 @@ class Coordinator:
                 return
             except (BrokerError, StorageError) as error:
                 tries += 1
-                # At first it is often on its way to another process; later somebody should look.
+                # At first the topic is often moving to another process; later an operator should
+                # look.
                 log = logger.warning if tries % 60 == 0 else logger.info
                 log("the end of transaction %s at %s is tried again: %s", txn, part, error)
             # promise[await self._pause() -> return]: a topic that cannot be told now is told later
@@ -222,7 +223,7 @@ class Coordinator:
     # Timeouts ---------------------------------------------------------------------------------
 
     def _collect_deadlines(self) -> None:
-        """Keep those of open transactions alone."""
+        """Remove the deadlines of transactions that are not open."""
         open_ones = [one for one in self.state.transactions.values() if one.status is Status.OPEN]
         self._deadlines = [(one.deadline_ms, one.least) for one in open_ones]
         heapify(self._deadlines)
@@ -260,7 +261,7 @@ class Coordinator:
     # Durability -------------------------------------------------------------------------------
 
     async def _durable(self) -> None:
-        """Write the steps up to now; those of one turn share a write, and all a sync."""
+        """Write the steps up to now; the steps of one turn share a write, and all share a sync."""
         self._check_served()
         promise = self._clock.promise()
         self.topic.cursors.state_changed(attached_state.COORDINATOR, settling(promise))

@@ -1,7 +1,7 @@
-"""The coordinators of this process, which are those of the partitions that it serves.
+"""The coordinators of this process, which belong to the partitions that it serves.
 
-They are loaded with the first command for them.  A job loads those that have something stored, so
-that transactions end, by their outcome or by their timeout, though no client asks any more.
+A coordinator is loaded with the first command for it.  A job loads coordinators that have stored
+state, so that transactions end, by their outcome or by their timeout, even if no client asks.
 """
 
 import logging
@@ -30,7 +30,7 @@ LOADING = "loading coordinators of transactions"
 
 
 class Coordinators:
-    """One per process that serves topics.  Iterating gives those that are loaded."""
+    """The coordinators of one process that serves topics; an iteration yields the loaded ones."""
 
     def __init__(self, engine: Engine, open_topic: OpenTopic, ending: Ending) -> None:
         self.ending = ending

@@ -1,4 +1,4 @@
-"""What a coordinator counts."""
+"""The counters of a coordinator."""
 
 from bisect import bisect_left
 from dataclasses import dataclass, field
@@ -13,20 +13,20 @@ LATENCY_BOUNDS_MS: Final = (
 
 @dataclass
 class CoordinatorFigures:
-    """Counted since the coordinator was loaded."""
+    """The counters since the coordinator was loaded."""
 
     begun: int = 0
     committed: int = 0
     aborted: int = 0
     timed_out: int = 0
-    """Of the aborted ones, those whose time was over."""
+    """The number of aborted transactions that reached their timeout."""
     steps: int = 0
-    """Writes to the log."""
+    """The number of writes to the log."""
     latencies: list[int] = field(default_factory=lambda: [0] * (len(LATENCY_BOUNDS_MS) + 1))
-    """Of transactions that have ended, by how long they took, from their beginning on."""
+    """Counts of ended transactions by the time from their beginning to their end."""
 
     def ended(self, outcome: Outcome, took_ms: int) -> None:
-        """A transaction has ended everywhere."""
+        """Count a transaction that has ended everywhere."""
         self.steps += 1
         self.latencies[bisect_left(LATENCY_BOUNDS_MS, took_ms)] += 1
         if outcome is Outcome.COMMIT:

@@ -32,10 +32,10 @@ ENDED = "transactions.ended"
 
 
 class Ended(Protocol):
-    """Which transactions of a coordinator have ended, wherever the coordinator is."""
+    """Returns the transactions of a coordinator that have ended, wherever the coordinator is."""
 
     async def __call__(self, most: int, leasts: list[int]) -> list[int]:
-        """Those of the numbers that it does not have any more."""
+        """Return those of the numbers that the coordinator does not have any more."""
 
 
 async def ended_here(coordinators: Coordinators, most: int, leasts: list[int]) -> list[int]:
@@ -71,7 +71,7 @@ class LinkedEnded:
 
 
 class Leftovers:
-    """Of the topics of one process."""
+    """Ends leftovers of transactions in the topics of one process."""
 
     def __init__(self, topics: Topics, clock: Clock, ended: Ended) -> None:
         self.ended = ended
@@ -79,7 +79,7 @@ class Leftovers:
         self._clock = clock
 
     async def look(self) -> None:
-        """Abort what is left of transactions that have ended."""
+        """Abort leftovers of transactions that have ended."""
         held: list[Topic] = []
         asked: dict[int, set[int]] = {}
         for count, topic in enumerate(self._topics, 1):

@@ -1,4 +1,4 @@
-"""What a transaction concerns, wherever it is served: how it is told that the transaction ends."""
+"""The participants of a transaction, in any process: they are told that the transaction ends."""
 
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Protocol

@@ -17,7 +17,7 @@ from typing import NamedTuple
 _HEAD = Struct("<BQ")
 _BEGUN = Struct("<QQ")
 PARTS_A_RECORD = 16
-"""With names of the greatest length a record is still smaller than 1 MiB."""
+"""The most parts in a record, which stays below 1 MiB even with names of the greatest length."""
 
 
 class Kind(IntEnum):
@@ -31,7 +31,7 @@ class Kind(IntEnum):
 
 
 class Status(IntEnum):
-    """Of a transaction."""
+    """The status of a transaction."""
 
     OPEN = 1
     COMMITTING = 2
@@ -41,11 +41,11 @@ class Status(IntEnum):
 
 
 class Part(NamedTuple):
-    """What a transaction concerns: messages of a topic, or acknowledgements of a subscription."""
+    """A participant: messages of a topic, or acknowledgements of a subscription."""
 
     topic: str
     subscription: str | None = None
-    """None for the messages of the topic."""
+    """The subscription; None for the messages of the topic."""
 
     def __str__(self) -> str:
         return self.topic if self.subscription is None else f"{self.topic}, {self.subscription}"
@@ -80,7 +80,7 @@ def counted(following: int) -> bytes:
 
 
 def read(record: bytes) -> tuple[Kind, int, bytes]:
-    """Kind, number and body; ValueError or `struct.error` if it is no record."""
+    """Return kind, number and body; ValueError or `struct.error` if it is not a record."""
     kind, least = _HEAD.unpack_from(record)
     return Kind(kind), least, record[_HEAD.size :]
 

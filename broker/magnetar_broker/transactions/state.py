@@ -1,4 +1,4 @@
-"""What one coordinator knows of its transactions, as a pure state machine.
+"""The transactions of one coordinator, as a pure state machine.
 
     OPEN ──────┬─> COMMITTING ──> COMMITTED
                └─> ABORTING ────> ABORTED
@@ -30,7 +30,7 @@ MAX_PARTS = 10_000
 MAX_PARTS_OF_ALL = 1_000_000
 """The most of all transactions that have not ended together: they are in memory."""
 REMEMBERED = 1000
-"""So many outcomes of transactions that have ended are remembered."""
+"""The number of outcomes of ended transactions that are remembered."""
 
 ENDING = {Outcome.COMMIT: Status.COMMITTING, Outcome.ABORT: Status.ABORTING}
 ENDED = {Outcome.COMMIT: Status.COMMITTED, Outcome.ABORT: Status.ABORTED}
@@ -44,7 +44,7 @@ OUTCOMES = {
 
 @dataclass
 class Transaction:
-    """One that has not ended."""
+    """A transaction that has not ended."""
 
     least: int
     opened_ms: int
@@ -57,7 +57,7 @@ class Transaction:
 
     @property
     def deadline_ms(self) -> int:
-        """When it is aborted if it is still open."""
+        """The time at which the transaction is aborted if it is still open."""
         return self.opened_ms + self.ttl_ms
 
 
@@ -68,7 +68,7 @@ class CoordinatorState:
         self.next = 0
         """The number of the next transaction; a number is never used twice."""
         self.transactions: dict[int, Transaction] = {}
-        """Those that have not ended, by number and in the order of their numbers."""
+        """The transactions that have not ended, by number and in the order of their numbers."""
         self.remembered: dict[int, Outcome] = {}
         """The outcomes of those that ended last, in the order in which they ended."""
         self._parts = 0
