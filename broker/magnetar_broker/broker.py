@@ -145,7 +145,7 @@ class Broker:
         await self.topics.close()
 
     async def topic(self, name: TopicName, create: bool, check: Check = always) -> AnyTopic:
-        """The topic, loaded; created if `create` is set and policies allow it.
+        """Return a loaded topic, created if `create` is set and policies allow it.
 
         Raises the `BrokerError` that PRODUCER and SUBSCRIBE are answered with.
         """
@@ -155,7 +155,7 @@ class Broker:
         return topic
 
     def producer_name(self) -> str:
-        """A name for a producer without one; no broker of this data directory makes it again.
+        """Return a name for a producer without one; the data directory never yields it again.
 
         It is short: each message carries it, and clients reserve few bytes for such things.
         """
@@ -164,10 +164,10 @@ class Broker:
     # Connections ------------------------------------------------------------------------
 
     def connected(self) -> None:
-        """A client connected; `admission` has the limits."""
+        """Count a client that has connected; `admission` has the limits."""
         self.connections += 1
         self.connections_total += 1
 
     def disconnected(self) -> None:
-        """A client's connection ended."""
+        """Count a client's connection that has ended."""
         self.connections -= 1

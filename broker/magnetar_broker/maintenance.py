@@ -24,11 +24,11 @@ QUOTAS = "check of backlog quotas"
 COMPACTION = "compaction"
 FREEING = "freeing of room"
 FREE_SECONDS = 5
-"""Between two attempts while the disk lacks room."""
+"""The seconds between two attempts while the disk lacks room."""
 
 
 class Maintenance:
-    """One per broker; call `register` once."""
+    """The periodic jobs of a broker on its loaded topics; call `register` once."""
 
     def __init__(
         self,
@@ -63,7 +63,7 @@ class Maintenance:
             self._engine.tasks.spawn(self._refuse_producers())
 
     def _stored(self) -> Iterator[Topic]:
-        """The persistent topics that are not being closed."""
+        """Yield the persistent topics that are not being closed."""
         for topic in self._topics():
             if isinstance(topic, Topic) and not topic.closed:
                 yield topic

@@ -25,7 +25,7 @@ def standalone(
     ownership: Ownership,
     authenticator: Authenticator | None = None,
 ) -> Standalone:
-    """Both halves on one engine; they call each other directly."""
+    """Return both halves on one engine; they call each other directly."""
     policies = Policies(engine.metadata, settings)
     residence = LocalResidence(settings, engine, policies)
     directory = Directory(settings, engine, ownership, residence, policies)

@@ -27,7 +27,7 @@ from magnetar_storage.world.disk import ReadOnlyDisk
 from magnetar_storage.world.whole_files import file_size
 
 NAMED = 10
-"""How many topics an error names."""
+"""The most topics that an error names."""
 SHOW_PROGRESS_FROM_BYTES = 256 << 20
 COLUMNS = ("file", "offset", "segment", "entries", "topic", "what")
 
@@ -36,7 +36,7 @@ def check(data_dir: str, with_progress: bool) -> Report:
     """Check a data directory; `StorageError` if a broker uses it or it cannot be read."""
     disk = ReadOnlyDisk(data_dir)
     with ExitStack() as locks:
-        # First of all that of the data directory: then no broker makes further directories.
+        # Lock the first data directory first of all: then no broker makes further directories.
         locks.enter_context(closing(disk.lock(layout.LOCK_FILE)))
         for number in directories.present(disk)[1:]:
             name = directories.path_of(number, layout.LOCK_FILE)
@@ -51,7 +51,7 @@ def check(data_dir: str, with_progress: bool) -> Report:
 
 
 def those_who_miss(data_dir: str, segments: Sequence[SegmentId]) -> str:
-    """The topics that list some of the segments, as the end of an error; empty if none is known."""
+    """Return the topics that list some of the segments, as the end of an error; "" if unknown."""
     records, _ = _log_records(ReadOnlyDisk(data_dir)) if segments else (None, [])
     missing, names = set(segments), []
     for key, value in (records or {}).items():
@@ -65,7 +65,7 @@ def those_who_miss(data_dir: str, segments: Sequence[SegmentId]) -> str:
 
 
 def _log_records(disk: ReadOnlyDisk) -> tuple[dict[str, bytes] | None, list[Problem]]:
-    """The topics' records by key; None and the reason if the metadata is damaged or missing."""
+    """Return the topics' records by key; None and the reason if the metadata is unusable."""
     if METADATA_FILE not in disk.list(""):
         return None, [
             Problem(METADATA_FILE, 0, "the file is missing: the names of all topics are lost")
@@ -95,8 +95,10 @@ def copied_metadata(disk: ReadOnlyDisk) -> Iterator[Database]:
 
 
 def _place_for(disk: ReadOnlyDisk, names: Sequence[str]) -> str:
-    """A directory with room for a copy of these files, which SQLite may double: that for temporary
-    files, or one in memory when it is on the disk that is full."""
+    """Return a directory with room for a copy of these files, which SQLite may double.
+
+    It is the directory for temporary files, or one in memory if that one is on the full disk.
+    """
     needed = 2 * sum(file_size(disk, name) for name in names)
     usual = gettempdir()
     for place in (usual, "/dev/shm"):  # nosec B108: `mkdtemp` makes a directory of its own there
@@ -109,7 +111,7 @@ def _place_for(disk: ReadOnlyDisk, names: Sequence[str]) -> str:
 
 
 def _mismatch(disk: ReadOnlyDisk, metadata: Identity) -> list[Problem]:
-    """Why a start would take the metadata for that of another directory or time."""
+    """Return why a start would take the metadata for that of another directory or time."""
     try:
         belonging.check(belonging.noted_offline(Overlay(disk)), metadata)
     except Incomplete as error:
@@ -120,7 +122,7 @@ def _mismatch(disk: ReadOnlyDisk, metadata: Identity) -> list[Problem]:
 
 
 def values_under(database: Database, prefix: str) -> Iterator[tuple[str, bytes]]:
-    """The keys that begin with a prefix, and their values."""
+    """Yield the keys that begin with a prefix, and their values."""
     for key in database.keys().under(prefix):
         found = database.get(key)
         if found is not None:
@@ -128,7 +130,7 @@ def values_under(database: Database, prefix: str) -> Iterator[tuple[str, bytes]]
 
 
 def _named(problem: Problem) -> Problem:
-    """The problem with the topic's name in place of its metadata key."""
+    """Return the problem with the topic's name in place of its metadata key."""
     return problem if problem.topic is None else replace(problem, topic=topic_of(problem.topic))
 
 
@@ -143,14 +145,14 @@ def _progress(size: int) -> Iterator[Progress]:
 
 
 def as_json(report: Report) -> str:
-    """The report as one JSON object."""
+    """Return the report as one JSON object."""
     problems = [asdict(problem) | {"entries": problem.entries} for problem in report.problems]
     counts = {name: getattr(report, name) for name in ("topics", "segments", "entries", "bytes")}
     return json.dumps({"damaged": report.damaged, "checked": counts, "problems": problems})
 
 
 def as_text(report: Report) -> str:
-    """The report as text: a table of the problems, if any, and a summary."""
+    """Return the report as text: a table of the problems, if any, and a summary."""
     lines = _table([_row(problem) for problem in report.problems]) if report.problems else []
     damaged = [problem for problem in report.problems if problem.damage]
     lost = sum(problem.entries for problem in damaged)

@@ -46,11 +46,11 @@ STALLS: Final = {
     Blocker.READING: "a read of its next entries does not complete",
     Blocker.DAMAGE: "its next entries cannot be read",
 }
-"""What is logged of a stall, by its reason.  All other reasons are idleness, not stalls."""
+"""The texts in the log for stalls, by reason.  All other reasons are idleness, not stalls."""
 
 
 def idle(subscription: Subscription) -> bool:
-    """Whether there is nothing to deliver; a cheap test before the dispatcher's `blocker`."""
+    """Return whether nothing is left to deliver; cheaper than the dispatcher's `blocker`."""
     dispatcher = subscription.dispatcher
     caught_up = (
         dispatcher.read_offset >= subscription.topic.log.visible_end and not dispatcher.in_replay
@@ -78,7 +78,7 @@ class Stalls(NamedTuple):
 
 
 class Watchdog:
-    """One per broker; `start` once, `stop` once."""
+    """The watchdog of a broker; call `start` once, and `stop` once."""
 
     def __init__(
         self, engine: Engine, topics: Callable[[], Iterator[Topic | NonPersistentTopic]]
@@ -92,12 +92,12 @@ class Watchdog:
         self._stopped = False
 
     def stalls(self) -> list[Stalls]:
-        """The stalls by reason; every possible reason is in it."""
+        """Return the stalls by reason; every possible reason is in it."""
         now = self.stalled
         return [Stalls(kind, now[kind], self.stalled_total[kind]) for kind in (*STALLS, DEFECT)]
 
     def stalled_seconds(self, subscription: Subscription) -> int | None:
-        """For how long a subscription has been stalled; None if it is not."""
+        """Return how long a subscription has been stalled, in seconds; None if it is not."""
         suspect = self._suspects.get(subscription)
         if suspect is None or suspect.logged is None:
             return None
@@ -172,7 +172,8 @@ class Watchdog:
             self._log_stall(subscription, blocker, suspect.checks)
 
     def _woken(self, subscription: Subscription) -> bool:
-        """Wake it; True if it sent something then, so that only a call to wake it was missing."""
+        """Wake a suspect; return True if it then sent something, so that only a wake was
+        missing."""
         before = subscription.sent()[0]
         subscription.wake()
         if subscription.sent()[0] == before:

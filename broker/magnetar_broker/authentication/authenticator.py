@@ -128,7 +128,7 @@ class Authenticator:
     # Requests over HTTP -----------------------------------------------------------------
 
     async def of_request(self, headers: Mapping[str, str], certificate: bytes) -> Roles:
-        """The roles of a request.  Raises `NotAuthenticated`."""
+        """Return the roles of a request.  Raises `NotAuthenticated`."""
         try:
             own = await self._requester(headers, certificate)
         except CredentialsRefused as error:
@@ -174,7 +174,7 @@ class Authenticator:
     # Both ---------------------------------------------------------------------------------
 
     async def _identify(self, method: str, credentials: Credentials) -> Identity:
-        """The identity that the first provider accepts, of those with this method."""
+        """Return the identity that the first provider accepts, of those with this method."""
         refusals = []
         for provider in self._chains[method]:
             try:
@@ -197,7 +197,7 @@ class Authenticator:
 
 
 def _earlier(one: float | None, other: float | None) -> float | None:
-    """The earlier of two times, of which each may be never."""
+    """Return the earlier of two times, of which each may be never."""
     return min((time for time in (one, other) if time is not None), default=None)
 
 

@@ -28,7 +28,7 @@ class Certificates:
 
 
 def common_name(certificate: bytes) -> str:
-    """The last common name of the subject, which RFC 2253 writes first."""
+    """Return the last common name of the subject, which RFC 2253 writes first."""
     if not certificate:
         raise Unproven("the client has no TLS certificate", NO_CERTIFICATE)
     try:

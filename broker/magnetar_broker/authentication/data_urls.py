@@ -38,7 +38,7 @@ def file_of(text: str, files: Files) -> str | None:
 
 
 def content_of(text: str, files: Files) -> bytes:
-    """The content that a `data:` or `file:` URL, a path of a file, or base64 stands for.
+    """Return the content that a `data:` or `file:` URL, a path of a file, or base64 stands for.
 
     Raises `OSError` or `ValueError`, neither with anything of a content.
     """

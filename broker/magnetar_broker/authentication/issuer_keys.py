@@ -67,7 +67,7 @@ class IssuerKeys:
         self._cached: OrderedDict[str, _Cached] = OrderedDict()
 
     async def find(self, issuer: str, key_id: str) -> TokenKey:
-        """The key with this id; `Unproven` if the issuer has none, or cannot be reached."""
+        """Return the key with this id; `Unproven` if the issuer has none, or cannot be reached."""
         cached = self._cached.setdefault(issuer, _Cached())
         self._cached.move_to_end(issuer)
         while len(self._cached) > self._rules.issuers:
@@ -126,7 +126,7 @@ class IssuerKeys:
 
 
 def keys_of(content: bytes) -> Keys:
-    """The keys of a JSON Web Key Set that can verify tokens; others are left out."""
+    """Return the keys of a JSON Web Key Set that can verify tokens; others are left out."""
     found = _object(content).get("keys")
     if not isinstance(found, list):
         raise ValueError("its keys are no JSON Web Key Set")

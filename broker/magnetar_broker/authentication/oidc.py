@@ -25,11 +25,11 @@ class OpenIdTokens:
         self._now = now
 
     def data_of(self, headers: Mapping[str, str]) -> bytes:
-        """The bearer token."""
+        """Return the bearer token."""
         return bearer_of(headers)
 
     async def identify(self, credentials: Credentials) -> Identity:
-        """The role that the token names."""
+        """Return the role that the token names."""
         issuer, key_id = self._source_of(credentials.data)
         claims = verified(credentials.data, await self._keys.find(issuer, key_id))
         if claims.get("iss") != issuer:

@@ -75,7 +75,7 @@ class UserFile:
         self._problem = ""
 
     def __call__(self) -> Users:
-        """The users at present; if the file cannot be used any more, those it had before."""
+        """Return the users at present; if the file cannot be used any more, those it had before."""
         try:
             stamp = self._files.stamp(self._path)
             if stamp != self._stamp:

@@ -45,7 +45,7 @@ class Provider(Protocol):
 
 
 def bearer_of(headers: Mapping[str, str]) -> bytes:
-    """The token in the header `Authorization`."""
+    """Return the token in the header `Authorization`."""
     scheme, _, token = headers.get("authorization", "").partition(" ")
     if scheme != "Bearer" or not token:
         raise Unproven("the header Authorization has no bearer token", "INVALID_AUTH_DATA")

@@ -47,11 +47,11 @@ class Tokens:
         self._now = now
 
     def data_of(self, headers: Mapping[str, str]) -> bytes:
-        """The bearer token."""
+        """Return the bearer token."""
         return bearer_of(headers)
 
     async def identify(self, credentials: Credentials) -> Identity:
-        """The role that the token names."""
+        """Return the role that the token names."""
         if not credentials.data.strip():
             raise Unproven("there is no token", "INVALID_AUTH_DATA")
         claims = verified(credentials.data, self._key)
@@ -59,7 +59,7 @@ class Tokens:
 
 
 def verified(token: bytes, key: TokenKey) -> Mapping[str, Any]:
-    """The claims of a token that the key has signed."""
+    """Return the claims of a token that the key has signed."""
     try:
         # promise[_UNCHECKED -> {**_UNCHECKED, "verify_signature": False}]: a token is believed only
         #   with its signature
@@ -97,7 +97,7 @@ def identity_of(claims: Mapping[str, Any], rules: TokenRules, method: str, now: 
 
 
 def _time(claims: Mapping[str, Any], name: str) -> float | None:
-    """A claim that is a time; None if it is absent."""
+    """Return a claim that is a time; None if it is absent."""
     found = claims.get(name)
     if found is None:
         return None
@@ -109,7 +109,7 @@ def _time(claims: Mapping[str, Any], name: str) -> float | None:
 
 
 def _texts(claims: Mapping[str, Any], name: str) -> list[str]:
-    """A claim that is a text, or a list of texts."""
+    """Return a claim that is a text, or a list of texts."""
     found = claims.get(name)
     if isinstance(found, str):
         return [found]

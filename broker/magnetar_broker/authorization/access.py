@@ -73,7 +73,7 @@ class Access:
 
 
 def rules_of(settings: Settings) -> Rules | None:
-    """The rules in effect; None if authorization is off."""
+    """Return the rules in effect; None if authorization is off."""
     if not settings.authorization_enabled:
         return None
     wildcards = settings.authorization_allow_wildcards_matching

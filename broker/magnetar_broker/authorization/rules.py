@@ -78,7 +78,7 @@ class Rules:
         self._wildcards = wildcards
 
     def are_super_users(self, roles: Iterable[str]) -> bool:
-        """Whether each of the roles may do everything."""
+        """Return whether each of the roles may do everything."""
         # promise[all -> any]: several roles are a super-user only if each of them is
         return all(role in self.super_users for role in roles)
 
@@ -149,7 +149,7 @@ def matches(pattern: str, role: str) -> bool:
 
 
 def is_of_system(subject: str) -> bool:
-    """Whether a topic or a namespace is one that brokers keep for themselves."""
+    """Return whether a topic or a namespace is one that brokers keep for themselves."""
     namespace = Question(Need.SUPER_USER, subject).namespace
     if namespace == SYSTEM_NAMESPACE or HEARTBEATS.fullmatch(namespace):
         return True

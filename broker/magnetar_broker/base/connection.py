@@ -7,7 +7,7 @@ from magnetar_storage.log.damage import Damage
 
 
 def host_of(address: str) -> str:
-    """The host of a connection's address."""
+    """Return the host of a connection's address."""
     return address.rpartition(":")[0]
 
 
@@ -42,7 +42,7 @@ class Connection(Protocol):
         """Stop reading from the client; returns what resumes it, safe to call after the end."""
 
     async def is_alive(self) -> bool:
-        """Whether the client answers a PING."""
+        """Return whether the client answers a PING."""
 
     def active_changed(self, consumer_id: int, is_active: bool) -> None:
         """Notify a Failover consumer that it became active or inactive (ACTIVE_CONSUMER_CHANGE)."""

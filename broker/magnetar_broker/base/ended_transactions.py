@@ -24,7 +24,7 @@ class EndedTransactions:
         return txn in self._outcomes or self.is_late(txn)
 
     def is_late(self, txn: TxnId) -> bool:
-        """Whether it is at or below its coordinator's low watermark: it has ended everywhere."""
+        """Return whether it has ended everywhere: at or below its coordinator's low watermark."""
         return txn.least <= self.lows.get(txn.most, -1)
 
     def late(self, txns: Iterable[TxnId]) -> list[TxnId]:

@@ -139,7 +139,7 @@ class NotReady(BrokerError):
 
 
 def being_unloaded(topic: object) -> NotReady:
-    """The refusal of what a topic is asked while it is being closed here."""
+    """Return the refusal of what a topic is asked while it is being closed here."""
     return NotReady(f"{topic} {UNLOADED} from this broker; try again")
 
 
@@ -238,7 +238,7 @@ TRANSIENT = (LogClosed, ProcessUnavailable)
 
 
 def as_refusal(error: BaseException) -> BrokerError | None:
-    """The refusal to send for an error; None if the error is a defect of the broker."""
+    """Return the refusal to send for an error; None if the error is a defect of the broker."""
     if isinstance(error, BrokerError):
         return error
     if isinstance(error, InvalidTopicName):

@@ -4,7 +4,7 @@ from datetime import UTC, datetime
 
 
 def iso(ms: int) -> str:
-    """A time as ISO 8601 in UTC, with as many decimals as it has; 0 is the beginning of 1970.
+    """Return a time in ms since 1970 as ISO 8601 in UTC, with as many decimals as it has.
 
     Beyond the calendar, where times that clients set can be, the number as text.
     """
@@ -17,5 +17,5 @@ def iso(ms: int) -> str:
 
 
 def ratio(total: float, parts: float) -> float:
-    """A mean; 0 if there is nothing to divide by."""
+    """Return a mean; 0 if there is nothing to divide by."""
     return total / parts if parts else 0.0

@@ -21,37 +21,37 @@ DYNAMIC_SETTINGS = "/settings"
 
 
 def tenant_key(tenant: str) -> str:
-    """The key of a tenant."""
+    """Return the key of a tenant."""
     return f"{TENANTS}{tenant}"
 
 
 def namespace_key(namespace: str) -> str:
-    """The key of a namespace."""
+    """Return the key of a namespace."""
     return f"{NAMESPACES}{namespace}"
 
 
 def deletion_key(name: str) -> str:
-    """The key of the mark that a topic, namespace or tenant is being deleted."""
+    """Return the key of the mark that a topic, namespace or tenant is being deleted."""
     return f"{DELETIONS}{quote_plus(name)}"
 
 
 def topic_key(topic: TopicName) -> str:
-    """The key of a topic's log record."""
+    """Return the key of a topic's log record."""
     return topics_of(topic.namespace_name, topic.domain) + topic.encoded_local
 
 
 def partitions_key(topic: TopicName) -> str:
-    """The key of a partitioned topic's record."""
+    """Return the key of a partitioned topic's record."""
     return partitioned_of(topic.namespace_name, topic.domain) + topic.encoded_local
 
 
 def namespace_policies_key(namespace: str) -> str:
-    """The key of the policies of a namespace."""
+    """Return the key of the policies of a namespace."""
     return f"{POLICIES}{namespace}"
 
 
 def namespace_of_policies(key: str) -> str | None:
-    """The namespace of a key of policies; None if it is a topic's key."""
+    """Return the namespace of a key of policies; None if it is a topic's key."""
     name = key.removeprefix(POLICIES)
     return name if name.count("/") == 1 else None
 
@@ -62,19 +62,19 @@ def policies_of_topics(namespace: str) -> str:
 
 
 def topic_policies_key(topic: TopicName) -> str:
-    """The key of the policies of a topic and its partitions."""
+    """Return the key of the policies of a topic and its partitions."""
     base = topic.base
     return f"{POLICIES}{base.namespace_name}/{base.domain}/{base.encoded_local}"
 
 
 def topic_of_names(key: str) -> TopicName:
-    """The topic of a key without its prefix."""
+    """Return the topic of a key without its prefix."""
     tenant, namespace, domain, local = key.split("/", 3)
     return TopicName.parse(f"{domain}://{tenant}/{namespace}/{unquote_plus(local)}")
 
 
 def topic_of(key: str) -> str:
-    """The full name of the topic with that log record; other keys are returned unchanged."""
+    """Return the full name of the topic with that log record; other keys are returned unchanged."""
     parts = key.removeprefix(TOPICS).split("/", 3)
     if not key.startswith(TOPICS) or len(parts) < 4:
         return key
@@ -83,10 +83,10 @@ def topic_of(key: str) -> str:
 
 
 def topics_of(namespace: str, domain: str) -> str:
-    """The prefix of a namespace's log records; encoded local names follow."""
+    """Return the prefix of a namespace's log records; encoded local names follow."""
     return f"{TOPICS}{namespace}/{domain}/"
 
 
 def partitioned_of(namespace: str, domain: str) -> str:
-    """The prefix of a namespace's partitioned topics; encoded local names follow."""
+    """Return the prefix of a namespace's partitioned topics; encoded local names follow."""
     return f"{PARTITIONS}{namespace}/{domain}/"

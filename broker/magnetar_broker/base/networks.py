@@ -9,7 +9,7 @@ PREFIX_BITS = 64
 
 @lru_cache(maxsize=4096)
 def network_of(host: str) -> str:
-    """The host of a connection; of IPv6 its network, as in `2001:db8::/64`."""
+    """Return the host of a connection; of IPv6 its network, as in `2001:db8::/64`."""
     if ":" not in host:
         return host
     try:

@@ -47,7 +47,7 @@ async def change_record(
 
 
 async def next_number(metadata: MetadataStore, key: str) -> int:
-    """A number that no other call with this key returns, however often the store is opened."""
+    """Return a number that no other call with this key returns, even after restarts."""
     number = 0
 
     def counted(fields: Fields) -> Fields:

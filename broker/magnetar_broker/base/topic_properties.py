@@ -10,12 +10,12 @@ INTERNAL = frozenset((EPOCH,))
 
 
 def check_keys(properties: Properties) -> Properties:
-    """The properties; `InvalidName` if a key is the broker's own."""
+    """Return the properties; `InvalidName` if a key is the broker's own."""
     for key in INTERNAL.intersection(properties):
         raise InvalidName(f"{key} is a property that the broker uses itself: use another key")
     return properties
 
 
 def of_users(properties: Properties) -> Properties:
-    """The properties without the broker's own."""
+    """Return the properties without the broker's own."""
     return {key: value for key, value in properties.items() if key not in INTERNAL}

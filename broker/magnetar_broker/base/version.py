@@ -12,7 +12,7 @@ UNKNOWN: Final = "unknown"
 
 @cache
 def commit() -> str:
-    """The commit of the repository from which this was installed; "unknown" if from a file."""
+    """Return the commit of the repository that this was installed from; "unknown" for a file."""
     try:
         origin = json.loads(distribution("magnetar").read_text("direct_url.json") or "{}")
         return str(origin["vcs_info"]["commit_id"])

@@ -38,7 +38,7 @@ class Reader:
         """The other chunks of each message in chunks, by the number of its last one."""
 
     def look(self, entry: bytes, number: int, count: int) -> list[Last]:
-        """The messages of an entry that have a key; `count` numbers are assigned to it."""
+        """Return the messages of an entry that have a key; `count` numbers are assigned to it."""
         try:
             metadata, at = parse_metadata(entry)
         except BadMetadata:
@@ -114,7 +114,7 @@ class Reader:
 
 
 def survivor(entry: bytes, bits: int, count: int) -> bytes:
-    """An entry with only the messages whose bit is set, of `count`; at least one is."""
+    """Return an entry with only the messages whose bit is set, of `count`; at least one is."""
     try:
         metadata, at = parse_metadata(entry)
         if not metadata.HasField("num_messages_in_batch") or metadata.encryption_keys:

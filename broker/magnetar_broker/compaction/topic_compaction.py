@@ -186,7 +186,7 @@ class TopicCompaction:
     # Reading ----------------------------------------------------------------------------
 
     async def last_message_id(self) -> MessageId | None:
-        """The last message below the horizon; None if the log still has later entries."""
+        """Return the last message below the horizon; None if the log still has later entries."""
         # promise[max(self.view.horizon, self._log.first_offset) -> self.view.horizon]: compacted
         #   messages are found when the log behind them is gone
         if self._log.last_visible() >= max(self.view.horizon, self._log.first_offset):
@@ -198,7 +198,7 @@ class TopicCompaction:
         return MessageId(last.ledger, last.entries[0], last_index(last.payloads[0]), partition)
 
     async def offset_at(self, position: MessageId) -> int:
-        """The offset of a message or, if it was deleted, of the next one."""
+        """Return the offset of a message or, if it was deleted, of the next one."""
         log = self._log
         if position.is_latest:
             return log.end

@@ -21,7 +21,7 @@ _NAMES: Final = {
 
 
 def providers_of(settings: Settings) -> list[str]:
-    """The short names of the providers, in their order; none while authentication is off."""
+    """Return the short names of the providers, in their order; none while authentication is off."""
     if not settings.authentication_enabled:
         return []
     return list(dict.fromkeys(_NAMES[name] for name in settings.authentication_providers))

@@ -29,12 +29,12 @@ class Given(NamedTuple):
 
 
 def given(settings: Settings, field: str) -> Given:
-    """The value of a field."""
+    """Return the value of a field."""
     return Given(render(getattr(settings, field)), settings.origins.get(field, ""))
 
 
 def with_reloaded(settings: Settings, values: Mapping[str, Given]) -> Settings:
-    """The settings with values that are allowed, by key, as if it was started with them."""
+    """Return the settings with values that are allowed, by key, as if it was started with them."""
     fields: dict[str, Any] = {}
     origins = dict(settings.origins)
     for name, (text, source) in values.items():
@@ -50,7 +50,7 @@ def with_reloaded(settings: Settings, values: Mapping[str, Given]) -> Settings:
 
 
 def names_of_dynamic() -> list[str]:
-    """The keys that can be changed at run time, sorted; some have no effect here."""
+    """Return the keys that can be changed at run time, sorted; some have no effect here."""
     known: list[Key | UnsupportedKey] = [
         *(key for _, key in FIELDS.values()),
         *UNSUPPORTED.values(),
@@ -59,7 +59,7 @@ def names_of_dynamic() -> list[str]:
 
 
 def check_dynamic(name: str) -> Key | UnsupportedKey:
-    """The key with this name; `ConfigError` says why it cannot be changed at run time."""
+    """Return the key with this name; `ConfigError` says why it cannot be changed at run time."""
     if name in FIELDS:
         key = FIELDS[name][1]
         if not key.dynamic:
@@ -87,7 +87,7 @@ def without_effect(name: str, text: str) -> str | None:
 def allowed_changes(
     settings: Settings, changed: Mapping[str, str]
 ) -> tuple[dict[str, str], list[str]]:
-    """The changes that are allowed together, by key, and why each of the others is not.
+    """Return the changes that are allowed together, by key, and why each of the others is not.
 
     Those of an earlier time may contradict settings that the broker has been started with since.
     """
@@ -125,7 +125,7 @@ def _parsed(name: str, text: str) -> Any:
 
 
 def with_changes(settings: Settings, changed: Mapping[str, str]) -> Settings:
-    """The settings with changed values, by key; `ConfigError` if one is not allowed."""
+    """Return the settings with changed values, by key; `ConfigError` if one is not allowed."""
     parsed = {name: _parsed(name, text) for name, text in changed.items()}
     values = {FIELDS[name][0]: value for name, value in parsed.items() if name in FIELDS}
     made = replace(

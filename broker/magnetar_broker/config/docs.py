@@ -65,7 +65,7 @@ Where Pulsar's default differs, it stands beside ours. Keys that begin with `mag
 
 
 def pages() -> Iterator[str]:
-    """The page, a block at a time."""
+    """Yield the page, a block at a time."""
     yield INTRODUCTION
     for title, keys in SECTIONS.items():
         yield (

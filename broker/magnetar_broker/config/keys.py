@@ -36,7 +36,7 @@ class UnsupportedKey:
     """Whether Pulsar can change it at run time: then that is accepted here, too."""
 
     def is_quiet(self, value: str) -> bool:
-        """Whether no warning is needed: the value is blank, or one that Pulsar ships."""
+        """Return whether no warning is needed: the value is blank, or one that Pulsar ships."""
         return not value or _PACKAGE.sub("", value).lower() in self.quiet
 
 

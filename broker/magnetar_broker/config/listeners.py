@@ -62,7 +62,7 @@ def _entry(text: str) -> AdvertisedListener:
 
 
 def urls_by_name(entries: Iterable[AdvertisedListener]) -> dict[str, ListenerUrls]:
-    """Every listener's addresses, in the order of the setting."""
+    """Return every listener's addresses, in the order of the setting."""
     found: dict[str, ListenerUrls] = {}
     for name, scheme, url in entries:
         found[name] = found.get(name, ListenerUrls())._replace(**{_FIELDS[scheme]: url})
@@ -70,7 +70,7 @@ def urls_by_name(entries: Iterable[AdvertisedListener]) -> dict[str, ListenerUrl
 
 
 def over_tls(process_url: str) -> str:
-    """The URL that stands for a process of the broker, for clients that use TLS."""
+    """Return the URL that stands for a process of the broker, for clients that use TLS."""
     return process_url.replace("pulsar://", "pulsar+ssl://")
 
 
@@ -80,7 +80,7 @@ def default_listener(entries: tuple[AdvertisedListener, ...], internal: str | No
 
 
 def default_urls(entries: tuple[AdvertisedListener, ...], internal: str | None) -> ListenerUrls:
-    """The addresses for lookups without a listener name.
+    """Return the addresses for lookups without a listener name.
 
     Each is the default listener's; where that has none of a scheme, the first listener's that has
     one, so that clients of every kind reach the broker.
@@ -93,7 +93,7 @@ def default_urls(entries: tuple[AdvertisedListener, ...], internal: str | None) 
 
 
 def problem_of(entries: tuple[AdvertisedListener, ...]) -> str | None:
-    """The conflict between entries that are valid alone; None if there is none."""
+    """Return the conflict between entries that are valid alone; None if there is none."""
     seen: set[tuple[str, str]] = set()
     for name, scheme, _ in entries:
         if (name, scheme) in seen:

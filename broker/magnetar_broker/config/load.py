@@ -212,7 +212,7 @@ class _Reading:
 
 
 def _with_guess(unknown: Assignment) -> str:
-    """The key and where it stands, with the key that was probably meant."""
+    """Return the key and where it stands, with the key that was probably meant."""
     known = {_plain(key): key for key in sorted(_KNOWN)}
     guesses = get_close_matches(_plain(unknown.key), known, n=1, cutoff=_SIMILARITY)
     guess = f"; did you mean {known[guesses[0]]}?" if guesses else ""
@@ -220,7 +220,7 @@ def _with_guess(unknown: Assignment) -> str:
 
 
 def _plain(key: str) -> str:
-    """A key without what differs between ways of writing one: case, and what joins words."""
+    """Return a key without what differs between ways of writing one: case, and what joins words."""
     return key.lower().translate(_JOINTS)
 
 

@@ -20,7 +20,7 @@ class Property(NamedTuple):
 
 
 def parse(text: str) -> Iterator[Property]:
-    """Every property in order, repeated keys included; the caller decides which one wins.
+    """Yield every property in order, repeated keys included; the caller decides which one wins.
 
     `=`, `:` or blanks end a key; `#` and `!` begin comments; a backslash at the end of a
     line continues it; blanks around keys and values do not count.
@@ -54,7 +54,7 @@ def _logical_lines(text: str) -> Iterator[tuple[int, str]]:
 
 
 def _continues(line: str) -> bool:
-    """Whether an odd number of backslashes ends the line (an even number is text)."""
+    """Return whether an odd number of backslashes ends the line (an even number is text)."""
     return (len(line) - len(line.rstrip("\\"))) % 2 == 1
 
 

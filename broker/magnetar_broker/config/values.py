@@ -16,7 +16,7 @@ class Kind(Protocol):
     def allowed(self) -> str: ...
 
     def parse(self, text: str) -> object:
-        """The value, or ValueError; the text is neither blank nor surrounded by blanks."""
+        """Return the value, or ValueError; the text is neither blank nor surrounded by blanks."""
 
 
 HIDDEN = "*****"
@@ -55,7 +55,7 @@ class Key:
         return self.dynamic or self.of_workers
 
     def shown(self, text: str) -> str:
-        """A value's text as people may see it."""
+        """Return a value's text as people may see it."""
         # promise[without HIDDEN if self.secret and text else]: secrets are not shown
         return HIDDEN if self.secret and text else text
 
@@ -209,7 +209,7 @@ class Texts:
 
 
 def render(value: object) -> str:
-    """The text that parses to this value; sets come out in their options' order."""
+    """Return the text that parses to this value; sets come out in their options' order."""
     match value:
         case None:
             return ""

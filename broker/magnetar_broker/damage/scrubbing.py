@@ -142,7 +142,8 @@ class Scrubber:
         return None
 
     async def _listing(self, segment: SegmentId) -> tuple[str, LogRecord | None]:
-        """The key and the record of the log that lists a segment; a search through all of them.
+        """Return the key and the record of the log that lists a segment, in a search through all
+        logs.
 
         Only for damage, which is rare.
         """
@@ -185,13 +186,13 @@ def is_due(segment: SegmentId, since_ms: int, now_ms: int, interval_ms: int) -> 
 
 
 def _within(segment: SegmentId, number: int) -> int:
-    """The place of a segment in an interval, of 2^64 places."""
+    """Return the place of a segment in an interval, of 2^64 places."""
     mixed = (segment * STEP + number * OTHER_STEP) % (1 << 64)
     return (mixed ^ mixed >> 31) * STEP % (1 << 64)
 
 
 def _with_bases(record: LogRecord) -> Iterator[tuple[Segment, int]]:
-    """The segments of a log, each with the offset of its first entry."""
+    """Yield the segments of a log, each with the offset of its first entry."""
     base = record.first_offset
     for one in record.segments:
         yield one, base

@@ -158,7 +158,7 @@ class TopicDelays:
     # Releasing --------------------------------------------------------------------
 
     def _horizon(self) -> int:
-        """The time up to which entries are due now.
+        """Return the time up to which entries are due now.
 
         With `strict` (isDelayedDeliveryDeliverAtTimeStrict) never later than now, so that no
         message is delivered early; else up to one tick early.

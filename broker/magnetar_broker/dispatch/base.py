@@ -138,7 +138,7 @@ def caught_up(log: Log, cursor: Cursor) -> Blocker:
 
 
 def part_of(run: Run, start: int, stop: int) -> Run:
-    """The entries of a run from offset `start` to before `stop`."""
+    """Return the entries of a run from offset `start` to before `stop`."""
     at, end = start - run.first, stop - run.first
     return Run(start, run.payloads[at:end], run.counts[at:end])
 
@@ -170,7 +170,7 @@ class Dispatcher(Protocol):
         """A consumer left; what it had not acknowledged goes to the others."""
 
     def receivers(self) -> list[Consumer]:
-        """The consumers that may have entries that are not acknowledged."""
+        """Return the consumers that may have entries that are not acknowledged."""
 
     def dispatch(self) -> None:
         """Send all that can be sent now; to be called whenever something changed."""
@@ -200,7 +200,7 @@ class Dispatcher(Protocol):
         """Follow the limits, the throttle and the cursor of another stream of the subscription."""
 
     def blocker(self) -> Blocker:
-        """The reason why nothing is delivered at this moment."""
+        """Return the reason why nothing is delivered at this moment."""
 
     @property
     def unacked(self) -> int:

@@ -29,7 +29,7 @@ class ChunkedMessages:
         self._waiting: dict[Consumer, ReplayQueue] = {}
 
     def __bool__(self) -> bool:
-        """Whether any chunk waits."""
+        """Return whether any chunk waits."""
         return bool(self._waiting)
 
     def __len__(self) -> int:
@@ -37,7 +37,7 @@ class ChunkedMessages:
         return sum(map(len, self._waiting.values()))
 
     def owner(self, chunk: Chunk) -> Consumer | None:
-        """The consumer that must get a chunk; None if any may."""
+        """Return the consumer that must get a chunk; None if any may."""
         return self._owners.get(chunk.uuid)
 
     def sent(self, chunk: Chunk, consumer: Consumer, offset: int) -> None:
@@ -73,11 +73,11 @@ class ChunkedMessages:
         self._waiting.setdefault(consumer, ReplayQueue()).add(offset)
 
     def waits_for(self, consumer: Consumer) -> bool:
-        """Whether chunks wait for this consumer: further ones must queue behind them."""
+        """Return whether chunks wait for this consumer: further ones must queue behind them."""
         return consumer in self._waiting
 
     def take_queues(self) -> list[tuple[Consumer, ReplayQueue]]:
-        """The queue of each consumer; call `put_back` with every one, empty or not."""
+        """Return the queue of each consumer; call `put_back` with every one, empty or not."""
         queues, self._waiting = list(self._waiting.items()), {}
         return queues
 

@@ -60,17 +60,17 @@ class Start(NamedTuple):
         return None if found is None else cls(int(found[1]), int(found[2]))
 
     def as_properties(self) -> dict[str, str]:
-        """The property to store with a durable cursor."""
+        """Return the property to store with a durable cursor."""
         return {START_PROPERTY: f"{self.offset},{self.mark_delete}"}
 
 
 def shown(properties: Mapping[str, str]) -> dict[str, str]:
-    """The properties of a durable cursor that clients have set."""
+    """Return the properties of a durable cursor that clients have set."""
     return {key: value for key, value in properties.items() if key != START_PROPERTY}
 
 
 def replaced(properties: Mapping[str, str], new: Mapping[str, str]) -> dict[str, str]:
-    """A cursor's properties after clients replaced theirs by `new`."""
+    """Return a cursor's properties after clients replaced theirs by `new`."""
     start = Start.of(properties)
     return shown(new) | ({} if start is None else start.as_properties())
 
@@ -96,7 +96,7 @@ class CompactedReading:
         self._logged = ""  # the last failure, so that one that lasts is logged once
 
     def first(self) -> int:
-        """The offset to begin at after a seek or a change of the consumer."""
+        """Return the offset to begin at after a seek or a change of the consumer."""
         self.clear()
         mark_delete, start = self._cursor.mark_delete, self.start
         if start is not None and mark_delete <= self._moved_by_itself(start.mark_delete):
@@ -113,7 +113,7 @@ class CompactedReading:
         return max(mark_delete, self._log.holes.next_missing(self._log.first_offset) - 1)
 
     def has(self, offset: int) -> bool:
-        """Whether the entries from this offset on are read from compacted data."""
+        """Return whether the entries from this offset on are read from compacted data."""
         return offset < self._view.horizon
 
     def give(

@@ -70,7 +70,7 @@ NO_COUNTERS: Counters = (0, 0, 0, 0.0, 0)
 
 
 def added(one: Counters, other: Counters) -> Counters:
-    """The sums of counters of two consumers."""
+    """Return the sums of counters of two consumers."""
     return (
         one[0] + other[0],
         one[1] + other[1],
@@ -87,10 +87,10 @@ class CompactedSource(Protocol):
     """The reason why the entries cannot be read at present."""
 
     def first(self) -> int:
-        """The offset to begin at after a seek or a change of the consumer."""
+        """Return the offset to begin at after a seek or a change of the consumer."""
 
     def has(self, offset: int) -> bool:
-        """Whether the entries from this offset on are read from compacted data."""
+        """Return whether the entries from this offset on are read from compacted data."""
 
     def give(
         self, consumer: "Consumer", offset: int, room: int, frames: FrameCache, partition: int
@@ -152,10 +152,10 @@ class AnySubscription(Protocol):
         """Return what is not acknowledged."""
 
     def mark_delete_id(self) -> MessageId:
-        """The mark-delete position: everything up to it is acknowledged."""
+        """Return the mark-delete position: everything up to it is acknowledged."""
 
     async def last_message_id(self, read_compacted: bool = False) -> MessageId:
-        """The topic's last entry, with the index of its last message if it is a batch."""
+        """Return the topic's last entry, with the index of its last message if it is a batch."""
 
 
 class Consumer:
@@ -250,7 +250,7 @@ class Consumer:
         return self.acked_ms
 
     def can_take(self) -> bool:
-        """Whether a message may be sent now."""
+        """Return whether a message may be sent now."""
         may = self.permits > 0 and not self.blocked and not self.leaving
         return may and self.connection.has_room()
 

@@ -37,7 +37,7 @@ class FrameCache:
     def of(
         self, consumer_id: int, epoch: int, ledger: int, first_entry: int, payloads: Sequence[bytes]
     ) -> Frames:
-        """The frames of consecutive whole entries; epoch -1 for none."""
+        """Return the frames of consecutive whole entries; epoch -1 for none."""
         key = (consumer_id, epoch, ledger, first_entry, len(payloads))
         found = self._cached.get(key)
         if found is None:
@@ -49,7 +49,7 @@ class FrameCache:
     def scattered(
         self, consumer_id: int, ledger: int, entries: Sequence[int], payloads: Sequence[bytes]
     ) -> Frames:
-        """The frames of whole entries of one ledger in ascending order; not cached."""
+        """Return the frames of whole entries of one ledger in ascending order; not cached."""
         buffers = encode_scattered(consumer_id, ledger, entries, self._partition, payloads)
         return Frames(buffers, sum(map(len, buffers)), sum(map(len, payloads)))
 

@@ -97,7 +97,7 @@ class KeyQueues:
             self.wait(offset, slot)
 
     def draining_hashes(self, consumer: Consumer) -> DrainingHashes:
-        """The slots that this consumer is draining, lowest first."""
+        """Return the slots that this consumer is draining, lowest first."""
         hashes = [
             DrainingHash(slot, draining.entries, draining.blocked_attempts)
             for slot, draining in sorted(self.draining.items(), key=lambda item: item[0])
@@ -107,7 +107,7 @@ class KeyQueues:
         return DrainingHashes(unacked, self.cleared[consumer], hashes)
 
     def slot_of_pending(self, offset: int) -> int | None:
-        """The slot of an entry that a consumer has not acknowledged; None of any other."""
+        """Return the slot of an entry that a consumer has not acknowledged; None of any other."""
         return self._unacked.get(offset)
 
     # Pending entries --------------------------------------------------------------
@@ -170,14 +170,14 @@ class KeyQueues:
             heappush(self._queues[owner], offset)
 
     def first(self, consumer: Consumer) -> int | None:
-        """The lowest entry that may be sent to a consumer now."""
+        """Return the lowest entry that may be sent to a consumer now."""
         queue = self._queues[consumer]
         while queue and queue[0] not in self.waiting:
             heappop(queue)
         return queue[0] if queue else None
 
     def next(self, consumer: Consumer, limit: int) -> list[int]:
-        """The lowest entries that may be sent to a consumer now."""
+        """Return the lowest entries that may be sent to a consumer now."""
         found = nsmallest(limit, self._queues[consumer])
         return [offset for offset in found if offset in self.waiting]
 

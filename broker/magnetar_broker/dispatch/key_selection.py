@@ -56,7 +56,7 @@ class SlotOwners(ABC, Generic[C]):
         self.owners: list[C | None] = [None]
 
     def owner(self, slot: int) -> C | None:
-        """The owner of a slot, if it has one."""
+        """Return the owner of a slot, if it has one."""
         return self.owners[bisect_left(self.ends, slot)]
 
     @abstractmethod

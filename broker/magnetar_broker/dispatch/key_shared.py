@@ -148,7 +148,7 @@ class KeyShared(ManyActive):
             routed += some
 
     def _consumers_with_waiting(self) -> list[Consumer]:
-        """The consumers with waiting entries, the one with the oldest entry first."""
+        """Return the consumers with waiting entries, the one with the oldest entry first."""
         firsts = [(self.queues.first(consumer), consumer) for consumer in self._unacked.consumers]
         waiting = [(first, consumer) for first, consumer in firsts if first is not None]
         return [consumer for _, consumer in sorted(waiting, key=lambda one: one[0])]
@@ -188,7 +188,7 @@ class KeyShared(ManyActive):
         return bool(offsets)
 
     def _entry(self, offset: int) -> Entry | None:
-        """A waiting entry; None while it is being read.
+        """Return a waiting entry; None while it is being read.
 
         If it was trimmed, acknowledged or cannot be read it does not wait any more, and the result
         is empty.
@@ -213,7 +213,7 @@ class KeyShared(ManyActive):
         return (b"", 0) if offset in lost else self._entry(offset)
 
     def _wanted_from(self, offset: int) -> list[tuple[int, int]]:
-        """The entries that will be needed next by consumers with room, from `offset` on."""
+        """Return the entries that will be needed next by consumers with room, from `offset` on."""
         takers = [consumer for consumer in self._unacked.consumers if consumer.can_take()]
         wanted = {
             one
@@ -236,7 +236,7 @@ class KeyShared(ManyActive):
         return min(room, self._unacked.room_left, most, ahead)
 
     def _look_ahead(self) -> int:
-        """The limit of entries that wait, be it for room or for draining slots."""
+        """Return the limit of entries that wait, be it for room or for draining slots."""
         limits = self._limits
         bounds = (
             limits.key_shared_look_ahead_per_consumer * len(self._unacked.consumers),

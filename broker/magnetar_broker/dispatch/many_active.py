@@ -79,7 +79,7 @@ class ManyActive(ABC):
 
     @abstractmethod
     def blocker(self) -> Blocker:
-        """The reason why nothing is delivered at this moment."""
+        """Return the reason why nothing is delivered at this moment."""
 
     # Consumers --------------------------------------------------------------------
 
@@ -104,7 +104,7 @@ class ManyActive(ABC):
         self.dispatch()
 
     def receivers(self) -> list[Consumer]:
-        """The consumers that may have entries that are not acknowledged."""
+        """Return the consumers that may have entries that are not acknowledged."""
         return list(self._unacked.consumers)
 
     def rewind(self) -> None:
@@ -139,7 +139,7 @@ class ManyActive(ABC):
     # Delivering -------------------------------------------------------------------
 
     def _next_new(self) -> int:
-        """The next entry to be delivered for the first time; not before the end if none."""
+        """Return the next entry to be delivered for the first time; not before the end if none."""
         offset = self._cursor.next_unacked(max(self.read_offset, self._log.first_offset))
         waiting = self._delays.waiting
         if waiting and offset in waiting:
@@ -158,7 +158,7 @@ class ManyActive(ABC):
         return len(lost)
 
     def _deliverable(self, run: Run) -> Iterator[tuple[Run, tuple[int, ...]]]:
-        """The parts of a run that are neither acknowledged nor delayed; see `unacked`."""
+        """Return the parts of a run that are neither acknowledged nor delayed; see `unacked`."""
         # After a crash the index of delays may lack the latest entries: they are found here, on
         # their way to a consumer, and not delivered early.
         # promise: delayed entries are known before they can be delivered

@@ -36,7 +36,7 @@ class ReadAheadBuffer:
             self._entries[offset] = (payload, count)
 
     def get(self, offset: int) -> Entry | None:
-        """The entry; None if it is not here."""
+        """Return the entry; None if it is not here."""
         return self._entries.get(offset)
 
     def discard(self, offset: int) -> None:

@@ -72,7 +72,7 @@ class ReplayQueue:
         self._aside.clear()
 
     def first_run(self, limit: int) -> tuple[int, int] | None:
-        """The lowest consecutive entries as (offset, length <= limit); they stay queued."""
+        """Return the lowest consecutive entries as (offset, length <= limit); they stay queued."""
         first = self._members.next_present(0)
         if first is None:
             return None

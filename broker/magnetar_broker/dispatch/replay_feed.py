@@ -118,7 +118,7 @@ class ReplayFeed(Source):
 
 
 def joined(stretches: Iterable[Stretch], most: int = GATHERED_ENTRIES) -> list[Stretch]:
-    """The first stretches of some in order, with `most` entries, joined over small gaps."""
+    """Return the first stretches of some in order, with `most` entries, joined over small gaps."""
     found: list[Stretch] = []
     entries = 0
     for start, stop in stretches:

@@ -240,5 +240,5 @@ class SingleActive:
         return Blocker.DAMAGE if failure else Blocker.READING
 
     def _is_compacted(self, consumer: Consumer) -> bool:
-        """Whether the next entry is read from compacted data."""
+        """Return whether the next entry is read from compacted data."""
         return consumer.compacted is not None and consumer.compacted.has(self.read_offset)

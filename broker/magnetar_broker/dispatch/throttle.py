@@ -72,7 +72,7 @@ class Throttle:
         return True
 
     def room(self) -> tuple[int, int]:
-        """Messages and bytes that may be delivered at once; a last entry may exceed them."""
+        """Return messages and bytes that may be delivered at once; a last entry may exceed them."""
         if self._is_exempt():
             return UNLIMITED, UNLIMITED
         messages, size = zip(*(limit.left(UNLIMITED) for limit in self.limits), strict=True)

@@ -44,7 +44,7 @@ class UnackedBudget:
         return max(room, 0)
 
     def stops(self, counted: UnackedCounted) -> bool:
-        """Whether a subscription found no room and has not resumed."""
+        """Return whether a subscription found no room and has not resumed."""
         return counted in self._stopped
 
     def add(self, counted: UnackedCounted, messages: int) -> None:

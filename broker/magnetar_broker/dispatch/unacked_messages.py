@@ -69,7 +69,7 @@ class UnackedMessages:
         return self._throttle is None or self._throttle.admit_or_wait()
 
     def bytes_of(self, limit: int) -> int:
-        """Bytes to read at once: `limit`, or less if a rate leaves less."""
+        """Return bytes to read at once: `limit`, or less if a rate leaves less."""
         return limit if self._throttle is None else min(limit, self._throttle.room()[1])
 
     @property
@@ -111,7 +111,7 @@ class UnackedMessages:
         self._block(consumer)
 
     def owner(self, offset: int) -> Consumer | None:
-        """The consumer at which an entry is pending."""
+        """Return the consumer at which an entry is pending."""
         return next((c for c in self.consumers if offset in c.pending), None)
 
     def among(self, offsets: Iterable[int]) -> set[int]:

@@ -44,7 +44,7 @@ async def expire_messages(topic: Expiring) -> None:
 
 
 def expiring_subscriptions(topic: Expiring) -> list[Subscription]:
-    """All subscriptions whose messages expire: all but compaction's."""
+    """Return all subscriptions whose messages expire: all but compaction's."""
     # Pulsar does the same: that cursor holds what is to be compacted, and expiry would release it.
     return [one for one in topic.subscriptions.values() if one.name != COMPACTION_CURSOR]
 

@@ -26,7 +26,7 @@ EXPIRY, EXPIRY_SECONDS = "emptying of the quarantine", 600
 
 
 async def present_segments(engine: Engine) -> set[SegmentId]:
-    """The segments that this process may sweep; to be called before topics are opened."""
+    """Return the segments that this process may sweep; to be called before topics are opened."""
     return {segment async for segment in engine.store.segments()}
 
 

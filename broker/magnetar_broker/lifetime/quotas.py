@@ -81,7 +81,7 @@ AGE: Final = Quota(BACKLOG_QUOTA_AGE, "seconds", lambda limits: limits.age_quota
 
 
 async def admit_producer(topic: Bounded) -> None:
-    """`QuotaHolds` or `QuotaExceeded` while a quota is reached that stops producers."""
+    """Raise `QuotaHolds` or `QuotaExceeded` while a quota is reached that stops producers."""
     for excess in await excesses(topic):
         if excess.action in REFUSALS:
             raise REFUSALS[excess.action](_text_of(topic, excess))
@@ -99,7 +99,7 @@ async def enforce_quotas(topic: Bounded) -> None:
 
 
 async def excesses(topic: Bounded) -> list[Excess]:
-    """The exceeded quotas: size, then age."""
+    """Return the exceeded quotas: size, then age."""
     limits, found = topic.limits, list[Excess]()
     if limits.keeps_quotas and limits.size_quota.limit >= 0:
         size = backlog_bytes(topic)
@@ -118,12 +118,12 @@ def _parts(quota: BacklogQuota) -> tuple[int, QuotaAction]:
 
 
 def backlog_bytes(topic: Bounded) -> int:
-    """The largest backlog of a subscription, in bytes."""
+    """Return the largest backlog of a subscription, in bytes."""
     return max((one.counter.size() for one in held_by(topic)), default=0)
 
 
 async def backlog_seconds(topic: Bounded) -> int:
-    """The age in seconds of the oldest message that a subscription waits for; 0 if none does.
+    """Return the age in seconds of the oldest message that a subscription waits for; 0 if none.
 
     It counts from when the message was published, if ages are to be precise, else from when its
     segment was closed.
@@ -147,7 +147,7 @@ async def backlog_seconds(topic: Bounded) -> int:
 
 
 def held_by(topic: Bounded) -> list[Subscription]:
-    """The subscriptions whose backlog counts: durable ones, without compaction's."""
+    """Return the subscriptions whose backlog counts: durable ones, without compaction's."""
     # Readers hold no data: what their cursors have not passed is deleted all the same.
     subscriptions = topic.subscriptions.values()
     return [one for one in subscriptions if one.durable and one.name != COMPACTION_CURSOR]

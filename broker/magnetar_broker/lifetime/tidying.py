@@ -52,7 +52,7 @@ class Truncated(Tidied, Protocol):
 
 
 def current_verdicts(topic: Tidied) -> list[Verdict]:
-    """The verdict for each of a topic's segments, the oldest first."""
+    """Return the verdict for each of a topic's segments, the oldest first."""
     log = topic.log
     # `subscriptions` would not do: a cursor that is being created counts as well.
     needs = [Need(cursor.name, cursor.mark_delete) for cursor in topic.cursors.cursors.values()]

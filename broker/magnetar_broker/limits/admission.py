@@ -34,7 +34,7 @@ class Admission:
 
     @property
     def half_open(self) -> int:
-        """The connections that are not accepted yet."""
+        """The number of open connections that have not been accepted."""
         return len(self._half_open)
 
     def enter(self, host: str, end: Callable[[], None], is_timed: bool = True) -> "Place":
@@ -87,19 +87,19 @@ class Admission:
         return None
 
     def _oldest_of_most(self) -> "Place":
-        """The oldest one of the address that has most, so that one address harms itself first."""
+        """Return the oldest place of the address that has most: one address harms itself first."""
         # promise[max -> min]: the address with most half-open connections gives way
         most = max(self._half_open_from, key=lambda host: len(self._half_open_from[host]))
         return next(iter(self._half_open_from[most]))
 
     def move(self, place: "Place") -> None:
-        """The client of a place was accepted."""
+        """Count a place as accepted."""
         self._forget(place)
         self.accepted += 1
         self._accepted_from[place.host] += 1
 
     def free(self, place: "Place", was_accepted: bool) -> None:
-        """The client of a place has left."""
+        """Remove a place whose client has left."""
         if not was_accepted:
             self._forget(place)
             return
@@ -130,17 +130,17 @@ class Place:
         """Whether a later stage of the handshake answers for the connection."""
 
     def limit_time(self, clock: Clock, seconds: float) -> None:
-        """The client has so long to be accepted, whatever it sends meanwhile."""
+        """Limit the time until the client is accepted, whatever it sends meanwhile."""
         name = "magnetarHandshakeTimeoutSeconds"
         self._timer = clock.later(seconds, lambda: self.give_up(ClientLimit.HANDSHAKE, name))
 
     def take_over(self, end: Callable[[], None]) -> None:
-        """Answer for the connection from now on; `end` disconnects it.  Its time goes on."""
+        """Call `end` to disconnect the client from now on; the limit of time stays."""
         self._end = end
         self.is_taken_over = True
 
     def accept(self) -> None:
-        """The client has completed its handshake, and was let in."""
+        """Note that the client has completed its handshake and was let in."""
         if not (self._accepted or self._left):
             self._accepted = True
             self._cancel()  # promise: an accepted client has no limit of time
@@ -154,7 +154,7 @@ class Place:
             self._admission.free(self, self._accepted)
 
     def give_up(self, limit: ClientLimit, setting: str) -> None:
-        """Disconnect the client for this limit."""
+        """Disconnect the client because it has reached a limit."""
         self.leave()
         self._admission.reached.count(limit, setting, self.host)
         self._end()

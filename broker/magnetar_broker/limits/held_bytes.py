@@ -15,7 +15,7 @@ class Holder(Protocol):
 
     @property
     def address(self) -> str:
-        """The client's, for people."""
+        """The address of the client, for people."""
 
     def give_up(self) -> None:
         """Close the connection at once, and free what it holds."""
@@ -57,5 +57,5 @@ class HeldBytes:
 
 
 def buffer_bytes(size_mb: int | Literal["auto"], unknown_mb: int) -> int:
-    """A setting of a buffer in bytes; `unknown_mb` where the machine's memory is not known."""
+    """Return a buffer's setting in bytes; `unknown_mb` if the size of memory is unknown."""
     return (unknown_mb if size_mb == "auto" else size_mb) << 20

@@ -50,7 +50,7 @@ class ReachedLimits:
         self._log = RareLog(logger, logging.WARNING, clock)
 
     def count(self, limit: ClientLimit, setting: str, address: str) -> None:
-        """A client at this address has reached a limit, which this setting sets."""
+        """Count a client at this address that has reached a limit, which this setting sets."""
         self.counts[limit] += 1
         what = f"{limit.text} ({setting})"
         self._log.write(limit, f"{address or 'a client'}: {what}", what)

@@ -24,7 +24,7 @@ class SharedLimits(NamedTuple):
 
 
 def shared_rates(settings: Settings) -> tuple[Rate, Rate]:
-    """The rates of publishing and of delivering that the settings have."""
+    """Return the rates of publishing and of delivering that the settings have."""
     publish = Rate(
         settings.broker_publisher_throttling_max_message_rate,
         settings.broker_publisher_throttling_max_byte_rate,
@@ -36,7 +36,7 @@ def shared_rates(settings: Settings) -> tuple[Rate, Rate]:
 
 
 def unread_total_bytes(settings: Settings) -> int:
-    """The limit of unread messages of all topics; -1 is none."""
+    """Return the limit of unread messages of all topics; -1 is none."""
     megabytes = settings.magnetar_unread_messages_retention_total_size_in_mb
     return -1 if megabytes < 0 else megabytes << 20
 

@@ -11,7 +11,7 @@ class Reader(Holder, Protocol):
     """A connection to a client."""
 
     def unread(self) -> tuple[int, int]:
-        """The bytes that it has taken since it connected, and those that wait for it."""
+        """Return the bytes that it has taken since it connected, and those that wait for it."""
 
 
 class SlowReaders:
@@ -26,7 +26,7 @@ class SlowReaders:
         self._timers: dict[Reader, Timer] = {}
 
     def full(self, reader: Reader, may_wait: bool = False) -> None:
-        """The client's socket takes no more; one that `may_wait` has any time."""
+        """Note that the client's socket is full; a reader that `may_wait` has any time."""
         taken, waiting = reader.unread()
         if self._seconds > 0 and not may_wait:
             self._watch(reader, taken)
@@ -37,7 +37,7 @@ class SlowReaders:
         self.held.hold(reader, reader.unread()[1])
 
     def drained(self, reader: Reader) -> None:
-        """The client has read on, or has left."""
+        """Note that the client has read on, or has left."""
         timer = self._timers.pop(reader, None)
         if timer is not None:
             timer.cancel()

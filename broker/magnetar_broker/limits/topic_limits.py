@@ -77,7 +77,7 @@ class TopicLimits(DispatchLimits):
     """Whether rates of delivery apply to subscriptions that are caught up, too."""
 
     def check_consumers(self, topic: TopicName, present: int) -> None:
-        """`ConsumerBusy` if the limit of consumers is reached."""
+        """Raise `ConsumerBusy` if the limit of consumers is reached."""
         if 0 < self.max_consumers <= present:
             raise ConsumerBusy(
                 f"{topic} has {present} consumers and the limit is {self.max_consumers}: close "
@@ -85,7 +85,7 @@ class TopicLimits(DispatchLimits):
             )
 
     def check_address(self, topic: TopicName, address: str, present: Iterable[Consumer]) -> None:
-        """`ConsumerBusy` if the limit of consumers from the host of this address is reached."""
+        """Raise `ConsumerBusy` if the limit of consumers from the address's host is reached."""
         limit = self.max_consumers_of_address
         if limit <= 0:
             return
@@ -98,7 +98,7 @@ class TopicLimits(DispatchLimits):
             )
 
     def check_type(self, topic: TopicName, kind: str) -> None:
-        """`NotAllowed` unless this type of subscription is enabled."""
+        """Raise `NotAllowed` unless this type of subscription is enabled."""
         if kind not in self.subscription_types:
             raise NotAllowed(
                 f"subscriptions of type {kind} are disabled on {topic}: use another type, or "
@@ -106,7 +106,7 @@ class TopicLimits(DispatchLimits):
             )
 
     def check_subscriptions(self, topic: TopicName, present: int) -> None:
-        """`NotAllowed` if the limit of subscriptions is reached."""
+        """Raise `NotAllowed` if the limit of subscriptions is reached."""
         if 0 < self.max_subscriptions <= present:
             raise NotAllowed(
                 f"{topic} has {present} subscriptions and the limit is {self.max_subscriptions}: "
@@ -115,7 +115,7 @@ class TopicLimits(DispatchLimits):
 
 
 def topic_limits(settings: Settings) -> TopicLimits:
-    """The limits that the settings define."""
+    """Return the limits that the settings define."""
     return TopicLimits(
         max_read_entries=settings.dispatcher_max_read_batch_size,
         max_read_bytes=settings.dispatcher_max_read_size_bytes,
@@ -228,7 +228,7 @@ _interned: dict[TopicLimits, TopicLimits] = {}
 
 
 def limits_of(base: TopicLimits, policies: PolicyView, topic: TopicName) -> TopicLimits:
-    """The limits of a topic whose policies are loaded: `base` where they are unset.
+    """Return the limits of a topic whose policies are loaded: `base` where they are unset.
 
     Topics with the same limits share them.
     """

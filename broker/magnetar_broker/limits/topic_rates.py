@@ -48,7 +48,7 @@ class RatePlan:
 
 
 def plan_of(effective: EffectivePolicies) -> RatePlan:
-    """The plan of effective policies; the same object until they change."""
+    """Return the plan of effective policies; the same object until they change."""
     plan: RatePlan | None = effective.derived.get(RATES)
     if plan is None:
         publish = effective.value(PUBLISH_RATE)
@@ -80,7 +80,7 @@ class TopicRates:
         clock: Clock,
         before: "TopicRates | None",
     ) -> None:
-        """`before` was in effect so far: limits that do not change go on as they are."""
+        """Continue limits of `before`, which was in effect so far, that do not change."""
         self.plan = plan
         self._topic = topic
         self._meter = meter
@@ -108,13 +108,13 @@ class TopicRates:
                 limit.release_all()
 
     def of_subscription(self, name: str, before: Sequence[RateLimit]) -> tuple[RateLimit, ...]:
-        """The limits of delivering of one subscription; unchanged ones of `before` stay."""
+        """Return the limits of delivering of one subscription; unchanged ones of `before` stay."""
         rate = self.plan.named.get(name, self.plan.each)
         own = self._limit("subscription", rate, before)
         return _all_of(own, *self.dispatch)
 
     def check_subscribe(self, connection: Connection, request: SubscribeRequest) -> None:
-        """`NotAllowed` for a consumer that exceeds the rate of subscribing."""
+        """Raise `NotAllowed` for a consumer that exceeds the rate of subscribing."""
         rate, now_ms = self.plan.subscribe, self._clock.now_ms()
         if rate.per_consumer <= 0:
             return
@@ -152,7 +152,7 @@ class TopicRates:
         return RateLimit(scope, rate, self._clock, self._published if rate.relative else None)
 
     def _published(self) -> tuple[float, float]:
-        """Messages and bytes published per second, as last measured."""
+        """Return messages and bytes published per second, as last measured."""
         messages, size, *_ = self._meter.rates
         return messages, size
 
@@ -169,7 +169,7 @@ def topic_rates(
     clock: Clock,
     before: TopicRates | None = None,
 ) -> TopicRates | None:
-    """The rates in effect for a topic whose policies are loaded; None if nothing is limited.
+    """Return the rates in effect for a topic whose policies are loaded; None if nothing is limited.
 
     `meter` has the topic's rate of publishing, for dispatch rates that are relative to it.
     """

@@ -8,7 +8,7 @@ from magnetar_storage.log.read_budget import DEFAULT_LIMIT
 
 
 def settings_of_worker(settings: Settings, workers: int) -> Settings:
-    """The settings of one worker: limits of all topics together are divided by `workers`.
+    """Return the settings of one worker: limits of all topics together are divided by `workers`.
 
     Together the workers stay within such a limit; what one of them does not use is of no use to
     the others.  Every worker has something of it, even if that is more than its part.

@@ -37,7 +37,7 @@ class FrameReader:
         """The beginning of a frame whose end has not come yet."""
 
     def read(self, data: bytes | bytearray | memoryview) -> Iterator[Message]:
-        """The messages that `data` completes; `BadFrame` for what is none.
+        """Yield the messages that `data` completes; `BadFrame` for what is none.
 
         Read them all before the next call.
         """

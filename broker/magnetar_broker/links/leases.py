@@ -26,7 +26,7 @@ class Leases:
         link.when_ended(self._end_all)  # promise: the leases of a process end with it
 
     async def grant(self, ttl_seconds: float) -> str:
-        """A new lease's id."""
+        """Return a new lease's id."""
         lease = await self._store.lease(ttl_seconds)
         self._hold(lease.id, ttl_seconds)
         if self._link.has_ended:  # promise: a lease that is made as its process ends is ended
@@ -47,7 +47,7 @@ class Leases:
             self._release(lease)  # promise: a revoked lease is released
 
     def held(self, lease: str) -> Lease:
-        """The lease of that id; `Unavailable` if it has ended."""
+        """Return the lease of that id; `Unavailable` if it has ended."""
         if lease not in self._held:
             raise Unavailable(f"lease {lease} has ended")
         return Lease(lease)

@@ -26,7 +26,7 @@ KINDS = {
 
 
 def encode_refusal(error: BaseException) -> Refusal | None:
-    """An error as plain values, without its cause; None if it is a defect."""
+    """Return an error as plain values, without its cause; None if it is a defect."""
     kind = type(error)
     if KINDS.get(kind.__name__) is not kind:
         return None
@@ -34,7 +34,7 @@ def encode_refusal(error: BaseException) -> Refusal | None:
 
 
 def decode_refusal(refusal: Refusal) -> Exception:
-    """The error again: of the same class, with the same text and fields."""
+    """Return the error again: of the same class, with the same text and fields."""
     kind, text, fields = refusal
     error = KINDS[kind].__new__(KINDS[kind], text)  # not `__init__`, which may take other arguments
     vars(error).update(fields)

@@ -32,7 +32,7 @@ class SuccessiveLinks:
         self._changed.release()
 
     async def present(self) -> Link:
-        """The link to the living process, which is waited for.
+        """Return the link to the living process, which is waited for.
 
         `ProcessUnavailable` if it stays away.
         """

@@ -61,9 +61,9 @@ class Authorizer:
                 raise NotAuthorized(why)
 
     async def changed(self, namespace: str) -> None:
-        """Permissions of a namespace have changed, or may have.
+        """Check what is open in a namespace whose permissions have changed, or may have.
 
-        On return no client has anything open there that it may not.
+        On return no client has anything open there that it may not have.
         """
         self._forget()
         if self.rules is not None:
@@ -75,13 +75,13 @@ class Authorizer:
             await self._residence.reauthorize(namespace, grants)
 
     async def tenant_changed(self, tenant: str) -> None:
-        """The admins of a tenant have changed, or may have; as `changed` for its namespaces."""
+        """Call `changed` for a tenant's namespaces: its admins have changed, or may have."""
         self._forget()
         if self.rules is not None:
             await self._changed(await self._namespaces.of_tenant(tenant))
 
     async def settings_changed(self, settings: Settings) -> None:
-        """Follow settings that all processes follow already; as `changed` for all namespaces."""
+        """Follow settings that all processes follow already, and check all namespaces."""
         before, self.rules = self.rules, rules_of(settings)
         if before is not None and before.super_users - set(settings.super_user_roles):
             self._is_checked = False

@@ -26,7 +26,7 @@ class Imbalance(NamedTuple):
 
 
 def find_imbalance(loads: Mapping[int, float], threshold: float) -> Imbalance | None:
-    """The extremes if the highest load of a worker exceeds the average by more than `threshold`."""
+    """Return the extremes if the highest load of a worker is above the average by `threshold`."""
     busiest, idlest = max(loads, key=loads.__getitem__), min(loads, key=loads.__getitem__)
     average = sum(loads.values()) / len(loads)
     return Imbalance(busiest, idlest) if loads[busiest] > average + threshold else None

@@ -66,7 +66,8 @@ class Balancing:
             self._directory.jobs.every(seconds, BALANCING, self._round)
 
     def load_of(self, worker: int) -> float:
-        """The load of a worker in the last round, in tenths of a core: equal for those alike."""
+        """Return a worker's load in the last round in tenths of a core, so that similar loads are
+        equal."""
         return round(self._loads.get(worker, 0.0), 1)
 
     async def _round(self) -> None:
@@ -92,7 +93,7 @@ class Balancing:
             await self._relieve(found)
 
     async def _measure(self) -> dict[int, float]:
-        """The cores that each worker has used since the last round, where that is known."""
+        """Return the cores that each worker has used since the last round, where that is known."""
         loads = {}
         for worker in range(self._owners.workers):
             link = self._links.of(worker)
@@ -133,7 +134,7 @@ class Balancing:
             )
 
     def _recent(self) -> set[Bundle]:
-        """The bundles that were moved within the grace period."""
+        """Return the bundles that were moved within the grace period."""
         minutes = self._settings.load_balancer_shedding_grace_period_minutes
         since = self._clock.now_ms() - minutes * 60_000
         self._moved = {bundle: at for bundle, at in self._moved.items() if at > since}
@@ -149,6 +150,6 @@ class Balancing:
 
 
 async def _ask(link: Link, what: str) -> Any:
-    """The answer of a worker; None if it has ended."""
+    """Return the answer of a worker; None if it has ended."""
     asked: Awaitable[Any] = link.request(what)
     return await unless_ended(link, asked, None)

@@ -48,13 +48,13 @@ class BundleChanges:
         return self._ownership.processes
 
     async def owners_of(self, namespace: str) -> dict[str, str]:
-        """The process of each bundle of a namespace."""
+        """Return the process of each bundle of a namespace."""
         bundles = await self.stored.of(namespace)
         owners = await self._ownership.owners_of(namespace, bundles)
         return dict(zip(bundles.ranges, owners, strict=True))
 
     async def owned_by(self, process: str) -> list[str]:
-        """The bundles of a process as `tenant/namespace/range`, sorted.
+        """Return the bundles of a process as `tenant/namespace/range`, sorted.
 
         Of the namespaces that were used since the start: others have no owners yet.
         """
@@ -116,7 +116,7 @@ class BundleChanges:
             return ranges_within(bundle, changed)
 
     async def _loaded(self, namespace: str, bundles: Bundles, bundle: str) -> list[TopicName]:
-        """The topics of a bundle that are loaded when this begins; `BundleRefused`."""
+        """Return the topics of a bundle that are loaded when this begins; `BundleRefused`."""
         index, found = bundles.index(bundle), list[TopicName]()
         for count, name in enumerate(self._residence.loaded(namespace), 1):
             if count % PAUSE_EVERY == 0:

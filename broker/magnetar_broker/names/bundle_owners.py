@@ -35,7 +35,7 @@ class BundleOwners:
     """
 
     def __init__(self, urls: Sequence[str]) -> None:
-        """`urls` stand for the workers, by their numbers."""
+        """`urls` are the URLs that stand for the workers, by their numbers."""
         self._urls = urls
         self._placed: dict[str, Placed] = {}
         self.announce(ListenerUrls())
@@ -65,7 +65,7 @@ class BundleOwners:
         return [urlsplit(url).hostname or url for url in self._urls]
 
     def address_of(self, worker: int) -> str:
-        """Host and port of the URL that stands for a worker."""
+        """Return host and port of the URL that stands for a worker."""
         return urlsplit(self._urls[worker]).netloc
 
     def owner(self, worker: int) -> Owner:
@@ -75,16 +75,16 @@ class BundleOwners:
     # The table ------------------------------------------------------------------------------
 
     def worker_of(self, topic: TopicName) -> int | None:
-        """The number of the worker that owns a topic's bundle; None if that is not known here."""
+        """Return the number of the worker that owns a topic's bundle; None if unknown here."""
         placed = self._placed.get(topic.namespace_name)
         return None if placed is None else placed.workers[placed.bundles.index_of(topic)]
 
     def of(self, namespace: str) -> Placed | None:
-        """The owners of the bundles of a namespace; None if they are not known here."""
+        """Return the owners of the bundles of a namespace; None if they are not known here."""
         return self._placed.get(namespace)
 
     def all(self) -> list[tuple[str, Placed]]:
-        """The whole table."""
+        """Return the whole table."""
         return list(self._placed.items())
 
     def place(self, namespace: str, placed: Placed) -> None:
@@ -97,12 +97,12 @@ class BundleOwners:
 
 
 def values_of(namespace: str, placed: Placed) -> tuple[str, tuple[int, ...], tuple[int, ...]]:
-    """The arguments of `PLACED`."""
+    """Return the arguments of `PLACED`."""
     return namespace, placed.bundles.boundaries, placed.workers
 
 
 def following(owners: BundleOwners) -> Mapping[str, Handler]:
-    """The handlers of a process whose table follows the controller's."""
+    """Return the handlers of a process whose table follows the controller's."""
 
     def place(namespace: str, boundaries: tuple[int, ...], workers: tuple[int, ...]) -> None:
         owners.place(namespace, Placed(Bundles(tuple(boundaries)), tuple(workers)))

@@ -11,7 +11,7 @@ RANGE, TOPICS, POSITIONS = (
     "specified_positions_divide",
 )
 ALGORITHMS = (RANGE, TOPICS, POSITIONS)
-"""The first one is the default."""
+"""The algorithms; the first one is the default."""
 
 
 def hashes_of_split(
@@ -41,7 +41,7 @@ def hashes_of_split(
 
 
 def largest(bundles: Bundles, topics: Sequence[int]) -> str:
-    """The bundle with most topics, whose hashes are given; of several the one of most hashes."""
+    """Return the bundle with most topics, whose hashes are given; of equal ones the widest."""
     counts = [0] * len(bundles)
     for value in topics:
         counts[bundles.index_at(value)] += 1
@@ -51,7 +51,7 @@ def largest(bundles: Bundles, topics: Sequence[int]) -> str:
 
 
 def _between(bundle: str, topics: Sequence[int], high: int) -> int:
-    """The hash in the middle between two topics, with equally many on each side if possible."""
+    """Return the hash in the middle of the topics, with equally many on each side if possible."""
     found = [
         (abs(2 * below - len(topics)), middle)
         for below, (last, following) in enumerate(pairwise(topics), 1)

@@ -34,7 +34,7 @@ class Bundles:
     boundaries: tuple[int, ...]
 
     def __post_init__(self) -> None:
-        """ValueError unless they tile all hashes."""
+        """Raise ValueError unless the bundles tile all hashes."""
         marks = self.boundaries
         tiling = len(marks) > 1 and marks[0] == 0 and marks[-1] == LAST
         if not tiling or any(low >= high for low, high in pairwise(marks)):
@@ -62,28 +62,28 @@ class Bundles:
 
     @property
     def texts(self) -> list[str]:
-        """The boundaries as HTTP and storage have them."""
+        """The boundaries as HTTP and storage represent them."""
         return [f"0x{boundary:08x}" for boundary in self.boundaries]
 
     @cached_property
     def ranges(self) -> list[str]:
-        """All of them, in order."""
+        """The ranges of all bundles, in order."""
         return [f"{low}_{high}" for low, high in pairwise(self.texts)]
 
     def of(self, topic: TopicName) -> str:
-        """The bundle of a topic."""
+        """Return the bundle of a topic."""
         return self.ranges[self.index_of(topic)]
 
     def index_of(self, topic: TopicName) -> int:
-        """The position of a topic's bundle among all, from 0."""
+        """Return the position of a topic's bundle among all, from 0."""
         return self.index_at(hash_of(topic))
 
     def index_at(self, value: int) -> int:
-        """The position of the bundle that has a hash."""
+        """Return the position of the bundle that has a hash."""
         return min(bisect_right(self.boundaries, value) - 1, len(self) - 1)
 
     def index(self, bundle: str) -> int:
-        """The position of a bundle; `BundleRefused` if it is none of them."""
+        """Return the position of a bundle; `BundleRefused` if it is none of them."""
         try:
             return self.ranges.index(bundle)
         except ValueError as error:
@@ -92,12 +92,12 @@ class Bundles:
             ) from error
 
     def ends(self, bundle: str) -> tuple[int, int]:
-        """The boundaries of a bundle; `BundleRefused` if it is none of them."""
+        """Return the boundaries of a bundle; `BundleRefused` if it is none of them."""
         index = self.index(bundle)
         return self.boundaries[index], self.boundaries[index + 1]
 
     def __contains__(self, bundle: object) -> bool:
-        """Whether this is the text of one of them."""
+        """Return whether this is the text of one of them."""
         return bundle in self.ranges
 
     def split(self, bundle: str, hashes: Sequence[int]) -> "Bundles":

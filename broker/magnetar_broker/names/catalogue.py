@@ -59,7 +59,7 @@ class Catalogue:
     # Partitioned topics -----------------------------------------------------------------
 
     async def partitioned(self, topic: TopicName) -> Partitioned | None:
-        """The partitioned topic of this name or of this partition; None if there is none."""
+        """Return the partitioned topic of this name or of this partition; None if there is none."""
         known = await self._known()
         base = topic.base
         if base in known and known[base] is None:
@@ -72,7 +72,7 @@ class Catalogue:
         return known.get(base)
 
     async def partitions(self, topic: TopicName) -> int:
-        """The number of partitions of `partitioned(topic)`; 0 if that is None."""
+        """Return the number of partitions of `partitioned(topic)`; 0 if that is None."""
         found = await self.partitioned(topic)
         return 0 if found is None else found.partitions
 
@@ -139,7 +139,7 @@ class Catalogue:
     # Topics -----------------------------------------------------------------------------
 
     async def exists(self, topic: TopicName) -> bool:
-        """Whether a persistent topic of exactly this name has a log."""
+        """Return whether a persistent topic of exactly this name has a log."""
         return await has_record(self._metadata, topic_key(topic))
 
     async def topics(self, namespace: str) -> list[TopicName]:
@@ -155,7 +155,7 @@ class Catalogue:
         return sorted(names)
 
     async def partitioned_topics(self, namespace: str, domain: str) -> list[TopicName]:
-        """The partitioned topics of a namespace, in order."""
+        """Return the partitioned topics of a namespace, in order."""
         return sorted(
             topic
             for topic in await self._known()

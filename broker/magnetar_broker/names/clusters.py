@@ -41,7 +41,7 @@ class Clusters:
         return sorted({self.own, *await keys_under(self._metadata, CLUSTERS)})
 
     async def has(self, name: str) -> bool:
-        """Whether there is a cluster of this name."""
+        """Return whether there is a cluster of this name."""
         return name == self.own or await has_record(self._metadata, f"{CLUSTERS}{name}")
 
     async def get(self, name: str) -> Fields | None:

@@ -85,7 +85,7 @@ class Creation:
             raise NotAllowed(f"{name} is partitioned: use one of its {partitions} partitions")
 
     async def _no_partition(self, name: TopicName, partitions: int) -> BrokerError:
-        """The refusal of a partition that is not there, whose topic has this number of them."""
+        """Return the refusal of a partition that a topic with this number of them lacks."""
         if partitions:
             return TopicMissing(
                 f"partition {name} does not exist: {name.base} has {partitions} partitions"
@@ -118,7 +118,7 @@ class Creation:
                 yield True
 
     def may_create(self, name: TopicName) -> bool:
-        """Whether using a topic creates it."""
+        """Return whether using a topic creates it."""
         rule = self.policies.of_namespace(AUTO_TOPIC_CREATION, name.namespace_name).value
         return rule.allowed or name.is_system
 
@@ -133,7 +133,7 @@ class Creation:
         return self.counts.room(name.namespace_name, topics, limit)
 
     async def partitions(self, name: TopicName, create: bool) -> int:
-        """The number of partitions, for PARTITIONED_METADATA; 0 for a topic without partitions."""
+        """Return the number of partitions for PARTITIONED_METADATA; 0 if not partitioned."""
         await self.namespaces.require(name.namespace_name)
         await self.deletion.topics.settle(name)
         partitions = await self.catalogue.partitions(name)

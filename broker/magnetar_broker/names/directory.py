@@ -189,7 +189,7 @@ class Directory:
         await self.opening.stop()
 
     def lookup(self) -> LookupLimit:
-        """A context that counts a lookup; entering it raises `TooManyRequests` at the limit."""
+        """Return a context that counts a lookup; it raises `TooManyRequests` at the limit."""
         return self._lookups
 
     async def authorize(self, roles: Sequence[str], questions: Sequence[Question]) -> None:
@@ -208,7 +208,7 @@ class Directory:
         return await self.ownership.locate(name, authoritative)
 
     async def partitions(self, name: TopicName, create: bool) -> int:
-        """The number of partitions; 0 for a topic without.  See `Creation.partitions`."""
+        """Return the number of partitions; 0 for a topic without.  See `Creation.partitions`."""
         return await self.creation.partitions(name, create)
 
     async def delete_inactive(self, name: TopicName) -> None:
@@ -216,7 +216,7 @@ class Directory:
         await self._inactive.delete(name)
 
     async def exists(self, name: TopicName) -> bool:
-        """Whether the topic exists, partitioned or not, loaded or not."""
+        """Return whether the topic exists, partitioned or not, loaded or not."""
         return (
             self.residence.is_loaded(name)
             or await self.catalogue.exists(name)
@@ -224,7 +224,7 @@ class Directory:
         )
 
     async def parts(self, name: TopicName) -> list[TopicName]:
-        """The partitions of a partitioned topic; any other topic alone."""
+        """Return the partitions of a partitioned topic; any other topic alone."""
         count = 0 if name.partition >= 0 else await self.catalogue.partitions(name)
         return [name.with_partition(index) for index in range(count)] or [name]
 
@@ -246,7 +246,7 @@ class Directory:
     async def topics(
         self, namespace: str, pattern: TopicPattern | None, persistent: bool, non_persistent: bool
     ) -> Listing:
-        """The stored topics of a namespace, the loaded non-persistent ones, or both."""
+        """Return the stored topics of a namespace, the loaded non-persistent ones, or both."""
         if not persistent:
             names = _matching(self._volatile(namespace), pattern)
             return Listing(names, topics_hash(names))
@@ -257,16 +257,16 @@ class Directory:
         return Listing(names, topics_hash(names))
 
     async def watch(self, namespace: str, pattern: TopicPattern) -> TopicList:
-        """The stored topics of a namespace; the caller adds a watcher, or removes it, at once."""
+        """Return a namespace's stored topics; the caller adds a watcher, or removes it, at once."""
         return await self.lists.of(namespace, pattern)
 
     async def names(self, namespace: str, persistent: bool, non_persistent: bool) -> list[str]:
-        """The topics of a namespace: loaded non-persistent ones, then stored ones."""
+        """Return the topics of a namespace: loaded non-persistent ones, then stored ones."""
         stored = (await self.lists.of(namespace)).names if persistent else []
         return [*(self._volatile(namespace) if non_persistent else ()), *stored]
 
     def _volatile(self, namespace: str) -> list[str]:
-        """The loaded non-persistent topics of a namespace, sorted."""
+        """Return the loaded non-persistent topics of a namespace, sorted."""
         return sorted(
             str(name)
             for name in self.residence.loaded(namespace)
@@ -276,11 +276,11 @@ class Directory:
     # Schemas ----------------------------------------------------------------------------
 
     async def schema(self, name: TopicName, number: int | None) -> Registered | None:
-        """A version of a topic's schema, or the latest one; None if there is none."""
+        """Return a version of a topic's schema, or the latest one; None if there is none."""
         return await self.schemas.get(name, number)
 
     async def producer_schema(self, name: TopicName, schema: Schema | None) -> bytes:
-        """The version that a producer of a loaded topic publishes.  See `Schemas.for_producer`."""
+        """Return the version that a producer of a loaded topic publishes; see `Schemas`."""
         return await self.schemas.for_producer(name, schema, partial(self._check_loaded, name))
 
     async def check_consumer_schema(self, name: TopicName, schema: Schema, idle: bool) -> None:
@@ -308,7 +308,7 @@ class Directory:
             await self.schemas.delete(subject)
 
     async def _has_twin(self, name: TopicName) -> bool:
-        """Whether a topic of this name exists in the other domain: the two share one schema."""
+        """Return whether the topic exists in the other domain: the two share one schema."""
         domain = "non-persistent" if name.is_persistent else "persistent"
         twin = TopicName(domain, name.tenant, name.namespace, name.local)
         if self.residence.is_loaded(twin) or await self.catalogue.partitions(twin):

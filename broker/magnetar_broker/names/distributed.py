@@ -49,7 +49,7 @@ class DistributedResidence:
         self.links.join(worker, link, partial(self._ended, link))
 
     async def link_of(self, name: TopicName) -> Link:
-        """The link to the worker that has a topic loaded, or is to load it.
+        """Return the link to the worker that has a topic loaded, or is to load it.
 
         `NotReady` while that worker starts or stops.
         """
@@ -66,7 +66,7 @@ class DistributedResidence:
         return link
 
     def may_write(self, link: Link, name: TopicName) -> bool:
-        """Whether the worker of this link may write the metadata of a topic."""
+        """Return whether the worker of this link may write the metadata of a topic."""
         # promise[always]: only the worker that has a topic writes its metadata
         return link in (self._loaded.get(name), self._in_change.get(name))
 

@@ -55,7 +55,7 @@ class Names(Protocol):
         """Close all topics; topics that are being loaded are closed before this returns."""
 
     def lookup(self) -> LookupLimit:
-        """A context that counts a lookup; entering it raises `TooManyRequests` at the limit."""
+        """Return a context that counts a lookup; it raises `TooManyRequests` at the limit."""
 
     async def authorize(self, roles: Sequence[str], questions: Sequence[Question]) -> None:
         """Return if each role may do all of this; else raise `NotAuthorized`."""
@@ -69,7 +69,7 @@ class Names(Protocol):
         """Return the owner of a topic, which need not exist; its namespace must, or is created."""
 
     async def partitions(self, name: TopicName, create: bool) -> int:
-        """The number of partitions; 0 for a topic without.  See `Creation.partitions`."""
+        """Return the number of partitions; 0 for a topic without.  See `Creation.partitions`."""
 
     async def delete_inactive(self, name: TopicName) -> None:
         """Delete a loaded topic if it is still inactive once it is locked."""
@@ -79,18 +79,18 @@ class Names(Protocol):
     async def topics(
         self, namespace: str, pattern: TopicPattern | None, persistent: bool, non_persistent: bool
     ) -> Listing:
-        """The stored topics of a namespace, the loaded non-persistent ones, or both."""
+        """Return the stored topics of a namespace, the loaded non-persistent ones, or both."""
 
     async def watch(self, namespace: str, pattern: TopicPattern) -> WatchedTopics:
-        """The stored topics of a namespace; the caller adds a watcher, or removes it, at once."""
+        """Return a namespace's stored topics; the caller adds a watcher, or removes it, at once."""
 
     # Schemas ----------------------------------------------------------------------------
 
     async def schema(self, name: TopicName, number: int | None) -> Registered | None:
-        """A version of a topic's schema, or the latest one; None if there is none."""
+        """Return a version of a topic's schema, or the latest one; None if there is none."""
 
     async def producer_schema(self, name: TopicName, schema: Schema | None) -> bytes:
-        """The version that a producer of a loaded topic publishes.  See `Schemas.for_producer`."""
+        """Return the version that a producer of a loaded topic publishes; see `Schemas`."""
 
     async def check_consumer_schema(self, name: TopicName, schema: Schema, idle: bool) -> None:
         """Make sure that a consumer can read a loaded topic.  See `Schemas.for_consumer`."""

@@ -51,7 +51,7 @@ class Namespace:
 
 
 def is_name(text: str) -> bool:
-    """Whether a text is a valid name of a tenant."""
+    """Return whether a text is a valid name of a tenant."""
     try:
         NamespaceName.parse(f"{text}/any")
     except InvalidTopicName:
@@ -130,11 +130,12 @@ class Namespaces:
             raise NamespaceClosed(f"tenant {parsed.tenant} is being deleted; try again later")
 
     async def has(self, name: str) -> bool:
-        """Whether a namespace is stored; always asks the store."""
+        """Return whether a namespace is stored; always asks the store."""
         return await has_record(self._metadata, namespace_key(name))
 
     def is_known(self, name: str) -> bool:
-        """Whether `require` has found or created it; False does not mean that it is missing."""
+        """Return whether `require` has found or created a namespace; False does not say it is
+        missing."""
         return name in self._known
 
     async def ensure(self, name: NamespaceName) -> None:
@@ -149,7 +150,7 @@ class Namespaces:
     # Reading and writing --------------------------------------------------------------------
 
     async def get(self, name: str) -> Namespace:
-        """The fields of a namespace, or `NamespaceMissing`."""
+        """Return the fields of a namespace, or `NamespaceMissing`."""
         fields = await read_record(self._metadata, namespace_key(name))
         if fields is None:
             raise NamespaceMissing(f"namespace {name} does not exist: create it first")
@@ -160,12 +161,12 @@ class Namespaces:
         return Namespace(bundles, fields.get("properties", {}), fields.get("permissions", {}))
 
     async def of_tenant(self, tenant: str) -> list[str]:
-        """The namespaces of a tenant, in order."""
+        """Return the namespaces of a tenant, in order."""
         names = await keys_under(self._metadata, f"{NAMESPACES}{tenant}/")
         return [f"{tenant}/{name}" for name in names]
 
     async def names(self) -> list[str]:
-        """The names of all namespaces, in order."""
+        """Return the names of all namespaces, in order."""
         return await keys_under(self._metadata, NAMESPACES)
 
     async def create(self, name: NamespaceName, namespace: Namespace) -> None:

@@ -59,13 +59,13 @@ class Ownership(Protocol):
         """The URL at which clients of this broker connect."""
 
     async def locate(self, topic: TopicName, authoritative: bool) -> Owner:
-        """The topic's owner; acquires its bundle if it has none.
+        """Return the topic's owner; acquires its bundle if it has none.
 
         `authoritative`: another broker sent the client here, so acquire or fail.
         """
 
     async def owns(self, topic: TopicName) -> bool:
-        """Whether this broker may open the topic."""
+        """Return whether this broker may open the topic."""
 
     @property
     def processes(self) -> Sequence[str]:
@@ -76,7 +76,7 @@ class Ownership(Protocol):
         """The namespaces whose bundles have owners: all that were used since the start."""
 
     async def owners_of(self, namespace: str, bundles: Bundles) -> Sequence[str]:
-        """The process of each bundle of a namespace; acquires those that have none."""
+        """Return the process of each bundle of a namespace; acquires those that have none."""
 
     async def give(self, namespace: str, bundle: str, process: str) -> None:
         """Make one of `processes` the owner of a bundle; on return only it opens topics there.
@@ -87,10 +87,10 @@ class Ownership(Protocol):
         """
 
     async def adopt(self, namespace: str, bundles: Bundles) -> None:
-        """The bundles of a namespace have been split: the owner of one owns its parts."""
+        """Make the owner of a bundle that was split the owner of its parts."""
 
     def forget(self, namespace: str) -> None:
-        """A namespace was deleted, or is created with other bundles: nothing owns them."""
+        """Remove the owners of a namespace that was deleted, or is created with other bundles."""
 
 
 class SoleOwner:
@@ -117,7 +117,7 @@ class SoleOwner:
         return self._self
 
     async def owns(self, topic: TopicName) -> bool:
-        """Always."""
+        """Return True: this process owns every bundle."""
         self._used.add(topic.namespace_name)
         return True
 
@@ -142,7 +142,7 @@ class SoleOwner:
             raise ValueError(f"{process} is not {SOLE}, the only process of this broker")
 
     async def adopt(self, namespace: str, bundles: Bundles) -> None:
-        """Nothing depends on the bundles."""
+        """Do nothing, as nothing depends on the bundles."""
 
     def forget(self, namespace: str) -> None:
         """Remove a namespace from those that are used."""

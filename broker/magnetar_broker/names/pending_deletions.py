@@ -29,7 +29,7 @@ class PendingDeletions:
         return name in self._begun
 
     def names(self) -> list[str]:
-        """All of them, in order."""
+        """Return the names of all pending deletions, in order."""
         return sorted(self._begun)
 
     async def load(self) -> None:
@@ -38,13 +38,13 @@ class PendingDeletions:
         self._begun.update(unquote_plus(key) for key in keys)
 
     def of_topic(self, topic: TopicName) -> list[str]:
-        """The topic and its parent, as far as they are being deleted."""
+        """Return the topic and its parent, as far as they are being deleted."""
         if not self._begun:
             return []
         return [name for name in (str(topic), str(topic.base)) if name in self._begun]
 
     def check(self, topic: TopicName) -> None:
-        """`NotReady` while a topic, or the topic of this partition, is being deleted."""
+        """Raise `NotReady` while a topic, or the topic of this partition, is being deleted."""
         if self.of_topic(topic):
             raise NotReady(f"{topic} is being deleted; try again")
 
@@ -60,7 +60,7 @@ class PendingDeletions:
         return name in self._begun
 
     async def end(self, name: str) -> None:
-        """Remove the mark; everything else is deleted."""
+        """Remove the mark, once everything else is deleted."""
         await self._metadata.delete(deletion_key(name))
         self._ended(name)
 
@@ -69,7 +69,7 @@ class PendingDeletions:
         self._announced.pop(name, None)
 
     def listed(self, name: str) -> list[TopicName] | None:
-        """The topics that an earlier attempt has found; None in the first one."""
+        """Return the topics that an earlier attempt has found; None in the first one."""
         return self._announced.get(name)
 
     def remember(self, name: str, topics: list[TopicName]) -> None:

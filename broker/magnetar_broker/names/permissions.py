@@ -18,9 +18,9 @@ ACTIONS = ("produce", "consume", "functions", "sinks", "sources", "packages")
 OF_NAMESPACE, OF_TOPICS = "namespace_auth", "destination_auth"
 OF_SUBSCRIPTIONS = "subscription_auth_roles"
 MOST = 10_000
-"""Grants of a namespace: roles of it, of each topic and of each subscription."""
+"""The most grants of a namespace: of roles on it, on topics and on subscriptions."""
 LARGEST = 1 << 20
-"""Characters of what is stored of them."""
+"""The most characters of a namespace's stored grants."""
 _INDEX = re.compile("0|[1-9][0-9]{0,9}")
 
 Grants = dict[str, list[str]]
@@ -36,7 +36,7 @@ class TopicGrant(NamedTuple):
 
 
 def ordered(actions: Iterable[str]) -> list[str]:
-    """Actions without repetition, in the order in which they are shown."""
+    """Return actions without repetition, in the order in which they are shown."""
     wanted = set(actions)
     return [action for action in ACTIONS if action in wanted]
 
@@ -64,7 +64,7 @@ class Permissions:
         return merged
 
     async def of_subscriptions(self, namespace: str) -> dict[str, list[str]]:
-        """The roles that may use each subscription that not everyone may use."""
+        """Return the roles that may use each subscription that not everyone may use."""
         return dict((await self._all(namespace)).get(OF_SUBSCRIPTIONS, {}))
 
     async def grant(self, namespace: str, role: str, actions: list[str]) -> None:
@@ -72,7 +72,7 @@ class Permissions:
         await self._change(namespace, OF_NAMESPACE, lambda kind: {**kind, role: actions})
 
     async def revoke(self, namespace: str, role: str) -> None:
-        """Take from a role what it may do with all topics; it need not have anything."""
+        """Revoke the actions of a role on all topics; no effect if it has none."""
         await self._change(namespace, OF_NAMESPACE, lambda kind: _without(kind, role))
 
     async def grant_on_topics(self, grants: Iterable[TopicGrant]) -> None:
@@ -89,7 +89,7 @@ class Permissions:
         await self._change_topics(grants, granted)
 
     async def revoke_on_topics(self, grants: Iterable[TopicGrant]) -> None:
-        """Take actions from roles on topics, in changes as by `grant_on_topics`."""
+        """Revoke actions of roles on topics, in changes as by `grant_on_topics`."""
 
         def revoked(topics: dict[str, Grants], parts: list[TopicGrant]) -> None:
             for topic, role, actions in parts:
@@ -101,7 +101,7 @@ class Permissions:
         await self._change_topics(grants, revoked)
 
     async def delete_topic(self, deleted: TopicName) -> None:
-        """Take everything on a topic and on its partitions from everyone."""
+        """Revoke all permissions of all roles on a topic and its partitions."""
 
         def kept(topics: dict[str, Any]) -> dict[str, Any]:
             return {name: roles for name, roles in topics.items() if not _is_of(deleted, name)}
@@ -115,7 +115,7 @@ class Permissions:
         await self._change(namespace, OF_SUBSCRIPTIONS, lambda kind: {**kind, subscription: roles})
 
     async def revoke_subscription(self, namespace: str, subscription: str, role: str) -> None:
-        """Take a subscription from a role; it need not have it."""
+        """Revoke the use of a subscription from a role; no effect if it may not use it."""
 
         def revoked(subscriptions: dict[str, Any]) -> dict[str, Any]:
             if subscription not in subscriptions:

@@ -65,12 +65,13 @@ class Placement:
         return True
 
     async def worker_of(self, topic: TopicName) -> int:
-        """The number of the worker that owns a topic's bundle; has it owned if it was not."""
+        """Return the number of the worker that owns a topic's bundle; place the bundle if need
+        be."""
         placed = await self.placed(topic.namespace_name)
         return placed.workers[placed.bundles.index_of(topic)]
 
     async def placed(self, namespace: str) -> Placed:
-        """The owners of the bundles of a namespace; the least busy workers if there were none.
+        """Return the owners of a namespace's bundles; the least busy workers if there were none.
 
         `NamespaceMissing` if it has no owners and does not exist.
         """
@@ -87,7 +88,7 @@ class Placement:
         return Placed(bundles, tuple(deal(len(bundles), self.least_busy())))
 
     def least_busy(self) -> list[int]:
-        """The workers, those that are least busy first, without those that are drained."""
+        """Return the workers, those that are least busy first, without those that are drained."""
         owned = [0] * self.owners.workers
         for _, placed in self.owners.all():
             for worker in placed.workers:

@@ -73,7 +73,7 @@ class Enforcement:
                 await self._policies.delete(subject)
 
     async def _store(self, subject: Subject, values: PolicyValues) -> None:
-        """Releases its lock before topics apply the change: a deletion waits for this one."""
+        """Store policies; the lock ends before topics apply them, since a deletion waits for it."""
         subject = subject if isinstance(subject, str) else subject.base
         async with self._storing.held(subject):
             await self._require(subject)
@@ -91,12 +91,12 @@ class Enforcement:
 
 
 def namespace_of(subject: Subject) -> str:
-    """The namespace of a topic; a namespace itself."""
+    """Return the namespace of a topic; a namespace is returned unchanged."""
     return subject if isinstance(subject, str) else subject.namespace_name
 
 
 def _members(subject: Subject) -> Callable[[TopicName], bool]:
-    """Whether policies of a subject apply to a topic."""
+    """Return whether policies of a subject apply to a topic."""
     if isinstance(subject, str):
         tenant, _, namespace = subject.partition("/")
         return lambda name: name.namespace == namespace and name.tenant == tenant

@@ -34,7 +34,7 @@ class RemoteDirectory:
         link.serve(following(owners))
 
     async def start(self) -> None:
-        """The controller may have topics loaded from now on; names can be used on return."""
+        """Tell the controller that it may have topics loaded; names can be used on return."""
         await self._link.request("names.start")
 
     async def stop(self) -> None:
@@ -43,7 +43,7 @@ class RemoteDirectory:
             await self._link.request("names.stop")
 
     def lookup(self) -> LookupLimit:
-        """A context that counts a lookup; entering it raises `TooManyRequests` at the limit."""
+        """Return a context that counts a lookup; it raises `TooManyRequests` at the limit."""
         return self._lookups
 
     async def authorize(self, roles: Sequence[str], questions: Sequence[Question]) -> None:
@@ -62,7 +62,7 @@ class RemoteDirectory:
         return self._owners.owner(await self._link.request("names.locate", str(name)))
 
     async def partitions(self, name: TopicName, create: bool) -> int:
-        """The number of partitions; 0 for a topic without."""
+        """Return the number of partitions; 0 for a topic without."""
         found: int = await self._link.request("names.partitions", str(name), create)
         return found
 
@@ -75,7 +75,7 @@ class RemoteDirectory:
     async def topics(
         self, namespace: str, pattern: TopicPattern | None, persistent: bool, non_persistent: bool
     ) -> Listing:
-        """The stored topics of a namespace, the loaded non-persistent ones, or both."""
+        """Return the stored topics of a namespace, the loaded non-persistent ones, or both."""
         text = None if pattern is None else pattern.text
         found = await self._link.request(
             "names.topics", namespace, text, persistent, non_persistent
@@ -83,7 +83,7 @@ class RemoteDirectory:
         return Listing(*found)
 
     async def watch(self, namespace: str, pattern: TopicPattern) -> "_RemoteTopics":
-        """The stored topics of a namespace; the caller adds a watcher, or removes it, at once."""
+        """Return a namespace's stored topics; the caller adds a watcher, or removes it, at once."""
         number = next(self._numbers)
         # Changes may be handled before this goes on with the answer.
         watched = self._watched[number] = _RemoteTopics(self, number)
@@ -102,18 +102,18 @@ class RemoteDirectory:
             self._link.notify("names.unwatch", number)
 
     def _changed(self, number: int, changes: list[Change], digest: str) -> None:
-        """The notice of changes in a watched list, and its hash with them."""
+        """Apply the notice of changes in a watched list, and of the hash with them."""
         if number in self._watched:  # else it was ended meanwhile
             self._watched[number].changed(changes, digest)
 
     # Schemas ----------------------------------------------------------------------------
 
     async def schema(self, name: TopicName, number: int | None) -> Registered | None:
-        """A version of a topic's schema, or the latest one; None if there is none."""
+        """Return a version of a topic's schema, or the latest one; None if there is none."""
         return registered_of(await self._link.request("names.schema", str(name), number))
 
     async def producer_schema(self, name: TopicName, schema: Schema | None) -> bytes:
-        """The version that a producer of a loaded topic publishes."""
+        """Return the version that a producer of a loaded topic publishes."""
         values = None if schema is None else schema_values(schema)
         version: bytes = await self._link.request("names.producer_schema", str(name), values)
         return version
@@ -138,7 +138,7 @@ class _RemoteTopics:
         """Changes that came before a watcher was added: they become part of the list."""
 
     def changed(self, changes: list[Change], new_hash: str) -> None:
-        """Changes of the list, and its hash with them."""
+        """Apply changes of the list, and the hash with them."""
         if self._watcher is None:
             # promise: changes between the answer of a list and its watcher are kept
             self._early.append((changes, new_hash))

@@ -78,7 +78,7 @@ class _OfWorker:
         }
 
     def end(self) -> None:
-        """The link has ended."""
+        """Note that the link has ended."""
         for number in list(self._watchers):
             self._unwatch(number)
 
@@ -184,7 +184,7 @@ class _LinkedWatcher:
         watched.add(self)
 
     def changed(self, changes: list[Change]) -> None:
-        """Names that were created and deleted, in this order."""
+        """Send the names that were created and deleted, in this order."""
         assert self._watched is not None
         self._link.notify("names.changed", self._number, changes, self._watched.hash)
 

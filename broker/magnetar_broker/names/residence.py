@@ -27,13 +27,13 @@ class Residence(Protocol):
     """
 
     def is_loaded(self, name: TopicName) -> bool:
-        """Whether a topic is loaded now."""
+        """Return whether a topic is loaded now."""
 
     def is_in_place(self, name: TopicName) -> bool:
-        """Whether a topic is loaded by the present owner of its bundle."""
+        """Return whether a topic is loaded by the present owner of its bundle."""
 
     def loaded(self, namespace: str) -> list[TopicName]:
-        """The topics of a namespace that are loaded now."""
+        """Return the topics of a namespace that are loaded now."""
 
     async def load(self, name: TopicName, create: bool) -> bool:
         """Load a topic in the process that owns its bundle; return False if it does not exist.
@@ -43,9 +43,9 @@ class Residence(Protocol):
         """
 
     async def evict(self, names: list[TopicName], condition: Condition) -> bool:
-        """Disconnect the clients of those that are loaded; they are not loaded any more.
+        """Disconnect the clients of loaded topics, and evict these.
 
-        The caller erases or unloads each of them.  False, and nothing is done, if one does not
+        The caller erases or unloads each of them.  Return False, and do nothing, if one does not
         meet the condition.
         """
 
@@ -72,14 +72,15 @@ class Residence(Protocol):
         """
 
     async def configure(self, changed: Mapping[str, str]) -> None:
-        """Follow the settings that were changed while the broker ran, all that there are by key.
+        """Apply the settings that were changed while the broker runs; `changed` has them all by
+        key.
 
-        Done on return by all loaded topics, and by those that are loaded later.  `StorageError` if
-        a topic cannot: all others do.
+        On return all loaded topics follow them, and so do topics that are loaded later.  Raises
+        `StorageError` if a topic cannot: all others do.
         """
 
     async def subscriptions_of(self, name: TopicName) -> list[str]:
-        """The durable subscriptions of a topic, whether or not it is loaded."""
+        """Return the durable subscriptions of a topic, whether or not it is loaded."""
 
     async def subscribe_unlisted(self, name: TopicName, subscriptions: list[str]) -> None:
         """Create subscriptions, from its beginning, on a partition that clients cannot use yet."""

@@ -13,7 +13,7 @@ from magnetar_broker.base.records import (
 from magnetar_storage.interfaces import MetadataStore
 
 MOST = 1000
-"""Groups."""
+"""The most groups."""
 
 
 class ResourceGroups:
@@ -23,19 +23,19 @@ class ResourceGroups:
         self._metadata = metadata
 
     async def names(self) -> list[str]:
-        """All of them, in order."""
+        """Return the names of all groups, in order."""
         return sorted(await keys_under(self._metadata, RESOURCE_GROUPS))
 
     async def has(self, name: str) -> bool:
-        """Whether there is a group of this name."""
+        """Return whether there is a group of this name."""
         return await has_record(self._metadata, f"{RESOURCE_GROUPS}{name}")
 
     async def get(self, name: str) -> Fields | None:
-        """The limits of one; None if it does not exist."""
+        """Return the limits of one; None if it does not exist."""
         return await read_record(self._metadata, f"{RESOURCE_GROUPS}{name}")
 
     async def set(self, name: str, limits: Fields) -> None:
-        """Create one, or change these limits of it.  `LimitReached`."""
+        """Create a group, or change these limits of it; `LimitReached` if there are `MOST`."""
         key = f"{RESOURCE_GROUPS}{name}"
         while not await change_record(self._metadata, key, lambda fields: {**fields, **limits}):
             if len(await self.names()) >= MOST:
@@ -44,5 +44,5 @@ class ResourceGroups:
                 return
 
     async def delete(self, name: str) -> None:
-        """Delete one; it need not exist."""
+        """Delete a group; no effect if it does not exist."""
         await self._metadata.delete(f"{RESOURCE_GROUPS}{name}")

@@ -36,9 +36,9 @@ class StoredBundles:
         return self.within(fields)
 
     async def change(self, namespace: str, change: Callable[[Bundles], Bundles]) -> Bundles:
-        """Store what `change` makes of them, and return it; durable on return.
+        """Store what `change` makes of the bundles, and return it; durable on return.
 
-        `NamespaceMissing`, and what `change` raises.
+        Raises `NamespaceMissing`, and errors of `change`.
         """
         changed = self._default
 
@@ -53,7 +53,7 @@ class StoredBundles:
 
 
 def missing(namespace: str) -> NamespaceMissing:
-    """The refusal of a namespace that does not exist."""
+    """Return the refusal of a namespace that does not exist."""
     return NamespaceMissing(f"namespace {namespace} does not exist: create it first")
 
 

@@ -50,11 +50,11 @@ class Tenants:
         self._used: Counter[str] = Counter()
 
     async def names(self) -> list[str]:
-        """All of them, in order."""
+        """Return the names of all tenants, in order."""
         return await keys_under(self._metadata, TENANTS)
 
     async def get(self, name: str) -> Tenant:
-        """The fields of a tenant, or `TenantMissing`."""
+        """Return the fields of a tenant, or `TenantMissing`."""
         fields = await read_record(self._metadata, tenant_key(name))
         if fields is None:
             raise TenantMissing(
@@ -64,7 +64,7 @@ class Tenants:
         return Tenant(tuple(fields["adminRoles"]), tuple(fields["allowedClusters"]))
 
     async def create(self, name: str, tenant: Tenant) -> None:
-        """Create a tenant; durable on return.  `AlreadyExists`, `LimitReached`."""
+        """Create a tenant; durable on return.  Raises `AlreadyExists` or `LimitReached`."""
         if name in self._closed:
             raise AlreadyExists(f"tenant {name} is being deleted; try again later")
         await self.check_room(name)
@@ -73,7 +73,7 @@ class Tenants:
         await self.changed(name)
 
     async def check_room(self, name: str) -> None:
-        """`LimitReached` if `name` does not exist and the number of tenants is at the limit."""
+        """Raise `LimitReached` if `name` is new and the number of tenants is at the limit."""
         if self.limit > 0:
             names = await self.names()
             if name not in names and len(names) >= self.limit:
@@ -118,11 +118,11 @@ class Tenants:
         return name in self._used
 
     def close(self, name: str) -> None:
-        """Refuse new namespaces in it until it is reopened."""
+        """Refuse new namespaces in a tenant until it is reopened."""
         self._closed.add(name)
 
     def reopen(self, name: str) -> None:
-        """End `close`: it was deleted, or is kept."""
+        """End `close`: the tenant was deleted, or is kept."""
         self._closed.discard(name)
 
     def is_closed(self, name: str) -> bool:

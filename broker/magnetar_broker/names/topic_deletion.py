@@ -92,7 +92,7 @@ class TopicDeletion:
         return self._residence.is_loaded(name) or await self._catalogue.exists(name)
 
     async def _delete(self, name: TopicName, condition: Condition) -> None:
-        """The caller holds the lock."""
+        """Delete a topic; the caller holds the lock."""
         # Clients are disconnected before the mark is stored: whatever producers have published by
         # then, they knew no deletion; nothing is acknowledged to them and deleted afterwards.
         members = await self._members(name)
@@ -108,12 +108,12 @@ class TopicDeletion:
         await self._finish(name)
 
     async def _members(self, name: TopicName) -> list[TopicName]:
-        """The partitions of a partitioned topic, or the topic itself."""
+        """Return the partitions of a partitioned topic, or the topic itself."""
         partitions = 0 if name.partition >= 0 else await self._catalogue.partitions(name)
         return [name.with_partition(index) for index in range(partitions)] or [name]
 
     async def _finish(self, name: TopicName) -> None:
-        """The caller holds the lock."""
+        """Finish a deletion; the caller holds the lock."""
         if not await self._pending.is_begun(str(name)):
             return
         if name.partition >= 0:
@@ -133,7 +133,7 @@ class TopicDeletion:
 
 
 def _check_kept(name: TopicName) -> None:
-    """`NotAllowed` for the topic of the coordinators of transactions, and its partitions."""
+    """Raise `NotAllowed` for the topic of transaction coordinators, and its partitions."""
     # A new coordinator would count from 0 again, and its transactions be taken for earlier ones.
     if name.base == COORDINATORS:
         raise NotAllowed(f"{name} has the state of transactions: it cannot be deleted")

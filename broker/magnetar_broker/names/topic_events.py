@@ -34,9 +34,9 @@ class TopicEvents:
         return cancel
 
     def notify(self, name: TopicName, exists: bool) -> None:
-        """A persistent topic, or a partition, was created or deleted.
+        """Report that a persistent topic, or a partition, was created or deleted.
 
-        Call it for each name that listings show; notifying of a known state is harmless.
+        Call it for each name that listings show; reporting a known state is harmless.
         """
         listeners = self._listeners.get(name.namespace_name)
         if listeners is not None:

@@ -24,7 +24,7 @@ REST_SECONDS = 1e-6
 the hash over all names.  Changes in between are sent together."""
 
 Source = Callable[[str], AsyncIterator[list[str]]]
-"""Full names of a namespace's stored topics, some at a time; no system topics."""
+"""Returns full names of a namespace's stored topics, some at a time; no system topics."""
 Change = tuple[str, bool]
 """A name, and whether there is such a topic now."""
 
@@ -59,7 +59,7 @@ class TopicList:
         return self._hash
 
     def has(self, name: str) -> bool:
-        """Whether a name matches the list's pattern."""
+        """Return whether a name matches the list's pattern."""
         return self._pattern is None or self._pattern.matches(name)
 
     def add(self, watcher: Watcher) -> None:
@@ -69,18 +69,19 @@ class TopicList:
         self.watchers.add(watcher)
 
     def remove(self, watcher: Watcher) -> None:
-        """Notify it no more; safe if it was not added."""
+        """Stop notifying a watcher; safe if it was not added."""
         self.watchers.discard(watcher)
 
     def fill(self, names: list[str]) -> None:
-        """The namespace has been read: set `names`, then apply the changes that came meanwhile."""
+        """Set `names`, once the namespace has been read, and apply the changes that came
+        meanwhile."""
         self.names = sorted(names)
         early, self._early = self._early or [], None
         for change in early:
             self._apply(*change)
 
     def topic_changed(self, name: TopicName, exists: bool) -> None:
-        """A topic of the namespace was created or deleted."""
+        """Note that a topic of the namespace was created or deleted."""
         text = str(name)
         if name.is_system or not self.has(text):
             return
@@ -133,7 +134,7 @@ class TopicLists:
         self._reading: KeyedMutex[tuple[str, str | None]] = KeyedMutex(clock)
 
     async def of(self, namespace: str, pattern: TopicPattern | None = None) -> TopicList:
-        """The topics of a namespace; the list is right now, and until the caller next waits."""
+        """Return the topics of a namespace; the list is right until the caller next waits."""
         key = namespace, pattern.text if pattern is not None else None
         found = self._lists.get(key)
         if found is None:

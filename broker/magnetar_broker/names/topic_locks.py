@@ -35,7 +35,7 @@ class TopicLocks:
             await self._topics.acquire(name)
 
     def give_back(self, name: TopicName) -> None:
-        """Own it no longer."""
+        """Give up the ownership of a topic."""
         self._topics.give_back(name)
 
     @asynccontextmanager

@@ -13,7 +13,7 @@ DOMAIN_END = "://"
 
 
 def without_domain(text: str) -> str:
-    """The pattern, or name, without `persistent://`: topics of any domain are matched."""
+    """Return the pattern, or name, without `persistent://`: topics of any domain are matched."""
     domain, separator, rest = text.partition(DOMAIN_END)
     return rest if separator else domain
 
@@ -27,7 +27,7 @@ class TopicPattern:
         self._matches = _compiled(self.text).fullmatch
 
     def matches(self, name: str) -> bool:
-        """Whether the pattern matches a full topic name."""
+        """Return whether the pattern matches a full topic name."""
         if PARTITION_SUFFIX in name:
             name = str(TopicName.parse(name).base)
         return self._matches(without_domain(name)) is not None

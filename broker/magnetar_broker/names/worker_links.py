@@ -45,7 +45,7 @@ class WorkerLinks:
         ended()
 
     def missing(self) -> list[int]:
-        """The numbers of the workers that have not joined, or have ended."""
+        """Return the numbers of the workers that have not joined, or have ended."""
         return [number for number in range(self._workers) if number not in self._links]
 
     async def complete(self) -> None:
@@ -54,15 +54,15 @@ class WorkerLinks:
             await self._joined.wait()
 
     def all(self) -> list[Link]:
-        """The links to all workers that have joined."""
+        """Return the links to all workers that have joined."""
         return list(self._links.values())
 
     def of(self, worker: int) -> Link | None:
-        """The link to a worker; None if it is not there."""
+        """Return the link to a worker; None if it is not there."""
         return self._links.get(worker)
 
     def loading(self, worker: int) -> Link | None:
-        """The link to a worker that loads topics; None while it starts or stops."""
+        """Return the link to a worker that loads topics; None while it starts or stops."""
         link = self._links.get(worker)
         # promise[without None if link in self._leaving else]: a worker that stops is given no
         #   topics
@@ -70,7 +70,7 @@ class WorkerLinks:
 
 
 async def unless_ended(link: Link, asked: Awaitable[T], of_ended: T) -> T:
-    """The answer of a worker; `of_ended` if it has ended, and with it all its topics."""
+    """Return the answer of a worker; `of_ended` if it has ended, and with it all its topics."""
     try:
         return await asked
     except ProcessUnavailable:

@@ -20,7 +20,7 @@ class Codec(Protocol[T]):
     """Reads and writes one type of value; `decode(encode(value)) == value`."""
 
     def encode(self, value: T) -> Any:
-        """The value as JSON."""
+        """Return the value as JSON."""
 
     def decode(self, value: Any) -> T:
         """The value from JSON; ValueError if the type is wrong, `OutOfRange` if the value is."""

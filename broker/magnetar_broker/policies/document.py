@@ -18,7 +18,7 @@ MEMBERS: dict[Policy[Any], Member] = {
 
 
 async def policies_json(policies: Policies, namespace: str, cluster: str) -> dict[str, Any]:
-    """The explicit values of a namespace; members that are not policies are left out."""
+    """Return the explicit values of a namespace; members that are not policies are left out."""
     document: dict[str, Any] = {QUOTAS: {}}
     for policy, member in MEMBERS.items():
         value = await policies.explicit(policy, namespace)
@@ -41,7 +41,7 @@ def quota_json(policy: Policy[Any], value: Any) -> dict[str, Any]:
 
 
 def values_in_policies_json(document: Mapping[str, Any], cluster: str) -> PolicyValues:
-    """The policies in such an object, for a new namespace; unknown members are ignored.
+    """Return the policies in such an object, for a new namespace; unknown members are ignored.
 
     ValueError (`OutOfRange`) names the member with the invalid value.
     """
@@ -55,7 +55,7 @@ def values_in_policies_json(document: Mapping[str, Any], cluster: str) -> Policy
 
 
 def _members(document: Mapping[str, Any], cluster: str) -> Iterator[tuple[str, Policy[Any], Any]]:
-    """The explicit values of a document, with the names of their members."""
+    """Yield the explicit values of a document, with the names of their members."""
     for policy, member in MEMBERS.items():
         if member.by_cluster:
             name, value = f"{member.name}.{cluster}", _object(document, member.name).get(cluster)

@@ -76,7 +76,7 @@ class EffectivePolicies:
         return found
 
     def value(self, policy: Policy[T]) -> T:
-        """The effective value; `StorageError` if the stored value is invalid."""
+        """Return the effective value; `StorageError` if the stored value is invalid."""
         return self.resolve(policy).value
 
     def _resolve(self, policy: Policy[T]) -> Resolved[T]:

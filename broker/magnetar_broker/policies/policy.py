@@ -15,7 +15,7 @@ Subject = str | TopicName
 
 
 def subject_named(text: str) -> Subject:
-    """The subject whose `str` this is."""
+    """Return the subject whose `str` this is."""
     return TopicName.parse(text) if "://" in text else text
 
 

@@ -114,7 +114,7 @@ def verdicts(
     now_ms: int,
     unread: Unread = KEEP_NO_UNREAD,
 ) -> list[Verdict]:
-    """A verdict for each segment of a log, the oldest first.
+    """Return a verdict for each segment of a log, the oldest first.
 
     `size` are the bytes of all of them; an open one ends at `max_age_ms`, unless it is empty.
     """
@@ -159,7 +159,7 @@ def _needed(needs: Sequence[Need], stop: int) -> tuple[str, ...]:
 
 
 def deletable_to(found: Iterable[Verdict], first_offset: int) -> int:
-    """The offset below which everything may be deleted."""
+    """Return the offset below which everything may be deleted."""
     offset = first_offset
     for verdict in found:
         if verdict.reasons or verdict.stop is None:

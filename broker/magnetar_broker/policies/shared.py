@@ -47,7 +47,7 @@ def _send(link: Link, subject: Subject, stored: StoredPolicies | None) -> None:
 
 
 def learning(view: PolicyView) -> Mapping[str, Handler]:
-    """The handlers of a process with a view."""
+    """Return the handlers of a process with a view."""
 
     def learn(name: str, values: tuple[str, dict[str, Any]] | None) -> None:
         stored = None if values is None else StoredPolicies(*values, version=None)

@@ -54,7 +54,7 @@ class Policies(PolicyView):
     # Explicit values ------------------------------------------------------------------------
 
     async def explicit(self, policy: Policy[T], subject: Subject) -> T | None:
-        """The value that is set on the subject itself; None if unset."""
+        """Return the value that is set on the subject itself; None if unset."""
         stored = await self._load(subject)
         return None if stored is None else stored.get(policy)
 
@@ -90,12 +90,12 @@ class Policies(PolicyView):
             return now.version
 
     async def values_of(self, subject: Subject) -> dict[str, Any]:
-        """All explicit values of a subject, as JSON by the names of policies."""
+        """Return all explicit values of a subject, as JSON by the names of policies."""
         stored = await self._load(subject)
         return {} if stored is None else dict(stored.values)
 
     def has_explicit(self, subject: Subject) -> bool:
-        """Whether the store may have values of a subject; any subject was loaded before."""
+        """Return whether the store may have values of a subject; any subject was loaded before."""
         return self._explicit(subject) is not None or _key_of(subject) in (self._unread or ())
 
     async def delete(self, subject: Subject) -> None:
@@ -125,7 +125,7 @@ class Policies(PolicyView):
                 await self._load(namespace)
 
     async def _load(self, subject: Subject) -> StoredPolicies | None:
-        """The explicit values of a subject, read on first use; None if there are none."""
+        """Return the explicit values of a subject, read on first use; None if there are none."""
         if self._unread is None:
             await self.start()
         if self._is_unread(subject):

@@ -50,23 +50,23 @@ class PolicyView:
             _put(self._topics, subject.base, stored)
 
     def all(self) -> Iterator[tuple[Subject, StoredPolicies]]:
-        """All explicit values that are in memory."""
+        """Yield all explicit values that are in memory."""
         yield from self._namespaces.items()
         yield from self._topics.items()
 
     def effective_policies(self, topic: TopicName) -> EffectivePolicies:
-        """All effective values of a loaded topic, as of now."""
+        """Return all effective values of a loaded topic, as of now."""
         own = self._topics.get(topic.base) if self._topics else None
         if own is None:
             return self._of_namespace(topic.namespace_name)
         return EffectivePolicies(own, self._namespaces.get(topic.namespace_name), self.settings)
 
     def resolve(self, policy: Policy[T], topic: TopicName) -> Resolved[T]:
-        """The effective value of a loaded topic, and its source."""
+        """Return the effective value of a loaded topic, and its source."""
         return self.effective_policies(topic).resolve(policy)
 
     def value(self, policy: Policy[T], topic: TopicName) -> T:
-        """The effective value of a loaded topic."""
+        """Return the effective value of a loaded topic."""
         return self.effective_policies(topic).resolve(policy).value
 
     def of_namespace(self, policy: Policy[T], namespace: str) -> Resolved[T]:

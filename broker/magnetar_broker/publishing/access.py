@@ -123,7 +123,7 @@ class Access(Generic[T]):
         return -1 if self.epoch is None else self.epoch
 
     def epoch_for(self, claim: Claim) -> int:
-        """The epoch of a successor; `ProducerFenced` if a later one is in effect already."""
+        """Return the epoch of a successor; `ProducerFenced` if a later one is in effect already."""
         self._check_epoch(claim)
         return self._current + 1 if claim.epoch is None else claim.epoch
 

@@ -146,7 +146,7 @@ class Deduplication:
     # Publishing ---------------------------------------------------------------------------
 
     def sort(self, sends: Sends) -> Iterator[Sends]:
-        """The parts of a run that are new; append each before asking for the next one.
+        """Yield the parts of a run that are new; append each before asking for the next one.
 
         Its copies are held back, and answered in order with the rest.
         """
@@ -188,7 +188,7 @@ class Deduplication:
             self._release()
 
     async def last_sequence_id(self, name: str) -> int:
-        """The highest id that was published under a name, once it is durable; -1 if none.
+        """Return the highest id that was published under a name, once it is durable; -1 if none.
 
         `NotReady` if it cannot become durable.
         """
@@ -264,20 +264,20 @@ class Deduplication:
 
 
 def _unfinished(sends: Sends) -> set[int]:
-    """The indexes of chunks that are not the last of their message."""
+    """Return the indexes of chunks that are not the last of their message."""
     if not sends.chunked:
         return set()
     return {at for at, chunk in chunks_among(sends.payloads).items() if not chunk.is_last}
 
 
 def _is_unfinished(entry: bytes) -> bool:
-    """Whether an entry is a chunk that is not the last of its message."""
+    """Return whether an entry is a chunk that is not the last of its message."""
     chunk = chunk_of(entry)
     return chunk is not None and not chunk.is_last
 
 
 def _published(entry: bytes) -> tuple[str, int] | None:
-    """The producer's name and highest sequence id of an entry; None if it does not count."""
+    """Return the producer's name and highest sequence id of an entry; None if it does not count."""
     try:
         metadata, _ = parse_metadata(entry)
     except BadMetadata:

@@ -76,7 +76,7 @@ class HiddenEntries:
     # Being durable ------------------------------------------------------------------------
 
     def take_delta(self) -> list[bytes]:
-        """The pieces that changed since the last call."""
+        """Return the pieces that changed since the last call."""
         if self.is_written:
             return []
         new, self._new = self._new, []
@@ -84,7 +84,7 @@ class HiddenEntries:
         return [*_ranges(new), *self._ends(self._new_ended), self._cover()]
 
     def snapshot(self) -> list[bytes]:
-        """The pieces of the whole state."""
+        """Return the pieces of the whole state."""
         if self.covered == NEVER:
             return []
         self._new = []

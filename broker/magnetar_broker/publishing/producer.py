@@ -105,7 +105,7 @@ class Sends(LogRun):
         """The transaction of all of its entries; None if they are in none."""
 
     def part(self, start: int, stop: int) -> "Sends":
-        """The entries from `start` to before `stop` as a run of their own."""
+        """Return the entries from `start` to before `stop` as a run of their own."""
         part = Sends(self.producer)
         part.sequence_ids = self.sequence_ids[start:stop]
         part.highest_ids = self.highest_ids[start:stop]
@@ -135,7 +135,7 @@ class Sends(LogRun):
         self.answer(self.receipts() if is_stored else b"")
 
     def receipts(self) -> bytes:
-        """A receipt for every entry, at consecutive positions."""
+        """Return a receipt for every entry, at consecutive positions."""
         ids, producer = self.sequence_ids, self.producer
         if len(ids) == 1:
             return producer.receipts.one(ids[0], self.highest_ids[0], self.ledger, self.first_entry)

@@ -80,7 +80,7 @@ class Producers:
         return len(self._by_name)
 
     def __contains__(self, name: object) -> bool:
-        """Whether a producer of this name is ready."""
+        """Return whether a producer of this name is ready."""
         return name in self._by_name
 
     def __iter__(self) -> Iterator[Producer]:

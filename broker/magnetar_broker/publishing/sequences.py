@@ -138,14 +138,14 @@ class Sequences:
     # Being durable ------------------------------------------------------------------------
 
     def take_delta(self) -> list[bytes]:
-        """The pieces that changed since the last call."""
+        """Return the pieces that changed since the last call."""
         if self.covered == self._written:
             return []
         changed, self._changed = self._changed, {}
         return self._pieces(changed)
 
     def snapshot(self) -> list[bytes]:
-        """The pieces of the whole state."""
+        """Return the pieces of the whole state."""
         self._changed = {}
         if self.covered == OFF:
             self._written = OFF

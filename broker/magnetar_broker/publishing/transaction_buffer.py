@@ -101,7 +101,7 @@ class TransactionBuffer:
     async def recovered(
         cls, log: Log, cursors: CursorLog, hidden: HiddenEntries
     ) -> "TransactionBuffer":
-        """The buffer of a topic that is being loaded; `hidden` is as stored."""
+        """Return the buffer of a topic that is being loaded; `hidden` is as stored."""
         buffer = cls(log, cursors, hidden)
         if buffer.on:
             buffer._settled = hidden.covered

@@ -114,7 +114,7 @@ class RateLimit:
     # Waiting -----------------------------------------------------------------------------
 
     def has_waiter(self, waiter: object) -> bool:
-        """Whether `waiter` is in the queue."""
+        """Return whether `waiter` is in the queue."""
         return waiter in self._queue
 
     def wait(self, waiter: object, resume: Callable[[], None]) -> None:

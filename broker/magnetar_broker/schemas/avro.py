@@ -99,12 +99,12 @@ class Union(AvroType):
 
 
 def unqualified(name: str) -> str:
-    """A name without its namespace."""
+    """Return a name without its namespace."""
     return name.rpartition(".")[2]
 
 
 def parse(text: bytes) -> AvroType:
-    """The schema that a text describes; InvalidSchema if it describes none."""
+    """Return the schema that a text describes; InvalidSchema if it describes none."""
     parser = _Parser()
     try:
         described = json.loads(text.decode(), parse_constant=_no_number)
@@ -126,7 +126,7 @@ class _Parser:
         self._named: dict[str, Named] = {}
 
     def type(self, node: Any, namespace: str, where: str, depth: int) -> AvroType:
-        """A type; names in it without a namespace are of this one."""
+        """Return a type; names in it without a namespace are of this one."""
         if depth > MAX_DEPTH:
             raise InvalidSchema(f"{where}: more than {MAX_DEPTH} nested types")
         if isinstance(node, str):
@@ -199,7 +199,7 @@ class _Parser:
     def _name_of(
         self, node: dict[str, Any], kind: str, namespace: str, where: str
     ) -> tuple[str, str]:
-        """The full name of a definition, and the namespace of what is in it."""
+        """Return the full name of a definition, and the namespace of what is in it."""
         name, own = node.get("name"), node.get("namespace")
         if not isinstance(name, str) or not name:
             raise InvalidSchema(f"{where}: this {kind} has no name")
@@ -277,7 +277,7 @@ def _symbols(node: dict[str, Any], enum: str) -> tuple[tuple[str, ...], str | No
 
 
 def shown(value: Any) -> str:
-    """A value in a message, cut where it is long."""
+    """Return a value in a message, cut where it is long."""
     try:
         text = json.dumps(value)
     except RecursionError:
@@ -307,7 +307,7 @@ class Fitting:
             return False
 
     def fits(self, value: Any, wanted: AvroType) -> bool:
-        """Whether a value can be the default of a field of this type."""
+        """Return whether a value can be the default of a field of this type."""
         self._left -= len(wanted.symbols) if isinstance(wanted, Enumeration) else 1
         if self._left < 0:
             raise _TooMuch
@@ -344,7 +344,7 @@ def _fits_leaf(value: Any, wanted: AvroType) -> bool:
 
 
 def _is_latin(value: Any) -> bool:
-    """Whether a value stands for bytes: a text of characters up to 255."""
+    """Return whether a value stands for bytes: a text of characters up to 255."""
     return isinstance(value, str) and all(char <= "\xff" for char in value)
 
 

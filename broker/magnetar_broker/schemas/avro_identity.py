@@ -22,7 +22,7 @@ from magnetar_broker.schemas.avro import (
 
 
 def identity(schema: AvroType) -> bytes:
-    """Bytes that are equal for equal schemas, and only for these."""
+    """Return bytes that are equal for equal schemas, and only for these."""
     form = _form(schema, set())
     return json.dumps(form, sort_keys=True, separators=(",", ":")).encode()
 

@@ -39,7 +39,7 @@ class SchemaCounts:
         self._of: dict[str, Counts] = {}
 
     def of(self, namespace: str) -> Counts:
-        """The counts of a namespace."""
+        """Return the counts of a namespace."""
         found = self._of.get(namespace)
         if found is None:
             if len(self._of) >= MAX_NAMESPACES:  # promise: counts of namespaces are limited
@@ -48,7 +48,7 @@ class SchemaCounts:
         return found
 
     def all(self) -> list[tuple[str, Counts]]:
-        """The namespaces, with their counts."""
+        """Return the namespaces, with their counts."""
         return list(self._of.items())
 
     @contextmanager

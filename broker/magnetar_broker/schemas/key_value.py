@@ -23,7 +23,7 @@ class KeyValueSchema(NamedTuple):
 
 
 def parse(schema: Schema) -> KeyValueSchema:
-    """The two parts; InvalidSchema if they are not there.  An unset type means bytes."""
+    """Return the two parts; InvalidSchema if they are not there.  An unset type means bytes."""
     properties = dict(schema.properties)
     key, rest = _part(schema.data)
     value, rest = _part(rest)
@@ -40,7 +40,7 @@ def parse(schema: Schema) -> KeyValueSchema:
 
 
 def join(key: bytes, value: bytes) -> bytes:
-    """The data of a key-value schema."""
+    """Return the data of a key-value schema."""
     return _LENGTH.pack(len(key)) + key + _LENGTH.pack(len(value)) + value
 
 
@@ -84,7 +84,7 @@ def _json_part(part: bytes) -> Any:
 
 
 def from_json(text: str) -> bytes:
-    """The data that JSON like `to_json` describes; InvalidSchema if it describes none."""
+    """Return the data that JSON like `to_json` describes; InvalidSchema if it describes none."""
     try:
         parts = json.loads(text)
     except (ValueError, RecursionError) as error:
@@ -95,7 +95,7 @@ def from_json(text: str) -> bytes:
 
 
 def _part_of_json(part: Any) -> bytes:
-    """An object's JSON; of a text the text itself where that is JSON or nothing."""
+    """Return an object's JSON; of a text the text itself where that is JSON or nothing."""
     if isinstance(part, str) and (not part or isinstance(_json_part(part.encode()), dict | list)):
         return part.encode()
     return json.dumps(part, separators=(",", ":"), ensure_ascii=False).encode()

@@ -88,13 +88,13 @@ def parsed_schema(schema: Schema) -> ParsedSchema:
 
 
 def digest_of(schema: Schema, parsed: ParsedSchema) -> str:
-    """A hash that is equal for equal schemas."""
+    """Return a hash that is equal for equal schemas."""
     content = f"{schema.type.name}\0".encode() + parsed.identity
     return blake2b(content, digest_size=16).hexdigest()
 
 
 def for_reading(schema: Schema) -> Schema:
-    """A consumer's schema without data that has no meaning for its type."""
+    """Return a consumer's schema without data that has no meaning for its type."""
     plain = schema.type not in _PARSERS and schema.type not in CLIENT_SIDE
     return schema._replace(data=b"") if plain else schema
 

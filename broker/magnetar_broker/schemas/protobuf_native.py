@@ -20,7 +20,7 @@ class NativeSchema(NamedTuple):
 
 
 def parse(text: bytes) -> NativeSchema:
-    """The message that a text describes; InvalidSchema if it describes none."""
+    """Return the message that a text describes; InvalidSchema if it describes none."""
     import base64  # noqa: PLC0415 (not for the start)
 
     try:

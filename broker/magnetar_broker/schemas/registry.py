@@ -25,7 +25,7 @@ PAGE: Final = 1000
 
 
 def schema_name(topic: TopicName) -> str:
-    """The name of a topic's schema, shared by its partitions and both domains."""
+    """Return the name of a topic's schema, shared by its partitions and both domains."""
     return f"{topic.namespace_name}/{topic.base.encoded_local}"
 
 
@@ -67,7 +67,7 @@ class Registry:
         self._writing: KeyedMutex[str] = KeyedMutex(clock)
 
     async def history(self, name: str) -> History:
-        """The history of a schema; empty if nothing is registered."""
+        """Return the history of a schema; empty if nothing is registered."""
         known = self._known.get(name)
         if known is not None:
             self._known.move_to_end(name)
@@ -99,7 +99,7 @@ class Registry:
         digest: str,
         agree: Callable[[History], Awaitable[None]],
     ) -> int:
-        """The number of an equal version, or of a new one; durable on return.
+        """Return the number of an equal version, or of a new one; durable on return.
 
         `agree` is called before a version is added, and raises the refusal.
         """
@@ -145,7 +145,7 @@ class Registry:
             await self._delete_all(f"{RECORDS}{name}/")
 
     async def names(self, namespace: str) -> list[str]:
-        """The names of schemas in a namespace, also if a crash left only version records."""
+        """Return the names of schemas in a namespace, also if a crash left only version records."""
         histories = await self._keys(f"{HISTORIES}{namespace}/")
         records = await self._keys(f"{RECORDS}{namespace}/")
         names = {key.removeprefix(HISTORIES) for key in histories}
@@ -156,7 +156,7 @@ class Registry:
     # The store ----------------------------------------------------------------------------
 
     async def _has_nothing(self) -> bool:
-        """Whether the store has no schema at all, which saves a lookup for each topic."""
+        """Return whether the store has no schema at all, which saves a lookup for each topic."""
         if self._is_empty is None:
             empty = not await self._metadata.list(ANYTHING, limit=1)
             self._is_empty = empty if self._is_empty is None else self._is_empty

@@ -45,7 +45,7 @@ class SchemaLimits:
 
 
 def schema_limits(settings: Settings) -> SchemaLimits:
-    """The limits in the settings."""
+    """Return the limits in the settings."""
     return SchemaLimits(
         settings.magnetar_max_schema_size_in_bytes,
         settings.magnetar_max_schema_versions,
@@ -81,7 +81,7 @@ class Schemas:
     async def for_producer(
         self, topic: TopicName, schema: Schema | None, check_open: Check
     ) -> bytes:
-        """The version that a producer with this schema publishes, as the wire has it.
+        """Return the version that a producer with this schema publishes, as the wire has it.
 
         Adds the version if it is new and allowed, else raises `SchemaRefused`.  Without a schema
         the version is empty.  `check_open` raises if the topic was closed or deleted meanwhile:
@@ -141,11 +141,11 @@ class Schemas:
     # Versions -----------------------------------------------------------------------------
 
     async def has(self, topic: TopicName) -> bool:
-        """Whether the topic has a schema."""
+        """Return whether the topic has a schema."""
         return bool((await self._registry.history(schema_name(topic))).digests)
 
     async def get(self, topic: TopicName, number: int | None = None) -> Registered | None:
-        """A version, or the latest one; None if there is none."""
+        """Return a version, or the latest one; None if there is none."""
         name = schema_name(topic)
         with self.counts.doing(Work.GET, topic.namespace_name):
             if number is None:
@@ -159,14 +159,14 @@ class Schemas:
         return [version for version in found if version is not None]
 
     async def number_of(self, topic: TopicName, schema: Schema) -> int | None:
-        """The number of an equal version; None if there is none."""
+        """Return the number of an equal version; None if there is none."""
         digest = self._accept(schema).digest
         return (await self._registry.history(schema_name(topic))).number_of(digest)
 
     async def register(
         self, topic: TopicName, schema: Schema, check_open: Check = lambda: None
     ) -> int:
-        """The number of this schema, which is added if it is new; durable on return.
+        """Return the number of this schema, which is added if it is new; durable on return.
 
         `SchemaRefused` if it is incompatible or invalid, or beyond a limit.
         """

@@ -53,13 +53,13 @@ class Schema(NamedTuple):
 
 
 def schema_of(sent: Any) -> Schema:
-    """A schema from the wire, where it is a `Schema` of the protocol."""
+    """Return a schema from the wire, where it is a `Schema` of the protocol."""
     properties = tuple((pair.key, pair.value) for pair in sent.properties)
     return Schema(SchemaType(sent.type), sent.schema_data, properties)
 
 
 def type_named(name: str) -> SchemaType:
-    """The type of that name, as the admin API and key-value schemas write it.
+    """Return the type of that name, as the admin API and key-value schemas write it.
 
     ValueError if there is none.  BYTES is NONE: a message without a schema.
     """

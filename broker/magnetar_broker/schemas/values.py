@@ -7,7 +7,7 @@ from magnetar_broker.schemas.types import Schema, SchemaType
 
 
 def schema_values(schema: Schema) -> tuple[Any, ...]:
-    """A schema as a plain value."""
+    """Return a schema as a plain value."""
     return int(schema.type), schema.data, schema.properties
 
 
@@ -18,7 +18,7 @@ def schema_of_values(values: tuple[Any, ...]) -> Schema:
 
 
 def registered_values(found: Registered | None) -> tuple[Any, ...] | None:
-    """A version, or None for none, as a plain value."""
+    """Return a version, or None for none, as a plain value."""
     if found is None:
         return None
     return found.number, schema_values(found.schema), found.timestamp_ms

@@ -160,7 +160,7 @@ REFUSALS: Mapping[int, Refuse] = {
 
 
 def handlers_of(access: Access) -> Mapping[int, Handler]:
-    """The table of commands for clients."""
+    """Return the table of commands for clients."""
     return HANDLERS if access.rules is None else _authorized_handlers()
 
 
@@ -170,7 +170,7 @@ def _authorized_handlers() -> Mapping[int, Handler]:
 
 
 def authorized(handlers: Mapping[int, Handler]) -> Mapping[int, Handler]:
-    """A table of handlers that are called for authorized commands only."""
+    """Return a table of handlers that are called for authorized commands only."""
     # promise[kind in NEEDS -> NEEDS.setdefault(kind, nothing)]: a command that has no declared need
     #   is refused
     return {

@@ -81,7 +81,7 @@ def refusal_of_entry(
 
 
 def _may_be_in(entry: bytes, txn: TxnId | None) -> bool:
-    """Whether the metadata of an entry names no transaction, or this one."""
+    """Return whether the metadata of an entry names no transaction, or this one."""
     if not may_have_transaction(entry):
         return True
     metadata, _ = parse_metadata(entry)

@@ -103,7 +103,7 @@ class Guard:
 
 
 def guard_of(session: Session) -> Guard:
-    """The guard of a session, which is checked again from now on."""
+    """Return the guard of a session, which is checked again from now on."""
     guard = session.guard
     if not isinstance(guard, Guard):
         guard = session.guard = Guard(session)

@@ -100,7 +100,7 @@ def refuse_lookup(session: Session, command: pb.CommandLookupTopic, error: Excep
 
 
 def _refusal_of(error: Exception) -> BrokerError:
-    """The refusal of a lookup for an error; a defect is raised again.
+    """Return the refusal of a lookup for an error; a defect is raised again.
 
     At ServiceNotReady, which refuses other requests of what is to be tried again, clients close
     the connection, with all that they have open on it.

@@ -60,7 +60,7 @@ class Output:
         return room
 
     def take_starved(self) -> bool:
-        """Whether something found no room since the last call, and there is room now."""
+        """Return whether something found no room since the last call, and there is room now."""
         if self.peer_full:
             return False
         starved, self._starved = self._starved, False

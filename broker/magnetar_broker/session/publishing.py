@@ -143,7 +143,7 @@ class Publishing:
         self.producers.close_all()
 
     def _run(self, runs: list[Sends], producer_id: int) -> Sends | None:
-        """The producer's run among `runs`; None if the message is to be ignored."""
+        """Return the producer's run among `runs`; None if the message is to be ignored."""
         producer = self.producers.get(producer_id)
         if producer is None or not producer.takes_runs:
             is_finishing = producer is not None and producer.ready
@@ -299,7 +299,7 @@ def _transaction_send(send: pb.CommandSend) -> TransactionSend:
 
 
 def _check_delay(entry: bytes, longest_ms: int) -> Refusal | None:
-    """A refusal if the entry's delay exceeds the limit; 0 is none."""
+    """Return a refusal if the entry's delay exceeds the limit; 0 is none."""
     if longest_ms <= 0 or (deliver_at_ms(entry) or 0) - publish_time(entry) <= longest_ms:
         return None
     return Refusal(

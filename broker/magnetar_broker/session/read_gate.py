@@ -24,7 +24,7 @@ class ReadGate:
         self._holding: set[PauseReason] = set()
 
     def reason(self) -> "PauseReason":
-        """A new reason, which does not pause yet."""
+        """Return a new reason, which does not pause yet."""
         return PauseReason(self)
 
     def hold(self, reason: "PauseReason") -> None:

@@ -13,7 +13,7 @@ from magnetar_storage.errors import StorageError
 
 
 def refusal_of(error: Exception, of_storage: type[BrokerError] = PersistenceTrouble) -> BrokerError:
-    """The refusal to send for an exception; a defect is raised again."""
+    """Return the refusal to send for an exception; a defect is raised again."""
     # promise[without and not isinstance(error, TRANSIENT)]: what a process that ended leaves open
     #   is refused as transient
     if isinstance(error, StorageError) and not isinstance(error, TRANSIENT):

@@ -110,7 +110,7 @@ class Relay:
         self._client_full = False
 
     def upstream(self, worker: int) -> "Upstream":
-        """The upstream to a process."""
+        """Return the upstream to a process."""
         # promise[self._upstreams.get(worker) -> None]: one upstream serves all that a client has at
         #   a worker
         found = self._upstreams.get(worker)
@@ -140,7 +140,7 @@ class Relay:
         return at
 
     def own_sends(self, frames: Sequence[Frame], at: int) -> Sequence[Frame]:
-        """The SENDs from `frames[at]` on that are for no other process."""
+        """Return the SENDs from `frames[at]` on that are for no other process."""
         end = at
         while (
             end < len(frames) and frames[end][0] == Command.SEND and not self._target(frames[end])

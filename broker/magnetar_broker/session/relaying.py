@@ -29,12 +29,12 @@ class Kind:
         self._here = here
 
     def number(self, command: Any) -> int:
-        """The id in a command."""
+        """Return the id in a command."""
         found: int = getattr(command, f"{self._of}_id")
         return found
 
     def is_here(self, session: Session, command: Any) -> bool:
-        """Whether this process has the id of a command."""
+        """Return whether this process has the id of a command."""
         return self._here(session).holds(self.number(command))
 
     def elsewhere(self, session: Session) -> Ids:
@@ -52,7 +52,7 @@ CONSUMER = Kind("consumer", lambda session: session.consumers)
 def relaying(
     owner_of: OwnerOf, handlers: Mapping[int, Handler] = HANDLERS
 ) -> Mapping[int, Handler]:
-    """The table of a process among several; `handlers` serve what is not forwarded.
+    """Return the table of a process among several; `handlers` serve what is not forwarded.
 
     What is forwarded is authorized by the process that serves it.
     """
@@ -120,7 +120,7 @@ def _of_topic(here: Handler, owner_of: OwnerOf) -> Handler:
 
 
 def _upstream_of(session: Session, topic: str, owner_of: OwnerOf) -> Upstream | None:
-    """The upstream to a topic's process; None if it is this one, or the name is invalid.
+    """Return the upstream to a topic's process; None if it is this one, or the name is invalid.
 
     What comes over an upstream is not relayed further: two processes that know of a move at
     different times would relay to each other.  Its client is refused here, and tries again.

@@ -16,12 +16,12 @@ VERSION_BYTES = 8
 
 
 def sent_schema(command: Any) -> Schema | None:
-    """The schema in a PRODUCER or SUBSCRIBE; None if there is none."""
+    """Return the schema in a PRODUCER or SUBSCRIBE; None if there is none."""
     return schema_of(command.schema) if command.HasField("schema") else None
 
 
 def takes_any(schema: Schema | None) -> bool:
-    """Whether a consumer accepts any schema (AUTO_CONSUME)."""
+    """Return whether a consumer accepts any schema (AUTO_CONSUME)."""
     return schema is not None and schema.type is SchemaType.AUTO_CONSUME
 
 

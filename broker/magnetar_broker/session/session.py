@@ -353,7 +353,7 @@ class Session:
         self._outbox.accepted()
 
     def relayed(self) -> Relay:
-        """The relay to processes that serve topics of the client; created at first use."""
+        """Return the relay to processes that serve topics of the client; created at first use."""
         if self.relay is None:
             assert self._connect is not None
             self.relay = Relay(self, self._connect)

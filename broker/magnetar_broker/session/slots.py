@@ -35,7 +35,7 @@ class Slots(dict[int, T]):
         self._over = False
 
     def holds(self, number: int) -> bool:
-        """Whether something is open, or being created, under an id."""
+        """Return whether something is open, or being created, under an id."""
         return number in self or number in self._creating
 
     async def fill(self, number: int, make: Callable[[Check], Coroutine[Any, Any, T]]) -> T:

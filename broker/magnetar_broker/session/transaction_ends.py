@@ -37,7 +37,7 @@ async def on_end_on_subscription(session: Session, command: pb.CommandEndTxnOnSu
 
 
 async def _topic(session: Session, name: str) -> Topic | None:
-    """The topic, loaded; None if it does not exist or stores nothing."""
+    """Return the topic, loaded; None if it does not exist or stores nothing."""
     try:
         topic = await session.broker.topic(TopicName.parse(name), create=False)
     except TopicMissing:

@@ -37,7 +37,7 @@ class BacklogCounter:
         self._oldest: tuple[int, int | None] = (-1, None)  # offset, publish time
 
     async def count(self, delayed: OffsetSet | None = None) -> Backlog:
-        """The whole backlog; `delayed` are the entries that count as delayed.
+        """Return the whole backlog; `delayed` are the entries that count as delayed.
 
         Changes while it runs may be counted or not.  Raises `StorageError`.
         """
@@ -78,11 +78,11 @@ class BacklogCounter:
         return self._oldest[1]
 
     def first_unacked(self) -> int:
-        """The first entry that is not acknowledged; the log's end if all are."""
+        """Return the first entry that is not acknowledged; the log's end if all are."""
         return self._bounds()[0]
 
     def _bounds(self) -> tuple[int, int]:
-        """The range (start, stop) that has all unacknowledged entries."""
+        """Return the range (start, stop) that has all unacknowledged entries."""
         end = self._log.end
         return min(self._cursor.next_unacked(self._log.first_offset), end), end
 
@@ -133,11 +133,11 @@ class BacklogCounter:
         return messages - await self._acked_in_part(first, stop)
 
     def size(self) -> int:
-        """Bytes of what is not acknowledged, by the mean entry size of each segment."""
+        """Return bytes of what is not acknowledged, by the mean entry size of each segment."""
         return sum(share.size for share in self._shares(*self._bounds()))
 
     def offset_leaving(self, size: int) -> int:
-        """The first offset from which on no more than `size` of these bytes are left."""
+        """Return the first offset from which on no more than `size` of these bytes are left."""
         for share in reversed(list(self._shares(*self._bounds()))):
             if share.size > size:
                 return self._leaving(share, size * share.held // share.total)
@@ -156,7 +156,7 @@ class BacklogCounter:
         return low
 
     def _size_of_whole(self, first: int, end: int) -> int:
-        """Bytes of all entries between these bounds."""
+        """Return bytes of all entries between these bounds."""
         log = self._log
         segments = log.segments
         if len(segments) == 1 and segments[0].entries is None:
@@ -202,7 +202,7 @@ class ChunkCounts:
         self._lookups = 0
 
     async def sum(self, pieces: list[Piece]) -> int:
-        """The messages of all these entries, which must exist."""
+        """Return the messages of all these entries, which must exist."""
         known, self._known = self._known, {}
         total = 0
         for start, stop, bits in pieces:
@@ -217,7 +217,7 @@ class ChunkCounts:
         return total
 
     async def whole(self, start: int, stop: int) -> int:
-        """The messages of all entries from `start` to before `stop`."""
+        """Return the messages of all entries from `start` to before `stop`."""
         if self._known:
             self._known = {}
         return await self.between(start, stop)
@@ -234,7 +234,7 @@ class ChunkCounts:
         return messages
 
     async def between(self, start: int, stop: int) -> int:
-        """The messages of consecutive entries."""
+        """Return the messages of consecutive entries."""
         self._lookups += 1
         if self._lookups >= YIELD_EVERY:
             self._lookups = 0
@@ -244,7 +244,7 @@ class ChunkCounts:
 
 
 def _missing(acked: OffsetSet, first: int, end: int) -> Iterator[Piece]:
-    """The entries from `first` to before `end` that are not acknowledged."""
+    """Yield the entries from `first` to before `end` that are not acknowledged."""
     at = first
     for start, stop in _chunks(acked, first, end):
         if at < start:
@@ -259,7 +259,7 @@ def _missing(acked: OffsetSet, first: int, end: int) -> Iterator[Piece]:
 
 
 def _present(chosen: OffsetSet, acked: OffsetSet, first: int, end: int) -> Iterator[Piece]:
-    """The entries of `chosen` from `first` to before `end` that are not acknowledged."""
+    """Yield the entries of `chosen` from `first` to before `end` that are not acknowledged."""
     for start, stop in _chunks(chosen, first, end):
         if first <= start and stop <= end and not acked.count(start, stop):
             yield start, stop, chosen.bits(start) if stop - start == SIZE else 0
@@ -278,6 +278,6 @@ def _chunks(offsets: OffsetSet, first: int, end: int) -> list[tuple[int, int]]:
 
 
 def _window(start: int, first: int, end: int) -> int:
-    """The bits of a chunk that lie from `first` to before `end`."""
+    """Return the bits of a chunk that lie from `first` to before `end`."""
     low, high = max(first - start, 0), min(end - start, SIZE)
     return (1 << high) - (1 << low)

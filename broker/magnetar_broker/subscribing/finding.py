@@ -24,7 +24,7 @@ async def last_message_id(log: Log, partition: int) -> MessageId:
 
 
 def _publish_time(entry: bytes) -> int:
-    """The time of the producer's clock; entries with unreadable metadata count as oldest."""
+    """Return the time of the producer's clock; entries with unreadable metadata count as oldest."""
     try:
         return publish_time(entry)
     except BadMetadata:
@@ -32,7 +32,7 @@ def _publish_time(entry: bytes) -> int:
 
 
 def _last_index(entry: bytes) -> int:
-    """The index of a batch's last message; -1 if the entry is not a batch."""
+    """Return the index of a batch's last message; -1 if the entry is not a batch."""
     try:
         metadata, _ = parse_metadata(entry)
     except BadMetadata:

@@ -71,7 +71,7 @@ class Idleness:
         return self._idle.get(cursor.number, 0)
 
     def worth_writing(self, limit_seconds: int) -> bool:
-        """Whether enough changed to be written, for an expiration after `limit_seconds`."""
+        """Return whether enough changed to be written, for an expiration after `limit_seconds`."""
         step = min(WRITTEN_SECONDS, limit_seconds // 8)
         return any(self._is_behind(number, step) for number in self._changed)
 
@@ -92,14 +92,14 @@ class Idleness:
     # Attached state ---------------------------------------------------------------
 
     def take_delta(self) -> list[bytes]:
-        """The changes since the last call."""
+        """Return the changes since the last call."""
         changed = {number: self._idle.get(number, 0) for number in sorted(self._changed)}
         self._written = dict(self._idle)
         self._changed.clear()
         return _pieces(changed)
 
     def snapshot(self) -> list[bytes]:
-        """The whole state."""
+        """Return the whole state."""
         self._written = dict(self._idle)
         self._changed.clear()
         return _pieces(self._idle)

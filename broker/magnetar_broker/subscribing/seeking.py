@@ -29,7 +29,7 @@ async def target_of(
 
 
 async def target_since(log: Log, timestamp_ms: int, compacted: bool) -> Target:
-    """The first message published at or after a time."""
+    """Return the first message published at or after a time."""
     offset = await first_since(log, timestamp_ms)
     # Compacted entries are not searched by time: if all that the log has is wanted, some of what
     # only compacted data has may be wanted too, so reading begins with all of it.

@@ -131,7 +131,7 @@ class Subscription:
         self.dispatcher.apply_limits(self._stream)
 
     def _throttle(self, before: Throttle | None = None) -> Throttle | None:
-        """The dispatch rates that apply to it; None if there are none."""
+        """Return the dispatch rates that apply to it; None if there are none."""
         rates = self.topic.rates
         if rates is None:
             return None
@@ -544,22 +544,22 @@ class Subscription:
     # Numbers --------------------------------------------------------------------------
 
     def mark_delete_id(self) -> MessageId:
-        """The mark-delete position: everything up to it is acknowledged."""
+        """Return the mark-delete position: everything up to it is acknowledged."""
         return MessageId(*self.topic.log.position(self.cursor.mark_delete))
 
     def is_acked(self, offset: int, index: int | None) -> bool:
-        """Whether an entry, or the message of this index in its batch, is acknowledged."""
+        """Return whether an entry, or the message of this index in its batch, is acknowledged."""
         mask = self.cursor.partial.get(offset)
         if mask is None or index is None:
             return self.cursor.is_acked(offset)
         return not mask >> index & 1
 
     def next_unacked(self) -> int:
-        """The first entry that is not acknowledged; the log's end if all are."""
+        """Return the first entry that is not acknowledged; the log's end if all are."""
         return self.counter.first_unacked()
 
     def sent(self) -> tuple[int, int]:
-        """Messages and bytes sent to its consumers so far."""
+        """Return messages and bytes sent to its consumers so far."""
         messages, size, *_ = self._left
         for consumer in self.consumers:
             messages += consumer.messages_out

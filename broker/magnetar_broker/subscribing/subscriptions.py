@@ -50,7 +50,7 @@ class Subscriptions(Mapping[str, Subscription]):
         return self._by_name
 
     def sent(self) -> tuple[int, int]:
-        """Messages and bytes sent to consumers of any subscription, ended ones included."""
+        """Return messages and bytes sent to consumers of any subscription, ended ones included."""
         messages, size = self._messages_out, self._bytes_out
         for subscription in self._by_name.values():
             more, bytes_more = subscription.sent()
@@ -116,7 +116,7 @@ class Subscriptions(Mapping[str, Subscription]):
             )  # fmt: skip
 
     async def _admitted(self, request: SubscribeRequest, check: Check) -> Subscription:
-        """The subscription, with room for one more consumer of the requested type."""
+        """Return the subscription, with room for one more consumer of the requested type."""
         while True:
             self.check(request)
             subscription = await self._wanted(request, check)
@@ -190,7 +190,7 @@ class Subscriptions(Mapping[str, Subscription]):
     async def create(
         self, name: str, start: int, properties: dict[str, str], check: Check = always
     ) -> Subscription:
-        """A durable subscription that begins at offset `start`; on disk when this returns.
+        """Return a durable subscription that begins at offset `start`; on disk when this returns.
 
         If it exists already, that one.  `NotAllowed` if it would exceed the topic's limit.
         """

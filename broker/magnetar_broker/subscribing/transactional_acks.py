@@ -139,7 +139,7 @@ class TransactionalAcks:
                 self._conflict(txn, offset, f"{_name(other)} has acknowledged it")
 
     def _holds(self, one: PendingAck, offset: int, mask: int) -> bool:
-        """Whether a transaction has acknowledged one of these messages of an entry."""
+        """Return whether a transaction has acknowledged one of these messages of an entry."""
         left = one.left_of(offset)
         return left is not None and (not mask or self._overlap(offset, left, mask))
 
@@ -153,7 +153,7 @@ class TransactionalAcks:
         )
 
     def _overlap(self, offset: int, one: int, other: int) -> bool:
-        """Whether two masks of an entry have a common clear bit: a message of both."""
+        """Return whether two masks of an entry have a common clear bit: a message of both."""
         messages = self._log.entries.messages_at(offset)
         full = None if messages is None else full_mask(messages)
         # Clear bits at the end are not in the masks: without the number of messages all may be.
@@ -194,7 +194,7 @@ class TransactionalAcks:
 
 
 def _is_behind(one: tuple[int, int], other: tuple[int, int]) -> bool:
-    """Whether the cumulative acknowledgement `one` acknowledges less than `other`."""
+    """Return whether the cumulative acknowledgement `one` acknowledges less than `other`."""
     return one[0] < other[0] or (one[0] == other[0] and one[1] & ~other[1] != 0)
 
 

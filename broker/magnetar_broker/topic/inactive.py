@@ -64,7 +64,7 @@ def _lasts(retention: Retention, idle_seconds: float) -> bool:
 
 
 def use_of(topic: AnyTopic) -> Use:
-    """The present use of a loaded topic."""
+    """Return the present use of a loaded topic."""
     producers = bool(topic.producers) or bool(topic.producers.waiting)
     if not isinstance(topic, Topic):
         return Use(producers, bool(topic.subscriptions), bool(topic.subscriptions), False, False)
@@ -123,7 +123,7 @@ class Inactive:
         return self.is_over(topic)
 
     def is_over(self, topic: AnyTopic) -> bool:
-        """Whether a topic has been idle for long enough, and still is."""
+        """Return whether a topic has been idle for long enough, and still is."""
         idle, messages = self._idle.get(topic, (0, 0))
         rule = self._policies.resolve(INACTIVE_TOPICS, topic.name)
         retention = self._policies.value(RETENTION, topic.name)

@@ -45,11 +45,11 @@ class Topics:
         return name in self._loaded
 
     def get(self, name: TopicName) -> AnyTopic | None:
-        """The topic if it is loaded."""
+        """Return the topic if it is loaded."""
         return self._loaded.get(name)
 
     def of_namespace(self, namespace: str) -> list[AnyTopic]:
-        """The topics of a namespace that are loaded now."""
+        """Return the topics of a namespace that are loaded now."""
         return list(self._of_namespace.get(namespace, {}).values())
 
     def ended_totals(self) -> dict[str, tuple[int, int, int, int]]:

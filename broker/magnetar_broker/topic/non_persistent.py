@@ -95,7 +95,7 @@ class NonPersistentTopic:
         self.appender.rate_limits = self.rates.publish if self.rates is not None else ()
 
     def totals(self) -> tuple[int, int, int, int]:
-        """Messages and bytes in, messages and bytes out, since the topic was loaded."""
+        """Return messages and bytes in, messages and bytes out, since the topic was loaded."""
         appender = self.appender
         return (appender.messages_in, appender.bytes_in, *self.subscriptions.sent())
 

@@ -128,7 +128,7 @@ class NonPersistentSubscription:
         return self.type in (EXCLUSIVE, FAILOVER)
 
     def sent(self) -> tuple[int, int]:
-        """Messages and bytes sent to its consumers so far."""
+        """Return messages and bytes sent to its consumers so far."""
         messages, size, *_ = self.totals()
         return int(messages), int(size)
 
@@ -182,7 +182,7 @@ class NonPersistentSubscription:
         raise UnknownTrouble(f"{self._topic} keeps no messages: it is not persistent")
 
     def mark_delete_id(self) -> MessageId:
-        """The id -1:-1, because there is no cursor."""
+        """Return the id -1:-1, because there is no cursor."""
         return MessageId(-1, -1)
 
 
@@ -263,7 +263,7 @@ class NonPersistentSubscriptions(Mapping[str, NonPersistentSubscription]):
         return consumer
 
     async def _admitted(self, request: SubscribeRequest) -> NonPersistentSubscription:
-        """The subscription, with room for one more consumer of the type asked for."""
+        """Return the subscription, with room for one more consumer of the type asked for."""
         name = request.subscription
         while True:
             self.check(request)

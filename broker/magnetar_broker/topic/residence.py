@@ -167,7 +167,7 @@ class LocalResidence:
         await for_each(self._engine, self._subjects(subject, partitions), self._changed)
 
     def _subjects(self, subject: Subject, partitions: int) -> list[AnyTopic]:
-        """The loaded topics to which policies of a subject apply."""
+        """Return the loaded topics to which policies of a subject apply."""
         if isinstance(subject, str):
             return self.topics.of_namespace(subject)
         base = subject.base

@@ -221,7 +221,7 @@ class Topic:
         self._delivery.wake()
 
     def totals(self) -> tuple[int, int, int, int]:
-        """Messages and bytes in, messages and bytes out, since the topic was loaded."""
+        """Return messages and bytes in, messages and bytes out, since the topic was loaded."""
         appender = self.appender
         return (appender.messages_in, appender.bytes_in, *self.subscriptions.sent())
 

@@ -165,7 +165,7 @@ class Coordinator:
         return [least for least in leasts if least not in self.state.transactions]
 
     def owner_of(self, least: int) -> str | None:
-        """The role that began a transaction; None if it has ended, or never was."""
+        """Return the role that began a transaction; None if it has ended, or never was."""
         transaction = self.state.transactions.get(least)
         return None if transaction is None else transaction.owner
 

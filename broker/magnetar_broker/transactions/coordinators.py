@@ -44,7 +44,7 @@ class Coordinators:
         return iter([one for one in self._loaded.values() if not one.is_over])
 
     async def of(self, number: int) -> Coordinator:
-        """The coordinator of this number, loaded.
+        """Return the coordinator of this number, loaded.
 
         `TransactionCoordinatorMissing` if there is none, `NotReady` if another process serves it.
         """

@@ -39,7 +39,7 @@ class Ended(Protocol):
 
 
 async def ended_here(coordinators: Coordinators, most: int, leasts: list[int]) -> list[int]:
-    """The answer for a coordinator of this process; all, if there is none of that number."""
+    """Return the answer for a coordinator of this process; all, if there is none of that number."""
     try:
         coordinator = await coordinators.of(most)
     except TransactionCoordinatorMissing:
@@ -104,7 +104,7 @@ class Leftovers:
 
 
 def _open_on(topic: Topic) -> Iterator[tuple[int, int]]:
-    """The transactions that seem to be open on a topic."""
+    """Yield the transactions that seem to be open on a topic."""
     yield from topic.transactions.open
     for subscription in topic.subscriptions.values():
         yield from subscription.open_transactions

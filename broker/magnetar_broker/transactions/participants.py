@@ -80,7 +80,7 @@ class LinkedEnding:
 
 
 def serving(local: LocalEnding) -> Mapping[str, Handler]:
-    """The handlers of a worker for requests of the others."""
+    """Return the handlers of a worker for requests of the others."""
 
     async def end(
         topic: str, subscription: str | None, most: int, least: int, outcome: int, low: int

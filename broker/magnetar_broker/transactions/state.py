@@ -134,7 +134,7 @@ class CoordinatorState:
     # Questions ------------------------------------------------------------------------------
 
     def one(self, least: int) -> Transaction:
-        """A transaction that has not ended; `TransactionMissing`."""
+        """Return a transaction that has not ended; `TransactionMissing`."""
         if least in self.transactions:
             return self.transactions[least]
         if least in self.remembered:
@@ -145,7 +145,7 @@ class CoordinatorState:
         )
 
     def open_one(self, least: int) -> Transaction:
-        """A transaction that is open; `TransactionMissing`, `TransactionStatusInvalid`."""
+        """Return a transaction that is open; `TransactionMissing`, `TransactionStatusInvalid`."""
         transaction = self.one(least)
         if transaction.status is not Status.OPEN:
             raise TransactionStatusInvalid(
