@@ -172,8 +172,7 @@ class Watchdog:
             self._log_stall(subscription, blocker, suspect.checks)
 
     def _woken(self, subscription: Subscription) -> bool:
-        """Wake a suspect; return True if it then sent something, so that only a wake was
-        missing."""
+        """Wake a suspect; return True if it then sent something: only a wake was missing."""
         before = subscription.sent()[0]
         subscription.wake()
         if subscription.sent()[0] == before:

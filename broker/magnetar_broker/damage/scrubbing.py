@@ -142,8 +142,7 @@ class Scrubber:
         return None
 
     async def _listing(self, segment: SegmentId) -> tuple[str, LogRecord | None]:
-        """Return the key and the record of the log that lists a segment, in a search through all
-        logs.
+        """Return the key and the record of the log that lists a segment, by a search through all.
 
         Only for damage, which is rare.
         """

@@ -66,8 +66,7 @@ class Balancing:
             self._directory.jobs.every(seconds, BALANCING, self._round)
 
     def load_of(self, worker: int) -> float:
-        """Return a worker's load in the last round in tenths of a core, so that similar loads are
-        equal."""
+        """Return a worker's load in the last round in tenths of a core: similar loads are equal."""
         return round(self._loads.get(worker, 0.0), 1)
 
     async def _round(self) -> None:

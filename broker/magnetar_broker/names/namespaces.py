@@ -134,8 +134,7 @@ class Namespaces:
         return await has_record(self._metadata, namespace_key(name))
 
     def is_known(self, name: str) -> bool:
-        """Return whether `require` has found or created a namespace; False does not say it is
-        missing."""
+        """Return whether `require` has found or created it; if not, it may still exist."""
         return name in self._known
 
     async def ensure(self, name: NamespaceName) -> None:

@@ -65,8 +65,7 @@ class Placement:
         return True
 
     async def worker_of(self, topic: TopicName) -> int:
-        """Return the number of the worker that owns a topic's bundle; place the bundle if need
-        be."""
+        """Return the number of the worker that owns a topic's bundle; place it if it has none."""
         placed = await self.placed(topic.namespace_name)
         return placed.workers[placed.bundles.index_of(topic)]
 

@@ -72,8 +72,7 @@ class Residence(Protocol):
         """
 
     async def configure(self, changed: Mapping[str, str]) -> None:
-        """Apply the settings that were changed while the broker runs; `changed` has them all by
-        key.
+        """Apply the settings that were changed while the broker runs; `changed` has all, by key.
 
         On return all loaded topics follow them, and so do topics that are loaded later.  Raises
         `StorageError` if a topic cannot: all others do.

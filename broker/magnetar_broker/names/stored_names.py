@@ -19,8 +19,7 @@ class StoredNames:
         self._catalogue = catalogue
 
     async def of(self, namespace: str) -> AsyncIterator[list[str]]:
-        """Yield full names, some at a time and in no order; partitions one by one, no system
-        topics."""
+        """Yield full names in pieces, in no order; partitions one by one, no system topics."""
         parted = set(await self._catalogue.partitioned_topics(namespace, "persistent"))
         for topic in sorted(parted):
             count = await self._catalogue.partitions(topic)
@@ -33,8 +32,7 @@ class StoredNames:
             after = page[-1]
 
     def _is_shown(self, namespace: str, name: str, parted: set[TopicName]) -> bool:
-        """Return whether a name is listed; parses it only if it may be a partition or system
-        topic."""
+        """Return whether a name is listed; parses only possible partitions and system topics."""
         if PARTITION_SUFFIX in name or "__" in name or namespace == SYSTEM_NAMESPACE:
             topic = TopicName.parse(name)
             return not topic.is_system and (topic.partition < 0 or topic.base not in parted)

@@ -73,8 +73,7 @@ class TopicList:
         self.watchers.discard(watcher)
 
     def fill(self, names: list[str]) -> None:
-        """Set `names`, once the namespace has been read, and apply the changes that came
-        meanwhile."""
+        """Set `names` once the namespace has been read, and apply the changes made meanwhile."""
         self.names = sorted(names)
         early, self._early = self._early or [], None
         for change in early:

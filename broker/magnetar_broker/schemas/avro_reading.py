@@ -46,8 +46,7 @@ SHOWN_PATH: Final = 200
 """Characters of a path that are shown, the last ones."""
 
 Path = tuple["Path", str] | None
-"""The path of a field from the outermost record on: the path so far and a step; None at the
-root."""
+"""The path of a field from the outermost record: the path so far and a step; None at the root."""
 
 
 class Incompatibility(NamedTuple):

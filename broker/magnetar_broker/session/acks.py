@@ -53,10 +53,10 @@ class Acks:
             self._refuse(ack, refusal)
 
     def _refuse(self, ack: Ack, refusal: BrokerError) -> None:
-        """Nothing is acknowledged, so the client has to learn it.
+        """Tell the client that nothing is acknowledged.
 
-        Without a request id no answer can be matched to the ACK.  It gets an ERROR that answers
-        no request, which clients log.
+        Without a request id no answer can be matched to the ACK.  It gets an ERROR that answers no
+        request, which clients log.
         """
         if ack.request_id is not None:
             self._answer(ack, refusal)

@@ -79,7 +79,7 @@ def publishing_in_transaction(command: pb.CommandAddPartitionToTxn) -> list[Ques
 
 
 def acknowledging_in_transaction(command: pb.CommandAddSubscriptionToTxn) -> list[Question]:
-    """The same for subscriptions."""
+    """Return the permissions to add subscriptions to a transaction."""
     return [
         Question(Need.CONSUME, _topic(one.topic), one.subscription) for one in command.subscription
     ]

@@ -70,7 +70,7 @@ def _challenge(proof: Proof, protocol_version: int) -> pb.CommandAuthChallenge:
 def on_auth_response(
     session: Session, command: pb.CommandAuthResponse
 ) -> Coroutine[Any, Any, None]:
-    """New credentials of a client, whether it was asked for them or not."""
+    """Take new credentials of a client, whether it was asked for them or not."""
     if session.renewal is None or session.broker.authenticator is None:
         raise BadCommand("AUTH_RESPONSE of a client that was not authenticated")
     return _renew(
@@ -127,9 +127,9 @@ def _refusal(session: Session) -> BrokerError | None:
 
 
 def on_ping(session: Session, command: pb.CommandPing) -> None:
-    """Answer at once."""
+    """Answer a PING at once."""
     session.reply(pb.CommandPong())
 
 
 def on_pong(session: Session, command: pb.CommandPong) -> None:
-    """Does nothing: `Session.receive` has taken it as a sign of life, as any command."""
+    """Do nothing: `Session.receive` has taken it as a sign of life, as any command."""

@@ -176,7 +176,7 @@ async def on_unsubscribe(session: Session, command: pb.CommandUnsubscribe) -> No
 
 
 async def on_last_message_id(session: Session, command: pb.CommandGetLastMessageId) -> None:
-    """The id of the topic's last message, and the subscription's mark-delete position."""
+    """Answer with the id of the topic's last message, and the mark-delete position."""
     consumer = _consumer(session, command.consumer_id)
     with storage_errors_as(MetadataTrouble):
         last = await consumer.subscription.last_message_id(consumer.compacted is not None)
@@ -190,7 +190,7 @@ async def on_last_message_id(session: Session, command: pb.CommandGetLastMessage
 
 
 async def on_consumer_stats(session: Session, command: pb.CommandConsumerStats) -> None:
-    """A consumer's statistics."""
+    """Answer with a consumer's statistics."""
     answer = pb.CommandConsumerStatsResponse(request_id=command.request_id)
     consumer = session.consumers.get(command.consumer_id)
     if consumer is None:

@@ -1,4 +1,4 @@
-"""Whether an entry can be stored: its checksum, size, and encryption."""
+"""Checks whether an entry can be stored: its checksum, size, and encryption."""
 
 from typing import Final, NamedTuple
 
@@ -95,7 +95,7 @@ def _may_be_in(entry: bytes, txn: TxnId | None) -> bool:
 
 
 def _refusal_of_checked(entry: bytes) -> Refusal | None:
-    """`refusal_of_entry` of entries that begin with a checksum, as nearly all do."""
+    """Check an entry that begins with a checksum, as nearly all do, for `refusal_of_entry`."""
     _, checksum, size = CHECKED_HEAD.unpack_from(entry)
     small = len(entry) < COPY_LIMIT  # then a copy is cheaper than a view
     if crc32c(entry[CHECKED_FROM:] if small else memoryview(entry)[CHECKED_FROM:]) != checksum:
@@ -107,7 +107,7 @@ def _refusal_of_checked(entry: bytes) -> Refusal | None:
 
 
 def _refusal_of_unusual(entry: bytes, must_encrypt: bool) -> Refusal | None:
-    """`refusal_of_entry` of entries whose metadata has to be parsed."""
+    """Check an entry whose metadata has to be parsed, for `refusal_of_entry`."""
     if not verify_checksum(entry, 0, len(entry)):
         return DAMAGED
     metadata, _ = parse_metadata(entry)

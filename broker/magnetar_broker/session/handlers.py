@@ -1,4 +1,4 @@
-"""The table of commands.  A command that is not in it ends the connection.
+"""The table of commands.  A command that it lacks ends the connection.
 
 SEND, ACK and FLOW are absent: the session's receive loop handles them.
 """

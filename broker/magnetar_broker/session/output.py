@@ -7,14 +7,14 @@ from magnetar_proto import PulsarApi_pb2 as pb
 from magnetar_proto.commands import encode
 
 OUTBOX_BYTES = 4 << 20
-"""While more is queued for a client, its consumers wait."""
+"""The most bytes that are queued for a client before its consumers wait."""
 
 
 class Output:
-    """Whole frames, in the order in which they are to be written."""
+    """The whole frames that are queued, in the order in which they are to be written."""
 
     def __init__(self, flush_soon: Callable[[], None]) -> None:
-        """`flush_soon` has `take` called at the end of this turn."""
+        """`flush_soon` schedules a call of `take` at the end of this turn."""
         self.peer_full = False
         """Whether the socket takes no more for now."""
         self.closed = False
@@ -47,7 +47,7 @@ class Output:
             self.reply(pb.CommandPing())
 
     def take(self) -> list[bytes]:
-        """Empty the queue: what is to be written now."""
+        """Empty the queue, and return the frames to write now."""
         queue, self._queue = self._queue, []
         self._queued_bytes = 0
         return queue

@@ -133,7 +133,7 @@ def _succeed(session: Session, request_id: int, producer: Producer) -> None:
 
 
 def _succeed_again(session: Session, request_id: int, producer: Producer) -> None:
-    """The answer for a producer that is open already: without epoch and last sequence id."""
+    """Answer for a producer that is open already: without epoch and last sequence id."""
     session.reply(
         pb.CommandProducerSuccess(
             request_id=request_id,

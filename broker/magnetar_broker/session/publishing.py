@@ -138,7 +138,7 @@ class Publishing:
             self._resume_if_free()
 
     def lost(self) -> None:
-        """The connection is closed: close its producers."""
+        """Close the producers of the connection, which is closed."""
         self._budget.paused.discard(self._resume_if_free)
         self.producers.close_all()
 

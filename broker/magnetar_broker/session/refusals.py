@@ -26,7 +26,7 @@ def refusal_of(error: Exception, of_storage: type[BrokerError] = PersistenceTrou
 
 @contextmanager
 def storage_errors_as(refusal: type[BrokerError]) -> Iterator[None]:
-    """Within it, storage errors become refusals of this type."""
+    """Turn storage errors of the body into refusals of this type."""
     try:
         yield
     except StorageError as error:

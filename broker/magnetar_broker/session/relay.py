@@ -28,7 +28,7 @@ from magnetar_proto.sends import decode_send
 Command = pb.BaseCommand
 
 MAX_UNANSWERED = 1000
-"""Requests forwarded and not answered yet from which on the client is not read, until half are."""
+"""The number of unanswered forwarded requests at which the client is not read, until half are."""
 PONG: Final = encode(pb.CommandPong())
 ENDED = "the process that serves the topic has ended: try again"
 END_OF_CLIENT: Final = NO_REQUEST - 1
@@ -166,14 +166,14 @@ class Relay:
         return None
 
     def answer_pings(self) -> None:
-        """The client has sent something: answer the processes that wait for a sign of life."""
+        """Answer the processes that wait for a sign of life of the client, which has sent one."""
         if self.pinged:
             for upstream in self.pinged:
                 upstream.channel.write([PONG])
             self.pinged.clear()
 
     def wrote(self, client_full: bool) -> None:
-        """The client's socket has room, or not, from now on."""
+        """Note that the client's socket has room, or has none, from now on."""
         if client_full != self._client_full:
             self._client_full = client_full
             for upstream in self._upstreams.values():
@@ -184,12 +184,12 @@ class Relay:
                     upstream.channel.resume_reading()
 
     def forget(self, upstream: "Upstream") -> None:
-        """An upstream has ended."""
+        """Remove an upstream that has ended."""
         self._upstreams = {n: one for n, one in self._upstreams.items() if one is not upstream}
         self.pinged.discard(upstream)
 
     def close(self) -> None:
-        """The client has left."""
+        """Close all upstreams: the client has left."""
         self.closed = True
         # Upstreams refer to the relay, and so to the session: without this, only the garbage
         # collector, which runs rarely, would free them.
@@ -204,7 +204,7 @@ class Relay:
 
 
 class _Freed(NamedTuple):
-    """The id that belongs to no process any more if a request is answered by this kind."""
+    """The id that no longer belongs to a process once a request is answered by this kind."""
 
     kind: int
     ids: Ids
@@ -254,7 +254,7 @@ class Upstream:
         self.expect_answer(command.request_id, freed)
 
     def expect_answer(self, request_id: int, freed: _Freed | None = None) -> None:
-        """A request was, or will be, forwarded: it is refused if the process ends before."""
+        """Expect the answer to a forwarded request: it is refused if the process ends before."""
         self._requests[request_id] = freed
         self._hold_or_release()
 
@@ -263,7 +263,7 @@ class Upstream:
         self.channel.write([encode(command)])
 
     def leave(self) -> None:
-        """The client has left."""
+        """Close the upstream: the client has left."""
         # promise: an upstream lets go of its requests
         self._requests.clear()  # some refer to ids, which refer to upstreams
         self.channel.close()
@@ -319,14 +319,14 @@ class Upstream:
         self._hold_or_release()
 
     def _free_if(self, kind: int, freed: _Freed | None) -> None:
-        """A request was answered by this kind."""
+        """Free the ids of a request that was answered by this kind."""
         # promise[ids.get(freed.number) is self -> number in freed.ids]: an answer frees only ids
         #   that this process has
         if freed is not None and freed.kind == kind and freed.ids.get(freed.number) is self:
             del freed.ids[freed.number]
 
     def on_connected(self, message: pb.CommandConnected) -> None:
-        """The client has its own."""
+        """Ignore CONNECTED: the client has its own."""
         self._connected = True
 
     def on_ping(self, message: pb.CommandPing) -> None:
@@ -338,13 +338,13 @@ class Upstream:
             self.channel.write([PONG])
 
     def on_close_producer(self, message: pb.CommandCloseProducer) -> None:
-        """The process closed a producer, unless the client did so before."""
+        """Close the client's producer that the process has closed, if the client has not."""
         if self._relay.producers.get(message.producer_id) is self:
             del self._relay.producers[message.producer_id]
             self._client.close_producer(message.producer_id)
 
     def on_close_consumer(self, message: pb.CommandCloseConsumer) -> None:
-        """The process closed a consumer, unless the client did so before."""
+        """Close the client's consumer that the process has closed, if the client has not."""
         if self._relay.consumers.get(message.consumer_id) is self:
             del self._relay.consumers[message.consumer_id]
             self._client.close_consumer(message.consumer_id)
@@ -352,20 +352,20 @@ class Upstream:
     # The channel ----------------------------------------------------------------------
 
     def wrote(self, full: bool) -> None:
-        """The channel has room, or not, from now on; it has none until this is called."""
+        """Note that the channel has room, or has none, from now on; at first it has none."""
         self._full = full
         if not self._relay.closed:
             self._hold_or_release()
 
     def give_up(self) -> None:
-        """The channel was cut off, as what waits for the process needs too much memory."""
+        """Disconnect the client: its output for the process takes too much memory."""
         if not self._relay.closed:
             self._client.disconnect(
                 "too much waits for another process (magnetarReceiveBufferSizeInMB)"
             )
 
     def ended(self) -> None:
-        """The channel is closed: requests are refused, producers and consumers closed."""
+        """Refuse the requests and close the producers and consumers of a channel that is closed."""
         if self._relay.closed:
             return
         self._relay.forget(self)  # promise: a process that ended is sent nothing

@@ -94,7 +94,7 @@ def _opening(kind: Kind, here: Handler, owner_of: OwnerOf) -> Handler:
 
 
 def _of_opened(kind: Kind, forward: Forward, here: Handler) -> Handler:
-    """A command of a producer or consumer."""
+    """Return the handler of a command of a producer or consumer."""
 
     def handle(session: Session, command: Any) -> Any:
         ids, number = kind.elsewhere(session), kind.number(command)
@@ -107,7 +107,7 @@ def _of_opened(kind: Kind, forward: Forward, here: Handler) -> Handler:
 
 
 def _of_topic(here: Handler, owner_of: OwnerOf) -> Handler:
-    """A command that names its topic."""
+    """Return the handler of a command that names its topic."""
 
     def handle(session: Session, command: Any) -> Any:
         upstream = _upstream_of(session, command.topic, owner_of)

@@ -38,7 +38,7 @@ def is_idle(topic: Topic | NonPersistentTopic) -> bool:
 
 
 async def on_get_schema(session: Session, command: pb.CommandGetSchema) -> None:
-    """A version of a topic's schema, the latest if none is named."""
+    """Answer with a version of a topic's schema, the latest if none is named."""
     answer = pb.CommandGetSchemaResponse(request_id=command.request_id)
     try:
         topic = TopicName.parse(command.topic)
@@ -74,7 +74,7 @@ def _number(command: pb.CommandGetSchema) -> int:
 
 
 async def on_get_or_create_schema(session: Session, command: pb.CommandGetOrCreateSchema) -> None:
-    """The version of this schema, as a producer with it would get it; the topic must exist."""
+    """Answer with the version of this schema, as for a producer; the topic must exist."""
     answer = pb.CommandGetOrCreateSchemaResponse(request_id=command.request_id)
     try:
         topic = TopicName.parse(command.topic)

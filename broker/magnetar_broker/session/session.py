@@ -43,7 +43,7 @@ Handler = Callable[["Session", Any], Coroutine[Any, Any, None] | None]
 
 MAX_FRAME_BEFORE_CONNECT = 64 * 1024
 MAX_REQUESTS = 100
-"""Requests of one client that are worked on at a time; later commands wait, in order."""
+"""The most requests of one client that are handled at a time; later commands wait, in order."""
 RECENTLY_CLOSED_SECONDS = 30
 """How long SENDs of a producer are ignored after the broker closed it."""
 DROPS_DAMAGED = "Pulsar-CPP"
@@ -71,7 +71,7 @@ class Outbox(Reading, Protocol):
         """Return why the client exceeds a limit of connections; None if it does not."""
 
     def accepted(self) -> None:
-        """The client has completed its handshake."""
+        """Note that the client has completed its handshake."""
 
     def abort(self) -> None:
         """Close at once, whatever is queued."""
@@ -182,7 +182,7 @@ class Session:
         return self._closed
 
     def check_open(self) -> None:
-        """`NotReady` if the connection is closed (see `base/wanted.py`)."""
+        """Raise `NotReady` if the connection is closed (see `base/wanted.py`)."""
         if self._closed:
             raise NotReady(f"the connection of {self.address} is closed")
 
@@ -315,7 +315,7 @@ class Session:
         self.reply(pb.CommandError(request_id=request_id, error=refusal.code, message=str(refusal)))
 
     def wrote(self, peer_full: bool) -> None:
-        """The output was handed to the socket, or the socket has room (or not) from now on."""
+        """Note that the output was handed to the socket, which has room or none from now on."""
         self._output.peer_full = peer_full
         if self.relay is not None:
             self.relay.wrote(peer_full)
@@ -448,7 +448,7 @@ class Session:
         self._notify_closed(message, new_owner)
 
     def _notify_closed(self, message: Any, new_owner: str) -> None:
-        """Peers before protocol version 5 do not know these commands: they are disconnected."""
+        """Notify the client; before protocol version 5 it is disconnected instead."""
         # The name of a process is not the name of a host. Only a client that has named one already
         # connects to the address that it used, and names this one; any other looks the topic up.
         # promise[without self._names_process and]: only clients that can resolve it are told a

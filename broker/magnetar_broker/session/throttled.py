@@ -1,4 +1,4 @@
-"""Pausing a client that publishes faster than its rate limit."""
+"""Pauses a client that publishes faster than its rate limit."""
 
 from collections.abc import Callable
 
@@ -53,7 +53,7 @@ class Throttled:
             self._timer = self._clock.later(KEEP_ALIVE_SECONDS, self._tick)
 
     def end(self) -> None:
-        """The connection is closed: end the timer, which would keep it in memory."""
+        """End the timer, which would keep the closed connection in memory."""
         self._ended = True
         if self._timer is not None:
             self._timer.cancel()

@@ -47,7 +47,7 @@ async def on_topics_of_namespace(session: Session, command: pb.CommandGetTopicsO
 
 
 def _pattern_of(session: Session, command: pb.CommandGetTopicsOfNamespace) -> TopicPattern | None:
-    """The pattern that the broker evaluates; None if there is none, or the client evaluates it."""
+    """Return the pattern that the broker evaluates; None without one, or if the client does it."""
     settings = session.broker.settings
     if not command.HasField("topics_pattern") or not (
         settings.enable_broker_side_subscription_pattern_evaluation
@@ -108,7 +108,7 @@ async def on_watch_topics(session: Session, command: pb.CommandWatchTopicList) -
 
 
 def on_watch_topics_close(session: Session, command: pb.CommandWatchTopicListClose) -> None:
-    """Always a success."""
+    """Answer with success in any case."""
     unwatch(session, command.watcher_id)
     session.reply(pb.CommandSuccess(request_id=command.request_id))
 

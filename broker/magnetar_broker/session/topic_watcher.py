@@ -1,4 +1,4 @@
-"""Notifying a client of the changes in a list of topics that it watches (PIP-145)."""
+"""Notifies a client of the changes in a list of topics that it watches (PIP-145)."""
 
 from collections.abc import Sequence
 from typing import Any, Protocol
@@ -9,7 +9,7 @@ from magnetar_proto import PulsarApi_pb2 as pb
 
 
 class Recipient(Protocol):
-    """A session, as far as its watchers use it."""
+    """The parts of a session that its watchers use."""
 
     def has_room(self) -> bool:
         """Whether the client keeps up; if not, `write` is called once it does."""
@@ -37,7 +37,7 @@ class TopicWatcher:
         watched.add(self)
 
     def changed(self, changes: list[Change]) -> None:
-        """Names were added or deleted, in this order."""
+        """Queue the names that were added or deleted, in this order."""
         for name, exists in changes:
             if exists:
                 self._new.add(name)

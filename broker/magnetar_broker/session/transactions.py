@@ -50,7 +50,7 @@ async def on_new_transaction(session: Session, command: pb.CommandNewTxn) -> Non
 
 
 async def on_add_partitions(session: Session, command: pb.CommandAddPartitionToTxn) -> None:
-    """Messages will be published in a transaction to these topics."""
+    """Add topics to a transaction, which will publish messages to them."""
     parts = [Part(topic) for topic in command.partitions]
     await _of_transaction(
         session,
@@ -61,7 +61,7 @@ async def on_add_partitions(session: Session, command: pb.CommandAddPartitionToT
 
 
 async def on_add_subscriptions(session: Session, command: pb.CommandAddSubscriptionToTxn) -> None:
-    """Messages will be acknowledged in a transaction for these subscriptions."""
+    """Add subscriptions to a transaction, which will acknowledge messages of them."""
     parts = [Part(one.topic, one.subscription) for one in command.subscription]
     await _of_transaction(
         session,
@@ -129,7 +129,7 @@ async def _of_transaction(
 
 
 def _check_owner(session: Session, coordinator: Coordinator, least: int) -> None:
-    """`TransactionMissing` unless the client's role began the transaction, or is a super-user."""
+    """Raise `TransactionMissing` unless the client's role began it, or is a super-user."""
     rules = session.broker.access.rules
     if rules is None or session.roles is None or rules.are_super_users(session.roles.all):
         return

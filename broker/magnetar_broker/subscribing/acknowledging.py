@@ -31,8 +31,8 @@ class Acknowledger:
     ) -> int:
         """Acknowledge single positions: (ledger, entry, ack set); an empty set is the whole entry.
 
-        Returns how many whole entries that were.
-        `dispatcher` is the subscription's present one: it learns what is not pending any more.
+        Returns the number of whole entries. `dispatcher` is the subscription's present one: it
+        learns what is not pending any more.
         """
         # Whole entries of one ledger, as nearly all are, are translated to offsets together.
         acked, at_ledger, entries = 0, -1, list[int]()
@@ -91,10 +91,10 @@ class Acknowledger:
         dispatcher.acked(consumer, offset, left)
 
     def ack_up_to(self, ledger: int, entry: int, ack_set: tuple[int, ...]) -> int:
-        """Acknowledge everything up to an entry, of which `ack_set` are the messages still wanted.
+        """Acknowledge everything up to an entry, of which `ack_set` has the messages still wanted.
 
-        Returns how many whole entries that were, those acknowledged before apart.
-        Only for dispatchers with `exclusive_acks`: they hold nothing per entry.
+        Returns how many whole entries that were, those acknowledged before apart. Only for
+        dispatchers with `exclusive_acks`: they hold nothing per entry.
         """
         offset = self._log.last_up_to(ledger, entry)
         if offset is None:

@@ -59,7 +59,7 @@ class BacklogCounter:
         return Backlog(messages, entries, size, min(late, messages))
 
     def entries(self) -> int:
-        """Entries of which something is not acknowledged; without reading."""
+        """Return the number of entries of which something is unacknowledged; reads no entries."""
         first, end = self._bounds()
         return end - first - self._cursor.acked.count(first, end)
 
@@ -94,7 +94,7 @@ class BacklogCounter:
             return None  # the dispatcher logs it when it reads the entry for a consumer
 
     async def _acked_in_part(self, first: int, end: int) -> int:
-        """Acknowledged messages of entries that are not acknowledged as a whole."""
+        """Return the number of acknowledged messages of entries that are acknowledged in part."""
         messages = 0
         for offset in sorted(self._cursor.partial):
             mask = self._cursor.partial.get(offset)
@@ -145,7 +145,7 @@ class BacklogCounter:
         return self._bounds()[0]
 
     def _leaving(self, share: "Share", entries: int) -> int:
-        """The first offset from which on no more than `entries` of a segment are unacknowledged."""
+        """Return the first offset from which at most `entries` of a segment are unacknowledged."""
         low, high = share.start, share.stop
         while low < high:
             middle = (low + high) // 2
@@ -183,13 +183,13 @@ class Share(NamedTuple):
     stop: int
     entries: int
     held: int
-    """All entries of the segment, acknowledged ones included."""
+    """The number of entries of the segment, acknowledged ones included."""
     total: int
-    """Their bytes."""
+    """The bytes of those entries."""
 
     @property
     def size(self) -> int:
-        """Bytes that are not acknowledged, as if all entries had the same size."""
+        """The bytes that are not acknowledged, as if all entries had the same size."""
         return self.total * self.entries // self.held
 
 

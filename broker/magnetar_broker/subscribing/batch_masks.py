@@ -12,7 +12,7 @@ MAX_MESSAGES = 1 << 20
 """The most messages of a batch: more than fit into one of the largest size by default, of at least
 6 bytes each; a compressed batch may have fewer bytes than messages."""
 WORD = 64
-"""Bits of one number of an ack set on the wire."""
+"""The number of bits in one number of an ack set on the wire."""
 
 
 def full_mask(messages: int) -> int | None:

@@ -1,4 +1,4 @@
-"""The consumers connected to one subscription, and which may join them."""
+"""The consumers connected to one subscription, and the rules for joining them."""
 
 from collections.abc import Iterator
 
@@ -73,15 +73,15 @@ class ConsumerGroup:
         competing.disconnect()
 
     def add(self, consumer: Consumer) -> None:
-        """An admitted consumer joins."""
+        """Add an admitted consumer."""
         self._members.append(consumer)
 
     def remove(self, consumer: Consumer) -> None:
-        """A consumer left."""
+        """Remove a consumer that has left."""
         self._members.remove(consumer)
 
     def disconnect_others(self, consumer: Consumer, force: bool) -> None:
-        """Disconnect all but one, for UNSUBSCRIBE; without `force` `MetadataTrouble` instead."""
+        """Disconnect all but one, for UNSUBSCRIBE; raise `MetadataTrouble` without `force`."""
         others = [member for member in self._members if member is not consumer]
         if others and not force:
             raise MetadataTrouble(
@@ -92,6 +92,6 @@ class ConsumerGroup:
             other.disconnect()
 
     def disconnect(self, new_owner: str = "") -> None:
-        """Disconnect all of them; their clients reconnect, to `new_owner` if there is one."""
+        """Disconnect all consumers; their clients reconnect, to `new_owner` if it is set."""
         for consumer in self:
             consumer.disconnect(new_owner)

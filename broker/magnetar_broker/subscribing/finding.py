@@ -1,4 +1,4 @@
-"""Finding messages in a log: the last one, and the first one since a time."""
+"""Finds messages in a log: the last one, and the first one since a time."""
 
 from magnetar_proto.entries import parse_metadata, publish_time
 from magnetar_proto.errors import BadMetadata
@@ -7,14 +7,12 @@ from magnetar_storage.log.log import Log
 
 
 async def first_since(log: Log, timestamp_ms: int) -> int:
-    """The offset of the first entry published at or after a time; the end if there is none."""
+    """Return the offset of the first entry published at or after a time; the end without one."""
     return await log.entries.first_where(lambda entry: _publish_time(entry) >= timestamp_ms)
 
 
 async def last_message_id(log: Log, partition: int) -> MessageId:
-    """The id of the last entry that can be delivered; with the index of its last message if it is
-    a batch.
-    """
+    """Return the id of the last deliverable entry, with its last message's index if batched."""
     offset = log.last_visible()
     if offset < log.first_offset:
         return MessageId(-1, -1, -1, partition)

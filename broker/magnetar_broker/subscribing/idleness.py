@@ -9,7 +9,7 @@ from magnetar_storage.cursors.cursor_log import CursorLog, DurableCursor
 WRITTEN_SECONDS: Final = 3600
 """The most idle time that a crash may lose, unless an eighth of the limit is less."""
 WRITTEN_TOGETHER: Final = 10_000
-"""Cursors in one piece of JSON."""
+"""The most cursors in one piece of JSON."""
 
 Use = tuple[int, int]
 """The number of consumers that have joined so far, and the mark-delete position."""
@@ -61,7 +61,7 @@ class Idleness:
         return cursor.number in self._changed
 
     def keep(self, numbers: set[int]) -> None:
-        """Remove all other cursors."""
+        """Remove all cursors but those with these numbers."""
         for number in (self._idle.keys() | self._seen.keys()) - numbers:
             self._set(number, 0)
             self._seen.pop(number, None)
@@ -105,7 +105,7 @@ class Idleness:
         return _pieces(self._idle)
 
     def apply(self, data: bytes) -> None:
-        """Replay a piece of it; ValueError if it is malformed."""
+        """Replay a piece of the state; ValueError if it is malformed."""
         found = json.loads(data)
         if not isinstance(found, dict):
             raise ValueError("idle times must be a JSON object")

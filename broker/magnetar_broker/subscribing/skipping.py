@@ -1,4 +1,4 @@
-"""Acknowledging on behalf of consumers: expiry, skipping, clearing.
+"""Acknowledges messages on behalf of consumers: expiry, skipping, clearing.
 
 Everything here is durable when it returns.  Consumers keep skipped messages that they have
 received; they may acknowledge them and do not get them again.
@@ -23,7 +23,7 @@ class Place(NamedTuple):
 
 
 async def skip_runs(subscription: Subscription, runs: Iterable[range]) -> int:
-    """Skip some entries; returns how many messages that were."""
+    """Skip some entries; return the number of messages that were skipped."""
     # Counted by the difference: runs can contain acknowledged entries and parts of batches.
     before = (await subscription.backlog()).messages
     subscription.skip(*runs)
@@ -32,7 +32,7 @@ async def skip_runs(subscription: Subscription, runs: Iterable[range]) -> int:
 
 
 async def expire_before(subscription: Subscription, offset: int) -> int:
-    """Expire all messages before an offset; returns how many that were."""
+    """Expire all messages before an offset; return their number."""
     messages = await skip_runs(subscription, [range(offset)])
     if messages:
         subscription.messages_expired += messages
@@ -71,7 +71,7 @@ async def expire_through(subscription: Subscription, place: Place) -> None:
 
 
 async def place_in(log: Log, message: MessageId, behind: bool) -> Place:
-    """The place before a message, or behind it; if the log does not have it, before the next."""
+    """Return the place before a message, or behind it; without it, the place before the next."""
     offset = log.seek(message.ledger, message.entry)
     if log.offset_of(message.ledger, message.entry) != offset:
         return Place(offset, None)

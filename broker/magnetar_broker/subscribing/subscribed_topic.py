@@ -1,4 +1,4 @@
-"""A topic, as its subscriptions see it."""
+"""The interface of a topic for its subscriptions."""
 
 from typing import Protocol
 
@@ -40,11 +40,11 @@ class SubscribedTopic(Protocol):
 
     @property
     def delays(self) -> Delays:
-        """The entries that are to be delivered later."""
+        """The entries of the topic that are delayed."""
 
     @property
     def compaction(self) -> TopicCompaction:
         """The compacted data of the topic."""
 
     def check_open(self) -> None:
-        """`NotReady` once it is being closed."""
+        """Raise `NotReady` once the topic is being closed."""

@@ -147,7 +147,7 @@ class Subscription:
 
     @property
     def rate_limits(self) -> Sequence[RateLimit]:
-        """The dispatch rates that apply to it."""
+        """The dispatch rates that apply to the subscription."""
         return () if self._stream.throttle is None else self._stream.throttle.limits
 
     def _entries_behind(self) -> int:
@@ -201,7 +201,7 @@ class Subscription:
         self.dispatcher.add(consumer)
 
     def remove_consumer(self, consumer: Consumer) -> None:
-        """A consumer left."""
+        """Remove a consumer that has left."""
         self.topic.traffic.changed = True
         self.consumers.remove(consumer)
         # Off by default, as in Pulsar: there only a request to redeliver raises the counts.
@@ -217,7 +217,7 @@ class Subscription:
         self._end_if_unused()
 
     def _end_if_unused(self) -> None:
-        """A non-durable subscription ends with its last consumer, unless a seek is running."""
+        """End a non-durable subscription with its last consumer, unless a seek is running."""
         if not self.durable and not self.consumers and self._moving is None:
             self._ended(self)
 
@@ -285,7 +285,7 @@ class Subscription:
             self.notify_end()
 
     def has_epochs(self, read_compacted: bool) -> bool:
-        """Whether messages carry the epoch of their consumer: only where one gets everything."""
+        """Return whether messages carry their consumer's epoch: only where one gets all of them."""
         # promise[without and not read_compacted]: messages of a compacted reader carry no epoch
         return self.dispatcher.exclusive_acks and not read_compacted
 
@@ -338,7 +338,7 @@ class Subscription:
             self.notify_end()
 
     def notify_end(self) -> None:
-        """The topic is terminated: notify each consumer once when everything is acknowledged."""
+        """Notify each consumer once that the topic is terminated and everything is acknowledged."""
         if self.cursor.mark_delete >= self.topic.log.end - 1:
             for consumer in self.consumers:
                 consumer.reached_end()
@@ -404,7 +404,7 @@ class Subscription:
         self._store_pending(done)
 
     def _in_transactions(self) -> TransactionalAcks:
-        """The acknowledgements in transactions; from the first one on, delivery is by a view."""
+        """Return the acknowledgements in transactions; the first makes delivery follow a view."""
         acks = self.transactional
         if acks is None:
             cursor, topic = self.cursor, self.topic
@@ -432,7 +432,7 @@ class Subscription:
             done(None)
 
     def _refresh(self) -> None:
-        """The cursor was changed otherwise than by acknowledgements of consumers."""
+        """Follow a change of the cursor that no acknowledgement of a consumer has made."""
         if self.transactional is not None:
             self.transactional.refresh()
 

@@ -1,4 +1,4 @@
-"""A topic's subscriptions by name: which consumers may join, how subscriptions are created."""
+"""A topic's subscriptions by name: who may join them, and how they are created."""
 
 import logging
 from collections.abc import Iterator, Mapping
@@ -73,7 +73,7 @@ class Subscriptions(Mapping[str, Subscription]):
     async def subscribe(
         self, connection: Connection, request: SubscribeRequest, check: Check = always
     ) -> Consumer:
-        """Join a subscription; it is created if it does not exist."""
+        """Join a subscription, which is created if it does not exist."""
         if self._topic.rates is not None:
             self._topic.rates.check_subscribe(connection, request)
         # Looked up first: that reads compacted data, and nothing may be awaited between
@@ -104,7 +104,7 @@ class Subscriptions(Mapping[str, Subscription]):
         return consumer
 
     async def _roll_back(self, subscription: Subscription, seconds: int, check: Check) -> None:
-        """Seek to what was published so long ago; if that fails the consumer joins all the same."""
+        """Seek back by the requested time; if that fails the consumer joins all the same."""
         since_ms = self._topic.log.engine.clock.now_ms() - seconds * 1000
         try:
             await subscription.seek_to_time(since_ms, check)
@@ -151,7 +151,7 @@ class Subscriptions(Mapping[str, Subscription]):
         return await self.create(name, start, request.properties, check)
 
     async def _create_compacted(self, request: SubscribeRequest, check: Check) -> Subscription:
-        """A new subscription, which may begin before the first entry that the log still has."""
+        """Return a new subscription, which may begin before the log's first entry."""
         log, name = self._topic.log, request.subscription
         start = Start.at(request.compacted_from, log)
         if request.durable:
@@ -163,7 +163,7 @@ class Subscriptions(Mapping[str, Subscription]):
         return subscription
 
     async def _compacted_from(self, request: SubscribeRequest) -> int:
-        """The offset at which a new subscription begins; a reader gets everything by default."""
+        """Return the offset at which a new subscription begins; a reader gets all by default."""
         log, start = self._topic.log, None if request.durable else request.start
         if start is not None and not start.is_latest:
             offset = await self._topic.compaction.offset_at(start)
@@ -183,7 +183,7 @@ class Subscriptions(Mapping[str, Subscription]):
     # Creating and ending ------------------------------------------------------------------
 
     def _check_room(self) -> None:
-        """`NotAllowed` if one more would exceed the topic's limit."""
+        """Raise `NotAllowed` if one more would exceed the topic's limit."""
         present = len(self._by_name) + self._creating
         self._topic.limits.check_subscriptions(self._topic.name, present)
 

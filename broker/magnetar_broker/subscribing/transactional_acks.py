@@ -40,11 +40,11 @@ class TransactionalAcks:
         return self._pending.of(self._number)
 
     def drop_changes(self) -> None:
-        """Nobody writes what is pending: the subscription is in memory only."""
+        """Drop the changes that would be written: the subscription is in memory only."""
         self._pending.take_delta()
 
     def refresh(self) -> None:
-        """The cursor was moved, or entries were skipped."""
+        """Follow a cursor that was moved, or whose entries were skipped."""
         self.view.refresh(self.open.values())
 
     # Acknowledging ----------------------------------------------------------------
@@ -118,7 +118,7 @@ class TransactionalAcks:
             )
 
     def _check(self, txn: TxnId, offset: int, mask: int, has_set: bool) -> None:
-        """`TransactionConflict` if these messages of an entry, 0: all, are not free.
+        """Raise `TransactionConflict` if these messages of an entry, all if 0, are not free.
 
         Without an ack set all are meant that are not acknowledged yet, and with one all: who was
         given a batch as a whole did not know that a part of it was acknowledged.
@@ -144,7 +144,7 @@ class TransactionalAcks:
         return left is not None and (not mask or self._overlap(offset, left, mask))
 
     def is_pending(self, offset: int, index: int | None) -> bool:
-        """Whether an open transaction has acknowledged an entry, or a message of this batch."""
+        """Return whether an open transaction has acknowledged an entry, or a message of it."""
         held = (one.left_of(offset) for one in self.open.values())
         return any(
             left == 0 or (index is not None and not left >> index & 1)

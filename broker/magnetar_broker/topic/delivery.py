@@ -40,6 +40,6 @@ class Delivery:
         self._frames.forget()
 
     def due(self, offsets: Sequence[int]) -> None:
-        """Delayed entries have become due."""
+        """Deliver delayed entries that have become due."""
         for subscription in list(self._subscriptions.values()):
             subscription.dispatcher.due(offsets)

@@ -46,10 +46,7 @@ class Use:
 def is_over(
     idle_seconds: float, use: Use, rule: InactiveTopics, retention: Retention, unread: Retention
 ) -> bool:
-    """Whether to delete a topic that was idle for so long; not while retention keeps entries.
-
-    `unread` is the retention of what no subscription has acknowledged.
-    """
+    """Return whether to delete a topic after `idle_seconds`; False if its entries are kept."""
     if not rule.delete or not use.is_none(rule.mode) or idle_seconds < rule.seconds:
         return False
     # A topic is not deleted with entries that retention still promises; negative is for ever.
@@ -88,7 +85,7 @@ class Inactive:
         """Idle seconds of inactive topics, and the number of messages published by then."""
 
     async def look(self, delete: Callable[[TopicName], Awaitable[None]]) -> None:
-        """Count the idle time of loaded topics, and have those deleted whose time is over."""
+        """Count the idle time of loaded topics, and delete those that were idle for long enough."""
         seconds = self._settings.broker_delete_inactive_topics_frequency_seconds
         present = list(self._topics)
         over: list[AnyTopic] = []
@@ -108,7 +105,7 @@ class Inactive:
         await each(self._clock, over, end, "inactive %s was not deleted: %s")
 
     def _counted(self, topic: AnyTopic, seconds: float) -> bool:
-        """Add to the idle time; returns whether it is over."""
+        """Add to the idle time of a topic; return whether it was idle for long enough."""
         rule = self._policies.value(INACTIVE_TOPICS, topic.name)
         # System topics are never deleted for being idle, as in Pulsar: the broker uses them rarely.
         kept = topic.producers or not rule.delete or topic.name.is_system

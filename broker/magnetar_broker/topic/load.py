@@ -12,7 +12,7 @@ from magnetar_storage.world.runtime import Clock, yield_turn
 
 
 class Measured(Named, Protocol):
-    """A topic, as far as its traffic."""
+    """A topic, as far as its traffic is concerned."""
 
     @property
     def meter(self) -> Meter: ...
@@ -32,10 +32,10 @@ def serve_load(
     """
 
     async def traffic() -> list[tuple[str, str, float]]:
-        """Namespace, bundle and traffic of every bundle that has any.
+        """Return namespace, bundle and traffic of every bundle that has any.
 
-        Traffic is the messages and KiB a second, in and out, of the last window of rates: a
-        message costs about as much processor time as a KiB.
+        Traffic is the messages and KiB a second, in and out, of the last window of rates: a message
+        costs about as much processor time as a KiB.
         """
         placed: dict[str, Placed] = {}
         rates: dict[tuple[str, int], float] = {}

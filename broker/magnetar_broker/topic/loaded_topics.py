@@ -60,7 +60,7 @@ class Topics:
         return dict(self._ended_totals)
 
     def add(self, topic: AnyTopic) -> None:
-        """A topic was opened."""
+        """Add a topic that was opened."""
         self._loaded[topic.name] = topic
         self._of_namespace.setdefault(topic.name.namespace_name, {})[topic.name] = topic
         self.opened += 1
@@ -68,7 +68,7 @@ class Topics:
         self.on_opened()
 
     def drop(self, topic: AnyTopic) -> None:
-        """A topic has failed or ended: the next request opens it again."""
+        """Remove a topic that has failed or ended: the next request opens it again."""
         # A topic of this name may have been loaded again meanwhile: that one stays.
         if self._loaded.get(topic.name) is not topic:
             return

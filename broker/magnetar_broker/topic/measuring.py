@@ -50,7 +50,7 @@ def _parts(topic: AnyTopic) -> Iterator[Measured]:
 
 
 class Publishing(NamedTuple):
-    """Rates a second of a producer."""
+    """The rates per second of a producer."""
 
     messages: float = 0.0
     bytes: float = 0.0
@@ -58,14 +58,14 @@ class Publishing(NamedTuple):
 
 
 class Consuming(NamedTuple):
-    """Rates a second of a consumer or a subscription."""
+    """The rates per second of a consumer or a subscription."""
 
     messages: float = 0.0
     bytes: float = 0.0
     redelivered: float = 0.0
     acked: float = 0.0
-    """Messages acknowledged by consumers; on Exclusive and Failover estimated by the number of
-    entries and the mean number of messages in one."""
+    """The rate of messages acknowledged by consumers; on Exclusive and Failover estimated by the
+    number of entries and the mean number of messages in one."""
     chunks: float = 0.0
     expired: float = 0.0
     """The rate of messages that expired on a subscription of a persistent topic."""

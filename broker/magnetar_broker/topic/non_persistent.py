@@ -31,7 +31,7 @@ class NonPersistentAdmission:
         self._check_open = check_open
 
     async def store_epoch(self, epoch: int) -> None:
-        """Does nothing: `Access` has the epoch in memory."""
+        """Do nothing: `Access` has the epoch in memory."""
 
     async def prepare(self) -> None:
         self._check_open()
@@ -41,7 +41,7 @@ class NonPersistentAdmission:
 
 
 class NonPersistentTopic:
-    """The clients that are connected to it, and nothing else."""
+    """A topic that has its connected clients, and stores nothing."""
 
     def __init__(
         self,
@@ -105,7 +105,7 @@ class NonPersistentTopic:
         return bool(self.producers) or bool(self.producers.waiting) or bool(self.subscriptions)
 
     def check_open(self) -> None:
-        """`NotReady` once the topic has been closed."""
+        """Raise `NotReady` once the topic has been closed."""
         if self.closed:
             raise being_unloaded(self.name)
 

@@ -59,7 +59,7 @@ class NonPersistentSubscription:
         return self._topic
 
     async def admit(self, request: SubscribeRequest) -> None:
-        """Make sure that one more consumer may join, else `ConsumerBusy`, `ConsumerUnassigned`."""
+        """Make sure that one more consumer may join: `ConsumerBusy` or `ConsumerUnassigned`."""
         wanted = request.key_shared or KeySharedMeta()
         while True:
             await self.consumers.admit(self.type, request)
@@ -85,7 +85,7 @@ class NonPersistentSubscription:
             consumer.connection.active_changed(consumer.id, False)
 
     def remove_consumer(self, consumer: Consumer) -> None:
-        """A consumer left."""
+        """Remove a consumer that has left."""
         self._siblings.traffic.changed = True
         self.consumers.remove(consumer)
         self._left = added(self._left, consumer.totals())
@@ -140,7 +140,7 @@ class NonPersistentSubscription:
         return (*totals, self.messages_dropped)
 
     def wake(self) -> None:
-        """Does nothing: no message waits here."""
+        """Do nothing: no message waits here."""
 
     def acknowledge(self, consumer: Consumer, ack: Ack, done: Done | None) -> None:
         """Answer at once: there is nothing to remember."""
@@ -155,26 +155,26 @@ class NonPersistentSubscription:
         )
 
     def redeliver(self, consumer: Consumer, ids: list[tuple[int, int]], epoch: int | None) -> None:
-        """Does nothing: no message is kept that could be sent again."""
+        """Do nothing: no message is kept that could be sent again."""
 
     async def seek_to_id(
         self, position: MessageId, ack_set: tuple[int, ...], check: Check = always
     ) -> None:
-        """Does nothing: a SEEK on a non-persistent topic succeeds without effect, as in Pulsar."""
+        """Do nothing: a SEEK on a non-persistent topic succeeds without effect, as in Pulsar."""
 
     async def seek_to_time(self, timestamp_ms: int, check: Check = always) -> None:
-        """Does nothing, as `seek_to_id`."""
+        """Do nothing, as `seek_to_id`."""
 
     async def settled(self) -> None:
-        """Does nothing: no acknowledgement is pending."""
+        """Do nothing: no acknowledgement is pending."""
 
     async def unsubscribe(self, consumer: Consumer, force: bool) -> None:
-        """The consumer leaves, and with `force` all others."""
+        """Disconnect the consumer, and with `force` all others."""
         self.consumers.disconnect_others(consumer, force)
         consumer.close()
 
     async def backlog(self) -> Backlog:
-        """Always empty."""
+        """Return an empty backlog."""
         return Backlog(0, 0)
 
     async def last_message_id(self, read_compacted: bool = False) -> MessageId:
@@ -231,7 +231,7 @@ class NonPersistentSubscriptions(Mapping[str, NonPersistentSubscription]):
             subscription.consumers.limit = limits.max_consumers_per_subscription
 
     def check(self, request: SubscribeRequest) -> None:
-        """`ConsumerBusy` if the topic has all the consumers that it may have."""
+        """Raise `ConsumerBusy` if the topic has reached its limit of consumers."""
         present = sum(len(s.consumers) for s in self._by_name.values())
         self.limits.check_consumers(self.topic, present)
 
@@ -278,9 +278,9 @@ class NonPersistentSubscriptions(Mapping[str, NonPersistentSubscription]):
             # A concurrent request has created another subscription of that name.
 
     async def ensure(self, name: str, check: Check = always) -> None:
-        """Does nothing: a subscription without consumers does not exist here."""
+        """Do nothing: a subscription without consumers does not exist here."""
 
     def forget(self, subscription: NonPersistentSubscription) -> None:
-        """Remove a subscription: its last consumer left."""
+        """Remove a subscription whose last consumer has left."""
         if self._by_name.get(subscription.name) is subscription:
             del self._by_name[subscription.name]

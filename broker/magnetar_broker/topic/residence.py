@@ -33,7 +33,7 @@ from magnetar_storage.world.runtime import yield_turn
 logger = logging.getLogger(__name__)
 
 TOPICS_A_TURN = 2
-"""Topics that each of the `WIDTH` workers changes in one turn of the loop: a few milliseconds."""
+"""The topics that each of `WIDTH` workers changes per turn of the loop: a few milliseconds."""
 
 
 class LocalResidence:

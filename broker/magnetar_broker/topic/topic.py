@@ -183,11 +183,11 @@ class Topic:
     # Publishing and its end ------------------------------------------------------------
 
     async def terminate(self) -> MessageId:
-        """Accept no more messages, ever; the last message's id.  Durable on return.
+        """Accept no more messages, ever; return the id of the last one.  Durable on return.
 
-        What was appended before is answered.  Runs that come meanwhile are not: their producers
-        are disconnected, and refused with the reason when they reconnect.  If the termination
-        cannot be recorded the topic is dropped.
+        What was appended before is answered.  Runs that come meanwhile are not: their producers are
+        disconnected, and refused with the reason when they reconnect.  If the termination cannot be
+        recorded the topic is dropped.
         """
         if not self.log.terminated:
             self.appender.end()
@@ -247,7 +247,7 @@ class Topic:
 
     @property
     def compactions(self) -> CompactionFigures | None:
-        """Figures of the compactions since the topic was loaded; None if there were none."""
+        """The figures of compactions since the topic was loaded; None if there were none."""
         compaction = self._compaction
         if compaction is None or not (compaction.figures.succeeded or compaction.figures.failed):
             return None
@@ -308,7 +308,7 @@ class Topic:
     # Maintenance and end -------------------------------------------------------------------------
 
     def _reclaimed(self) -> None:
-        """Entries were deleted that the durable cursors do not need: other cursors skip them."""
+        """Make other cursors skip deleted entries, which the durable cursors do not need."""
         self.traffic.changed = True
         for subscription in self.subscriptions.values():
             subscription.skip_missing()
@@ -327,7 +327,7 @@ class Topic:
                 subscription.notify_end()
 
     def drop(self, error: BaseException) -> None:
-        """The log failed: disconnect all clients; the topic is loaded again when they reconnect."""
+        """Disconnect all clients after the log failed; when they reconnect the topic is loaded."""
         if not self.closed:
             logger.error("%s is closed, to be loaded again: its log failed: %s", self.name, error)
             self.disconnect()
@@ -390,6 +390,6 @@ class Topic:
         await self.log.close()
 
     def check_open(self) -> None:
-        """`NotReady` once the topic is being closed."""
+        """Raise `NotReady` once the topic is being closed."""
         if self.closed or self._finishing or self.log.failed is not None:
             raise being_unloaded(self.name)
