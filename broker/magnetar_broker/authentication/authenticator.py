@@ -89,7 +89,8 @@ class Authenticator:
         return proof
 
     async def _with_original(self, own: Identity, connect: pb.CommandConnect) -> Proof:
-        """The proof of a connection that may be a proxy's, for a client with credentials or not."""
+        """Return the proof of a connection, which may be a proxy's, for its client if it has
+        one."""
         named = connect.original_principal
         if not named:
             return Proof(Roles(own.role), own.method, own.expires_at, own.method)
@@ -107,7 +108,7 @@ class Authenticator:
         return Proof(roles, own.method, _earlier(original.expires_at, ends_at), method, ends_at)
 
     async def renewed(self, proof: Proof, data: bytes, certificate: bytes) -> Proof:
-        """The proof with the credentials of an AUTH_RESPONSE, which must prove the same role."""
+        """Return the proof with credentials of an AUTH_RESPONSE, which must prove the same role."""
         if proof.refreshed_method is None:
             raise _refused("credentials of this connection cannot be renewed")
         found = await self._identify(proof.refreshed_method, Credentials(data, certificate))

@@ -23,7 +23,7 @@ class Certificates:
         return b""
 
     async def identify(self, credentials: Credentials) -> Identity:
-        """The common name in the certificate."""
+        """Return the identity with the common name in the certificate."""
         return Identity(common_name(credentials.certificate), self.method)
 
 

@@ -11,10 +11,10 @@ _DATA = re.compile(r"data:[^;,]*(;charset=[^;,]+)?(?P<base64>;base64)?,(?P<data>
 
 
 class Files(Protocol):
-    """Reads files; both raise `OSError`."""
+    """Reads files; both methods raise `OSError`."""
 
     def read(self, path: str) -> bytes:
-        """The whole content."""
+        """Return the whole content."""
 
     def stamp(self, path: str) -> Hashable:
         """Return a value that changes whenever the file changes."""
@@ -26,7 +26,7 @@ def path_of(text: str) -> str | None:
 
 
 def file_of(text: str, files: Files) -> str | None:
-    """The path of the file that the text names, as a URL or as it is; None if it names none."""
+    """Return the path of the file that the text names, as a URL or a path; None without one."""
     path = path_of(text)
     if path is not None or text.startswith("data:"):
         return path
@@ -66,7 +66,7 @@ def _inline(text: str) -> bytes:
 
 
 def _decoded(text: str) -> bytes | None:
-    """Base64 of either alphabet, with or without padding; None if it is none."""
+    """Decode base64 of either alphabet, with or without padding; None if it is malformed."""
     plain = "".join(text.split()).rstrip("=").replace("-", "+").replace("_", "/")
     try:
         return base64.b64decode(plain + "=" * (-len(plain) % 4), validate=True)

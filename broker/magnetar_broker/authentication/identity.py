@@ -10,7 +10,7 @@ class Identity(NamedTuple):
     method: str
     """The `auth_method_name` that proved it, such as `token`; empty for the anonymous role."""
     expires_at: float | None = None
-    """Seconds since 1970 from which on the proof does not count; None if it does not expire."""
+    """The time at which the proof expires, in seconds since 1970; None if it does not."""
 
 
 class Roles(NamedTuple):

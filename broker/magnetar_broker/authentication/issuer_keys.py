@@ -12,12 +12,12 @@ from magnetar_broker.authentication.provider import Unproven
 from magnetar_broker.authentication.token_keys import TokenKey, of_public
 
 Fetch = Callable[[str], Awaitable[bytes]]
-"""The document at a URL; raises `OSError`, with a text that can be logged."""
+"""Returns the document at a URL; raises `OSError`, with a text that can be logged."""
 Spawn = Callable[[Coroutine[Any, Any, None]], object]
-"""Runs something beside everything else."""
+"""Runs a coroutine beside all other work."""
 ALGORITHMS: Final = frozenset(("RS256", "RS384", "RS512", "ES256", "ES384", "ES512"))
 MAX_KEYS: Final = 100
-"""Keys of one issuer that are kept."""
+"""The most keys of one issuer that are kept."""
 RETRY_SECONDS: Final = 10.0
 """The seconds between a failed fetch and the next one: anybody can make up tokens."""
 
@@ -31,11 +31,11 @@ class CacheRules(NamedTuple):
     issuers: int = 5
     """The most issuers whose keys are kept."""
     refresh_seconds: float = 64800
-    """The age from which on they are fetched again; if that fails, the known ones are used."""
+    """The age from which keys are fetched again; if that fails, the known ones are used."""
     expire_seconds: float = 86400
-    """The age from which on they are not used."""
+    """The age from which keys are not used."""
     miss_seconds: float = 300
-    """The least age at which they are fetched because one is not among them."""
+    """The least age at which keys are fetched because a wanted one is missing."""
     requires_https: bool = True
 
 
@@ -47,10 +47,10 @@ class _Cached:
         self.fetched_at: float | None = None
         self.failed_at: float | None = None
         self.is_renewing = False
-        """Whether they are being fetched while they are used."""
+        """Whether the keys are being fetched while they are used."""
 
     def age(self, now: float) -> float:
-        """Seconds since they were fetched."""
+        """Return the seconds since the keys were fetched."""
         return float("inf") if self.fetched_at is None else now - self.fetched_at
 
 
@@ -87,7 +87,7 @@ class IssuerKeys:
         return cached.keys[key_id]
 
     async def _renew_beside(self, cached: _Cached, issuer: str) -> None:
-        """Fetch the keys while those that are known are used."""
+        """Fetch the keys while the known ones are used."""
         cached.is_renewing = True
         try:
             with suppress(Unproven):
@@ -96,7 +96,7 @@ class IssuerKeys:
             cached.is_renewing = False
 
     async def _renew(self, cached: _Cached, issuer: str) -> None:
-        """Fetch the keys; if that fails, those that are known stay until they expire."""
+        """Fetch the keys; if that fails, the known ones stay until they expire."""
         now = self._now()
         if cached.failed_at is not None and now - cached.failed_at < RETRY_SECONDS:
             return

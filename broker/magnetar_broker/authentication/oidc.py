@@ -39,7 +39,7 @@ class OpenIdTokens:
         return identity_of(claims, self._rules, self.method, self._now())
 
     def _source_of(self, token: bytes) -> tuple[str, str]:
-        """The issuer and the id of the key that a token names; nothing of it is verified yet."""
+        """Return the issuer and the key id that a token names, before it is verified."""
         try:
             unverified = jwt.decode_complete(token, options={"verify_signature": False})
         except (jwt.PyJWTError, ValueError, TypeError, KeyError, RecursionError):

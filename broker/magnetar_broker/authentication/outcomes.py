@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 
 class OutcomeCounts(NamedTuple):
-    """A snapshot."""
+    """A snapshot of the counters."""
 
     accepted: Mapping[tuple[str, str], int]
     """The numbers of accepted credentials, by provider and method."""
@@ -22,5 +22,5 @@ class Outcomes:
         self.refused: Counter[tuple[str, str, str]] = Counter()
 
     def counts(self) -> OutcomeCounts:
-        """A snapshot."""
+        """Return a snapshot of the counters."""
         return OutcomeCounts(dict(self.accepted), dict(self.refused))

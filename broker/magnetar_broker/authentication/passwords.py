@@ -19,20 +19,20 @@ logger = logging.getLogger(__name__)
 
 INVALID: Final = "INVALID_AUTH_DATA"
 LONGEST: Final = 128
-"""Bytes of a password: the time that a hash takes grows with it, and anyone may try one."""
+"""The most bytes of a password: the time of a hash grows with it, and anyone may try one."""
 CACHED: Final = 1024
-"""Pairs of user and password that are known to be right, so that no hash is computed for them."""
+"""The most pairs of user and password that are known to be right, to spare their hashes."""
 _APR1: Final = re.compile(r"\$apr1\$[./0-9A-Za-z]{1,8}\$[./0-9A-Za-z]{22}")
 _DES: Final = re.compile(r"[./0-9A-Za-z]{13}")
 
 Users = Mapping[str, str]
 """Hashes of passwords by user."""
 Blocking = Callable[[Callable[[], bool]], Awaitable[bool]]
-"""Calls a function that takes milliseconds of processor time, without holding others up."""
+"""Calls a function that takes milliseconds of processor time without blocking other work."""
 
 
 def parse(content: bytes) -> Users:
-    """The users of a `.htpasswd`; `ValueError` names the line that is wrong, and nothing of it."""
+    """Return the users of a `.htpasswd`; `ValueError` names a bad line, but not its content."""
     try:
         lines = content.decode().splitlines()
     except UnicodeDecodeError:
@@ -67,7 +67,7 @@ class UserFile:
     """The users of a file, which is read again when it has changed."""
 
     def __init__(self, path: str, files: Files) -> None:
-        """Raises `OSError` or `ValueError` if it cannot be used."""
+        """Read the file; raises `OSError` or `ValueError` if it cannot be used."""
         self._path = path
         self._files = files
         self._stamp = files.stamp(path)
@@ -98,7 +98,7 @@ class Passwords:
     method = "basic"
 
     def __init__(self, read: Callable[[], Users], blocking: Blocking) -> None:
-        """`read` has the users as they are at present."""
+        """`read` returns the present users."""
         self._read = read
         self._blocking = blocking
         self._users: Users | None = None
@@ -107,14 +107,14 @@ class Passwords:
         self._nobody = apr_md5_crypt.hash(secrets.token_urlsafe())
         self._nobody_des = des_crypt.hash(secrets.token_urlsafe())
         self._has_des = False
-        """Whether a user has a hash of this kind."""
+        """Whether a user has a hash by DES."""
 
     def data_of(self, headers: Mapping[str, str]) -> bytes:
-        """User and password."""
+        """Return user and password."""
         return basic_of(headers)
 
     async def identify(self, credentials: Credentials) -> Identity:
-        """The user, if the password is right."""
+        """Return the identity of the user if the password is right."""
         data = credentials.data
         if not data:
             raise Unproven("there is no user and password", "EMPTY_AUTH_DATA")

@@ -38,7 +38,7 @@ class Provider(Protocol):
         """The `auth_method_name` of clients."""
 
     def data_of(self, headers: Mapping[str, str]) -> bytes:
-        """The credentials' data in the headers of an HTTP request; `Unproven` if there is none."""
+        """Return the credentials' data in HTTP headers; `Unproven` if they have none."""
 
     async def identify(self, credentials: Credentials) -> Identity:
         """Return the identity that the credentials prove; `Unproven` if they prove none."""
@@ -53,7 +53,7 @@ def bearer_of(headers: Mapping[str, str]) -> bytes:
 
 
 def basic_of(headers: Mapping[str, str]) -> bytes:
-    """User and password in the header `Authorization`, with the colon between them."""
+    """Return user and password in the header `Authorization`, with the colon between them."""
     scheme, _, encoded = headers.get("authorization", "").partition(" ")
     if scheme.lower() != "basic" or not encoded:
         raise Unproven("the header Authorization has no user and password", "INVALID_HEADER")

@@ -14,7 +14,7 @@ from cryptography.hazmat.primitives.serialization import load_der_public_key, lo
 LEAST_SECRET: Final = 32
 LEAST_RSA_BITS: Final = 2048
 _HMAC: Final = {"HS256": 32, "HS384": 48, "HS512": 64}
-"""Bytes that a secret must have, at least, for each algorithm."""
+"""The least bytes of a secret for each algorithm."""
 _RSA: Final = ("RS256", "RS384", "RS512", "PS256", "PS384", "PS512")
 _CURVES: Final = {"secp256r1": "ES256", "secp384r1": "ES384", "secp521r1": "ES512"}
 PUBLIC_ALGORITHMS: Final = (*_RSA, *_CURVES.values())
@@ -59,7 +59,7 @@ def public_key(data: bytes, algorithm: str) -> TokenKey:
 
 
 def of_public(key: object) -> TokenKey:
-    """A public key that was read; `ValueError` if no token can be verified with it safely."""
+    """Return a public key that was read; `ValueError` if it cannot verify tokens safely."""
     if isinstance(key, RSAPublicKey):
         if key.key_size < LEAST_RSA_BITS:
             raise ValueError(

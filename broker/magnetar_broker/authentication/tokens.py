@@ -13,7 +13,7 @@ from magnetar_broker.authentication.token_keys import TokenKey
 
 INVALID: Final = "INVALID_TOKEN"
 FAR: Final = 1 << 53
-"""A time beyond which there is none, in seconds."""
+"""A time, in seconds, after every valid one."""
 _UNCHECKED: Final[Options] = {
     "verify_exp": False, "verify_nbf": False, "verify_iat": False, "verify_aud": False,
     "verify_iss": False, "verify_sub": False, "verify_jti": False,
@@ -22,7 +22,7 @@ _UNCHECKED: Final[Options] = {
 _LIBRARY: Final = jwt.PyJWT()
 
 Now = Callable[[], float]
-"""Seconds since 1970."""
+"""Returns the seconds since 1970."""
 
 
 class TokenRules(NamedTuple):

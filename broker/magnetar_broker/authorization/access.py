@@ -19,7 +19,7 @@ class Opened(NamedTuple):
     question: Question
     """The permission that it needs."""
     close: Callable[[str], None]
-    """Close it, for this reason; harmless if it is closed."""
+    """Closes it, for this reason; harmless if it is closed."""
 
 
 class Client(Protocol):

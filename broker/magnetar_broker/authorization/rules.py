@@ -34,11 +34,11 @@ ACTIONS: Mapping[Need, tuple[str, ...]] = {
     Need.CONSUME: ("consume",),
     Need.PRODUCE_OR_CONSUME: ("produce", "consume"),
 }
-"""The grants of which one meets a need."""
+"""The grants, each of which meets a need."""
 
 
 class Question(NamedTuple):
-    """Whether a role may do something."""
+    """A question whether a role may do something."""
 
     need: Need
     subject: str = ""
@@ -70,10 +70,10 @@ class Grants(NamedTuple):
 
 
 class Rules:
-    """Decides, from what is stored, for every command and every request."""
+    """Decides by stored grants about every command and every request."""
 
     def __init__(self, super_users: Iterable[str], wildcards: bool) -> None:
-        """`wildcards` is whether grants to `prefix*` and `*suffix` count."""
+        """`wildcards` tells whether grants to `prefix*` and `*suffix` count."""
         self.super_users = frozenset(super_users)
         self._wildcards = wildcards
 
@@ -134,7 +134,7 @@ class Rules:
 
 
 def _list(value: object) -> Collection[str]:
-    """A stored list; `TypeError` for anything else, such as a text, which has parts of it, too."""
+    """Return a stored list; `TypeError` for anything else, even a text, which has parts, too."""
     # promise: the roles of a subscription are a list, not a text
     if not isinstance(value, list | tuple):
         raise TypeError(f"{type(value).__name__} is stored instead of a list")
@@ -142,7 +142,7 @@ def _list(value: object) -> Collection[str]:
 
 
 def matches(pattern: str, role: str) -> bool:
-    """Whether a role matches `prefix*` or `*suffix`; a pattern without `*` matches nothing."""
+    """Return whether a role matches `prefix*` or `*suffix`; others match nothing."""
     if pattern.endswith("*") and role.startswith(pattern[:-1]):
         return True
     return pattern.startswith("*") and role.endswith(pattern[1:])
@@ -160,7 +160,7 @@ def is_of_system(subject: str) -> bool:
 
 
 def _finds_coordinators(question: Question) -> bool:
-    """Whether it is a look-up of coordinators of transactions: clients that have grants need it."""
+    """Return whether it looks up transaction coordinators, as clients with grants have to."""
     if question.need is not Need.PRODUCE_OR_CONSUME or "://" not in question.subject:
         return False
     return TopicName.parse(question.subject).base == COORDINATORS

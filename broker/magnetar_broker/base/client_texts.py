@@ -10,7 +10,7 @@ The client in C++, and those built on it, keep their connection when a lookup is
 """
 
 NO_LISTENER = "the broker do not have {} listener"
-"""A lookup that names an unknown listener is refused with this."""
+"""The refusal of a lookup that names an unknown listener."""
 
 GIVING_UP = (
     "TopicNotFound",

@@ -12,7 +12,7 @@ def host_of(address: str) -> str:
 
 
 class Connection(Protocol):
-    """One client's connection, as producers and consumers see it."""
+    """The connection of one client, as producers and consumers see it."""
 
     @property
     def address(self) -> str:
@@ -36,10 +36,10 @@ class Connection(Protocol):
         """Send many buffers, of `size` bytes together, as `send` does one."""
 
     def published(self, entries: int, size: int) -> None:
-        """Entries that this client sent were answered: they no longer count as pending."""
+        """Note that entries of this client were answered: they no longer count as pending."""
 
     def hold_reading(self) -> Callable[[], None]:
-        """Stop reading from the client; returns what resumes it, safe to call after the end."""
+        """Stop reading from the client; return what resumes it, which is safe to call late."""
 
     async def is_alive(self) -> bool:
         """Return whether the client answers a PING."""

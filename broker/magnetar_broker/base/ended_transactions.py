@@ -7,7 +7,7 @@ from magnetar_broker.base.errors import TransactionStatusInvalid
 from magnetar_broker.base.transactions import Outcome, TxnId
 
 KEPT: Final = 1000
-"""The transactions that ended last; of earlier ones only low watermarks are known."""
+"""The number of ended transactions that are kept; of earlier ones low watermarks are known."""
 
 
 class EndedTransactions:
@@ -37,7 +37,7 @@ class EndedTransactions:
             self.lows[most] = low_watermark
 
     def add(self, txn: TxnId, outcome: Outcome) -> None:
-        """A transaction has ended here."""
+        """Note that a transaction has ended here."""
         self._outcomes[txn] = outcome
         if len(self._outcomes) > KEPT:
             del self._outcomes[next(iter(self._outcomes))]
@@ -51,7 +51,7 @@ class EndedTransactions:
         return sum(ended is outcome for ended in self._outcomes.values())
 
     def check(self, txn: TxnId, outcome: Outcome) -> None:
-        """`TransactionStatusInvalid` if it has ended otherwise."""
+        """Raise `TransactionStatusInvalid` if the transaction has ended otherwise."""
         ended = self._outcomes.get(txn, outcome)
         if ended is not outcome:
             raise TransactionStatusInvalid(f"transaction {txn} has ended otherwise: {ended.name}")

@@ -112,7 +112,7 @@ class QuotaExceeded(BrokerError):
 
 
 class NoRoom(BrokerError):
-    """The disk has too little free space for what takes more of it."""
+    """The disk has too little free space for an operation that needs more of it."""
 
     # The one code for which official clients fail what is being sent at once, and go on connecting.
     code = pb.ProducerBlockedQuotaExceededException
@@ -150,7 +150,7 @@ class ListenerMissing(BrokerError):
 
 
 class NotAuthenticated(BrokerError):
-    """The client has not proved a role; the text never has anything of its credentials."""
+    """The client has not proved a role; the text never contains anything of its credentials."""
 
     code = pb.AuthenticationError
 

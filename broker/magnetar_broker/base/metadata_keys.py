@@ -57,7 +57,7 @@ def namespace_of_policies(key: str) -> str | None:
 
 
 def policies_of_topics(namespace: str) -> str:
-    """The prefix of the policies of a namespace's topics; `topic_of_names` parses the rest."""
+    """Return the prefix of policies of a namespace's topics; `topic_of_names` parses the rest."""
     return f"{POLICIES}{namespace}/"
 
 

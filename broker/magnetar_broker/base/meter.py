@@ -1,4 +1,4 @@
-"""Meters: by how much a counter grew in the last window of time."""
+"""Meters, which measure the growth of counters in the last window of time."""
 
 from collections.abc import Sequence
 from functools import cache
@@ -6,7 +6,7 @@ from functools import cache
 
 @cache
 def _none(counters: int) -> tuple[float, ...]:
-    """Rates of a meter that stands still, one tuple for all of them: there can be very many."""
+    """Return the rates of an idle meter, one tuple for all of them: there can be very many."""
     return (0.0,) * counters
 
 

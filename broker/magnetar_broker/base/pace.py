@@ -55,7 +55,7 @@ class Slices:
     """
 
     def __init__(self, pause: Pause, timer: Callable[[], float]) -> None:
-        """Begin; `timer` answers seconds, fractions included."""
+        """Begin; `timer` returns seconds, including fractions."""
         self._pause = pause
         self._timer = timer
         self._began = timer()
@@ -63,9 +63,9 @@ class Slices:
         """The seconds by which the pauses have exceeded the slices."""
 
     async def after(self) -> bool:
-        """Call after every piece of work, which is shorter than a slice.
+        """Call this after every piece of work, each of which is shorter than a slice.
 
-        Makes a pause where a slice ends, and answers whether it did.
+        Pauses where a slice ends, and returns whether it did.
         """
         now = self._timer()
         worked = now - self._began

@@ -13,7 +13,7 @@ WIDTH = 64
 async def for_each(
     runtime: Runtime, things: Collection[T], work: Callable[[T], Awaitable[None]]
 ) -> None:
-    """Do `work` for each; of several errors one is raised, after all have been tried."""
+    """Do `work` for each item; raise the first of several errors after all have been tried."""
     left = iter(things)
     errors: list[Exception] = []
 

@@ -14,7 +14,7 @@ logger = logging.getLogger(__name__)
 
 
 class Named(Protocol):
-    """A topic, as far as its name."""
+    """A topic, of which only the name is used."""
 
     @property
     def name(self) -> TopicName: ...
@@ -22,7 +22,7 @@ class Named(Protocol):
 
 T = TypeVar("T", bound=Named)
 PAUSE_EVERY = 256
-"""Topics between two turns that are left to the rest of the broker."""
+"""The number of topics after which the rest of the broker gets a turn."""
 
 
 class PeriodicJobs:
@@ -34,7 +34,7 @@ class PeriodicJobs:
         self._running = False
 
     def every(self, seconds: float, name: str, work: Callable[[], Awaitable[None]]) -> None:
-        """Do `work` again and again, `seconds` after its last end; never by itself if 0 or less."""
+        """Do `work` repeatedly, `seconds` after its last end; never by itself if 0 or less."""
         assert name not in self._jobs
         job = self._jobs[name] = _Job(self._runtime, seconds, name, work)
         if self._running:
@@ -47,13 +47,13 @@ class PeriodicJobs:
             job.schedule()
 
     def stop(self) -> None:
-        """Begin no more rounds; one that is under way ends by itself."""
+        """Begin no more rounds; a running one ends by itself."""
         self._running = False
         for job in self._jobs.values():
             job.stop()
 
     async def run(self, name: str) -> None:
-        """Do a round now; it has ended on return.  Raises what it raises."""
+        """Do a round now, which has ended on return; raise its error."""
         await self._jobs[name].run()
 
 
@@ -101,7 +101,7 @@ class _Job:
 async def each(
     clock: Clock, topics: Iterable[T], work: Callable[[T], Awaitable[None]], complaint: str
 ) -> None:
-    """Do `work` for one topic after the other; what storage refuses one stops no other.
+    """Do `work` for one topic after another; an error of storage at one stops no other.
 
     `complaint` is logged with the topic's `name` and the error, as `"%s ...: %s"`.
     """

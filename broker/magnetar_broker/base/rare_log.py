@@ -1,4 +1,4 @@
-"""Lines of the log about what clients can cause as often as they like."""
+"""Logs lines that clients can cause as often as they like."""
 
 import logging
 from collections.abc import Hashable

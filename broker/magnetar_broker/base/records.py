@@ -13,7 +13,7 @@ PAGE = 1000
 
 
 async def read_record(metadata: MetadataStore, key: str) -> Fields | None:
-    """The object, None if there is none."""
+    """Return the object; None if it does not exist."""
     found = await metadata.get(key)
     return None if found is None else json.loads(found.value)
 
@@ -24,7 +24,7 @@ async def has_record(metadata: MetadataStore, key: str) -> bool:
 
 
 async def create_record(metadata: MetadataStore, key: str, fields: Fields) -> bool:
-    """Store a new object, durably; False if there is one already, which stays as it is."""
+    """Store a new object, durably; return False and keep the present one if it exists."""
     try:
         await metadata.put(key, json.dumps(fields).encode(), ABSENT)
     except BadVersion:
@@ -35,7 +35,7 @@ async def create_record(metadata: MetadataStore, key: str, fields: Fields) -> bo
 async def change_record(
     metadata: MetadataStore, key: str, change: Callable[[Fields], Fields]
 ) -> bool:
-    """Store what `change` makes of the object, durably; False if there is none."""
+    """Store what `change` makes of the object, durably; return False if it does not exist."""
     while (found := await metadata.get(key)) is not None:
         value = json.dumps(change(json.loads(found.value))).encode()
         try:

@@ -9,15 +9,15 @@ from magnetar_storage.world.runtime import Clock, Tasks
 
 
 class Runtime(Protocol):
-    """Time, and work beside other work."""
+    """The time, and tasks that run beside other work."""
 
     @property
     def clock(self) -> Clock:
-        """Now, timers and promises."""
+        """The clock: now, timers and promises."""
 
     @property
     def tasks(self) -> Tasks:
-        """Runs coroutines."""
+        """The runner of coroutines."""
 
 
 class MetadataRuntime(Runtime, Protocol):

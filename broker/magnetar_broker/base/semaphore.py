@@ -1,4 +1,4 @@
-"""A limit of how many coroutines do something concurrently."""
+"""A limit of the number of coroutines that do something concurrently."""
 
 from collections import deque
 
@@ -6,7 +6,7 @@ from magnetar_storage.world.runtime import Clock, Promise
 
 
 class Semaphore:
-    """`acquire` before and `release` after it, also if it fails."""
+    """Call `acquire` before the work and `release` after it, even if it fails."""
 
     def __init__(self, clock: Clock, limit: int) -> None:
         """A `limit` of 0 is no limit."""

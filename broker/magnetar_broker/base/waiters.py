@@ -4,8 +4,8 @@ from magnetar_storage.world.runtime import Clock, Promise, settling
 
 
 class Waiters:
-    """Each has a promise of its own: cancelling one that awaits a promise cancels that promise, and
-    with it all others that await it."""
+    """Callers that wait for an event, each with a promise of its own: cancelling a caller that
+    awaits a promise cancels that promise, and with it all other callers that await it."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock

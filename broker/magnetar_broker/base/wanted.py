@@ -1,4 +1,4 @@
-"""Whether a request is still wanted: its client may leave, or withdraw it, while it waits."""
+"""Checks whether a request is still wanted: a client may leave, or withdraw it, meanwhile."""
 
 from collections.abc import Callable
 

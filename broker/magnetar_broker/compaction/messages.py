@@ -1,4 +1,4 @@
-"""The keys of an entry's messages, and an entry without the messages that are compacted away."""
+"""Reads the keys of an entry's messages, and removes messages that are compacted away."""
 
 from hashlib import blake2b
 
@@ -10,10 +10,10 @@ from magnetar_proto.errors import BadMetadata, RemoteError
 from magnetar_storage.compacted.latest_keys import HASH_BYTES, Bits, Last, last
 
 MAX_BATCH_BYTES = 128 << 20
-"""A batch that is larger than this uncompressed is kept as it is."""
+"""The most bytes of an uncompressed batch that is compacted; a larger one is kept as it is."""
 
 MAX_MESSAGES = 1 << 20
-"""An entry that claims to have more messages is kept as it is."""
+"""The most messages of an entry that is compacted; one that claims more is kept as it is."""
 
 Batch = list[tuple[pb.SingleMessageMetadata, bytes]]
 
@@ -70,7 +70,8 @@ class Reader:
         return found
 
     def _look_at_chunk(self, metadata: pb.MessageMetadata, number: int) -> list[Last]:
-        """A chunked message is where its last chunk is; the others survive if that one does."""
+        """Handle a chunk: a chunked message is where its last chunk is, and the others follow
+        it."""
         uuid = text_bytes(metadata, "producer_name"), metadata.uuid
         if metadata.chunk_id == 0:
             self._chunks[uuid] = []

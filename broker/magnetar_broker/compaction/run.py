@@ -44,7 +44,7 @@ class CompactionRun:
         self._pace = Pace(log.engine.clock, rules.bytes_per_second)
         self.bytes_read = 0
         self.removed = 0
-        """Messages that were left out."""
+        """The number of messages that were left out."""
         self._stopped = self._copying = False
         self._lost: dict[
             int, int
@@ -83,7 +83,7 @@ class CompactionRun:
         return compacted
 
     async def _find(self, scratch: Scratch) -> LatestKeys:
-        """Phase one: the last message of each key."""
+        """Find the last message of each key (phase one)."""
         log = self._log
         listed, first = self._view.listed, max(self._view.horizon, log.first_offset)
         messages = listed.messages + log.messages_end - await log.entries.messages_before(first)
@@ -103,7 +103,7 @@ class CompactionRun:
         return latest
 
     async def _copy(self, latest: LatestKeys, writer: CompactedWriter) -> None:
-        """Phase two: copy the messages that survive."""
+        """Copy the messages that survive (phase two)."""
         self._copying = True
         number = 0
         async for part in self._slices():
@@ -124,7 +124,7 @@ class CompactionRun:
             raise self._changed()
 
     async def _slices(self) -> AsyncIterator[Stretch]:
-        """All entries, some at a time, at the wanted pace; raises when the log is being closed."""
+        """Yield all entries in pieces, at the wanted pace; raise when the log is being closed."""
         async for stretch in self._all():
             for part in _cut(stretch):
                 self._check()
@@ -164,7 +164,7 @@ class CompactionRun:
                 yield Stretch(ledger, offsets.start - entry, offsets, run.payloads, run.counts)
 
     async def _read(self, at: int) -> Run | None:
-        """Entries of the log up to its end or damage; None if they begin with damage.
+        """Return entries of the log up to its end or damage; None if they begin with damage.
 
         Phase two skips what phase one could not read, so that both number messages alike.
         """
@@ -189,7 +189,7 @@ class CompactionRun:
 
 
 def _cut(stretch: Stretch) -> Sequence[Stretch]:
-    """Cut into pieces of work that take about a millisecond each."""
+    """Cut entries into pieces of work that take about a millisecond each."""
     parts, start, size, messages = [], 0, 0, 0
     for at, (entry, count) in enumerate(zip(stretch.payloads, stretch.counts, strict=True), 1):
         size, messages = size + len(entry), messages + count

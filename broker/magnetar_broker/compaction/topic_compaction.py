@@ -102,7 +102,7 @@ class TopicCompaction:
         await self._hold_from(start)
 
     async def _release(self) -> None:
-        """Stop holding what lies below the horizon: it was compacted."""
+        """Release the messages below the horizon, which are compacted."""
         cursor = self._cursors.cursors.get(COMPACTION_CURSOR)
         if cursor is not None and cursor.mark_delete < self.view.horizon - 1:
             cursor.ack_up_to(self.view.horizon - 1)
@@ -116,7 +116,7 @@ class TopicCompaction:
         return self.status is CompactionStatus.RUNNING
 
     async def start(self) -> bool:
-        """Begin to compact; False if a compaction is running.
+        """Begin to compact; return False if a compaction is running.
 
         On return what is to be compacted is held; `status` has the outcome later.
         """
@@ -208,7 +208,7 @@ class TopicCompaction:
         return await self.view.offset_at(position.ledger, position.entry)
 
     async def stop(self) -> None:
-        """The topic is being closed: end a running compaction and close the compacted data."""
+        """End a running compaction and close the compacted data: the topic is being closed."""
         if self._run is not None:
             self._run.stop()
         while self._ended is not None:
@@ -217,7 +217,7 @@ class TopicCompaction:
 
 
 def last_index(entry: bytes) -> int:
-    """The index of the last message that is left of a batch; -1 if the entry is not a batch."""
+    """Return the index of a batch's last message that is left; -1 if it is not a batch."""
     try:
         metadata, _ = parse_metadata(entry)
     except BadMetadata:

@@ -39,7 +39,7 @@ class TopicDelays:
     def __init__(self, log: Log, index: DelayIndex, policy: DelayedDelivery, strict: bool) -> None:
         self.policy = policy
         self.on_due: Callable[[Sequence[int]], None] = lambda offsets: None
-        """Called with entries that are due, in order, some thousand at a time."""
+        """Called with due entries, in order, some thousand at a time."""
         self._log = log
         self._clock = log.engine.clock
         self._index = index
@@ -101,7 +101,7 @@ class TopicDelays:
     # Delaying ---------------------------------------------------------------------
 
     def note(self, first: int, payloads: Sequence[bytes]) -> None:
-        """Entries are durable; add those that are delayed."""
+        """Note that entries are durable, and add those that are delayed."""
         if self.policy.active:
             self._add(first, payloads)
 
@@ -118,7 +118,7 @@ class TopicDelays:
             self._arm()
 
     def catch(self, first: int, payloads: Sequence[bytes]) -> None:
-        """Entries were read: add delayed ones that the index has missed."""
+        """Look through entries that were read, and add delayed ones that the index has missed."""
         unsure = self._index.unsure
         if unsure.start >= first + len(payloads) or first >= unsure.stop:
             return
@@ -169,7 +169,7 @@ class TopicDelays:
         return self._clock.now_ms() + (0 if self._strict else self.policy.tick_ms)
 
     def _arm(self) -> None:
-        """Set the timer to when the next entry is due, but to no more than once a tick."""
+        """Set the timer for the next due entry, but at most once a tick."""
         next_at = self._index.next_at
         if next_at is None or self._releasing or self._closed:
             return

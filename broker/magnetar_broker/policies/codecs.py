@@ -23,7 +23,7 @@ class Codec(Protocol[T]):
         """Return the value as JSON."""
 
     def decode(self, value: Any) -> T:
-        """The value from JSON; ValueError if the type is wrong, `OutOfRange` if the value is."""
+        """Return the value from JSON; ValueError for a bad type, `OutOfRange` for a bad value."""
 
 
 class Flag:
@@ -41,7 +41,7 @@ class Flag:
 
 
 class Whole(NamedTuple):
-    """A whole number; some clients write it as text."""
+    """The codec of whole numbers, which some clients write as text."""
 
     low: int = 0
     high: int = INT
@@ -66,7 +66,7 @@ ANY_LONG = Whole(-LONG - 1, LONG)
 
 
 class Text:
-    """Any text."""
+    """The codec of texts."""
 
     def encode(self, value: str) -> Any:
         return value
@@ -78,7 +78,7 @@ class Text:
 
 
 class OneOf(NamedTuple, Generic[E]):
-    """A name out of a list."""
+    """The codec of a name out of a list."""
 
     options: type[E]
 
@@ -92,7 +92,7 @@ class OneOf(NamedTuple, Generic[E]):
 
 
 class SomeOf(NamedTuple, Generic[E]):
-    """Several names out of a list, written in the list's order."""
+    """The codec of several names out of a list, written in the list's order."""
 
     options: type[E]
 
@@ -106,7 +106,7 @@ class SomeOf(NamedTuple, Generic[E]):
 
 
 class ByName(NamedTuple, Generic[T]):
-    """An object with a value of one type under each name."""
+    """The codec of an object with a value of one type under each name."""
 
     codec: Codec[T]
 
@@ -120,7 +120,7 @@ class ByName(NamedTuple, Generic[T]):
 
 
 class Real:
-    """A number that can have a fraction."""
+    """The codec of numbers that can have a fraction."""
 
     def encode(self, value: float) -> Any:
         return value
@@ -132,7 +132,7 @@ class Real:
 
 
 class Anything:
-    """Any JSON."""
+    """The codec of any JSON."""
 
     def encode(self, value: Any) -> Any:
         return value
@@ -142,7 +142,7 @@ class Anything:
 
 
 class ListOf(NamedTuple, Generic[T]):
-    """Any number of values of one type; repeated ones count once."""
+    """The codec of any number of values of one type; repeated ones count once."""
 
     codec: Codec[T]
 
@@ -171,7 +171,7 @@ class Document:
     """
 
     LARGEST = 64 << 10
-    """Characters of the JSON."""
+    """The most characters of the JSON."""
 
     def __init__(
         self,
@@ -260,7 +260,7 @@ def _member(field: Field, members: dict[str, Any]) -> Any:
 
 
 def _named(name: str, codec: Codec[T], value: Any) -> T:
-    """Decode; errors begin with the name of the member."""
+    """Decode a value; errors begin with the name of the member."""
     try:
         return codec.decode(value)
     except ValueError as error:

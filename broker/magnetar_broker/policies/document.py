@@ -35,7 +35,7 @@ async def policies_json(policies: Policies, namespace: str, cluster: str) -> dic
 
 
 def quota_json(policy: Policy[Any], value: Any) -> dict[str, Any]:
-    """A backlog quota, with the size also under its former name, which older clients read."""
+    """Return a backlog quota, with the size also under its former name for older clients."""
     written = policy.codec.encode(value)
     return {"limit": written["limitSize"], **written}
 

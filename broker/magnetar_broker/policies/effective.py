@@ -23,7 +23,7 @@ class StoredPolicies:
         self._decoded: dict[str, Any] = {}
 
     def get(self, policy: Policy[T]) -> T | None:
-        """The explicit value, None if unset; `StorageError` if the stored JSON is invalid."""
+        """Return the explicit value; None if unset; `StorageError` if the stored one is invalid."""
         name = policy.name
         if name in self._decoded:
             value: T = self._decoded[name]
@@ -40,7 +40,8 @@ class StoredPolicies:
         return value
 
     def changed(self, values: PolicyValues) -> dict[str, Any]:
-        """The JSON values after some are set or, with None, deleted; unknown names are kept."""
+        """Return the JSON values after some were set or, with None, deleted; keeps unknown
+        names."""
         changed = dict(self.values)
         for policy, value in values.items():
             if value is None or value == policy.unset:
@@ -66,10 +67,12 @@ class EffectivePolicies:
         self._settings = settings
         self._resolved: dict[str, Resolved[Any]] = {}
         self.derived: dict[str, Any] = {}
-        """Objects computed from these values, by a name of their maker; topics share them."""
+        """Objects computed from these values, by a name that their maker chose; topics share
+        them."""
 
     def resolve(self, policy: Policy[T]) -> Resolved[T]:
-        """The effective value and its source; `StorageError` if the stored value is invalid."""
+        """Return the effective value and its source; `StorageError` if the stored one is
+        invalid."""
         found = self._resolved.get(policy.name)
         if found is None:
             found = self._resolved[policy.name] = self._resolve(policy)

@@ -1,4 +1,4 @@
-"""Effective values with their sources, as JSON for people."""
+"""Explains effective values with their sources, as JSON for people."""
 
 from typing import Any
 
@@ -9,9 +9,9 @@ from magnetar_broker.policies.table import TABLE
 
 
 async def explained(policies: Policies, subject: Subject) -> dict[str, Any]:
-    """`{policy: {value, origin, source}}` of all policies that a namespace or topic has.
+    """Return `{policy: {value, origin, source}}` of all policies of a namespace or topic.
 
-    One without effect also has `noEffect`, the reason.
+    A policy without effect also has `noEffect`, the reason.
     """
     answer = {}
     for name, policy in TABLE.items():

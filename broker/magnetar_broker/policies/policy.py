@@ -52,13 +52,13 @@ class RestPath(Generic[T]):
     removable: bool = True
     """Whether there is a DELETE."""
     removed_at: str = ""
-    """The last segment of the path of DELETE, where that is another one."""
+    """The last segment of the path of DELETE, if it is another one."""
     shows_default: bool = False
     """Whether GET answers the default if the policy is unset."""
     implied: T | None = None
     """The value that a request without a value sets."""
     parameter: str = ""
-    """The name in the query that holds the value, where that is not in the body."""
+    """The query parameter that holds the value, if the body does not."""
     refused: int = 0
     """The status without permission; 0 for the usual one."""
     raw: bool = False
@@ -69,7 +69,7 @@ class SpecialPath(NamedTuple):
     """A policy on a path that it shares with others; its handlers are written by hand."""
 
     documented: str
-    """Verbs and path, for the documentation."""
+    """The verbs and the path, for the documentation."""
 
 
 class Member(NamedTuple):

@@ -36,7 +36,8 @@ class Retention:
         return None if self.minutes < 0 else sealed_ms + self.minutes * 60_000
 
     def room(self, bytes_behind: int) -> int | None:
-        """Bytes that can be added until a segment exceeds the size; None if it never does."""
+        """Return the bytes that can be added until a segment exceeds the size; None for any
+        number."""
         return None if self.megabytes < 0 else (self.megabytes << 20) - bytes_behind
 
 
@@ -60,7 +61,7 @@ OF_MESSAGES = {RetentionReason.SUBSCRIPTION, RetentionReason.UNREAD}
 
 
 class Need(NamedTuple):
-    """A durable subscription: all up to an offset is acknowledged."""
+    """The need of a durable subscription: everything up to an offset is acknowledged."""
 
     subscription: str
     mark_delete: int
@@ -86,7 +87,7 @@ KEEP_NO_UNREAD = Unread(lambda offset: offset, Retention())
 
 
 class Verdict(NamedTuple):
-    """Whether a segment is kept, and why."""
+    """The decision whether a segment is kept, and its reasons."""
 
     segment: SegmentId
     start: int

@@ -1,4 +1,4 @@
-"""Policies of which other processes have views, over links."""
+"""Policies that other processes view, over links."""
 
 from collections.abc import Mapping
 from functools import partial
@@ -35,7 +35,7 @@ class SharedPolicies(Policies):
         link.when_ended(partial(self._views.remove, link))
 
     def learn(self, subject: Subject, stored: StoredPolicies | None) -> None:
-        """Keep in memory, and send, what the store has; None if the subject was deleted."""
+        """Keep in memory, and send, the stored values; None if the subject was deleted."""
         super().learn(subject, stored)
         for link in list(self._views):  # sending may end a link, which leaves them
             _send(link, subject, stored)  # promise: a changed policy is sent to the workers

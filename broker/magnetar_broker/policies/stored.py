@@ -45,7 +45,8 @@ class Policies(PolicyView):
         await self._load(topic)
 
     async def effective(self, policy: Policy[T], subject: Subject) -> Resolved[T]:
-        """The effective value of a topic or namespace, and its source; loads it if necessary."""
+        """Return the effective value of a topic or namespace, and its source; loads it if
+        needed."""
         await self._load(subject)
         if isinstance(subject, str):
             return self.of_namespace(policy, subject)
@@ -136,7 +137,8 @@ class Policies(PolicyView):
         return self._explicit(subject)
 
     def _mark_unread(self, key: str) -> None:
-        """A write failed: only the store knows whether it took place, so read it again."""
+        """Mark a subject to be read again after a failed write: only the store knows its
+        outcome."""
         if self._unread is not None:
             self._unread.add(key)
 
@@ -152,7 +154,7 @@ class Policies(PolicyView):
         return StoredPolicies(key, json.loads(found.value), found.version)
 
     def learn(self, subject: Subject, stored: StoredPolicies | None) -> None:
-        """Keep in memory what the store has; None if the subject was deleted."""
+        """Keep the stored values in memory; None if the subject was deleted."""
         super().learn(subject, stored)
         if self._unread:
             self._unread.discard(_key_of(subject))

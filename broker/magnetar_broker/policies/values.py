@@ -1,4 +1,4 @@
-"""The values that policies have, and how REST and the metadata store write them."""
+"""The values of policies, and their forms in REST and in the metadata store."""
 
 from typing import Any, NamedTuple
 
@@ -34,7 +34,7 @@ class BacklogQuota(NamedTuple):
     """The limit of the backlog; below 0 there is no quota."""
     action: QuotaAction
     other: int = 0
-    """The limit of the other type that the request also contained: shown again, without effect."""
+    """The limit of the other type that the request contained, too: shown again, without effect."""
 
 
 class AutoTopicCreation(NamedTuple):
@@ -80,7 +80,7 @@ class InactiveTopics(NamedTuple):
 
 
 class _AutoTopicCreationCodec(Refined):
-    """Members that have no meaning for a value are left out; clients compare the objects."""
+    """A codec that leaves out members without a meaning, because clients compare the objects."""
 
     def encode(self, value: AutoTopicCreation) -> dict[str, Any]:
         if not value.allowed:
@@ -108,7 +108,7 @@ class _AutoTopicCreationCodec(Refined):
 
 
 class _AutoSubscriptionCreationCodec(Refined):
-    """An object whose only member is the flag."""
+    """The codec of an object whose only member is the flag."""
 
     def encode(self, value: bool) -> dict[str, bool]:
         return {"allowAutoSubscriptionCreation": value}

@@ -42,7 +42,7 @@ class PolicyView:
         return len(self._namespaces) + len(self._topics)
 
     def learn(self, subject: Subject, stored: StoredPolicies | None) -> None:
-        """The explicit values of a subject from now on; None if it was deleted."""
+        """Replace the explicit values of a subject; None if it was deleted."""
         if isinstance(subject, str):
             _put(self._namespaces, subject, stored)
             self._of_namespaces.pop(subject, None)
@@ -70,7 +70,7 @@ class PolicyView:
         return self.effective_policies(topic).resolve(policy).value
 
     def of_namespace(self, policy: Policy[T], namespace: str) -> Resolved[T]:
-        """The effective value of a namespace, and its source; any subject was loaded before."""
+        """Return the effective value of a loaded namespace, and its source."""
         return self._of_namespace(namespace).resolve(policy)
 
     def _of_namespace(self, namespace: str) -> EffectivePolicies:

@@ -33,7 +33,7 @@ QUORUMS = ("bookkeeperEnsemble", "bookkeeperWriteQuorum", "bookkeeperAckQuorum")
 
 
 class FormerCompatibility(StrEnum):
-    """The names that releases before 2.4 had for changes of schemas."""
+    """The names of schema compatibilities in releases before 2.4."""
 
     AUTO_UPDATE_DISABLED = "AutoUpdateDisabled"
     BACKWARD = "Backward"
@@ -214,4 +214,4 @@ FORMER_SCHEMA_COMPATIBILITY: Policy[FormerCompatibility] = Policy(
 WITHOUT_EFFECT: dict[str, Policy[Any]] = {
     policy.name: policy for policy in list(globals().values()) if isinstance(policy, Policy)
 }
-"""Every one of them by its name."""
+"""Every policy without effect, by its name."""

@@ -63,11 +63,11 @@ class Access(Generic[T]):
 
     @property
     def waiting(self) -> list[T]:
-        """Producers that wait, in the order of their requests."""
+        """The waiting producers, in the order of their requests."""
         return list(self._waiting)
 
     def check_shared(self) -> None:
-        """`ProducerBusy` unless the topic can be shared."""
+        """Raise `ProducerBusy` unless the topic can be shared."""
         if self._taken:
             raise ProducerBusy(f"{self._where} has an exclusive producer, or one that waits to be")
 
@@ -140,7 +140,7 @@ class Access(Generic[T]):
         return fenced
 
     def leave(self, producer: T) -> None:
-        """Remove a producer, a successor or one that waits; harmless if it is none of them."""
+        """Remove a producer, a successor or a waiting one; harmless if it is none of them."""
         self._inside.pop(producer, None)
         self._waiting.pop(producer, None)
         if self._successor is producer:
@@ -149,7 +149,7 @@ class Access(Generic[T]):
             self.exclusive = False
 
     def next_successor(self) -> T | None:
-        """The first that waits, now the successor, if the topic is free; call it after `leave`."""
+        """Return the first waiting producer as successor if the topic is free; follows `leave`."""
         if self._inside or self._successor is not None or not self._waiting:
             return None
         producer = self._successor = next(iter(self._waiting))

@@ -1,4 +1,4 @@
-"""Whether a persistent topic accepts a producer, its last sequence id, and the topic epoch."""
+"""Checks whether a persistent topic accepts a producer, and returns its last id and the epoch."""
 
 from collections.abc import Callable
 
@@ -51,7 +51,7 @@ class Admission:
         self._check()
 
     def _check(self) -> None:
-        """`TopicTerminated` if nothing may be published, `NotReady` while that is uncertain."""
+        """Raise `TopicTerminated` if publishing is over, `NotReady` while that is uncertain."""
         self._check_open()
         self._log.engine.space.check()  # promise: a disk without room takes no producers
         if self._log.terminated:

@@ -70,7 +70,7 @@ class Appender(RunSink):
         self.writes: WriteCounts | None = None
         """Counts of writes; None before the first message: very many topics may have none."""
         self._beginning: list[Promise] = []
-        """Settled, and forgotten, when no run waits for the first segment any more."""
+        """Promises that are settled when no run waits for the first segment any more."""
         self._held: list[Sends] | None = []
         """Runs that wait until the log has its first segment; None once it has one."""
         self.ended = log.terminated
@@ -150,7 +150,7 @@ class Appender(RunSink):
         producer.chunks_in += chunks
 
     def end(self) -> None:
-        """Append nothing more: runs that wait, and later ones, are answered without receipts."""
+        """Append nothing more: answer runs that wait, and later ones, without receipts."""
         self.ended = True
         for sends in self._take_held():
             sends.answer(b"")
@@ -158,7 +158,7 @@ class Appender(RunSink):
     # Until the log has a segment -----------------------------------------------------------
 
     def _hold(self, sends: Sends) -> None:
-        """The first run creates the log's segment, so that idle topics cost no files.
+        """Hold a run and create the log's first segment, so that idle topics cost no files.
 
         The first one in a transaction has that stored, so that every load looks for transactions.
         """
@@ -174,7 +174,7 @@ class Appender(RunSink):
             self._log.engine.tasks.spawn(self._begin())
 
     async def _begin(self) -> None:
-        """Give the log its segment, then append what waits."""
+        """Give the log its segment, then append the runs that wait."""
         error = await start_writing(self._log)
         while error is None and not self.transactional and self._awaits_transactions():
             # promise: the first transaction of a topic is stored before its messages

@@ -62,7 +62,7 @@ class Deduplication:
         self._held: list[tuple[int, Callable[[bool], None]]] = []
         """Calls to make when the log is durable up to an offset: the answers to copies."""
         self._settled = 0
-        """Entries before this offset are counted in the durable state."""
+        """The offset before which entries are counted in the durable state."""
         self._timer: Timer | None = None
         self._over = False
 
@@ -74,7 +74,7 @@ class Deduplication:
     # Switching ----------------------------------------------------------------------------
 
     async def set_enabled(self, wanted: bool) -> None:
-        """Switch it on or off, as the policy is; durable on return."""
+        """Switch deduplication on or off, as the policy says; durable on return."""
         if wanted == self._is_settled and not self._switching.is_held:
             return
         async with self._switching.held():
@@ -207,7 +207,7 @@ class Deduplication:
         await promise
 
     def _when_durable(self, call: Callable[[bool], None]) -> None:
-        """Call when all that was appended so far is durable (True), or has failed (False)."""
+        """Make the call once everything appended so far is durable (True), or failed (False)."""
         # promise[self._log.next_offset -> 0]: a copy is answered only when the first one is durable
         self._held.append((self._log.next_offset, call))
 
@@ -219,7 +219,7 @@ class Deduplication:
         self.state.watching = self.state.on or bool(self._held)
 
     def close(self) -> None:
-        """The topic is dropped or closed, and its clients are disconnected."""
+        """Stop: the topic is dropped or closed, and its clients are disconnected."""
         self._over = True
         self._cancel_timer()
         self._release()
@@ -228,7 +228,7 @@ class Deduplication:
 
     @property
     def unwritten(self) -> int:
-        """Entries that would be read again if the topic were loaded now."""
+        """The number of entries that would be read again if the topic were loaded now."""
         return self._sequences.unwritten
 
     async def released_to(self, offset: int) -> int:

@@ -1,6 +1,6 @@
-"""Giving a log the segment that it needs before anything can be appended.
+"""Gives a log the segment that it needs before anything can be appended.
 
-Apart from `Appender`, which is compiled: a compiled coroutine must not handle exceptions.
+It is apart from `Appender`, which is compiled: a compiled coroutine must not handle exceptions.
 """
 
 from magnetar_storage.errors import StorageError

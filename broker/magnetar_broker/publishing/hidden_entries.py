@@ -46,7 +46,7 @@ class HiddenEntries:
     def __init__(self) -> None:
         self.offsets = OffsetSet()
         self.covered = NEVER
-        """`NEVER` while the topic has seen no transaction."""
+        """The offset before which entries are settled; `NEVER` before the first transaction."""
         self.ended: dict[TxnId, Outcome] = {}
         """Transactions that ended without a marker: on a terminated topic, which takes none."""
         self._new: list[tuple[int, int]] = []
@@ -59,18 +59,18 @@ class HiddenEntries:
         return self.covered == self._written and not self._new_ended
 
     def hide(self, offsets: OffsetSet) -> None:
-        """Nobody gets these entries."""
+        """Hide entries, which nobody gets."""
         ranges = list(offsets)
         self.offsets.add_all(ranges)
         self._new += ranges
 
     def end(self, txn: TxnId, outcome: Outcome) -> None:
-        """A transaction has ended, and the log has no marker of that."""
+        """Note that a transaction has ended without a marker in the log."""
         self.ended[txn] = outcome
         self._new_ended.append(txn)
 
     def cover(self, offset: int) -> None:
-        """All before this offset is settled."""
+        """Note that all entries before an offset are settled."""
         self.covered = offset
 
     # Being durable ------------------------------------------------------------------------
@@ -106,7 +106,7 @@ class HiddenEntries:
         return bytes((Kind.COVERED,)) + _COVERED.pack(self.covered)
 
     def apply(self, data: bytes) -> None:
-        """Replay a piece; ValueError or `struct.error` if it is none."""
+        """Replay a piece; ValueError or `struct.error` if it is malformed."""
         kind, body = Kind(data[0] if data else 0), data[1:]
         if kind is Kind.RANGES:
             ranges = list(_RANGE.iter_unpack(body))

@@ -62,18 +62,18 @@ class RunSink:
         raise NotImplementedError
 
     def stored(self, sends: "Sends", error: BaseException | None) -> None:
-        """A run that it appended to a log is durable, or `error` is why it is not."""
+        """Note that a run that was appended to a log is durable, or that `error` prevented it."""
         raise NotImplementedError
 
 
 class ProducerRegistry(Protocol):
-    """The list of a topic's producers, as each of them needs it."""
+    """The part of a topic's producers that each of them needs."""
 
     topic: TopicName
     sink: RunSink
 
     def remove(self, producer: "Producer") -> None:
-        """A producer left, or waits no more."""
+        """Remove a producer that has left, or waits no more."""
 
     def refuse_next(self, name: str, why: str) -> None:
         """Refuse the next producer of this name."""
@@ -149,7 +149,7 @@ class ProducerRequest:
     producer_id: int
     name: str
     epoch: int = 0
-    """Counted by the client; a request with a larger one replaces its earlier producer."""
+    """The epoch that the client counts; a larger one replaces its earlier producer."""
     claim: Claim = SHARED
     encrypted: bool = False
     metadata: Mapping[str, str] = field(default_factory=dict)
@@ -157,7 +157,7 @@ class ProducerRequest:
 
 
 class Producer:
-    """Checked and named; once it is `ready`, its runs go to the topic as they come."""
+    """A producer that is checked and named; once it is `ready`, its runs go to the topic."""
 
     def __init__(
         self,
@@ -251,7 +251,7 @@ class Producer:
             self._registry.remove(self)
 
     def turn(self, refusal: BrokerError | None) -> None:
-        """End its wait: it is ready, or `refusal` is why not."""
+        """End the wait of the producer: it is ready, or `refusal` is why not."""
         if refusal is not None:
             self.refusal = refusal
             self.close()
@@ -259,13 +259,13 @@ class Producer:
             self.on_turn(refusal)
 
     def fence(self) -> None:
-        """Close it without a word, for a takeover: the next SEND ends its client's connection."""
+        """Close the producer silently, for a takeover: the next SEND ends the connection."""
         if not self.closed:
             self.close()
             self.connection.drop_producer(self.id)
 
     def disconnect(self, new_owner: str = "") -> None:
-        """Close it and notify its client, which will reconnect, to `new_owner` if there is one."""
+        """Close the producer and notify its client, which reconnects, to `new_owner` if set."""
         if not self.closed:
             self.close()
             self.connection.close_producer(self.id, new_owner)

@@ -1,4 +1,4 @@
-"""A topic's producers: by name, with the checks of opening, and those that wait for their turn."""
+"""A topic's producers by name, with the checks of opening them, and the waiting ones."""
 
 from collections.abc import Callable, Iterator
 from functools import partial
@@ -88,7 +88,7 @@ class Producers:
 
     @property
     def waiting(self) -> list[Producer]:
-        """Producers that wait until the topic is free, in the order of their requests."""
+        """The producers that wait until the topic is free, in the order of their requests."""
         return self._access.waiting
 
     @property
@@ -99,7 +99,7 @@ class Producers:
     # Opening ------------------------------------------------------------------------------
 
     def check_room(self, name: str) -> None:
-        """`ProducerBusy` if the limit is reached; a name that is present replaces its producer."""
+        """Raise `ProducerBusy` at the limit; a name that is present replaces its producer."""
         present = len(self._by_name) + len(self.waiting)
         if 0 < self.limit <= present and name not in self._by_name:
             raise ProducerBusy(
@@ -108,7 +108,7 @@ class Producers:
             )
 
     def _check_address(self, producer: Producer) -> None:
-        """`ProducerBusy` if the limit of producers from one address is reached."""
+        """Raise `ProducerBusy` if the limit of producers from one address is reached."""
         if self.limit_of_address <= 0:
             return
         host = network_of(host_of(producer.connection.address))
@@ -221,7 +221,7 @@ class Producers:
     # Closing ------------------------------------------------------------------------------
 
     def remove(self, producer: Producer) -> None:
-        """A producer left, or waits no more; the first one that waits may become ready."""
+        """Remove a producer that left or waits no more; the first waiting one may become ready."""
         if self._by_name.get(producer.name) is producer:
             del self._by_name[producer.name]
             self._changed()
@@ -274,7 +274,7 @@ class Producers:
         self.refuse(self._closing(), new_owner)
 
     def refuse(self, refusal: BrokerError, new_owner: str = "") -> None:
-        """Close all of them; those that wait get `refusal`, as the others will on reconnecting."""
+        """Close all producers; waiting ones get `refusal`, as the others will on reconnecting."""
         self._refuse_waiting(refusal)
         for producer in self:
             producer.disconnect(new_owner)
@@ -292,6 +292,6 @@ class Producers:
 
 
 def _check_open(producer: Producer) -> None:
-    """`NotReady` if the producer was closed while it was being opened."""
+    """Raise `NotReady` if the producer was closed while it was being opened."""
     if producer.closed:
         raise NotReady(f"producer {producer.name} was closed while it was being opened; try again")

@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 
 class PublishBudget:
-    """`limit` bytes, 0 or less for no limit.
+    """A budget of `limit` bytes, 0 or less for no limit.
 
     Above it no connection is read from; reading resumes when half of it is free again.
     """

@@ -85,9 +85,9 @@ class Sequences:
         return verdicts
 
     def push(self, name: str, lows: Sequence[int]) -> bool:
-        """The usual case of `sort`, faster: single messages with consecutive ids, all new.
+        """Do what `sort` does, faster, for single messages with consecutive ids, all new.
 
-        False, and nothing is done, if this is another case.
+        Return False, and do nothing, in any other case.
         """
         first, n = lows[0], len(lows)
         known = self._known.get(name)
@@ -99,7 +99,7 @@ class Sequences:
         return True
 
     def store(self, name: str, highest: int, end: int, now_ms: int) -> None:
-        """Count what is durable: ids of a name up to `highest`, entries before offset `end`."""
+        """Count durable entries: ids of a name up to `highest`, entries before offset `end`."""
         known = self._known.pop(name, None) or KnownProducer()
         self._known[name] = known  # the latest used one is the last
         known.used_ms = now_ms
@@ -112,7 +112,7 @@ class Sequences:
     # Removing -----------------------------------------------------------------------------
 
     def purge(self, since_ms: int, is_present: Callable[[str], bool]) -> None:
-        """Remove names that were not used since then, and the least recently used of too many.
+        """Remove names that were not used since a time, and the least recently used of too many.
 
         Names of connected producers (`is_present`), and those with pending entries, stay.
         """
@@ -130,7 +130,7 @@ class Sequences:
         self.covered = end
 
     def stop(self) -> None:
-        """Deduplication is off: remove everything."""
+        """Remove everything: deduplication is off."""
         self._known.clear()
         self._changed.clear()
         self.covered = OFF

@@ -1,4 +1,4 @@
-"""Limits of publishing: a connection that exceeds one is not read from until it has a turn."""
+"""Limits publishing: a connection above a limit is not read from until it has a turn."""
 
 from collections.abc import Sequence
 

@@ -149,7 +149,7 @@ class TransactionBuffer:
         )
 
     def appended(self, sends: Sends, txn: TxnId) -> None:
-        """A run was appended in a transaction; call it before the run is durable."""
+        """Count a run that was appended in a transaction; call it before the run is durable."""
         one = self.open.get(txn)
         if one is None:
             now_ms = self._log.engine.clock.now_ms()
@@ -159,7 +159,7 @@ class TransactionBuffer:
         one.add(sends.offset, len(sends.payloads), sum(sends.counts), sends.size)
 
     def stored(self) -> None:
-        """A run is durable; call it for every run once the buffer is `on`."""
+        """Note that a run is durable; call it for every run once the buffer is `on`."""
         if self._log.visible_end - self._hidden.covered >= SNAPSHOT_ENTRIES:
             self.write()
 
@@ -197,7 +197,7 @@ class TransactionBuffer:
         self.ended.add(txn, outcome)
 
     async def _mark(self, txn: TxnId, outcome: Outcome) -> None:
-        """Store how a transaction ends: by a marker or, if the log takes none, with the cursors."""
+        """Store the end of a transaction: by a marker or, on a terminated log, with the cursors."""
         log = self._log
         error = await start_writing(log)
         if log.terminated:
@@ -222,7 +222,7 @@ class TransactionBuffer:
         await promise  # promise: a transaction ends only when its marker is durable
 
     def _settle(self, txn: TxnId, outcome: Outcome, marker: int | None) -> None:
-        """A transaction has ended: its entries may be delivered, or are hidden."""
+        """Settle an ended transaction: its entries may be delivered, or are hidden."""
         hidden = self._take(txn, outcome, marker)
         self.ended.add(txn, outcome)
         if outcome is Outcome.COMMIT:
@@ -234,7 +234,7 @@ class TransactionBuffer:
         self.stored()
 
     def _take(self, txn: TxnId, outcome: Outcome, marker: int | None) -> OffsetSet:
-        """Remove an open transaction; returns what is hidden from now on."""
+        """Remove an open transaction; return the entries that are hidden from now on."""
         one, hidden = self.open.pop(txn, None), OffsetSet()
         if outcome is Outcome.ABORT and one is not None:
             hidden = one.entries  # promise: aborted messages are hidden
@@ -250,7 +250,7 @@ class TransactionBuffer:
     # Being durable ------------------------------------------------------------------------
 
     def write(self) -> None:
-        """Store with the cursors what is hidden, so that fewer entries are read at a load."""
+        """Store the hidden entries with the cursors, so that a load reads fewer entries."""
         if self.on and self._hidden.covered != self._log.visible_end:
             # promise[visible_end -> end]: the state does not cover open transactions
             self._hidden.cover(self._log.visible_end)
@@ -282,7 +282,7 @@ class TransactionBuffer:
     # Loading ------------------------------------------------------------------------------
 
     async def _replay(self) -> None:
-        """Find the open transactions, and what is hidden, among the entries not covered."""
+        """Find the open transactions, and hidden entries, among the entries not covered."""
         log = self._log
         offset = max(self._hidden.covered, log.first_offset)
         while offset < log.end:

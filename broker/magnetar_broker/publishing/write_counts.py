@@ -38,7 +38,7 @@ class WriteCounts:
         self._size += size
 
     def close_window(self) -> None:
-        """The window that began at the last call ends now."""
+        """Close the window that began at the last call."""
         now = (*self._latencies, self._ms, *self._sizes, float(self._size))
         before = self._before or (0.0,) * len(now)
         if now == before:

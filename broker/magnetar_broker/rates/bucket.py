@@ -13,14 +13,14 @@ class Bucket:
     __slots__ = ("_parts", "_per_unit", "_rate", "_since_ms")
 
     def __init__(self, rate: int, period_seconds: int, now_ms: int) -> None:
-        """A full bucket; `rate` and `period_seconds` must be above 0."""
+        """Create a full bucket; `rate` and `period_seconds` must be above 0."""
         self._rate = rate
         self._per_unit = period_seconds * 1000  # parts; `rate` of them come every millisecond
         self._parts = rate * self._per_unit
         self._since_ms = now_ms
 
     def left(self, now_ms: int) -> int:
-        """Tokens that can be taken without a debt; 0 or less while there is one."""
+        """Return the tokens that can be taken without a debt; 0 or less while there is one."""
         self._fill(now_ms)
         return self._parts // self._per_unit
 
@@ -30,7 +30,7 @@ class Bucket:
         self._parts -= amount * self._per_unit
 
     def wait_ms(self, now_ms: int) -> int:
-        """Milliseconds until a token is left."""
+        """Return the milliseconds until a token is left."""
         self._fill(now_ms)
         return max(0, -((self._parts - self._per_unit) // self._rate))
 

@@ -9,7 +9,7 @@ from magnetar_storage.world.runtime import Clock
 TICK_MS = 10
 """The shortest wait: without it, small amounts would be released very often."""
 PerSecond = Callable[[], tuple[float, float]]
-"""Messages and bytes a second."""
+"""Returns messages and bytes per second."""
 
 
 class Rate(NamedTuple):
@@ -75,7 +75,7 @@ class RateLimit:
             self._bytes.take(size, now_ms)
 
     def left(self, unlimited: int) -> tuple[int, int]:
-        """Messages and bytes that can be taken without a debt; `unlimited` where not limited."""
+        """Return messages and bytes available without a debt; `unlimited` where not limited."""
         now_ms = self._clock.now_ms()
         messages = unlimited if self._messages is None else self._messages.left(now_ms)
         size = unlimited if self._bytes is None else self._bytes.left(now_ms)

@@ -18,10 +18,10 @@ PRIMITIVES: Final = frozenset(
 MAX_DEPTH: Final = 64
 """The most levels of types within types, as they are written."""
 MAX_NAME: Final = 1024
-"""Characters of a name with its namespace: types within others inherit theirs."""
+"""The most characters of a name with its namespace: types within others inherit theirs."""
 MAX_FITTING: Final = 100_000
-"""The limit of values and types that are checked to find out whether a default is valid: the event
-loop waits meanwhile."""
+"""The most values and types that are checked to find out whether a default is valid: the event loop
+waits meanwhile."""
 NAME: Final = re.compile(r"[^\W\d][\w$]*")
 ORDERS: Final = ("ascending", "descending", "ignore")
 NO_DEFAULT: Final = object()
@@ -36,7 +36,7 @@ Properties = Mapping[str, Any]
 
 @dataclass(slots=True, eq=False)
 class AvroType:
-    """Any type; `kind` is what Avro calls it."""
+    """A type; `kind` is its name in Avro."""
 
     kind: str
     properties: Properties
@@ -50,7 +50,7 @@ class Named(AvroType):
     name: str
     """The name of the type, with its namespace."""
     aliases: frozenset[str]
-    """Other names of types that this one can read, without namespaces."""
+    """The other names of types that this one can read, without namespaces."""
 
     def answers_to(self, name: str) -> bool:
         """Whether it can read a writer's type of this name, which is without its namespace."""
@@ -120,7 +120,7 @@ def _no_number(name: str) -> Any:
 
 
 class _Parser:
-    """Reads one text; names are known from where they are defined on."""
+    """The parser of one text, in which names are known once they are defined."""
 
     def __init__(self) -> None:
         self._named: dict[str, Named] = {}
@@ -293,7 +293,7 @@ class _TooMuch(Exception):
 
 
 class Fitting:
-    """Whether JSON values are valid defaults of types; each pair is checked once."""
+    """Checks whether JSON values are valid defaults of types; each pair is checked once."""
 
     def __init__(self) -> None:
         self._known: dict[tuple[int, int], bool] = {}

@@ -28,7 +28,7 @@ def identity(schema: AvroType) -> bytes:
 
 
 def _form(schema: AvroType, defined: set[str]) -> Any:
-    """JSON in which a type is defined where it comes first, and a name after that."""
+    """Return JSON in which a type is defined where it comes first, and a name after that."""
     if isinstance(schema, Union):
         return [_form(branch, defined) for branch in schema.branches]
     if isinstance(schema, Named):

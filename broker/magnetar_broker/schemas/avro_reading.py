@@ -41,9 +41,9 @@ PROMOTIONS: Final = frozenset(
 
 
 MAX_WORK: Final = 100_000
-"""Fields, branches and names that are looked at: others wait meanwhile."""
+"""The most fields, branches and names that are looked at: other tasks wait meanwhile."""
 SHOWN_PATH: Final = 200
-"""Characters of a path that are shown, the last ones."""
+"""The most characters of a path that are shown, the last ones."""
 
 Path = tuple["Path", str] | None
 """The path of a field from the outermost record: the path so far and a step; None at the root."""
@@ -82,7 +82,7 @@ class _Branches:
 
     def __init__(self, union: Union) -> None:
         self.by_name: dict[tuple[str, str], AvroType] = {}
-        """The first one of a kind that answers to a name; what has no names answers to none."""
+        """The first branch of a kind by each of its names; "" for a kind without names."""
         for branch in union.branches:
             for name in _names_of(branch):
                 self.by_name.setdefault((branch.kind, name), branch)
@@ -173,7 +173,7 @@ def _look_at(pair: _Pair, known: _Known) -> list[_Pair] | Incompatibility:
 def _named(
     reader: Named, writer: Named, path: Path, known: _Known
 ) -> list[_Pair] | Incompatibility:
-    """Two of a kind."""
+    """Compare two types of one kind."""
     if isinstance(reader, Record) and isinstance(writer, Record):
         return _fields(reader, writer, path, known)
     if isinstance(reader, Enumeration) and isinstance(writer, Enumeration):
@@ -258,7 +258,7 @@ def _decimals(reader: AvroType, writer: AvroType, path: Path) -> list[_Pair] | I
 
 
 def _branch_for(pair: _Pair, reader: Union, known: _Known) -> list[_Pair] | Incompatibility:
-    """The branch that would be read: of the same type and name, else one that can take it."""
+    """Return the branch that is read: of the same type and name, else one that can take it."""
     writer, path = pair.writer, pair.path
     name = unqualified(writer.name) if isinstance(writer, Named) else ""
     branches = known.branches_of(reader)

@@ -9,7 +9,7 @@ from magnetar_broker.base.durations import Durations
 from magnetar_storage.world.runtime import Clock
 
 MAX_NAMESPACES: Final = 1000
-"""Counted one by one; the others are counted together."""
+"""The most namespaces that are counted one by one; the others are counted together."""
 OTHER: Final = "other"
 
 
@@ -53,7 +53,7 @@ class SchemaCounts:
 
     @contextmanager
     def doing(self, work: Work, namespace: str) -> Iterator[None]:
-        """Count this work; an error is a failure."""
+        """Count this work around the body; an error is a failure."""
         counts = self.of(namespace)
         began_ms = counts.durations[work].begin()
         try:

@@ -9,7 +9,7 @@ from magnetar_broker.schemas.types import InvalidSchema, Schema, SchemaType, typ
 KEY_TYPE, VALUE_TYPE = "key.schema.type", "value.schema.type"
 ENCODING: Final = "kv.encoding.type"
 ENCODINGS: Final = ("INLINE", "SEPARATED")
-"""Key and value both in the payload, or the key as the message's key."""
+"""The places of the key: in the payload with the value, or as the message's key."""
 
 _LENGTH: Final = struct.Struct(">i")
 
@@ -45,7 +45,7 @@ def join(key: bytes, value: bytes) -> bytes:
 
 
 def _part(data: bytes) -> tuple[bytes, bytes]:
-    """The bytes after the length at the beginning, and the rest; a length of -1: an empty part."""
+    """Return the bytes after a length, and the rest; a length of -1 is an empty part."""
     if len(data) < _LENGTH.size:
         raise InvalidSchema("its data must be the schemas of key and value, each after its length")
     (length,) = _LENGTH.unpack_from(data)
@@ -69,7 +69,7 @@ def _type(properties: dict[str, str], key: str) -> SchemaType:
 
 
 def to_json(data: bytes) -> str:
-    """The data as `{"key": ..., "value": ...}`: an object where a part is JSON, else its text."""
+    """Return `{"key": ..., "value": ...}`, where a part is an object if it is JSON, else text."""
     key, rest = _part(data)
     value, _ = _part(rest)
     return json.dumps({"key": _json_part(key), "value": _json_part(value)}, separators=(",", ":"))

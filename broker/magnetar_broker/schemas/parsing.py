@@ -1,4 +1,4 @@
-"""Parsing of schemas: their identity, and whether one can read data of another."""
+"""Parses schemas: their identity, and whether one can read data of another."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -17,7 +17,7 @@ from magnetar_broker.schemas.types import CLIENT_SIDE, InvalidSchema, Schema, Sc
 
 @dataclass(frozen=True)
 class Plain:
-    """Readers need nothing but its type."""
+    """A type whose readers need nothing but the type."""
 
     identity: bytes
 
@@ -78,7 +78,7 @@ class ParsedKeyValue:
 
 
 def parsed_schema(schema: Schema) -> ParsedSchema:
-    """Parse a schema; `InvalidSchema` if it is none of its type."""
+    """Parse a schema; `InvalidSchema` if it is not valid for its type."""
     kind = schema.type
     if kind in CLIENT_SIDE:
         raise InvalidSchema(

@@ -20,7 +20,7 @@ HISTORIES, RECORDS = "/schemas/", "/schema-versions/"
 ANYTHING = "/schema"
 """The common prefix."""
 MAX_KNOWN: Final = 1024
-"""Histories in memory."""
+"""The most histories in memory."""
 PAGE: Final = 1000
 
 
@@ -44,15 +44,15 @@ class History(NamedTuple):
     digests: tuple[tuple[int, str], ...] = ()
     """The number and the digest of each version, the oldest first."""
     stored: Version = 0
-    """0 if nothing is stored."""
+    """The stored version of the history; 0 if nothing is stored."""
 
     @property
     def latest(self) -> int | None:
-        """The newest version's number."""
+        """The number of the newest version."""
         return self.digests[-1][0] if self.digests else None
 
     def number_of(self, digest: str) -> int | None:
-        """The version with this digest."""
+        """Return the number of the version with this digest."""
         return next((number for number, known in self.digests if known == digest), None)
 
 
@@ -120,7 +120,7 @@ class Registry:
                     return number
 
     async def remove(self, name: str) -> int:
-        """Delete all versions; returns the version number of the deletion.
+        """Delete all versions; return the version number of the deletion.
 
         Numbers are not used again: later versions continue from it.
         """
@@ -133,7 +133,7 @@ class Registry:
             return history.next
 
     async def purge(self, name: str) -> None:
-        """Delete everything, numbers too; to be repeated after a failure."""
+        """Delete everything, including numbers; repeat it after a failure."""
         async with self._writing.held(name):
             if await self._has_nothing():
                 return  # and nothing is written, for most topics have no schema
@@ -188,7 +188,7 @@ class Registry:
         return History(fields["next"], digests, found.version)
 
     def _learn(self, name: str, history: History) -> History:
-        """Keep the newest history: answers of the store can arrive out of order."""
+        """Keep the newest history, because answers of the store can arrive out of order."""
         known = self._known.get(name)
         if known is None or known.stored <= history.stored:
             self._known[name] = known = history

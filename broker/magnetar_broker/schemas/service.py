@@ -104,7 +104,7 @@ class Schemas:
     async def for_consumer(
         self, topic: TopicName, schema: Schema, idle: bool, check_open: Check
     ) -> None:
-        """Make sure that a consumer with this schema can read the topic, else `SchemaRefused`.
+        """Make sure that a consumer with this schema can read the topic; `SchemaRefused` otherwise.
 
         A topic that has no schema gets this one if it is `idle`: it never had messages, and no
         client uses it without a schema.
@@ -153,7 +153,7 @@ class Schemas:
             return None if number is None else await self._registry.version(name, number)
 
     async def versions(self, topic: TopicName) -> list[Registered]:
-        """All of them, the oldest first."""
+        """Return all versions, the oldest first."""
         history = await self._registry.history(schema_name(topic))
         found = [await self.get(topic, number) for number, _ in history.digests]
         return [version for version in found if version is not None]
@@ -188,14 +188,14 @@ class Schemas:
         return await self._registry.add(schema_name(topic), schema, understood.digest, agree)
 
     async def check(self, topic: TopicName, schema: Schema) -> None:
-        """`SchemaRefused` if the strategy would not let this schema be added."""
+        """Raise `SchemaRefused` if the strategy does not allow this schema to be added."""
         history = await self._registry.history(schema_name(topic))
         understood = self._accept(schema)
         if history.number_of(understood.digest) != history.latest or history.latest is None:
             await self._check_new(topic, understood.known, history)
 
     async def remove(self, topic: TopicName) -> int:
-        """Remove the topic's schema; returns the number that the deletion itself takes."""
+        """Remove the topic's schema; return the number that the deletion itself takes."""
         with self.counts.doing(Work.DEL, topic.namespace_name):
             return await self._registry.remove(schema_name(topic))
 

@@ -12,7 +12,7 @@ def schema_values(schema: Schema) -> tuple[Any, ...]:
 
 
 def schema_of_values(values: tuple[Any, ...]) -> Schema:
-    """The schema again."""
+    """Return the schema of a plain value."""
     number, data, properties = values
     return Schema(SchemaType(number), data, properties)
 
@@ -25,7 +25,7 @@ def registered_values(found: Registered | None) -> tuple[Any, ...] | None:
 
 
 def registered_of(values: tuple[Any, ...] | None) -> Registered | None:
-    """The version again."""
+    """Return the version of a plain value."""
     if values is None:
         return None
     number, schema, timestamp_ms = values

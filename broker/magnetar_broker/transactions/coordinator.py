@@ -35,17 +35,17 @@ from magnetar_storage.world.runtime import Clock, Timer, settling
 logger = logging.getLogger(__name__)
 
 RETRY_SECONDS = 1.0
-"""The pause after a topic or subscription could not be told of an end."""
+"""The pause before a participant that could not be notified of an end is notified again."""
 LONGEST_TIMER_SECONDS = 3600.0
 REACH = 1 << 32
-"""A number this far ahead is not reached within the life of a broker."""
+"""The distance of a number that is not reached within the life of a broker."""
 SPARE_DEADLINES = 1000
-"""Deadlines of ended transactions are removed when there are this many more than half."""
+"""The number beyond half of all deadlines at which those of ended transactions are removed."""
 
 
 @dataclass
 class _Finish:
-    """The way of a decided transaction to its end."""
+    """The progress of a decided transaction to its end."""
 
     waiters: Waiters
     is_done: bool = False
@@ -75,7 +75,7 @@ class Coordinator:
         self.resume()  # promise: a decided transaction goes on after a restart
 
     def resume(self) -> None:
-        """Go on to end what was decided: after a restart, or where a defect has stopped it."""
+        """Continue ends of decided transactions after a restart, or where a defect stopped them."""
         for transaction in self.state.transactions.values():
             if transaction.status is not Status.OPEN and transaction.least not in self._finishing:
                 logger.info("%s goes on", self._described(transaction))
@@ -114,9 +114,9 @@ class Coordinator:
         return TxnId(self.number, new.least)
 
     async def add(self, least: int, parts: list[Part]) -> None:
-        """An open transaction concerns these from now on; durable on return.
+        """Add participants to an open transaction; durable on return.
 
-        `TransactionMissing`, `TransactionStatusInvalid`.
+        Raises `TransactionMissing` and `TransactionStatusInvalid`.
         """
         for part in parts:
             _check(part)
@@ -178,7 +178,7 @@ class Coordinator:
         return finish
 
     async def _finish(self, transaction: Transaction, finish: "_Finish") -> None:
-        """End a decided transaction everywhere, unless this coordinator is over before."""
+        """End a decided transaction everywhere, unless this coordinator ends before."""
         least, outcome, engine = transaction.least, OUTCOMES[transaction.status], self._engine
         end_at = partial(self._end_at, least, outcome)
         try:
@@ -229,7 +229,7 @@ class Coordinator:
         heapify(self._deadlines)
 
     def _set_timer(self) -> None:
-        """Look at the deadlines when the first of them is over."""
+        """Set the timer for the first deadline."""
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
@@ -282,7 +282,7 @@ class Coordinator:
 
 
 def _check(part: Part) -> None:
-    """`InvalidName`, `NotAllowed`: what cannot be part of a transaction."""
+    """Raise `InvalidName` or `NotAllowed` for a participant that transactions cannot have."""
     if not TopicName.parse(part.topic).is_persistent:
         raise NotAllowed(f"{part.topic} is not persistent: transactions need persistent topics")
     if part.subscription is not None and len(part.subscription) > MAX_NAME:

@@ -66,9 +66,9 @@ class Coordinators:
         return loaded
 
     async def load(self) -> None:
-        """Load the coordinators of this process that have something stored.
+        """Load the coordinators of this process that have stored state.
 
-        Those that are loaded go on with what a defect has stopped.
+        Coordinators that are loaded continue what a defect has stopped.
         """
         prefix = topic_key(COORDINATORS) + PARTITION_SUFFIX
         for text in await keys_under(self._engine.metadata, prefix):

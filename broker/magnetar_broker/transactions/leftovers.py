@@ -1,4 +1,4 @@
-"""Messages and acknowledgements that came for a transaction when it had ended: they are aborted.
+"""Aborts messages and acknowledgements that came for a transaction after its end.
 
 A producer that reconnects sends again what was not answered, perhaps after the coordinator has
 aborted the transaction.  The topic may not know that: then the transaction seems to be open there,
@@ -48,7 +48,7 @@ async def ended_here(coordinators: Coordinators, most: int, leasts: list[int]) -
 
 
 class LinkedEnded:
-    """The answers of the coordinators of all workers."""
+    """Asks the coordinators of all workers."""
 
     def __init__(
         self,

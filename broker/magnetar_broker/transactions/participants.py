@@ -25,10 +25,10 @@ END = "transactions.end"
 
 
 class Ending(Protocol):
-    """Ends a transaction at what it concerns."""
+    """Ends a transaction at its participants."""
 
     async def end(self, part: Part, txn: TxnId, outcome: Outcome, low_watermark: int) -> None:
-        """Durable on return; it may be called again for a transaction that has ended there.
+        """End a transaction at a participant; durable on return, and safe to repeat.
 
         All transactions of the coordinator up to `low_watermark` have ended.  What does not exist
         any more needs no end.

@@ -52,12 +52,12 @@ class Part(NamedTuple):
 
 
 def begun(least: int, opened_ms: int, ttl_ms: int, owner: str) -> bytes:
-    """A transaction has begun."""
+    """Return the record that a transaction has begun."""
     return _HEAD.pack(Kind.BEGUN, least) + _BEGUN.pack(opened_ms, ttl_ms) + owner.encode()
 
 
 def added(least: int, parts: Sequence[Part]) -> list[bytes]:
-    """Parts were added to a transaction; no record if there are none, several if there are many."""
+    """Return the records that parts were added to a transaction; none without any parts."""
     head = _HEAD.pack(Kind.ADDED, least)
     return [
         head + _text(parts[at : at + PARTS_A_RECORD]) for at in range(0, len(parts), PARTS_A_RECORD)
@@ -65,17 +65,17 @@ def added(least: int, parts: Sequence[Part]) -> list[bytes]:
 
 
 def changed(least: int, status: Status) -> bytes:
-    """A transaction has another status."""
+    """Return the record that a transaction has another status."""
     return _HEAD.pack(Kind.CHANGED, least) + bytes((status,))
 
 
 def remembered(least: int, status: Status) -> bytes:
-    """A transaction had ended with this status."""
+    """Return the record that a transaction had ended with this status."""
     return _HEAD.pack(Kind.REMEMBERED, least) + bytes((status,))
 
 
 def counted(following: int) -> bytes:
-    """The next transaction has this number."""
+    """Return the record of the number of the next transaction."""
     return _HEAD.pack(Kind.COUNTED, following)
 
 
@@ -86,13 +86,13 @@ def read(record: bytes) -> tuple[Kind, int, bytes]:
 
 
 def read_begun(body: bytes) -> tuple[int, int, str]:
-    """Time, time to live and owner."""
+    """Return time, time to live and owner."""
     opened_ms, ttl_ms = _BEGUN.unpack_from(body)
     return opened_ms, ttl_ms, body[_BEGUN.size :].decode()
 
 
 def read_added(body: bytes) -> list[Part]:
-    """The parts; ValueError if they are none."""
+    """Return the parts; ValueError if they are malformed."""
     try:
         return [Part(*values) for values in json.loads(body)]
     except TypeError as error:
@@ -100,7 +100,7 @@ def read_added(body: bytes) -> list[Part]:
 
 
 def read_status(body: bytes) -> Status:
-    """The status; ValueError if it is none."""
+    """Return the status; ValueError if it is unknown."""
     return Status(body[0] if len(body) == 1 else 0)
 
 

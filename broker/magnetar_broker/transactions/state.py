@@ -28,7 +28,7 @@ from magnetar_broker.transactions.records import Kind, Part, Status
 MAX_PARTS = 10_000
 """The most topics and subscriptions of one transaction."""
 MAX_PARTS_OF_ALL = 1_000_000
-"""The most of all transactions that have not ended together: they are in memory."""
+"""The most topics and subscriptions of all open transactions together: they are in memory."""
 REMEMBERED = 1000
 """The number of outcomes of ended transactions that are remembered."""
 
@@ -62,7 +62,7 @@ class Transaction:
 
 
 class CoordinatorState:
-    """An `AttachedState`: changed in memory at once, and written by `CursorLog.state_changed`."""
+    """The state of a coordinator, an `AttachedState`: written by `CursorLog.state_changed`."""
 
     def __init__(self) -> None:
         self.next = 0
@@ -70,20 +70,20 @@ class CoordinatorState:
         self.transactions: dict[int, Transaction] = {}
         """The transactions that have not ended, by number and in the order of their numbers."""
         self.remembered: dict[int, Outcome] = {}
-        """The outcomes of those that ended last, in the order in which they ended."""
+        """The outcomes of the transactions that ended last, in the order in which they ended."""
         self._parts = 0
         self._delta: list[bytes] = []
 
     @property
     def low_watermark(self) -> int:
-        """Transactions up to this number have ended; -1 if not even the first one has."""
+        """The number up to which all transactions have ended; -1 if the first one has not."""
         # promise[without - 1]: the low watermark is below each transaction that lives
         return next(iter(self.transactions), self.next) - 1
 
     # Steps --------------------------------------------------------------------------------
 
     def begin(self, now_ms: int, ttl_ms: int, owner: str, limit: int) -> Transaction:
-        """A new transaction; `LimitReached` if `limit` are open already, unless that is 0."""
+        """Begin a transaction; `LimitReached` if `limit` are open already, unless that is 0."""
         if 0 < limit <= len(self.transactions):
             raise LimitReached(
                 f"{len(self.transactions)} transactions are open on this coordinator "
@@ -94,7 +94,7 @@ class CoordinatorState:
         return self.transactions[new.least]
 
     def add(self, least: int, parts: Iterable[Part]) -> bool:
-        """An open transaction concerns these too; False if it did already."""
+        """Add participants to an open transaction; return False if it has all of them already."""
         # promise[open_one -> one]: topics join only open transactions
         transaction = self.open_one(least)
         new = [part for part in dict.fromkeys(parts) if part not in transaction.parts]
@@ -113,18 +113,18 @@ class CoordinatorState:
         return bool(new)
 
     def decide(self, least: int, outcome: Outcome) -> Transaction:
-        """The outcome of an open transaction is this."""
+        """Decide the outcome of an open transaction."""
         transaction = self.open_one(least)  # promise[open_one -> one]: an outcome is decided once
         self._step(records.changed(least, ENDING[outcome]))
         return transaction
 
     def end(self, least: int) -> None:
-        """A transaction that was decided has ended: all that it concerns has been told."""
+        """End a decided transaction, all of whose participants have been notified."""
         outcome = OUTCOMES[self.transactions[least].status]
         self._step(records.changed(least, ENDED[outcome]))
 
     def pass_over(self, least: int) -> None:
-        """Give out no number up to this one."""
+        """Pass over all numbers up to this one, so that none of them is given out."""
         self._step(records.counted(max(self.next, least + 1)))
 
     def _step(self, record: bytes) -> None:
