@@ -89,8 +89,7 @@ class Authenticator:
         return proof
 
     async def _with_original(self, own: Identity, connect: pb.CommandConnect) -> Proof:
-        """Return the proof of a connection, which may be a proxy's, for its client if it has
-        one."""
+        """Return the proof of a connection, for the client behind it if it is a proxy's."""
         named = connect.original_principal
         if not named:
             return Proof(Roles(own.role), own.method, own.expires_at, own.method)

@@ -70,8 +70,7 @@ class Reader:
         return found
 
     def _look_at_chunk(self, metadata: pb.MessageMetadata, number: int) -> list[Last]:
-        """Handle a chunk: a chunked message is where its last chunk is, and the others follow
-        it."""
+        """Handle a chunk: a chunked message is placed at its last chunk; the others follow it."""
         uuid = text_bytes(metadata, "producer_name"), metadata.uuid
         if metadata.chunk_id == 0:
             self._chunks[uuid] = []

@@ -28,7 +28,7 @@ def providers_of(settings: Settings) -> list[str]:
 
 
 def contradictory_authentication(settings: Settings) -> Iterator[tuple[str, str, str]]:
-    """Keys whose values do not go together, with value and reason, if authentication is on."""
+    """Yield keys that contradict each other while authentication is on, with value and reason."""
     if not settings.authentication_enabled:
         return
     names = settings.authentication_providers

@@ -24,7 +24,7 @@ class Given(NamedTuple):
 
     @property
     def shown(self) -> str:
-        """The text for people to read."""
+        """The text that people may read."""
         return self.text or "blank"
 
 

@@ -41,7 +41,7 @@ class UnsupportedKey:
 
 
 def _table(groups: Mapping[str, str]) -> dict[str, UnsupportedKey]:
-    """Keys by name from `{consequence: "key=quiet|quiet key*=quiet ..."}`; `*` is dynamic."""
+    """Return keys by name for `{consequence: "key=quiet|quiet key*=quiet"}`; `*` is dynamic."""
     return {known.name: known for known in _entries(groups)}
 
 
@@ -104,7 +104,7 @@ NOT_BUILT = _table(
             clusterMigrationCheckDurationSeconds=0 clusterMigrationAutoResourceCreation=false""",
     }
 )
-"""Keys of Pulsar's features that are missing here: a warning each when they are wanted."""
+"""Keys of Pulsar's features that are missing here: one warning for each that is wanted."""
 
 
 COMPATIBLE = _table(
@@ -399,7 +399,7 @@ COMPATIBLE = _table(
             packagesReplicas=1 packagesManagementLedgerRootPath=/ledgers""",
     }
 )
-"""Keys that have no effect here: one warning names those set to something unusual."""
+"""Keys that have no effect here: one warning names all that are set to unusual values."""
 
 UNSUPPORTED = {**UNSAFE, **NOT_BUILT, **COMPATIBLE}
 """All keys without effect here, by name."""

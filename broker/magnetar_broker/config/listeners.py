@@ -43,7 +43,7 @@ _FIELDS = {"pulsar": "pulsar", "pulsar+ssl": "pulsar_tls", "http": "http", "http
 
 
 class Listeners:
-    """The kind of `advertisedListeners`."""
+    """The kind of the setting `advertisedListeners`."""
 
     allowed = (
         "name:scheme://host:port with scheme pulsar, pulsar+ssl, http or https; several are "
@@ -75,7 +75,7 @@ def over_tls(process_url: str) -> str:
 
 
 def default_listener(entries: tuple[AdvertisedListener, ...], internal: str | None) -> str:
-    """The name of the listener for lookups without one: `internal`, or the first if unset."""
+    """Return the listener for lookups without a name: `internal`, or the first if unset."""
     return internal or entries[0].name
 
 

@@ -63,7 +63,7 @@ class Assignment(NamedTuple):
 
 
 def load(path: str | None, environ: Mapping[str, str], overrides: Mapping[str, str]) -> Loaded:
-    """Settings from the file (if any), the environment and the command line's overrides.
+    """Return settings from the file (if any), the environment and the command line's overrides.
 
     Keys are Pulsar's or our own.  Raises `ConfigError` with all problems at once.
     """
@@ -111,7 +111,7 @@ def _read(path: str) -> str:
 
 
 def _from_environment(environ: Mapping[str, str]) -> Iterator[Assignment]:
-    """Prefixed variables only: a variable with a plain name can belong to another program."""
+    """Yield prefixed variables only: a plain name can belong to another program."""
     for variable, value in sorted(environ.items()):
         if variable.startswith(ENVIRONMENT_PREFIX):
             key = variable.removeprefix(ENVIRONMENT_PREFIX)
@@ -119,7 +119,7 @@ def _from_environment(environ: Mapping[str, str]) -> Iterator[Assignment]:
 
 
 def _misnamed(environ: Mapping[str, str]) -> Iterator[str]:
-    """Variables that end in a setting's key, and lack the prefix."""
+    """Yield variables that end in a setting's key, and lack the prefix."""
     for variable in sorted(environ):
         key = variable.rpartition("_")[2]
         if key in _FIELDS and not variable.startswith(ENVIRONMENT_PREFIX):
@@ -185,7 +185,7 @@ class _Reading:
                 pass
 
     def settings(self) -> Settings:
-        """Raises `ConfigError` if anything was wrong, alone or together."""
+        """Return the settings; `ConfigError` if anything was wrong, alone or together."""
         if self.problems:
             raise ConfigError(*self.problems)
         origins = {
@@ -235,7 +235,7 @@ def _repeated(path: str | None, lines: Iterable[Assignment]) -> Iterator[str]:
 
 
 def contradictions(settings: Settings) -> Iterator[tuple[str, str, str]]:
-    """Keys whose values are right alone and wrong together, with value and reason."""
+    """Yield keys whose values are right alone and wrong together, with value and reason."""
     yield from contradictory_ports(settings)
     yield from contradictory_tls(settings)
     yield from _contradictory_listeners(settings)
@@ -266,7 +266,7 @@ def _contradictory_listeners(settings: Settings) -> Iterator[tuple[str, str, str
 
 
 def _doubtful(settings: Settings) -> Iterator[str]:
-    """Warnings of values that are allowed but probably not intended."""
+    """Yield warnings of values that are allowed but probably not intended."""
     if not (settings.binds_to_loopback or settings.authentication_enabled):
         yield (
             f"bindAddress={settings.bind_address}: anyone who can connect to this machine can read "

@@ -52,7 +52,7 @@ def contradictory_tls(settings: "Settings") -> Iterator[Contradiction]:
 
 
 def doubtful_tls(settings: "Settings") -> Iterator[str]:
-    """Warnings of values that are allowed but probably not intended."""
+    """Yield warnings of values that are allowed but probably not intended."""
     ports = (settings.broker_service_port_tls, settings.web_service_port_tls)
     if settings.tls_allow_insecure_connection and ports != (None, None):
         yield (

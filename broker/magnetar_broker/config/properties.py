@@ -36,7 +36,7 @@ def parse(text: str) -> Iterator[Property]:
 
 
 def _logical_lines(text: str) -> Iterator[tuple[int, str]]:
-    """Lines that are neither blank nor comments, continuations joined, with their first number."""
+    """Yield lines but blank ones and comments, continuations joined, with their first number."""
     begun, parts = 0, list[str]()
     for number, raw in enumerate(text.splitlines(), 1):
         line = raw.strip()

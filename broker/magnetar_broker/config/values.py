@@ -47,7 +47,7 @@ class Key:
     of_workers: bool = False
     """Whether a reload changes it though it is not dynamic: only workers read it."""
     secret: bool = False
-    """Whether its value must not be shown to anyone, in no log, error or answer."""
+    """Whether its value must not be shown to anyone, in a log, an error or an answer."""
 
     @property
     def reloads(self) -> bool:

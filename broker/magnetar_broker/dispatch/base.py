@@ -83,12 +83,12 @@ class Delays(Protocol):
 
     @property
     def waiting(self) -> OffsetSet:
-        """Their offsets.  Entries that are due leave it before `Dispatcher.due` is called."""
+        """The offsets of delayed entries; due ones leave it before `Dispatcher.due` is called."""
 
     def catch(self, first: int, payloads: Sequence[bytes]) -> None:
-        """Look through entries that were read, and add those that are delayed to `waiting`.
+        """Add the delayed ones of entries that were read to `waiting`.
 
-        To be called before they are delivered: after a crash the index may not have them all.
+        Call it before the entries are delivered: after a crash the index may not have them all.
         """
 
 
@@ -102,14 +102,14 @@ class Stream:
     cursor: Cursor
     limits: DispatchLimits
     unacked_budget: UnackedBudget
-    """Shared by all subscriptions of a broker."""
+    """The budget that all subscriptions of a broker share."""
     durable: bool
     delays: Delays
     throttle: Throttle | None
 
 
 def unacked(cursor: Cursor, run: Run) -> Iterator[tuple[Run, tuple[int, ...]]]:
-    """The parts of a run that are not acknowledged, each with an ack set: () for whole entries.
+    """Yield the unacknowledged parts of a run, each with an ack set: () for whole entries.
 
     An entry that is acknowledged in part is a run of its own, whose count is the messages left.
     """
@@ -144,7 +144,7 @@ def part_of(run: Run, start: int, stop: int) -> Run:
 
 
 def runs_of(offsets: Iterable[int]) -> Iterator[range]:
-    """Consecutive offsets joined to ranges."""
+    """Yield consecutive offsets, joined to ranges."""
     if isinstance(offsets, range) and offsets.step == 1:
         yield offsets
     else:
@@ -164,37 +164,37 @@ class Dispatcher(Protocol):
     """Whether one consumer receives everything in order, so that cumulative ACKs make sense."""
 
     def add(self, consumer: Consumer) -> None:
-        """A consumer joined; the caller has admitted it."""
+        """Add a consumer, which the caller has admitted."""
 
     def remove(self, consumer: Consumer) -> None:
-        """A consumer left; what it had not acknowledged goes to the others."""
+        """Remove a consumer that left; its unacknowledged entries go to the others."""
 
     def receivers(self) -> list[Consumer]:
         """Return the consumers that may have entries that are not acknowledged."""
 
     def dispatch(self) -> None:
-        """Send all that can be sent now; to be called whenever something changed."""
+        """Send everything that can be sent now; call it whenever something has changed."""
 
     def acked(self, consumer: Consumer, offset: int, messages_left: int) -> None:
-        """A consumer acknowledged part of an entry; `messages_left` of it are still pending."""
+        """Count an acknowledged part of an entry; `messages_left` of it are still pending."""
 
     def acked_whole(self, consumer: Consumer, offsets: Sequence[int]) -> None:
-        """A consumer acknowledged whole entries."""
+        """Count whole entries that a consumer has acknowledged."""
 
     def skipped(self) -> None:
         """Drop pending entries over which the cursor advanced without an acknowledgement."""
 
     def redeliver(self, consumer: Consumer, offsets: Sequence[int] | None) -> None:
-        """Send entries to a consumer again; None: all that it has not acknowledged."""
+        """Send entries to a consumer again; None for all that it has not acknowledged."""
 
     def restore(self, offsets: Sequence[int]) -> None:
-        """Acknowledgements of these entries were taken back: deliver them again."""
+        """Deliver entries again whose acknowledgements were taken back."""
 
     def due(self, offsets: Iterable[int]) -> None:
-        """Delayed entries have reached their delivery time."""
+        """Deliver delayed entries that have reached their delivery time."""
 
     def rewind(self) -> None:
-        """The cursor was moved: start again from it."""
+        """Start again from the cursor, which was moved."""
 
     def apply_limits(self, stream: Stream) -> None:
         """Follow the limits, the throttle and the cursor of another stream of the subscription."""

@@ -8,8 +8,8 @@ from magnetar_proto.chunks import Chunk
 from magnetar_storage.cursors.cursor import Cursor
 
 REMEMBERED = 10_000
-"""Limit of messages that are remembered while their last chunk is missing.  The missing chunks of
-the oldest beyond it go to any consumer."""
+"""The most messages that are remembered while their last chunk is missing.  The missing chunks of
+older ones go to any consumer."""
 
 Parts = dict[int, None]
 """Offsets, each once, in the order in which they were given."""
@@ -33,7 +33,7 @@ class ChunkedMessages:
         return bool(self._waiting)
 
     def __len__(self) -> int:
-        """Chunks that wait."""
+        """Return the number of chunks that wait."""
         return sum(map(len, self._waiting.values()))
 
     def owner(self, chunk: Chunk) -> Consumer | None:
@@ -41,7 +41,7 @@ class ChunkedMessages:
         return self._owners.get(chunk.uuid)
 
     def sent(self, chunk: Chunk, consumer: Consumer, offset: int) -> None:
-        """A chunk was sent to a consumer, which owns the missing chunks from now on."""
+        """Note that a chunk was sent to a consumer, which owns the missing chunks from now on."""
         self._owners.pop(chunk.uuid, None)
         parts = self._begun.pop(chunk.uuid, {})
         if chunk.number == 0:
@@ -98,7 +98,7 @@ class ChunkedMessages:
             queue.move_to(replay)
 
     def requeue(self, replay: ReplayQueue) -> None:
-        """Move what waits to `replay`, which keeps it in order with what is redelivered."""
+        """Move waiting chunks to `replay`, which keeps them in order with redelivered entries."""
         for queue in self._waiting.values():
             queue.move_to(replay)
         self._waiting.clear()
@@ -112,7 +112,7 @@ class ChunkedMessages:
         self._waiting = {consumer: queue for consumer, queue in self._waiting.items() if queue}
 
     def discard_acked(self, cursor: Cursor) -> None:
-        """Remove what is acknowledged."""
+        """Remove acknowledged entries."""
         self._parts = {o: parts for o, parts in self._parts.items() if not cursor.is_acked(o)}
         for queue in self._waiting.values():
             queue.discard_acked(cursor)

@@ -33,7 +33,7 @@ logger = logging.getLogger(__name__)
 AHEAD_ENTRIES = 1000
 AHEAD_BYTES = 1 << 20
 ENTRY_OVERHEAD = 128
-"""Bytes that an entry needs beside its payload: object headers and slots of three lists."""
+"""The bytes that an entry needs besides its payload: object headers and slots of three lists."""
 RETRY_SECONDS = 1.0
 START_PROPERTY = "magnetar.compactedFrom"
 """A property of a durable cursor that is hidden from clients (`shown`)."""
@@ -55,7 +55,7 @@ class Start(NamedTuple):
 
     @classmethod
     def of(cls, properties: Mapping[str, str]) -> "Start | None":
-        """Read back `as_properties`; None without such a property."""
+        """Return the start that `as_properties` wrote; None without such a property."""
         found = STORED_START.fullmatch(properties.get(START_PROPERTY, ""))
         return None if found is None else cls(int(found[1]), int(found[2]))
 
@@ -119,7 +119,7 @@ class CompactedReading:
     def give(
         self, consumer: Consumer, offset: int, room: int, frames: FrameCache, partition: int
     ) -> int:
-        """Send about `room` messages from `offset` on; returns the offset to continue at.
+        """Send about `room` messages from `offset` on; return the offset to continue at.
 
         That is `offset` itself while entries are being read: `ready` is called then.
         """
@@ -147,7 +147,7 @@ class CompactedReading:
         self._ahead, self._ahead_from, self._ahead_to = NOTHING, 0, 0
 
     def _wanted(self, stretch: Stretch, ranges: Sequence[tuple[int, int]]) -> Stretch:
-        """The first entries that can be sent together: whole ones, or one that is partly acked.
+        """Return the first entries that can be sent together: whole ones, or one acked in part.
 
         With hash ranges only the entries whose keys are in them.
         """

@@ -51,16 +51,16 @@ class Backlog:
     """The unacknowledged part of a subscription."""
 
     messages: int
-    """Messages of batches counted one by one; delayed and pending ones included."""
+    """The number of messages, those in batches counted one by one, delayed and pending included."""
     entries: int
     size: int = 0
-    """Bytes of the entries, estimated: their number times the mean size, segment by segment."""
+    """The bytes of the entries, estimated as their number times the mean size of each segment."""
     delayed: int = 0
-    """Messages that are delayed."""
+    """The number of delayed messages."""
 
     @property
     def without_delayed(self) -> int:
-        """Messages that have been delivered or could be now."""
+        """The number of messages that have been delivered or could be now."""
         return self.messages - self.delayed
 
 
@@ -115,7 +115,7 @@ class AnySubscription(Protocol):
         """The topic, or the partition."""
 
     def remove_consumer(self, consumer: "Consumer") -> None:
-        """A consumer left."""
+        """Remove a consumer that left."""
 
     def flow(self, consumer: "Consumer", permits: int) -> None:
         """Add permits: `permits` more messages may be sent to the consumer."""
@@ -331,7 +331,7 @@ class Consumer:
             self.subscription.remove_consumer(self)
 
     def disconnect(self, new_owner: str = "") -> None:
-        """Close it and notify its client, which will reconnect, to `new_owner` if there is one."""
+        """Close the consumer and notify its client, which reconnects, to `new_owner` if set."""
         if not self.closed:
             self.close()
             self.connection.close_consumer(self.id, new_owner)

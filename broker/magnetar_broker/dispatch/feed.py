@@ -35,7 +35,7 @@ class Source:
         self.failure = None
 
     def give_up(self) -> range:
-        """The entries that damage has made unreadable, to be passed over; empty without damage."""
+        """Return the range that damage has made unreadable, to be skipped; empty without damage."""
         error, at = self.failure, self._failed_at
         if not isinstance(error, LASTING):
             return range(0)
@@ -44,7 +44,7 @@ class Source:
 
     @property
     def damage(self) -> Damage | None:
-        """The entries that stop it, if damage does."""
+        """The damaged entries that stop it; None if no damage does."""
         error = self.failure
         log, at = self._log, self._failed_at
         if not isinstance(error, LASTING) or not log.first_offset <= at < log.end:
@@ -68,7 +68,7 @@ class Source:
 
 
 class Feed(Source):
-    """Entries in order.
+    """The source of entries in order.
 
     A dispatcher that reads on where the last read ended is catching up: then the next stretch is
     read while the present one is sent.
@@ -82,7 +82,7 @@ class Feed(Source):
         self._holding = Holding(entries.engine.reading, self._drop, ENTRY_OVERHEAD)
 
     def take(self, offset: int, max_entries: int, max_bytes: int) -> Run | None:
-        """Entries from `offset` on, all of one segment; None when there are none (yet)."""
+        """Return entries from `offset` on, all of one segment; None when there are none (yet)."""
         log = self._log
         # promise[min(log.segment_end(offset), log.visible_end) -> log.segment_end(offset)]: a
         #   subscription does not read behind an open transaction
@@ -115,7 +115,7 @@ class Feed(Source):
         return None
 
     def clear(self) -> None:
-        """Release the memory: nothing is wanted at present."""
+        """Release the memory, because nothing is wanted at present."""
         if self._holding.wanted or self._ahead is not NOTHING:
             self._holding.release()
             self._ahead = NOTHING

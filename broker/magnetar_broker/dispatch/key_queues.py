@@ -60,26 +60,26 @@ class KeyQueues:
         """The slot of each entry that waits for an owner or a draining slot."""
         self._unacked: dict[int, int] = {}  # the slot of each pending entry
         self._queues: dict[Consumer, list[int]] = {}
-        """A heap for each consumer; offsets that are not in `waiting` are stale."""
+        """The heap of each consumer; offsets that are not in `waiting` are stale."""
         self._drains = drains
 
     # Consumers --------------------------------------------------------------------
 
     def add(self, consumer: Consumer) -> None:
-        """A consumer joins and gets slots.  Call `take_unowned`: entries may have an owner now."""
+        """Add a consumer, which gets slots.  Call `take_unowned`: entries may have an owner now."""
         self.slots.add(consumer)
         self._queues[consumer] = []
         self.cleared[consumer] = 0
         self._divide()  # promise: slots that move when a consumer joins are looked for
 
     def remove(self, consumer: Consumer) -> None:
-        """A consumer leaves and others get its slots; call `release` for its pending entries."""
+        """Remove a consumer, whose slots go to others; call `release` for its pending entries."""
         self.slots.remove(consumer)
         del self._queues[consumer], self.cleared[consumer]
         self._divide()
 
     def _divide(self) -> None:
-        """Slots have new owners: compute which are draining, and queue what waits again."""
+        """Compute the draining slots after owners changed, and queue waiting entries again."""
         # Computed from what is pending, not updated: so no draining slot can be left over.
         before, self.draining = self.draining, {}
         if self._drains:
@@ -113,11 +113,11 @@ class KeyQueues:
     # Pending entries --------------------------------------------------------------
 
     def give(self, offsets: Sequence[int], slots: Sequence[int]) -> None:
-        """Entries that did not wait are sent to the owner of their slots."""
+        """Note that entries that did not wait are sent to the owner of their slots."""
         self._unacked.update(zip(offsets, slots, strict=True))
 
     def release(self, offset: int) -> tuple[int | None, bool]:
-        """An entry is not pending any more: its slot, and whether that slot has stopped draining.
+        """Remove a pending entry; return its slot, and whether that has stopped draining.
 
         The slot is None if the entry was not pending.
         """
@@ -137,7 +137,7 @@ class KeyQueues:
         return slot, True
 
     def settle(self, offsets: Iterable[int]) -> tuple[list[int], bool]:
-        """Entries are acknowledged: those that were not pending, and whether a slot was drained."""
+        """Remove acknowledged entries; return those not pending, and whether a slot was drained."""
         if not self.draining:
             pending = self._unacked
             return [offset for offset in offsets if pending.pop(offset, None) is None], False
@@ -182,12 +182,12 @@ class KeyQueues:
         return [offset for offset in found if offset in self.waiting]
 
     def give_first(self, consumer: Consumer) -> None:
-        """The entry that `first` returned is sent to the consumer."""
+        """Note that the entry that `first` returned is sent to the consumer."""
         offset = heappop(self._queues[consumer])
         self._unacked[offset] = self.waiting.pop(offset)
 
     def drop(self, offsets: range) -> list[int]:
-        """Remove entries from all queues; returns those that were waiting."""
+        """Remove entries from all queues; return those that were waiting."""
         dropped = [offset for offset in self.waiting if offset in offsets]
         for offset in dropped:
             del self.waiting[offset]
@@ -199,7 +199,7 @@ class KeyQueues:
         return unowned
 
     def clear(self) -> None:
-        """Remove everything that waits or is pending."""
+        """Remove everything that is waiting or pending."""
         self.waiting.clear()
         self.draining.clear()
         self.unowned.clear()

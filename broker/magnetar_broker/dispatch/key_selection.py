@@ -26,7 +26,7 @@ class KeySharedMeta:
     out_of_order: bool = False
     """A key may go to its new owner while the old one still has pending messages of it."""
     ranges: tuple[tuple[int, int], ...] = ()
-    """First and last slot of each range."""
+    """The first and the last slot of each range."""
 
     @property
     def policy(self) -> tuple[bool, bool]:
@@ -51,7 +51,7 @@ class SlotOwners(ABC, Generic[C]):
 
     def __init__(self, slot_of: Callable[[bytes], int]) -> None:
         self.slot_of = slot_of
-        """The slot of a key."""
+        """Returns the slot of a key."""
         self.ends: list[int] = [LAST_SLOT]
         self.owners: list[C | None] = [None]
 
@@ -61,18 +61,18 @@ class SlotOwners(ABC, Generic[C]):
 
     @abstractmethod
     def check(self, wanted: KeySharedMeta) -> C | None:
-        """The consumer that must leave before one that asks for this can be added, if there is one.
+        """Return a consumer that must leave before one like this is added; None if none must.
 
         `ConsumerUnassigned` if nothing can be assigned to it.
         """
 
     @abstractmethod
     def add(self, consumer: C) -> None:
-        """A consumer joined that `check` allowed: it gets slots of others."""
+        """Add a consumer that `check` allowed, which gets slots of others."""
 
     @abstractmethod
     def remove(self, consumer: C) -> None:
-        """A consumer left: its slots go to others."""
+        """Remove a consumer, whose slots go to others."""
 
     def _assign(self, stretches: Iterable[tuple[int, C | None]]) -> None:
         """Set all stretches by their ends, in ascending order."""
@@ -129,7 +129,7 @@ class HashRing(SlotOwners[C]):
         return [ring_slot(f"{name}\0{number}\0{n}".encode()) for n in range(self._points)]
 
     def _close_ring(self) -> None:
-        """The slots above the last point belong to the consumer of the first one."""
+        """Give the slots above the last point to the consumer of the first one."""
         self.owners[-1] = self.owners[0] if self._claims else None
 
 
@@ -157,7 +157,7 @@ class RangeHalving(SlotOwners[C]):
         self._divide()
 
     def remove(self, consumer: C) -> None:
-        """The range goes to the next one above; the highest one to the one below."""
+        """Give the range of a consumer to the next one above; the highest to the one below."""
         end = next(end for end, owner in self._ranges.items() if owner is consumer)
         del self._ranges[end]
         if end == RANGE_SLOTS and self._ranges:
@@ -165,7 +165,7 @@ class RangeHalving(SlotOwners[C]):
         self._divide()
 
     def _widest(self) -> tuple[int, int]:
-        """End and width of the widest range, the lowest of equal ones."""
+        """Return end and width of the widest range, the lowest of equal ones."""
         ends = sorted(self._ranges)
         widths = [end - before for before, end in zip([0, *ends], ends, strict=False)]
         widest = max(widths)
@@ -210,7 +210,7 @@ class ChosenRanges(SlotOwners[C]):
 
 
 def check_ranges(ranges: tuple[tuple[int, int], ...]) -> None:
-    """`ConsumerUnassigned` if ranges are missing, reversed or overlap each other."""
+    """Raise `ConsumerUnassigned` if ranges are missing, reversed or overlap each other."""
     if not ranges:
         raise ConsumerUnassigned("a sticky Key_Shared consumer must name at least one hash range")
     ordered = sorted(ranges)

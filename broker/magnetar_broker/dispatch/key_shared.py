@@ -23,9 +23,9 @@ from magnetar_proto.sticky_key import sticky_key
 from magnetar_storage.interfaces import Run
 
 READ_TOGETHER = 200
-"""Entries waiting for a consumer that are read together."""
+"""The most entries waiting for a consumer that are read together."""
 ROUTED_AT_ONCE = 5000
-"""Entries routed, delivered or not, before other work of the event loop has its turn."""
+"""The most entries that are routed, delivered or not, before other work gets a turn."""
 
 
 def slot_owners(meta: KeySharedMeta, limits: DispatchLimits) -> SlotOwners[Consumer]:
@@ -59,7 +59,7 @@ class KeyShared(ManyActive):
     # Consumers and what waits ---------------------------------------------------------
 
     def competing(self, wanted: KeySharedMeta) -> Consumer | None:
-        """A consumer whose hash ranges overlap the wanted ones; it must leave before they are free.
+        """Return a consumer whose hash ranges overlap the wanted ones, and which has to leave.
 
         `ConsumerUnassigned` if the ranges themselves are wrong.
         """
@@ -154,9 +154,9 @@ class KeyShared(ManyActive):
         return [consumer for _, consumer in sorted(waiting, key=lambda one: one[0])]
 
     def _serve(self, consumer: Consumer) -> bool:
-        """Send what waits for a consumer, as far as it has room and the entries are in memory.
+        """Send entries that wait for a consumer, while it has room and they are in memory.
 
-        False if nothing was sent.
+        Return False if nothing was sent.
         """
         if not self._unacked.admit_or_wait():
             return False
@@ -245,7 +245,7 @@ class KeyShared(ManyActive):
         return min((bound for bound in bounds if bound > 0), default=1 << 31)
 
     def _read_on(self) -> int:
-        """Route the next new entries; returns how many."""
+        """Route the next new entries; return their number."""
         if self.read_offset >= self._log.visible_end:
             self._feed.clear()
             return 0
@@ -264,7 +264,7 @@ class KeyShared(ManyActive):
         return len(run.payloads)
 
     def _route_again(self) -> int:
-        """Route entries whose slots must be computed again; returns how many."""
+        """Route entries whose slots must be computed again; return their number."""
         wanted = self._wanted() if self._unrouted else 0
         while wanted > 0 and (found := self._unrouted.first_run(wanted)) is not None:
             offset, length = found
@@ -312,7 +312,7 @@ class KeyShared(ManyActive):
                     self._read_ahead.add(run.first + index, run.payloads[index], run.counts[index])
 
     def _send_new(self, owner: Consumer, run: Run, slots: list[int], indexes: list[int]) -> int:
-        """Send entries of a run to their owner, as far as it has room; returns how many."""
+        """Send entries of a run to their owner, while it has room; return their number."""
         # The entries that wait for this consumer are older, and may have the same key.
         # promise[without or self.queues.first(owner) is not None]: a new entry never passes those
         #   that wait for its consumer

@@ -41,15 +41,15 @@ class ManyActive(ABC):
 
     @abstractmethod
     def dispatch(self) -> None:
-        """Send all that can be sent now; to be called whenever something changed."""
+        """Send everything that can be sent now; call it whenever something has changed."""
 
     @abstractmethod
     def _joined(self, consumer: Consumer) -> None:
-        """A consumer takes part from now on; retry entries that were unreadable."""
+        """Include a consumer from now on; retry entries that were unreadable."""
 
     @abstractmethod
     def _left(self, consumer: Consumer) -> None:
-        """A consumer takes part no longer; its pending entries are passed to `_wait` afterwards."""
+        """Exclude a consumer; its pending entries are passed to `_wait` afterwards."""
 
     @abstractmethod
     def _wait(self, offsets: Sequence[int]) -> None:
@@ -61,21 +61,21 @@ class ManyActive(ABC):
 
     @abstractmethod
     def _drop_acked(self) -> None:
-        """Drop what waits and is acknowledged by the cursor."""
+        """Drop waiting entries that are acknowledged by the cursor."""
 
     @abstractmethod
     def _drop_waiting(self) -> None:
-        """Drop everything that waits: delivery starts again at the cursor."""
+        """Drop all waiting entries: delivery starts again at the cursor."""
 
     @property
     def unacked(self) -> int:
-        """Messages sent and not acknowledged."""
+        """The number of messages sent and not acknowledged."""
         return self._unacked.unacked
 
     @property
     @abstractmethod
     def in_replay(self) -> int:
-        """Entries below `read_offset` that wait to be delivered."""
+        """The number of entries below `read_offset` that wait to be delivered."""
 
     @abstractmethod
     def blocker(self) -> Blocker:
@@ -84,7 +84,7 @@ class ManyActive(ABC):
     # Consumers --------------------------------------------------------------------
 
     def add(self, consumer: Consumer) -> None:
-        """A consumer joined; the caller has admitted it."""
+        """Add a consumer, which the caller has admitted."""
         consumer.messages_returned = 0
         self._unacked.consumers.append(consumer)
         self._feed.retry()
@@ -92,7 +92,7 @@ class ManyActive(ABC):
         self._joined(consumer)
 
     def remove(self, consumer: Consumer) -> None:
-        """A consumer left; what it had not acknowledged goes to the others."""
+        """Remove a consumer that left; its unacknowledged entries go to the others."""
         self._unacked.consumers.remove(consumer)
         self._left(consumer)
         self._return(consumer, list(consumer.pending))
@@ -108,7 +108,7 @@ class ManyActive(ABC):
         return list(self._unacked.consumers)
 
     def rewind(self) -> None:
-        """The cursor was moved: start again from it."""
+        """Start again from the cursor, which was moved."""
         self._feed.retry()
         self._replay_feed.retry()
         for consumer in self._unacked.consumers:
@@ -147,7 +147,7 @@ class ManyActive(ABC):
         return offset
 
     def _pass_over(self, waiting: ReplayQueue) -> int:
-        """Set aside new entries that cannot be read, to read on behind them; returns how many."""
+        """Set aside new entries that cannot be read, to read on after them; return their number."""
         lost = self._feed.give_up()
         # Damage acknowledges nothing: what cannot be read stays in the backlog and is tried again
         # when a consumer joins.  Until then the entries behind it are delivered.
@@ -198,7 +198,7 @@ class ManyActive(ABC):
         consumer.give_entry(ledger, entry, partition, payload, left, redelivered, ack_set)
 
     def due(self, offsets: Iterable[int]) -> None:
-        """Delayed entries have reached their delivery time."""
+        """Deliver delayed entries that have reached their delivery time."""
         is_acked = self._cursor.is_acked
         # Entries from `read_offset` on are still to be read in order: they need not be replayed.
         passed = [o for o in offsets if o < self.read_offset and not is_acked(o)]
@@ -212,7 +212,7 @@ class ManyActive(ABC):
         self.dispatch()
 
     def restore(self, offsets: Sequence[int]) -> None:
-        """Acknowledgements of these entries were taken back: deliver them again."""
+        """Deliver entries again whose acknowledgements were taken back."""
         if not self._unacked.consumers:
             self.rewind()
             return
@@ -224,18 +224,18 @@ class ManyActive(ABC):
     # Acknowledging ----------------------------------------------------------------
 
     def acked(self, consumer: Consumer, offset: int, messages_left: int) -> None:
-        """A consumer acknowledged part of an entry; `messages_left` of it are still pending."""
+        """Count an acknowledged part of an entry; `messages_left` of it are still pending."""
         self._unacked.acked(consumer, offset, messages_left)
         if messages_left == 0:
             self._settled(range(offset, offset + 1))
 
     def acked_whole(self, consumer: Consumer, offsets: Sequence[int]) -> None:
-        """A consumer acknowledged whole entries."""
+        """Count whole entries that a consumer has acknowledged."""
         self._unacked.acked_whole(consumer, offsets)
         self._settled(offsets)
 
     def skipped(self) -> None:
-        """The cursor advanced over entries that no consumer acknowledged: drop what is pending."""
+        """Drop pending entries over which the cursor advanced without an acknowledgement."""
         is_acked, partial = self._cursor.is_acked, self._cursor.partial
         for consumer in self._unacked.consumers:
             skipped = [offset for offset in consumer.pending if is_acked(offset)]
@@ -247,7 +247,7 @@ class ManyActive(ABC):
         self.dispatch()
 
     def redeliver(self, consumer: Consumer, offsets: Sequence[int] | None) -> None:
-        """Send entries to a consumer again; None: all that it has not acknowledged."""
+        """Send entries to a consumer again; None for all that it has not acknowledged."""
         if offsets is None:
             offsets = list(consumer.pending)
         # A request can cross acknowledgements and a change of consumers: what this consumer does

@@ -1,13 +1,13 @@
-"""Entries that Key_Shared has read and could not send yet, so that it need not read them twice."""
+"""A buffer of entries that Key_Shared has read and could not send yet, to spare a second read."""
 
 from collections.abc import Iterator
 
 from magnetar_storage.log.read_budget import Holding, ReadBudget
 
 BY_OFFSET_OVERHEAD = 200
-"""Bytes that an entry in a dictionary needs beside its payload: the slot, a pair, headers."""
+"""The bytes that an entry in a dictionary needs besides its payload: the slot, a pair, headers."""
 BUFFER_BYTES = 4 << 20
-"""Entries that do not fit are read again when they can be sent."""
+"""The size of the buffer; entries that do not fit are read again when they can be sent."""
 
 Entry = tuple[bytes, int]
 """The payload and its number of messages."""

@@ -55,18 +55,18 @@ class ReplayQueue:
             self._aside.remove(offsets.start, offsets.stop)
 
     def discard_acked(self, cursor: Cursor) -> None:
-        """Remove what is acknowledged."""
+        """Remove acknowledged entries."""
         discard_acked(self._members, cursor)
         discard_acked(self._aside, cursor)
 
     def set_aside(self, offsets: range) -> None:
-        """Skip these until `restore`: they cannot be read."""
+        """Skip these entries until `restore`: they cannot be read."""
         for start, stop in list(self._members.present(offsets.start, offsets.stop)):
             self._members.remove(start, stop)
             self._aside.add(start, stop)
 
     def restore(self) -> None:
-        """Queue again what was set aside."""
+        """Queue the entries again that were set aside."""
         for start, stop in self._aside:
             self._members.add(start, stop)
         self._aside.clear()
@@ -92,7 +92,7 @@ class ReplayQueue:
 
 
 def discard_acked(offsets: OffsetSet, cursor: Cursor) -> None:
-    """Remove what a cursor has acknowledged from a set of offsets."""
+    """Remove from a set of offsets those that a cursor has acknowledged."""
     offsets.remove_below(cursor.mark_delete + 1)
     for start, stop in list(offsets) if cursor.acked else ():
         for run in list(cursor.acked.present(start, stop)):

@@ -1,4 +1,4 @@
-"""The source of entries that are delivered again: memory if recent, else read together."""
+"""The source of entries that are delivered again: memory if recent, else joined reads."""
 
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
@@ -22,7 +22,7 @@ Stretch = tuple[int, int]
 
 
 class ReplayFeed(Source):
-    """Scattered entries, such as delayed ones.
+    """The source of scattered entries, such as delayed ones.
 
     When one is not in memory, the ones that are wanted next are read with it.
     """
@@ -39,7 +39,7 @@ class ReplayFeed(Source):
         max_bytes: int,
         wanted: Callable[[], Iterable[Stretch]],
     ) -> Run | None:
-        """Entries from `offset` on, all of one segment; None while they are read, or if none exist.
+        """Return entries from `offset` on, all of one segment; None without any, or during a read.
 
         `wanted` yields what will be asked for next, in order, `offset` first.
         """
@@ -63,7 +63,7 @@ class ReplayFeed(Source):
         return None
 
     def clear(self) -> None:
-        """Release the memory: nothing is wanted at present."""
+        """Release the memory, because nothing is wanted at present."""
         self._holding.release()
 
     def _drop(self) -> None:

@@ -7,7 +7,7 @@ from typing import Generic, Protocol, TypeVar
 from magnetar_proto.hashes import murmur3_32
 
 RING_POINTS = 100
-"""Points that a consumer has on the failover hash ring."""
+"""The number of points that a consumer has on the failover hash ring."""
 
 
 class Candidate(Protocol):
@@ -72,7 +72,7 @@ class RoundRobin(Generic[C]):
             self._turn[consumer.priority] -= 1
 
     def next(self) -> C | None:
-        """The consumer whose turn it is among those with room; call `served` once it was served."""
+        """Return the next consumer in turn that has room; call `served` once it was served."""
         for priority, level in self._levels.items():
             start = self._turn.get(priority, 0)
             for step in range(len(level)):
@@ -82,5 +82,5 @@ class RoundRobin(Generic[C]):
         return None
 
     def served(self, consumer: C) -> None:
-        """The consumer was sent something: the turn passes to the one after it."""
+        """Pass the turn to the consumer after this one, which was sent something."""
         self._turn[consumer.priority] = self._levels[consumer.priority].index(consumer) + 1

@@ -88,7 +88,7 @@ class Shared(ManyActive):
             self._chunk_feed.clear()
 
     def _send_waiting(self, consumer: Consumer, queue: ReplayQueue, feed: ReplayFeed) -> bool:
-        """Send a run of a queue; False when that is empty or not in memory yet."""
+        """Send a run of a queue; return False if that is empty, or not in memory yet."""
         if not self._unacked.admit_or_wait():  # promise: redelivered entries wait for the rate too
             return False
         room = self._unacked.room(consumer)
@@ -115,13 +115,13 @@ class Shared(ManyActive):
         return False
 
     def _is_over(self, offset: int) -> bool:
-        """Whether an entry need not wait: acknowledged, trimmed, or delayed (`due` brings it)."""
+        """Return whether an entry need not wait: acknowledged, trimmed, or delayed until `due`."""
         if offset < self._log.first_offset or self._cursor.is_acked(offset):
             return True
         return offset in self._delays.waiting
 
     def _send_new(self, consumer: Consumer) -> bool:
-        """Send new entries; False when there are none or the subscription is at its limit."""
+        """Send new entries; return False without any, or if the subscription is at its limit."""
         if self.read_offset >= self._log.visible_end:
             self._feed.clear()
             return False
@@ -160,7 +160,7 @@ class Shared(ManyActive):
         room: int,
         queue: ReplayQueue | None,
     ) -> int:
-        """Send entries, those at the indexes of `chunks` as chunks; returns the room left."""
+        """Send entries, those at the indexes of `chunks` as chunks; return the room left."""
         at = part.first
         for index, chunk in chunks.items():
             offset = part.first + index
@@ -184,7 +184,7 @@ class Shared(ManyActive):
         room: int,
         queue: ReplayQueue | None,
     ) -> int:
-        """Send entries while there is room, which the last may exceed; returns the room left."""
+        """Send entries while there is room, which the last may exceed; return the room left."""
         messages = sum(part.counts)
         if messages > room:
             part = part_of(part, part.first, part.first + entries_within(part.counts, room))
@@ -198,7 +198,7 @@ class Shared(ManyActive):
         return room - messages
 
     def _passed(self, offsets: range, queue: ReplayQueue | None) -> None:
-        """Entries were sent, or wait elsewhere from now on."""
+        """Note that entries were sent, or wait elsewhere from now on."""
         if queue is None:
             self.read_offset = offsets.stop
         else:

@@ -62,7 +62,7 @@ class SingleActive:
         self._choose()
 
     def _choose(self) -> bool:
-        """Choose the active consumer; True if it changed."""
+        """Choose the active consumer; return True if it changed."""
         chosen = pick_active(self._consumers, str(self._topic), self._topic.partition)
         if chosen is self.active:
             return False
@@ -82,7 +82,7 @@ class SingleActive:
         return True
 
     def _switched(self) -> None:
-        """The delay of a change is over: notify all consumers and start from the cursor."""
+        """Notify all consumers after the delay of a change, and start from the cursor."""
         self._switching = None
         if self._failover:
             for consumer in sorted(self._consumers, key=lambda one: (one.priority, one.name)):
@@ -144,7 +144,7 @@ class SingleActive:
                 consumer.connection.damaged(consumer.id, self._topic.partition, damage)
 
     def _send_compacted(self, consumer: Consumer, source: CompactedSource) -> bool:
-        """Send some entries below the compaction horizon; False when nothing can be sent now."""
+        """Send some entries below the compaction horizon; return False if none can be sent now."""
         at, room = self.read_offset, consumer.permits
         if self._throttle is not None:
             if not self._throttle.admit_or_wait():
@@ -173,7 +173,7 @@ class SingleActive:
     def _inside(
         self, ranges: Sequence[tuple[int, int]], run: Run
     ) -> Iterator[tuple[Run, tuple[int, ...]]]:
-        """The parts of a run with keys in these ranges, as `unacked` yields them; skip the rest."""
+        """Yield the parts of a run with keys in these ranges, as `unacked` does; skip the rest."""
         for part, ack_set in unacked(self._cursor, run):
             for offset, payload in enumerate(part.payloads, part.first):
                 slot = range_slot(sticky_key(payload))
@@ -193,28 +193,28 @@ class SingleActive:
     # Acknowledging ----------------------------------------------------------------
 
     def acked(self, consumer: Consumer, offset: int, messages_left: int) -> None:
-        """Nothing to do: only the cursor keeps acknowledgements here."""
+        """Do nothing: only the cursor keeps acknowledgements here."""
 
     def acked_whole(self, consumer: Consumer, offsets: Sequence[int]) -> None:
-        """Nothing to do: only the cursor keeps acknowledgements here."""
+        """Do nothing: only the cursor keeps acknowledgements here."""
 
     def skipped(self) -> None:
-        """The next entry may be another one now, for instance one behind damage."""
+        """Read again: the next entry may be another one now, for instance one behind damage."""
         self.dispatch()
 
     def redeliver(self, consumer: Consumer, offsets: Sequence[int] | None) -> None:
-        """Everything that is not acknowledged is sent again, in order, whatever `offsets` are."""
+        """Send all unacknowledged messages again, in order, whatever `offsets` are."""
         if consumer is self.active:
             self.rewind()  # promise: a redelivery of everything goes back before anything new
             self.dispatch()
 
     def restore(self, offsets: Sequence[int]) -> None:
-        """Everything that is not acknowledged is sent again, in order."""
+        """Send all unacknowledged messages again, in order."""
         self.rewind()
         self.dispatch()
 
     def due(self, offsets: Iterable[int]) -> None:
-        """Delays do not apply: they would break the order."""
+        """Do nothing: delays do not apply, since they would break the order."""
 
     def blocker(self) -> Blocker:
         consumer = self.active

@@ -7,7 +7,7 @@ from magnetar_broker.rates.rate_limit import RateLimit
 
 UNLIMITED = 1 << 62
 CAUGHT_UP_ENTRIES = 1000
-"""A subscription with no more entries left to deliver counts as caught up."""
+"""The most entries left to deliver at which a subscription counts as caught up."""
 
 
 class ThrottleEvents:
@@ -27,7 +27,7 @@ class ThrottleEvents:
 
 
 class Throttle:
-    """Several rates, which other subscriptions may share; delivery waits for all of them."""
+    """The rates of a subscription, which others may share; delivery waits for all of them."""
 
     __slots__ = ("_behind", "_by_entries", "_resume", "events", "limits")
 
@@ -57,7 +57,7 @@ class Throttle:
         return not self._is_exempt() and not all(limit.admits(self) for limit in self.limits)
 
     def admit_or_wait(self) -> bool:
-        """Whether the rates admit a delivery; if not, `resume` will be called when they do."""
+        """Return whether the rates admit a delivery; if not, `resume` is called when they do."""
         # This is false only with dispatchThrottlingOnNonBacklogConsumerEnabled=false: the rates
         # then slow down catching up on a backlog, and consumers at the end of the log are as fast
         # as producers.
@@ -79,7 +79,7 @@ class Throttle:
         return min(messages), min(size)
 
     def count(self, entries: int, messages: int, size: int) -> None:
-        """Count what was delivered."""
+        """Count delivered messages and bytes."""
         if not self._is_exempt():
             for limit in self.limits:
                 limit.take(entries if self._by_entries else messages, size)

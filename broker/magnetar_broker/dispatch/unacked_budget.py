@@ -30,7 +30,7 @@ class UnackedBudget:
         self._stopped: dict[UnackedCounted, None] = {}
 
     def room(self, counted: UnackedCounted) -> int:
-        """Messages that a subscription may still send; without room it is stopped from now on."""
+        """Return the messages that a subscription may still send; stop it if there are none."""
         if self.limit <= 0:
             raise ValueError("there is no limit, so there is no room to ask for")
         if counted in self._stopped:

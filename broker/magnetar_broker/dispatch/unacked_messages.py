@@ -48,7 +48,7 @@ class UnackedMessages:
     # Room -------------------------------------------------------------------------
 
     def room(self, consumer: Consumer) -> int:
-        """Messages that may be sent to a consumer, by its permits, its limit and the rates."""
+        """Return the messages that a consumer may be sent, by permits, its limit and the rates."""
         room = consumer.permits
         if self._per_consumer > 0:
             room = min(room, self._per_consumer - consumer.unacked)
@@ -60,12 +60,12 @@ class UnackedMessages:
 
     @property
     def room_left(self) -> int:
-        """Messages of new entries that may be sent to all consumers together."""
+        """The number of messages of new entries that may be sent to all consumers together."""
         left = self._per_subscription - self.unacked if self._per_subscription > 0 else UNLIMITED
         return min(left, self._budget.room(self)) if self._budgeted else left
 
     def admit_or_wait(self) -> bool:
-        """Whether the rates allow a delivery; if not, the dispatcher is called when they do."""
+        """Return whether the rates allow a delivery; if not, wake the dispatcher when they do."""
         return self._throttle is None or self._throttle.admit_or_wait()
 
     def bytes_of(self, limit: int) -> int:
@@ -97,7 +97,7 @@ class UnackedMessages:
     def give_run(
         self, consumer: Consumer, first: int, counts: Sequence[int], messages: int
     ) -> None:
-        """Consecutive entries are sent to a consumer; `messages` is the sum of `counts`."""
+        """Add consecutive entries sent to a consumer; `messages` is the sum of `counts`."""
         consumer.pending.update(zip(range(first, first + len(counts)), counts, strict=True))
         self._add(consumer, messages)
         self._block(consumer)
@@ -105,7 +105,7 @@ class UnackedMessages:
     def give_scattered(
         self, consumer: Consumer, offsets: Sequence[int], counts: Sequence[int], messages: int
     ) -> None:
-        """Entries are sent to a consumer; `messages` is the sum of `counts`."""
+        """Add entries that are sent to a consumer; `messages` is the sum of `counts`."""
         consumer.pending.update(zip(offsets, counts, strict=True))
         self._add(consumer, messages)
         self._block(consumer)
@@ -120,7 +120,7 @@ class UnackedMessages:
         return set[int]().union(*(consumer.pending.keys() & asked for consumer in self.consumers))
 
     def acked(self, consumer: Consumer, offset: int, messages_left: int) -> None:
-        """An entry is acknowledged but for `messages_left`, whichever consumer has it."""
+        """Count an entry as acknowledged but for `messages_left`, whichever consumer has it."""
         owner = consumer if offset in consumer.pending else self.owner(offset)
         if owner is None:
             return
@@ -134,7 +134,7 @@ class UnackedMessages:
         self._release(owner)
 
     def acked_whole(self, consumer: Consumer, offsets: Sequence[int]) -> None:
-        """Whole entries are acknowledged, usually by the consumer that has them."""
+        """Count whole entries as acknowledged, usually by the consumer that has them."""
         pending = consumer.pending
         before = len(pending)
         self._add(consumer, -sum(map(pending.pop, offsets, repeat(0))))
@@ -144,7 +144,7 @@ class UnackedMessages:
         self._release(consumer)
 
     def take_back(self, consumer: Consumer, offsets: Iterable[int]) -> None:
-        """Entries that were pending at this consumer are not any more."""
+        """Remove entries that were pending at this consumer."""
         messages = sum(map(consumer.pending.pop, offsets))
         # promise: returned messages do not count as acknowledged
         consumer.messages_returned += messages
@@ -178,5 +178,5 @@ class UnackedMessages:
             self._wake_soon()
 
     def resume(self) -> None:
-        """The broker's budget has room again (see `UnackedCounted`)."""
+        """Resume: the broker's budget has room again (see `UnackedCounted`)."""
         self._wake_soon()

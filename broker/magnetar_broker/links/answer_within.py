@@ -1,4 +1,4 @@
-"""Requests to a process that may have been stopped: its link does not end, and nothing answers."""
+"""Sends requests to a process that may be stopped: then its link stays, and nothing answers."""
 
 from typing import Any
 
@@ -8,7 +8,7 @@ from magnetar_storage.world.runtime import Clock, settling
 
 
 async def answer_within(clock: Clock, seconds: float, link: Link, name: str, *args: Any) -> Any:
-    """The answer to a request; `ProcessUnavailable` also if there is none within the time."""
+    """Return the answer to a request; `ProcessUnavailable` even if none comes in time."""
     answer = link.request(name, *args)
     late = ProcessUnavailable(f"{link.peer} has not answered {name} within {seconds:g} s")
     # promise[settling(answer)(late) -> None]: a request to a process that is stopped ends

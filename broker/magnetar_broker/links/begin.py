@@ -25,7 +25,7 @@ async def _finish(rest: "_Rest") -> None:
 
 
 class _Rest:
-    """Awaited, it awaits what `work` waits for, and then runs `work` to its end."""
+    """An awaitable that awaits what `work` waits for, and then runs `work` to its end."""
 
     def __init__(self, work: Work, waits_for: object) -> None:
         self._work = work

@@ -22,7 +22,7 @@ class BadFrame(Exception):
 
 
 def encode(message: Message) -> bytes:
-    """A message as a frame; `ValueError` if it holds other than plain values, or is too large."""
+    """Return a message as a frame; `ValueError` if it is too large or not of plain values."""
     body = marshal.dumps(message)
     if len(body) > FRAME_BYTES:
         raise ValueError(f"a message of {len(body)} bytes: a link carries at most {FRAME_BYTES}")

@@ -14,7 +14,7 @@ RETRY_SECONDS = 1.0
 
 
 class Leases:
-    """Each ends when it is revoked, when it is not renewed in time, and with the link."""
+    """The leases of the peer, which end by `revoke`, without timely renewal, or with the link."""
 
     def __init__(self, link: Link, store: MetadataStore, clock: Clock, tasks: Tasks) -> None:
         self._link = link
@@ -22,7 +22,7 @@ class Leases:
         self._clock = clock
         self._tasks = tasks
         self._held: dict[str, tuple[float, Timer]] = {}
-        """The time of each to live, and what ends it."""
+        """The time to live of each lease, and the timer that ends it."""
         link.when_ended(self._end_all)  # promise: the leases of a process end with it
 
     async def grant(self, ttl_seconds: float) -> str:
@@ -69,7 +69,7 @@ class Leases:
             self._expire(lease)
 
     async def _end(self, lease: str) -> None:
-        """End a lease; again later if that fails, since its process does not wait for it."""
+        """End a lease, and retry later if that fails, because its process does not wait for it."""
         try:
             await self._store.revoke(Lease(lease))
         except StorageError as error:

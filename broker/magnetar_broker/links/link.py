@@ -37,7 +37,7 @@ from magnetar_storage.world.runtime import Clock, Promise, Tasks
 logger = logging.getLogger(__name__)
 
 Handler = Callable[..., Any]
-"""Takes the arguments of a request or notice; returns the answer, or what to await for it."""
+"""Takes the arguments of a request or notice; returns the answer, or an awaitable of it."""
 
 REQUESTS = 65_536
 """The most requests of one side that are under way; another one fails."""
@@ -166,7 +166,7 @@ class Link:
             self._give_up(str(error))
 
     def pause(self) -> None:
-        """Write nothing until `resume`: the peer has yet to read what was written."""
+        """Write nothing until `resume`: the peer has not read what was written."""
         self._paused = True
 
     def resume(self) -> None:
@@ -175,7 +175,7 @@ class Link:
         self._flush()
 
     def lost(self) -> None:
-        """The stream has ended: the peer's process is gone, or closed the link."""
+        """End the link, because the stream has ended: the peer's process ended, or closed it."""
         if self._has_ended:
             return
         self._has_ended = True
@@ -266,7 +266,7 @@ class Link:
             self._wire.write(output[0] if len(output) == 1 else b"".join(output))
 
     def _give_up(self, why: str) -> None:
-        """End the link without the output that is still here: the peer does not use it."""
+        """End the link without its pending output, which the peer does not read."""
         logger.error("the link to %s is closed: %s", self.peer, why)
         self._output.clear()  # promise: a peer that is given up is sent nothing more
         self.close()

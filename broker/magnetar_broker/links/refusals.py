@@ -1,4 +1,4 @@
-"""Errors as values, so that they arrive in the other process as what they were."""
+"""Sends errors as values, so that they arrive in the other process as what they were."""
 
 from collections.abc import Iterator
 from typing import Any

@@ -12,7 +12,7 @@ from magnetar_storage.joined.joined_store import JoinedStore
 class RemoteHolder:
     """The `Holder` of another worker's directories.
 
-    If that worker ends, its next process is asked again: topics of other workers go on.
+    If that worker ends, its next process is asked again: topics of other workers continue.
     """
 
     def __init__(self, links: SuccessiveLinks) -> None:

@@ -1,4 +1,4 @@
-"""The links to a process that may end and be started again: each of its lives has another link."""
+"""The links to a process that may end and be started again, each time with another link."""
 
 from magnetar_broker.base.waiters import Waiters
 from magnetar_broker.links.link import Link
@@ -20,7 +20,7 @@ class SuccessiveLinks:
         self._changed = Waiters(clock)
 
     def replace(self, link: Link) -> None:
-        """The process has started, or started again."""
+        """Replace the link: the process has started, or started again."""
         self._link = link
         self._changed.release()
 

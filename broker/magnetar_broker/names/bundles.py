@@ -150,9 +150,10 @@ def deal(bundles: int, owners: Sequence[int]) -> list[int]:
 
 
 def number_of_new(setting: int | Literal["auto"], processes: int) -> int:
-    """The bundles of a new namespace: with `auto` a power of two, of which every process has some.
+    """Return the number of bundles of a new namespace; with `auto` a power of two, enough for all.
 
-    The partitions of a topic are only spread evenly over such a number.
+    Every process gets some of them.  The partitions of a topic are only spread evenly over a power
+    of two.
     """
     if setting != "auto":
         return setting

@@ -54,7 +54,7 @@ class Catalogue:
     def __init__(self, metadata: MetadataStore) -> None:
         self._metadata = metadata
         self._partitioned: dict[TopicName, Partitioned | None] | None = None
-        """The value None: to be read, because it was or may have been stored."""
+        """The partitioned topics; None has to be read, because it was or may have been stored."""
 
     # Partitioned topics -----------------------------------------------------------------
 
@@ -143,7 +143,7 @@ class Catalogue:
         return await has_record(self._metadata, topic_key(topic))
 
     async def topics(self, namespace: str) -> list[TopicName]:
-        """Persistent topics of a namespace, and each partition of partitioned ones."""
+        """Return persistent topics of a namespace, and each partition of partitioned ones."""
         names: set[TopicName] = set()
         parted: dict[TopicName, int] = {}
         for topic in await self.partitioned_topics(namespace, "persistent"):
@@ -163,12 +163,12 @@ class Catalogue:
         )
 
     async def logs(self, namespace: str) -> list[TopicName]:
-        """Names of a namespace's logs: topics, and partitions that were used."""
+        """Return the names of a namespace's logs: topics, and partitions that were used."""
         keys = await keys_under(self._metadata, topics_of(namespace, "persistent"))
         return [_topic(namespace, unquote_plus(key)) for key in keys]
 
     async def family(self, topic: TopicName) -> list[TopicName]:
-        """Names of the logs of a topic and its partitions, deleted partitions included."""
+        """Return the names of the logs of a topic and its partitions, deleted ones included."""
         prefix = topic_key(topic)
         keys = await keys_under(self._metadata, prefix + PARTITION_SUFFIX)
         locals_ = [topic.local + unquote_plus(PARTITION_SUFFIX + key) for key in keys]

@@ -23,21 +23,21 @@ from magnetar_storage.interfaces import MetadataStore
 DATA, PEERS, MIGRATION = "data", "peers", "migration"
 DOMAINS, ISOLATION = "failureDomains", "isolationPolicies"
 MOST = 1000
-"""Clusters."""
+"""The most clusters."""
 LARGEST = 256 << 10
-"""Characters of what is stored of one."""
+"""The most characters of the stored record of one."""
 
 
 class Clusters:
-    """Reads and changes them; each change is durable on return."""
+    """Reads and changes clusters; each change is durable on return."""
 
     def __init__(self, metadata: MetadataStore, own: str) -> None:
         self._metadata = metadata
         self.own = own
-        """The name of the broker's own, which always exists."""
+        """The name of the broker's own cluster, which always exists."""
 
     async def names(self) -> list[str]:
-        """All of them, in order."""
+        """Return the names of all clusters, in order."""
         return sorted({self.own, *await keys_under(self._metadata, CLUSTERS)})
 
     async def has(self, name: str) -> bool:
@@ -50,7 +50,7 @@ class Clusters:
         return {} if found is None and name == self.own else found
 
     async def create(self, name: str, data: dict[str, Any]) -> None:
-        """Create one.  `AlreadyExists`, `LimitReached`."""
+        """Create a cluster.  Raises `AlreadyExists` or `LimitReached`."""
         names = await self.names()
         if len(names) >= MOST:
             raise LimitReached(f"there are {MOST} clusters, the limit: delete one first")
@@ -73,7 +73,7 @@ class Clusters:
         return True
 
     async def delete(self, name: str) -> None:
-        """Delete one that is not the broker's own; it need not exist."""
+        """Delete a cluster, but not the broker's own; no effect if it does not exist."""
         if name == self.own:
             raise BrokerError(f"cluster {name} is the broker's own")
         await self._metadata.delete(f"{CLUSTERS}{name}")

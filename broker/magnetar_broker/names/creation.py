@@ -1,4 +1,4 @@
-"""Creating topics and namespaces: by use, where that is allowed, or by the admin API."""
+"""Creates topics and namespaces: by use, where that is allowed, or by the admin API."""
 
 from collections.abc import AsyncIterator
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress

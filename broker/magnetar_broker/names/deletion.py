@@ -1,4 +1,4 @@
-"""Deleting namespaces and tenants, and continuing deletions that were interrupted.
+"""Deletes namespaces and tenants, and continues deletions that were interrupted.
 
 A deletion that a crash or a failing disk interrupts is continued at the next start, at the next
 use, or by the next round of maintenance.  Until it has ended, the name cannot be used.
@@ -154,7 +154,7 @@ class Deletion:
         return [topic for topic in there if not topic.is_system]
 
     async def _finish_namespace(self, name: str) -> bool:
-        """Continue a deletion that has begun; returns whether that deleted the namespace."""
+        """Continue a deletion that has begun; return whether that deleted the namespace."""
         if name not in self.pending:
             return False
         is_begun = await self.pending.is_begun(name)

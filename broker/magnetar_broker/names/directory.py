@@ -1,4 +1,4 @@
-"""The directory of names: which tenants, namespaces and topics exist, and what applies to them."""
+"""The directory of names: the tenants, namespaces and topics, and what applies to them."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
@@ -289,7 +289,7 @@ class Directory:
         await self.schemas.for_consumer(name, schema, idle, check_loaded)
 
     def _check_loaded(self, name: TopicName) -> None:
-        """A topic that is deleted is not loaded from before its schema is deleted."""
+        """Raise if a topic is not loaded: it is unloaded before its schema is deleted."""
         if not self.residence.is_loaded(name):  # promise: a topic that is deleted gets no schema
             raise being_unloaded(name)
 

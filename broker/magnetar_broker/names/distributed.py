@@ -40,7 +40,7 @@ class DistributedResidence:
     # The workers ----------------------------------------------------------------------------
 
     def join(self, worker: int, link: Link) -> None:
-        """A worker loads topics from now on, until its link ends or it leaves."""
+        """Add a worker, which loads topics until its link ends or it leaves."""
         # promise: workers start with the changed settings
         link.notify("residence.settings", self.changed_settings)
         for namespace, placed in self._placement.owners.all():
@@ -71,7 +71,7 @@ class DistributedResidence:
         return link in (self._loaded.get(name), self._in_change.get(name))
 
     def changed(self, link: Link, name: TopicName, is_loaded: bool) -> None:
-        """The notice of a worker that it has loaded a topic, or has it no more."""
+        """Apply a worker's notice that it has loaded a topic, or has it no longer."""
         if is_loaded:
             self._loaded[name] = link
             self._of_namespace.setdefault(name.namespace_name, set()).add(name)

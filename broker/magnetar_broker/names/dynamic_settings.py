@@ -54,7 +54,7 @@ class DynamicSettings:
             await self._follow(changed)
 
     async def set(self, name: str, text: str) -> None:
-        """Change a setting; stored and followed on return.  `ConfigError` says why not."""
+        """Change a setting; stored and followed on return.  `ConfigError` says why it cannot be."""
         async with self._changing.held():
             changed = {**self.values, name: text}
             with_changes(self._started_with, changed)

@@ -164,10 +164,10 @@ class Part(NamedTuple):
 
 
 class Document:
-    """An object that is kept as it was sent, without nulls; `others` is the type of other members.
+    """The codec of an object that is kept as it was sent, without nulls.
 
-    They are ignored if that is None.  `check` raises ValueError for members that do not go
-    together.
+    `others` is the type of other members, which are ignored if it is None.  `check` raises
+    ValueError for members that do not go together.
     """
 
     LARGEST = 64 << 10

@@ -40,8 +40,7 @@ class StoredPolicies:
         return value
 
     def changed(self, values: PolicyValues) -> dict[str, Any]:
-        """Return the JSON values after some were set or, with None, deleted; keeps unknown
-        names."""
+        """Return the JSON values after setting some or, with None, deleting; unknown names stay."""
         changed = dict(self.values)
         for policy, value in values.items():
             if value is None or value == policy.unset:
@@ -67,12 +66,11 @@ class EffectivePolicies:
         self._settings = settings
         self._resolved: dict[str, Resolved[Any]] = {}
         self.derived: dict[str, Any] = {}
-        """Objects computed from these values, by a name that their maker chose; topics share
+        """Objects computed from these values, by names that their makers chose; topics share
         them."""
 
     def resolve(self, policy: Policy[T]) -> Resolved[T]:
-        """Return the effective value and its source; `StorageError` if the stored one is
-        invalid."""
+        """Return the effective value and its source; `StorageError` if the stored one is bad."""
         found = self._resolved.get(policy.name)
         if found is None:
             found = self._resolved[policy.name] = self._resolve(policy)

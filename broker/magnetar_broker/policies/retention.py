@@ -36,8 +36,8 @@ class Retention:
         return None if self.minutes < 0 else sealed_ms + self.minutes * 60_000
 
     def room(self, bytes_behind: int) -> int | None:
-        """Return the bytes that can be added until a segment exceeds the size; None for any
-        number."""
+        """Return the bytes that can be added until a segment exceeds the size; None for no
+        limit."""
         return None if self.megabytes < 0 else (self.megabytes << 20) - bytes_behind
 
 

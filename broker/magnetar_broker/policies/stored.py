@@ -45,8 +45,7 @@ class Policies(PolicyView):
         await self._load(topic)
 
     async def effective(self, policy: Policy[T], subject: Subject) -> Resolved[T]:
-        """Return the effective value of a topic or namespace, and its source; loads it if
-        needed."""
+        """Return the effective value of a topic or namespace, and its source; may load it."""
         await self._load(subject)
         if isinstance(subject, str):
             return self.of_namespace(policy, subject)
@@ -137,8 +136,7 @@ class Policies(PolicyView):
         return self._explicit(subject)
 
     def _mark_unread(self, key: str) -> None:
-        """Mark a subject to be read again after a failed write: only the store knows its
-        outcome."""
+        """Mark a subject to be read again: after a failed write only the store knows."""
         if self._unread is not None:
             self._unread.add(key)
 

@@ -70,7 +70,7 @@ class PolicyView:
         return self.effective_policies(topic).resolve(policy).value
 
     def of_namespace(self, policy: Policy[T], namespace: str) -> Resolved[T]:
-        """Return the effective value of a loaded namespace, and its source."""
+        """Return the effective value of a namespace with loaded policies, and its source."""
         return self._of_namespace(namespace).resolve(policy)
 
     def _of_namespace(self, namespace: str) -> EffectivePolicies:

@@ -17,7 +17,7 @@ from magnetar_broker.schemas.types import CLIENT_SIDE, InvalidSchema, Schema, Sc
 
 @dataclass(frozen=True)
 class Plain:
-    """A type whose readers need nothing but the type."""
+    """A schema of a type whose readers need nothing but the type."""
 
     identity: bytes
 
