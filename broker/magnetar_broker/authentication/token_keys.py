@@ -28,7 +28,7 @@ class TokenKey(NamedTuple):
 
 
 def secret_key(secret: bytes) -> TokenKey:
-    """Return a secret that signs and verifies; `ValueError` if it is none, or too short."""
+    """Return a secret that signs and verifies; `ValueError` if it is malformed or too short."""
     if b"-----BEGIN" in secret:
         raise ValueError("it is a key in PEM, not a secret: use tokenPublicKey for public keys")
     if len(secret) < LEAST_SECRET:
@@ -40,7 +40,7 @@ def secret_key(secret: bytes) -> TokenKey:
 
 
 def public_key(data: bytes, algorithm: str) -> TokenKey:
-    """Return a public key as DER or PEM; `ValueError` if it is none, or not for this algorithm."""
+    """Return a public key as DER or PEM; `ValueError` if it is malformed or of another kind."""
     if algorithm not in PUBLIC_ALGORITHMS:
         known = ", ".join(PUBLIC_ALGORITHMS)
         raise ValueError(f"there is no tokenPublicAlg {algorithm}: there are {known}")

@@ -48,7 +48,7 @@ class Question(NamedTuple):
 
     @property
     def tenant(self) -> str:
-        """The tenant of the subject; blank if there is none."""
+        """The tenant of the subject; blank without a tenant."""
         return self.subject.rpartition("://")[2].partition("/")[0]
 
     @property

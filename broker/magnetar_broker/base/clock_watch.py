@@ -1,7 +1,7 @@
 """Notices jumps of the wall clock, so that nothing is deleted because the clock is wrong.
 
-The ages of messages are differences of times of day.  A clock that jumps forward, until somebody or
-NTP sets it back, would make all messages old at once.
+The ages of messages are differences of times of day.  A clock that jumps forward, until an operator
+or NTP sets it back, would make all messages old at once.
 """
 
 import logging
@@ -15,7 +15,7 @@ CLOCK, CLOCK_SECONDS = "check of the clock", 10
 JUMP_SECONDS: Final = 60
 """The smallest jump, in seconds; a smaller difference between two looks is an adjustment."""
 HOLD_SECONDS: Final = 900
-"""How long nothing is deleted for its age after a jump forward, in seconds."""
+"""The seconds after a jump forward in which nothing is deleted for its age."""
 
 
 class ClockWatch:

@@ -93,7 +93,7 @@ def default_urls(entries: tuple[AdvertisedListener, ...], internal: str | None) 
 
 
 def problem_of(entries: tuple[AdvertisedListener, ...]) -> str | None:
-    """Return the conflict between entries that are valid alone; None if there is none."""
+    """Return the conflict between entries that are valid alone; None if they agree."""
     seen: set[tuple[str, str]] = set()
     for name, scheme, _ in entries:
         if (name, scheme) in seen:

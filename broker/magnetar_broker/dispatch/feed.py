@@ -82,7 +82,7 @@ class Feed(Source):
         self._holding = Holding(entries.engine.reading, self._drop, ENTRY_OVERHEAD)
 
     def take(self, offset: int, max_entries: int, max_bytes: int) -> Run | None:
-        """Return entries from `offset` on, all of one segment; None when there are none (yet)."""
+        """Return entries from `offset` on, all of one segment; None if none are available yet."""
         log = self._log
         # promise[min(log.segment_end(offset), log.visible_end) -> log.segment_end(offset)]: a
         #   subscription does not read behind an open transaction

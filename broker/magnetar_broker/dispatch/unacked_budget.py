@@ -30,7 +30,7 @@ class UnackedBudget:
         self._stopped: dict[UnackedCounted, None] = {}
 
     def room(self, counted: UnackedCounted) -> int:
-        """Return the messages that a subscription may still send; stop it if there are none."""
+        """Return how many messages a subscription may still send; stop it at 0."""
         if self.limit <= 0:
             raise ValueError("there is no limit, so there is no room to ask for")
         if counted in self._stopped:

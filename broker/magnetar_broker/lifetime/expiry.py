@@ -70,8 +70,8 @@ async def expire_older(topic: Expiring, seconds: int, subscriptions: list[Subscr
 async def expire_subscriptions(topic: Expiring, seconds: int) -> None:
     """Delete durable subscriptions that have been idle for too long.
 
-    To be called every `seconds`: idle time counts only these calls, neither clock changes nor the
-    time while the topic was not loaded.
+    Call it every `seconds`: idle time counts only these calls, neither clock changes nor the time
+    while the topic was not loaded.
     """
     minutes = topic.limits.subscription_expiration_minutes
     if minutes <= 0:

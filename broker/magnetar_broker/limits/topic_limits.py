@@ -59,7 +59,7 @@ class TopicLimits(DispatchLimits):
     strict_delays: bool = True
     retention: Retention = field(default_factory=Retention)
     unread: Retention = field(default_factory=Retention)
-    """How long, and up to which size, messages are kept that no subscription has acknowledged."""
+    """The time and the size up to which unacknowledged messages are kept."""
     compaction: CompactionRules = field(default_factory=CompactionRules)
     message_ttl_seconds: int = 0
     subscription_expiration_minutes: int = 0

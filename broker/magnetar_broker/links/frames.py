@@ -37,7 +37,7 @@ class FrameReader:
         """The beginning of a frame whose end has not come yet."""
 
     def read(self, data: bytes | bytearray | memoryview) -> Iterator[Message]:
-        """Yield the messages that `data` completes; `BadFrame` for what is none.
+        """Yield the messages that `data` completes; `BadFrame` for anything else.
 
         Read them all before the next call.
         """

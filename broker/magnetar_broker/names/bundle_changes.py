@@ -71,7 +71,7 @@ class BundleChanges:
         await for_each(self._runtime, names, self._opening.unload)
 
     async def move(self, namespace: str, bundle: str, process: str) -> None:
-        """Make a process the owner of a bundle: on return no other one has a topic of it loaded.
+        """Make a process the owner of a bundle: on return no other one has loaded a topic of it.
 
         Clients of loaded topics are disconnected with the new owner's address.
         """

@@ -31,7 +31,7 @@ class BundleOwners:
     """The controller decides (`placement.py`); in a worker the table follows, through `following`.
 
     A worker may know less than the controller for a moment.  Nothing depends on that but where it
-    sends clients: the controller alone has topics loaded.
+    sends clients: the controller alone decides which topics are loaded.
     """
 
     def __init__(self, urls: Sequence[str]) -> None:

@@ -83,7 +83,7 @@ class Bundles:
         return min(bisect_right(self.boundaries, value) - 1, len(self) - 1)
 
     def index(self, bundle: str) -> int:
-        """Return the position of a bundle; `BundleRefused` if it is none of them."""
+        """Return the position of a bundle; `BundleRefused` if it is not among them."""
         try:
             return self.ranges.index(bundle)
         except ValueError as error:
@@ -92,7 +92,7 @@ class Bundles:
             ) from error
 
     def ends(self, bundle: str) -> tuple[int, int]:
-        """Return the boundaries of a bundle; `BundleRefused` if it is none of them."""
+        """Return the boundaries of a bundle; `BundleRefused` if it is not among them."""
         index = self.index(bundle)
         return self.boundaries[index], self.boundaries[index + 1]
 

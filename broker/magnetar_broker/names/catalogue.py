@@ -59,7 +59,7 @@ class Catalogue:
     # Partitioned topics -----------------------------------------------------------------
 
     async def partitioned(self, topic: TopicName) -> Partitioned | None:
-        """Return the partitioned topic of this name or of this partition; None if there is none."""
+        """Return the partitioned topic of this name or of this partition; None if it is neither."""
         known = await self._known()
         base = topic.base
         if base in known and known[base] is None:

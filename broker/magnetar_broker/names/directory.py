@@ -276,7 +276,7 @@ class Directory:
     # Schemas ----------------------------------------------------------------------------
 
     async def schema(self, name: TopicName, number: int | None) -> Registered | None:
-        """Return a version of a topic's schema, or the latest one; None if there is none."""
+        """Return a version of a topic's schema, or the latest one; None if it does not exist."""
         return await self.schemas.get(name, number)
 
     async def producer_schema(self, name: TopicName, schema: Schema | None) -> bytes:

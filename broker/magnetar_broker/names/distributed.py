@@ -49,7 +49,7 @@ class DistributedResidence:
         self.links.join(worker, link, partial(self._ended, link))
 
     async def link_of(self, name: TopicName) -> Link:
-        """Return the link to the worker that has a topic loaded, or is to load it.
+        """Return the link to the worker that has loaded a topic, or is to load it.
 
         `NotReady` while that worker starts or stops.
         """

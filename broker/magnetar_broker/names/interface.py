@@ -19,7 +19,7 @@ class Listing(NamedTuple):
     names: list[str]
     """Sorted full names; not to be changed."""
     hash: str
-    """The hash of the list, which clients compare with that of theirs."""
+    """The hash of the list, which clients compare with the hash of theirs."""
 
 
 class WatchedTopics(Protocol):
@@ -87,7 +87,7 @@ class Names(Protocol):
     # Schemas ----------------------------------------------------------------------------
 
     async def schema(self, name: TopicName, number: int | None) -> Registered | None:
-        """Return a version of a topic's schema, or the latest one; None if there is none."""
+        """Return a version of a topic's schema, or the latest one; None if it does not exist."""
 
     async def producer_schema(self, name: TopicName, schema: Schema | None) -> bytes:
         """Return the version that a producer of a loaded topic publishes; see `Schemas`."""

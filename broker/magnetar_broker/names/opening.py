@@ -54,7 +54,7 @@ class Opening:
             await self._residence.unload(name)
 
     async def move(self, name: TopicName) -> None:
-        """Close a topic unless the present owner of its bundle has it loaded."""
+        """Close a topic unless the present owner of its bundle has loaded it."""
         async with self._locks.held(name):
             if not self._residence.is_in_place(name):
                 await self._residence.unload(name)

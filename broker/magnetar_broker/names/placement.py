@@ -3,10 +3,10 @@
 A worker owns a bundle as long as it is the owner in the controller's table.  It is the only one
 that writes the bundle's topics, which does not depend on the tables of other processes:
 
-- the controller has a topic loaded by its owner only, under the topic's lock, and has the former
-  owner close it before (`DistributedResidence.load`);
-- the metadata of a topic are written only by the worker that the controller has load, serve or
-  close it (`DistributedResidence.may_write`);
+- the controller lets only the owner load a topic, under the topic's lock, after the former owner
+  has closed it (`DistributedResidence.load`);
+- only the worker that loads, serves or closes a topic for the controller writes its metadata
+  (`DistributedResidence.may_write`);
 - the segments of a topic are sealed when it is opened elsewhere: the store then refuses what their
   former writer appends.
 

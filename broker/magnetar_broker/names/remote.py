@@ -34,7 +34,7 @@ class RemoteDirectory:
         link.serve(following(owners))
 
     async def start(self) -> None:
-        """Tell the controller that it may have topics loaded; names can be used on return."""
+        """Tell the controller that topics may be loaded here; names can be used on return."""
         await self._link.request("names.start")
 
     async def stop(self) -> None:
@@ -109,7 +109,7 @@ class RemoteDirectory:
     # Schemas ----------------------------------------------------------------------------
 
     async def schema(self, name: TopicName, number: int | None) -> Registered | None:
-        """Return a version of a topic's schema, or the latest one; None if there is none."""
+        """Return a version of a topic's schema, or the latest one; None if it does not exist."""
         return registered_of(await self._link.request("names.schema", str(name), number))
 
     async def producer_schema(self, name: TopicName, schema: Schema | None) -> bytes:

@@ -39,7 +39,7 @@ class Residence(Protocol):
         """Load a topic in the process that owns its bundle; return False if it does not exist.
 
         The policies of the topic are in memory.  With `create` it is created if it does not exist.
-        A former owner that has it loaded closes it first.
+        A former owner that still serves it closes it first.
         """
 
     async def evict(self, names: list[TopicName], condition: Condition) -> bool:

@@ -53,7 +53,7 @@ class TopicList:
 
     @property
     def hash(self) -> str:
-        """The hash of the list, which clients compare with that of theirs."""
+        """The hash of the list, which clients compare with the hash of theirs."""
         if self._hash is None:
             self._hash = topics_hash(self.names)
         return self._hash

@@ -66,8 +66,7 @@ class EffectivePolicies:
         self._settings = settings
         self._resolved: dict[str, Resolved[Any]] = {}
         self.derived: dict[str, Any] = {}
-        """Objects computed from these values, by names that their makers chose; topics share
-        them."""
+        """Objects computed from these values, by a name that the maker chose; topics share them."""
 
     def resolve(self, policy: Policy[T]) -> Resolved[T]:
         """Return the effective value and its source; `StorageError` if the stored one is bad."""

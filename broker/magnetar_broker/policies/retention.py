@@ -36,8 +36,7 @@ class Retention:
         return None if self.minutes < 0 else sealed_ms + self.minutes * 60_000
 
     def room(self, bytes_behind: int) -> int | None:
-        """Return the bytes that can be added until a segment exceeds the size; None for no
-        limit."""
+        """Return the bytes that can be added until a segment exceeds the size; None if any can."""
         return None if self.megabytes < 0 else (self.megabytes << 20) - bytes_behind
 
 
@@ -73,7 +72,7 @@ class Unread(NamedTuple):
     next_unread: Callable[[int], int]
     """The first offset from another one on that no subscription holds or has acknowledged."""
     retention: Retention
-    """How long all other messages are kept, and up to which size of the topic."""
+    """How long, and up to which size of the topic, all other messages are kept."""
     given_up_ms: int = 0
     """Segments closed at this time or before exceed the limit of all topics together."""
 

@@ -125,7 +125,7 @@ class Policies(PolicyView):
                 await self._load(namespace)
 
     async def _load(self, subject: Subject) -> StoredPolicies | None:
-        """Return the explicit values of a subject, read on first use; None if there are none."""
+        """Return the explicit values of a subject, read on first use; None without any."""
         if self._unread is None:
             await self.start()
         if self._is_unread(subject):

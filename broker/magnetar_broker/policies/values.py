@@ -64,7 +64,7 @@ class DispatchRate(NamedTuple):
 
 
 class SubscribeRate(NamedTuple):
-    """How often a consumer may subscribe in a period; 0 or less is no limit."""
+    """The rate at which a consumer may subscribe, per period; 0 or less is no limit."""
 
     per_consumer: int
     period_seconds: int

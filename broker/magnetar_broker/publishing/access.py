@@ -140,7 +140,7 @@ class Access(Generic[T]):
         return fenced
 
     def leave(self, producer: T) -> None:
-        """Remove a producer, a successor or a waiting one; harmless if it is none of them."""
+        """Remove a producer, a successor or a waiting one; harmless for any other."""
         self._inside.pop(producer, None)
         self._waiting.pop(producer, None)
         if self._successor is producer:

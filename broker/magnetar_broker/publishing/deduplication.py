@@ -33,7 +33,7 @@ READ_BYTES = 4 << 20
 
 @dataclass(frozen=True)
 class DeduplicationRules:
-    """How many names are kept, for how long, and how often they are stored."""
+    """The number of names that are kept, their idle time, and the intervals of snapshots."""
 
     max_names: int = 10_000
     idle_ms: int = 360 * 60_000

@@ -59,7 +59,7 @@ class HiddenEntries:
         return self.covered == self._written and not self._new_ended
 
     def hide(self, offsets: OffsetSet) -> None:
-        """Hide entries, which nobody gets."""
+        """Hide entries, which are never delivered."""
         ranges = list(offsets)
         self.offsets.add_all(ranges)
         self._new += ranges

@@ -36,7 +36,7 @@ class PublishRules:
         self.max_message_size = max_message_size
         """The size in bytes of the largest entry that is accepted, except chunks; 0 is no limit."""
         self.max_delay_ms = max_delay_ms
-        """How long after its publish time a message may be due, in ms; 0 is no limit."""
+        """The longest delay of a message after its publish time, in ms; 0 is no limit."""
         self.transactional = transactional
         """Whether the topic has seen transactions: then metadata must not pretend to be in one."""
         self.usual_size = COPY_LIMIT
@@ -192,7 +192,7 @@ class Producer:
         self.on_turn: Callable[[BrokerError | None], None] | None = None
         """Called when a producer that waits becomes ready (None), or is refused."""
         self.refusal: BrokerError | None = None
-        """Why the producer was refused while it waited."""
+        """The reason why the producer was refused while it waited."""
         self.closed = False
         self.pending = 0
         """The number of published entries that are not answered."""

@@ -77,7 +77,7 @@ class Registry:
         return self._learn(name, await self._read(name))
 
     async def version(self, name: str, number: int) -> Registered | None:
-        """Return a version; None if there is no version of this number."""
+        """Return a version; None if no version has this number."""
         digests = dict((await self.history(name)).digests)
         if number not in digests:
             return None

@@ -145,7 +145,7 @@ class Schemas:
         return bool((await self._registry.history(schema_name(topic))).digests)
 
     async def get(self, topic: TopicName, number: int | None = None) -> Registered | None:
-        """Return a version, or the latest one; None if there is none."""
+        """Return a version, or the latest one; None if it does not exist."""
         name = schema_name(topic)
         with self.counts.doing(Work.GET, topic.namespace_name):
             if number is None:
@@ -159,7 +159,7 @@ class Schemas:
         return [version for version in found if version is not None]
 
     async def number_of(self, topic: TopicName, schema: Schema) -> int | None:
-        """Return the number of an equal version; None if there is none."""
+        """Return the number of an equal version; None without one."""
         digest = self._accept(schema).digest
         return (await self._registry.history(schema_name(topic))).number_of(digest)
 

@@ -61,7 +61,7 @@ def schema_of(sent: Any) -> Schema:
 def type_named(name: str) -> SchemaType:
     """Return the type of that name, as the admin API and key-value schemas write it.
 
-    ValueError if there is none.  BYTES is NONE: a message without a schema.
+    ValueError if no type has that name.  BYTES is NONE: a message without a schema.
     """
     kind = SchemaType.__members__.get(name)
     if kind is None:

@@ -44,7 +44,7 @@ def named_broker(frame: bytes) -> str:
 
 
 def _connect_of(frame: bytes) -> pb.CommandConnect:
-    """Return the CONNECT of a frame; an empty one for whatever is none."""
+    """Return the CONNECT of a frame; an empty one for any other frame."""
     frames = FrameDecoder(MAX_FRAME_BEFORE_CONNECT).feed(frame)
     if frames and frames[0][0] == pb.BaseCommand.CONNECT:
         _, buf, start, mid, _ = frames[0]

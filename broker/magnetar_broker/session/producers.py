@@ -101,7 +101,7 @@ async def _create(
     version = await session.broker.names.producer_schema(topic_name, sent_schema(command))
     if command.initial_subscription_name:
         await topic.subscriptions.ensure(command.initial_subscription_name, check)
-    # Sent by an exclusive producer that reconnects: it is fenced if another one has had the topic
+    # An exclusive producer that reconnects sends it: it is fenced if another one has had the topic
     # since (PIP-68).
     epoch = command.topic_epoch if command.HasField("topic_epoch") else None
     return await topic.producers.add(

@@ -32,8 +32,8 @@ MAX_UNANSWERED = 1000
 PONG: Final = encode(pb.CommandPong())
 ENDED = "the process that serves the topic has ended: try again"
 END_OF_CLIENT: Final = NO_REQUEST - 1
-"""The request id of the ERROR with which a process has the client disconnected, for example because
-it broke the protocol.  When an upstream just ends, the client stays connected."""
+"""The request id of the ERROR with which a process asks to disconnect the client, for example
+because it broke the protocol.  When an upstream just ends, the client stays connected."""
 
 UNREAD: Final = frozenset(
     (

@@ -16,7 +16,7 @@ VERSION_BYTES = 8
 
 
 def sent_schema(command: Any) -> Schema | None:
-    """Return the schema in a PRODUCER or SUBSCRIBE; None if there is none."""
+    """Return the schema in a PRODUCER or SUBSCRIBE; None if it has no schema."""
     return schema_of(command.schema) if command.HasField("schema") else None
 
 

@@ -45,7 +45,7 @@ MAX_FRAME_BEFORE_CONNECT = 64 * 1024
 MAX_REQUESTS = 100
 """The most requests of one client that are handled at a time; later commands wait, in order."""
 RECENTLY_CLOSED_SECONDS = 30
-"""How long SENDs of a producer are ignored after the broker closed it."""
+"""The seconds in which SENDs of a producer are ignored after the broker closed it."""
 DROPS_DAMAGED = "Pulsar-CPP"
 """The prefix of the `client_version` of clients in C++, Python and Node.js.
 

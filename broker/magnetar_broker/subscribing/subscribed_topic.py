@@ -34,7 +34,7 @@ class SubscribedTopic(Protocol):
     read_history: ReadHistory | None
     idleness: Idleness | None
     pending_acks: PendingAcks | None
-    """Pending acknowledgements of transactions; None while there are none."""
+    """Pending acknowledgements of transactions; None before the first one."""
     traffic: Traffic
     rates: TopicRates | None
 

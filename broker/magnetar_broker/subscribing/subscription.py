@@ -46,7 +46,7 @@ from magnetar_storage.world.runtime import Done
 
 INDIVIDUAL = 0
 RETURN_SECONDS = 60.0
-"""How long a non-durable subscription is kept for readers that a seek has disconnected."""
+"""The seconds that a non-durable subscription waits for readers that a seek disconnected."""
 
 DISPATCHERS: dict[int, Callable[[Stream], Dispatcher]] = {
     EXCLUSIVE: partial(SingleActive, failover=False),
@@ -131,7 +131,7 @@ class Subscription:
         self.dispatcher.apply_limits(self._stream)
 
     def _throttle(self, before: Throttle | None = None) -> Throttle | None:
-        """Return the dispatch rates that apply to it; None if there are none."""
+        """Return the dispatch rates that apply to the subscription; None without any."""
         rates = self.topic.rates
         if rates is None:
             return None
@@ -230,8 +230,7 @@ class Subscription:
     async def delete(self) -> None:
         """Delete the cursor; durable on return, even if another request is deleting it."""
         # Another request has removed the subscription from the list and is deleting its cursor:
-        # wait for that write, because this request too is answered only once the deletion is
-        # durable.
+        # wait for that write, because this request too must not be answered before it is durable.
         if not self._ended(self):
             await self.settled()
         elif isinstance(self.cursor, DurableCursor):

@@ -207,7 +207,7 @@ class Coordinator:
                 return
             except (BrokerError, StorageError) as error:
                 tries += 1
-                # At first the topic is often moving to another process; later an operator should
+                # The topic is often moving to another process at first; later an operator should
                 # look.
                 log = logger.warning if tries % 60 == 0 else logger.info
                 log("the end of transaction %s at %s is tried again: %s", txn, part, error)

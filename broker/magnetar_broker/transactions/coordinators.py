@@ -44,9 +44,10 @@ class Coordinators:
         return iter([one for one in self._loaded.values() if not one.is_over])
 
     async def of(self, number: int) -> Coordinator:
-        """Return the coordinator of this number, loaded.
+        """Return the coordinator of this number, after loading it.
 
-        `TransactionCoordinatorMissing` if there is none, `NotReady` if another process serves it.
+        Raises `TransactionCoordinatorMissing` if it does not exist, `NotReady` if another process
+        serves it.
         """
         loaded = self._loaded.get(number)
         # promise[without and not loaded.is_over]: a coordinator stops when its partition is closed

@@ -39,7 +39,7 @@ class Ended(Protocol):
 
 
 async def ended_here(coordinators: Coordinators, most: int, leasts: list[int]) -> list[int]:
-    """Return the answer for a coordinator of this process; all, if there is none of that number."""
+    """Return those of `leasts` that have ended here; all if the coordinator does not exist."""
     try:
         coordinator = await coordinators.of(most)
     except TransactionCoordinatorMissing:
