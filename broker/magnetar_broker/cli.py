@@ -23,7 +23,7 @@ OPTION_KEYS = {
 
 
 def _options(command: Callable[..., None]) -> Callable[..., None]:
-    """The options of both commands; they take precedence over environment and file."""
+    """Add the options of both commands, which take precedence over environment and file."""
     for option in (
         click.option(
             "--workers",
@@ -121,7 +121,7 @@ def _start(conf: str | None, options: dict[str, object]) -> None:
 
 
 def _read(conf: str | None, overrides: dict[str, str]) -> Loaded:
-    """The settings of a broker that may start; ConfigError if there is a reason why it may not."""
+    """Return the settings of a broker; ConfigError if it must not start with them."""
     loaded = load(conf, os.environ, overrides)
     if (why := refused_exposure(loaded.settings, os.uname().nodename)) is not None:
         raise ConfigError(why)

@@ -86,7 +86,7 @@ class Maintenance:
                 await yield_turn(self._engine.clock)
 
     async def _free(self, jobs: PeriodicJobs) -> None:
-        """While the disk lacks room, delete at once what nothing needs any more."""
+        """Delete at once what nothing needs any more, while the disk lacks room."""
         if self._engine.space.refusal is None:
             return
         for number, topic in enumerate(self._stored(), 1):

@@ -136,7 +136,7 @@ def _named(problem: Problem) -> Problem:
 
 @contextmanager
 def _progress(size: int) -> Iterator[Progress]:
-    """A progress bar, on a terminal and for large directories."""
+    """Show a progress bar, on a terminal and for large directories."""
     if size < SHOW_PROGRESS_FROM_BYTES or not sys.stderr.isatty():
         yield lambda _: None
         return

@@ -15,7 +15,7 @@ class OutcomeCounts(NamedTuple):
 
 
 class Outcomes:
-    """Counts since the start of the process."""
+    """Counts accepted and refused credentials since the start of the process."""
 
     def __init__(self) -> None:
         self.accepted: Counter[tuple[str, str]] = Counter()

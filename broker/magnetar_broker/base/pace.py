@@ -15,7 +15,7 @@ Pause = Callable[[], Awaitable[None]]
 
 
 class Pace:
-    """Await `after` at the end of every piece of work."""
+    """Limits the pace of long work; await `after` at the end of every piece."""
 
     def __init__(self, clock: Clock, bytes_per_second: int) -> None:
         """A limit of 0 `bytes_per_second` is none; the event loop still gets its turns."""
@@ -47,7 +47,7 @@ class Pace:
 
 
 class Slices:
-    """Work in slices, with a pause after each, that ends in time on a busy loop too.
+    """Slices of work, with a pause after each, which end in time even on a busy loop.
 
     There are no more pauses than slices of `LEAST_SECONDS`.  When all pauses together have lasted
     longer than the work, slices are longer, up to `MOST_SECONDS`.  So while a pause lasts no longer

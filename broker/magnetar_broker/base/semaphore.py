@@ -6,7 +6,7 @@ from magnetar_storage.world.runtime import Clock, Promise
 
 
 class Semaphore:
-    """Call `acquire` before the work and `release` after it, even if it fails."""
+    """A limit of concurrent work: call `acquire` before it, and `release` after it in any case."""
 
     def __init__(self, clock: Clock, limit: int) -> None:
         """A `limit` of 0 is no limit."""

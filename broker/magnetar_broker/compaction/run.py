@@ -30,9 +30,9 @@ SLICE_MESSAGES = 200
 
 
 class CompactionRun:
-    """Compacts what can be delivered of a log.
+    """Compacts the deliverable entries of a log.
 
-    A cursor must hold it from the horizon on, so that it is not trimmed.
+    A cursor must hold the log from the horizon on, so that it is not trimmed.
     """
 
     def __init__(self, log: Log, view: CompactedLog, rules: CompactionRules) -> None:

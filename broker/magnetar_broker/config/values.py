@@ -80,7 +80,7 @@ class Integer:
 
 @dataclass(frozen=True)
 class IntegerOrAuto:
-    """A whole number, or the word `auto`."""
+    """The kind of a whole number, or the word `auto`."""
 
     integer: Integer
 
@@ -94,7 +94,7 @@ class IntegerOrAuto:
 
 @dataclass(frozen=True)
 class Number:
-    """A number that can have a fraction."""
+    """The kind of a number that can have a fraction."""
 
     low: int
     high: int
@@ -125,7 +125,7 @@ class Share:
 
 
 class FreeSpace:
-    """A limit of the free space of a disk."""
+    """The kind of a limit of the free space of a disk."""
 
     allowed = (
         "auto, a number of bytes (also with K, M, G or T), or a percentage of the disk such as 5%"
@@ -166,7 +166,7 @@ class Choice:
 
 @dataclass(frozen=True)
 class Choices:
-    """Several of the options, separated by commas."""
+    """The kind of several options, separated by commas."""
 
     options: type[StrEnum]
 
@@ -183,7 +183,7 @@ class Choices:
 
 @dataclass(frozen=True)
 class Text:
-    """Text that matches the pattern as a whole."""
+    """The kind of a text that matches the pattern as a whole."""
 
     pattern: str
     allowed: str
@@ -196,7 +196,7 @@ class Text:
 
 @dataclass(frozen=True)
 class Texts:
-    """Several texts, separated by commas."""
+    """The kind of several texts, separated by commas."""
 
     item: Text
 

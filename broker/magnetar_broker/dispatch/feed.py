@@ -20,7 +20,7 @@ RETRY_SECONDS = 1.0
 
 
 class Source:
-    """Entries of a log for one dispatcher; `ready` is called with more or for a retry."""
+    """The source of a log's entries for a dispatcher; `ready` is called for more or a retry."""
 
     def __init__(self, entries: Log, ready: Callable[[], None]) -> None:
         self.failure: StorageError | None = None

@@ -149,7 +149,7 @@ class KeyQueues:
                 not_pending.append(offset)
         return not_pending, drained
 
-    # What waits -------------------------------------------------------------------
+    # Waiting entries --------------------------------------------------------------
 
     def wait(self, offset: int, slot: int) -> None:
         """Queue an entry for the owner of its slot, or until the slot is drained or owned."""

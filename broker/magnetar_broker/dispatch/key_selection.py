@@ -47,7 +47,7 @@ C = TypeVar("C", bound=Owner)
 
 
 class SlotOwners(ABC, Generic[C]):
-    """Slots in stretches: those above `ends[i - 1]`, up to `ends[i]`, belong to `owners[i]`."""
+    """The owners of slots: slots above `ends[i - 1]`, up to `ends[i]`, belong to `owners[i]`."""
 
     def __init__(self, slot_of: Callable[[bytes], int]) -> None:
         self.slot_of = slot_of
@@ -82,7 +82,7 @@ class SlotOwners(ABC, Generic[C]):
 
 
 class HashRing(SlotOwners[C]):
-    """Each consumer has some points on a ring; the consumer of the next point owns a slot."""
+    """A ring on which each consumer has some points; the consumer of the next point owns a slot."""
 
     def __init__(self, points: int) -> None:
         super().__init__(ring_slot)
@@ -176,7 +176,7 @@ class RangeHalving(SlotOwners[C]):
 
 
 class ChosenRanges(SlotOwners[C]):
-    """Consumers choose their slots (STICKY); keys in slots without an owner are not delivered."""
+    """Slots that consumers choose (STICKY); keys in slots without an owner are not delivered."""
 
     def __init__(self) -> None:
         super().__init__(range_slot)

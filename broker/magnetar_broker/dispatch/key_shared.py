@@ -36,10 +36,11 @@ def slot_owners(meta: KeySharedMeta, limits: DispatchLimits) -> SlotOwners[Consu
 
 
 class KeyShared(ManyActive):
-    """Reads on while the owners of some keys have no room, so that the others do not wait for them.
+    """The dispatcher of Key_Shared: reads on while the owners of some keys have no room.
 
-    Entries that wait are sent before new ones.  A consumer gets its entries in the order of the
-    log, except for those that waited for a draining slot or are redelivered.
+    So the other consumers do not wait for them.  Entries that wait are sent before new ones.  A
+    consumer gets its entries in the order of the log, except for those that waited for a draining
+    slot or are redelivered.
     """
 
     def __init__(self, stream: Stream, meta: KeySharedMeta) -> None:

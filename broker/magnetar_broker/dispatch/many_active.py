@@ -14,7 +14,7 @@ from magnetar_storage.log.offset_set import next_in_neither
 
 
 class ManyActive(ABC):
-    """Several consumers have pending entries; a subclass decides which consumer gets which entry.
+    """A dispatcher to several consumers with pending entries; a subclass chooses the consumer.
 
     Entries that are returned wait in the subclass.  When a consumer leaves, the redelivery counts
     of its pending entries stay as they are; only a request to redeliver raises them.  The cursor
@@ -37,7 +37,7 @@ class ManyActive(ABC):
         )
         self.read_offset = self._cursor.next_unacked(0)
 
-    # What a subclass decides --------------------------------------------------------
+    # For subclasses to implement ----------------------------------------------------
 
     @abstractmethod
     def dispatch(self) -> None:

@@ -14,7 +14,7 @@ from magnetar_storage.interfaces import Run
 
 
 class Shared(ManyActive):
-    """Entries that are redelivered, and chunks that wait for their consumer, go before new ones.
+    """The dispatcher of Shared: redelivered entries and waiting chunks go before new entries.
 
     New entries that cannot be read are set aside in the replay queue, so that those behind them do
     not wait.

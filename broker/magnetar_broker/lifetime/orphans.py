@@ -31,10 +31,10 @@ async def present_segments(engine: Engine) -> set[SegmentId]:
 
 
 async def sweep(engine: Engine, candidates: set[SegmentId]) -> dict[SegmentId, Sealed]:
-    """Put those candidates into quarantine that no log lists; returns them.
+    """Put those candidates into quarantine that no log lists; return them.
 
-    Safe while logs are in use: a segment that existed before this process started serving is
-    never listed later.
+    Safe while logs are in use: a segment that existed before this process started serving is never
+    listed later.
     """
     unlisted = await _unlisted(engine, candidates)
     return await engine.store.set_aside(sorted(unlisted), WHY) if unlisted else {}
@@ -69,9 +69,10 @@ class Quarantine:
         self._clock_watch = clock_watch
 
     async def fill(self, candidates: set[SegmentId], stopped: Callable[[], bool]) -> None:
-        """`sweep`, and log what is moved; an error of storage is logged, the next start retries.
+        """Call `sweep`, and log what is moved.
 
-        After `stopped` the stores may be closed while it runs, which ends it without a word.
+        An error of storage is logged, and the next start retries.  After `stopped` the stores may
+        be closed while this runs, which ends it silently.
         """
         try:
             moved = await sweep(self._engine, candidates)

@@ -43,7 +43,7 @@ class ClientLimit(StrEnum):
 
 
 class ReachedLimits:
-    """Counts, and logs the first of each kind in a while."""
+    """Counts the limits that clients reach, and logs the first of each kind in an interval."""
 
     def __init__(self, clock: Clock) -> None:
         self.counts: dict[str, int] = {limit.value: 0 for limit in ClientLimit}

@@ -78,7 +78,7 @@ class Link:
         self._at_end: list[Callable[[], None]] = []
         self._by_kind = (self._on_request, self._on_notice, self._on_answer, self._on_refusal)
 
-    # What the two processes do with it ------------------------------------------------
+    # For the two processes ------------------------------------------------------------
 
     @property
     def has_ended(self) -> bool:
@@ -146,7 +146,7 @@ class Link:
             if self._wire is not None:
                 self._wire.close()
 
-    # What the wire calls --------------------------------------------------------------
+    # For the wire ---------------------------------------------------------------------
 
     def connected(self, wire: Wire) -> None:
         """Begin to send, to this wire; what it receives goes to `receive`."""

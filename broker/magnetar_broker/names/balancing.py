@@ -22,7 +22,7 @@ USED, TRAFFIC = "load.used", "load.traffic"
 
 
 class _Used(NamedTuple):
-    """Processor time that a worker had taken at a time; both in seconds."""
+    """The processor time that a worker had taken at a time; both in seconds."""
 
     link: Link
     processor: float

@@ -29,7 +29,7 @@ class BundleRefused(ValueError):
 
 @dataclass(frozen=True)
 class Bundles:
-    """`boundaries` go from 0 to `LAST`; a bundle reaches from one up to the next one."""
+    """The bundles of a namespace: `boundaries` go from 0 to `LAST`, and two enclose a bundle."""
 
     boundaries: tuple[int, ...]
 

@@ -102,10 +102,11 @@ class Creation:
 
     @asynccontextmanager
     async def by_use(self, name: TopicName, wanted: bool) -> AsyncIterator[bool]:
-        """Within the block the caller opens the topic, and creates it if this yields True.
+        """Hold open the decision whether the caller creates a topic: it does if this yields True.
 
-        `wanted` asks for creation; policies and limits decide.  The caller holds the topic's lock,
-        has checked the name and loaded the policies.
+        The caller opens the topic within the block.  `wanted` asks for creation; policies and
+        limits decide.  The caller holds the topic's lock, has checked the name and loaded the
+        policies.
         """
         if name.partition >= 0:  # whether it exists was decided with its parent
             yield True

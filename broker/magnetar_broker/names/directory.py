@@ -293,7 +293,7 @@ class Directory:
         if not self.residence.is_loaded(name):  # promise: a topic that is deleted gets no schema
             raise being_unloaded(name)
 
-    # What belongs to a deleted name -----------------------------------------------------
+    # Belongings of a deleted name -------------------------------------------------------
 
     async def _delete_belongings(self, subject: Subject) -> None:
         """Delete the policies, schemas and permissions of a deleted topic or namespace."""

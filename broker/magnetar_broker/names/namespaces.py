@@ -36,7 +36,7 @@ class Namespace:
     bundles: Bundles | None = None
     properties: dict[str, str] = field(default_factory=dict)
     permissions: dict[str, Any] = field(default_factory=dict)
-    """Pulsar's `auth_policies`."""
+    """The permissions, as Pulsar's `auth_policies`."""
 
     def fields(self) -> Fields:
         """Return the stored fields: values that differ from the defaults."""
@@ -99,7 +99,7 @@ class Namespaces:
     async def require(self, name: str) -> None:
         """Refuse a namespace that does not exist or is being deleted, or create it by use.
 
-        `NamespaceMissing`, `TenantMissing`, `LimitReached`.
+        Raises `NamespaceMissing`, `TenantMissing` or `LimitReached`.
         """
         while name not in self._known:
             self._check_open(name)

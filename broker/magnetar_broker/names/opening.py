@@ -1,4 +1,4 @@
-"""Opening topics for their first use, and closing them; one at a time for each name."""
+"""Opens topics for their first use, and closes them; one at a time for each name."""
 
 from collections.abc import Awaitable, Callable
 from functools import partial
@@ -35,7 +35,7 @@ class Opening:
         self._loads = Semaphore(clock, loads)
 
     async def open(self, name: TopicName, create: bool) -> None:
-        """Load a topic; created if `create` is set and policies allow it.
+        """Load a topic, and create it if `create` is set and policies allow it.
 
         Raises the `BrokerError` that PRODUCER and SUBSCRIBE are answered with.
         """
@@ -60,7 +60,7 @@ class Opening:
                 await self._residence.unload(name)
 
     async def stop(self) -> None:
-        """Open no topic from now on; whatever was being opened or closed has been on return."""
+        """Open no further topic; on return topics that were being opened or closed are done."""
         self.serving = False
         await self._locks.settled(lambda name: True)
 

@@ -52,7 +52,7 @@ class Owner:
 
 
 class Ownership(Protocol):
-    """Finds and acquires owners."""
+    """Finds and acquires the owners of topics."""
 
     @property
     def service_url(self) -> str:

@@ -42,7 +42,7 @@ def ordered(actions: Iterable[str]) -> list[str]:
 
 
 class Permissions:
-    """Reads and changes them; each change is durable on return."""
+    """Reads and changes the permissions of namespaces; each change is durable on return."""
 
     def __init__(self, namespaces: Namespaces) -> None:
         self._namespaces = namespaces

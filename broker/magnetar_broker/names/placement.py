@@ -51,7 +51,7 @@ class Placement:
         self._placing: KeyedMutex[str] = KeyedMutex(clock)
         """Locks by namespace, held while owners change."""
 
-    # What opens and looks up topics asks --------------------------------------------------
+    # For opening and looking up topics ----------------------------------------------------
 
     @property
     def service_url(self) -> str:
@@ -101,7 +101,7 @@ class Placement:
 
         return sorted(set(range(self.owners.workers)) - self.drained, key=rank)
 
-    # What administration and balancing change ---------------------------------------------
+    # For administration and balancing -----------------------------------------------------
 
     @property
     def processes(self) -> Sequence[str]:

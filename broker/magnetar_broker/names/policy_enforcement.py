@@ -57,7 +57,7 @@ class Enforcement:
     async def update(
         self, subject: Subject, policy: Policy[T], changed: Callable[[T | None], T | None]
     ) -> None:
-        """`set` one policy to what `changed` makes of its explicit value (None: unset)."""
+        """Set one policy to what `changed` makes of its explicit value; None stands for unset."""
         async with self._changing.held(namespace_of(subject)):
             explicit = await self._policies.explicit(policy, subject)
             await self._store(subject, {policy: changed(explicit)})

@@ -17,7 +17,7 @@ MOST = 1000
 
 
 class ResourceGroups:
-    """Reads and changes them; each change is durable on return."""
+    """Reads and changes resource groups; each change is durable on return."""
 
     def __init__(self, metadata: MetadataStore) -> None:
         self._metadata = metadata

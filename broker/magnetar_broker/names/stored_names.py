@@ -12,7 +12,7 @@ PAGE = 1000
 
 
 class StoredNames:
-    """Reads them."""
+    """Reads the names of stored topics."""
 
     def __init__(self, metadata: MetadataStore, catalogue: Catalogue) -> None:
         self._metadata = metadata

@@ -22,7 +22,7 @@ class TopicPattern:
     """Matches whole names `tenant/namespace/topic`; a partition has its topic's name."""
 
     def __init__(self, text: str) -> None:
-        """`BadPattern`, or `PatternUnsupported`: then clients have to match by themselves."""
+        """Raise `BadPattern`, or `PatternUnsupported`, at which clients match by themselves."""
         self.text = without_domain(text)
         self._matches = _compiled(self.text).fullmatch
 

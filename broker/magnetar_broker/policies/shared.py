@@ -18,8 +18,8 @@ LEARN = "policies.learn"
 class SharedPolicies(Policies):
     """`Policies` that send every explicit value that they learn to the views of other processes.
 
-    A view knows a value before anything that is sent over its link afterwards: so before the load
-    of a topic, and before the application of a change.
+    A view knows a value before anything that is sent over its link afterwards: before the load of a
+    topic, and before the application of a change.
     """
 
     def __init__(self, metadata: MetadataStore, settings: Settings) -> None:

@@ -19,7 +19,7 @@ from magnetar_broker.policies.retention import Retention
 
 
 class DelayedDelivery(NamedTuple):
-    """Whether messages are delivered at the time that their producer set, and the longest delay."""
+    """The rule whether messages are delivered at their delivery time, and the longest delay."""
 
     active: bool
     tick_ms: int
@@ -38,7 +38,7 @@ class BacklogQuota(NamedTuple):
 
 
 class AutoTopicCreation(NamedTuple):
-    """Whether using a topic creates it, and with how many partitions."""
+    """The rule whether using a topic creates it, and with how many partitions."""
 
     allowed: bool
     partitioned: bool
@@ -72,7 +72,7 @@ class SubscribeRate(NamedTuple):
 
 
 class InactiveTopics(NamedTuple):
-    """Whether unused topics are deleted, and after how long."""
+    """The rule whether unused topics are deleted, and after how long."""
 
     delete: bool
     mode: InactiveMode

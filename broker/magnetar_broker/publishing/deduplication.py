@@ -219,7 +219,7 @@ class Deduplication:
         self.state.watching = self.state.on or bool(self._held)
 
     def close(self) -> None:
-        """Stop: the topic is dropped or closed, and its clients are disconnected."""
+        """Stop when the topic is dropped or closed, and its clients are disconnected."""
         self._over = True
         self._cancel_timer()
         self._release()

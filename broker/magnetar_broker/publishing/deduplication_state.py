@@ -2,7 +2,7 @@
 
 
 class DeduplicationState:
-    """Whether it is on, and whether it must see durable runs."""
+    """The state of deduplication: whether it is on, and whether it must see durable runs."""
 
     __slots__ = ("on", "watching")
 

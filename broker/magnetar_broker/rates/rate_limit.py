@@ -28,7 +28,7 @@ class Rate(NamedTuple):
 
 
 class RateLimit:
-    """A waiter joins a queue while there is a debt, and is called when its turn comes.
+    """A rate limit: a waiter joins its queue while there is a debt, and is called in its turn.
 
     A waiter that is called may cause the next debt: then those behind it are served before it.
     """

@@ -26,7 +26,7 @@ class Plain:
 
 
 class ParsedAvro:
-    """AVRO, JSON, and PROTOBUF: all three are described by Avro's text."""
+    """A parsed schema of AVRO, JSON, or PROTOBUF, which Avro's text describes."""
 
     def __init__(self, parsed: AvroType) -> None:
         self.parsed = parsed
@@ -39,7 +39,7 @@ class ParsedAvro:
 
 
 class ParsedNative:
-    """PROTOBUF_NATIVE: fields have numbers, so only the message's name is compared."""
+    """A parsed schema of PROTOBUF_NATIVE: fields have numbers, so only names are compared."""
 
     def __init__(self, parsed: NativeSchema) -> None:
         self.parsed = parsed
@@ -53,7 +53,7 @@ class ParsedNative:
 
 
 class ParsedKeyValue:
-    """KEY_VALUE: key and value are compared one by one."""
+    """A parsed schema of KEY_VALUE: key and value are compared one by one."""
 
     def __init__(self, parsed: KeyValueSchema) -> None:
         self._types = parsed.key.type, parsed.value.type

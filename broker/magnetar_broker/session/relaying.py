@@ -76,7 +76,7 @@ def relaying(
 
 
 def _opening(kind: Kind, here: Handler, owner_of: OwnerOf) -> Handler:
-    """PRODUCER or SUBSCRIBE: for the process that has the id already, else for the topic's."""
+    """Return the handler of PRODUCER or SUBSCRIBE, which runs where its id or topic is."""
 
     def handle(session: Session, command: Any) -> Any:
         number = kind.number(command)

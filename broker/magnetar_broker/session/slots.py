@@ -18,11 +18,11 @@ T = TypeVar("T", bound=Closable)
 
 
 class Slots(dict[int, T]):
-    """Open producers or consumers by id.
+    """The open producers or consumers of a client, by id.
 
-    A client may close an id, and open another one under it, while the first is being created.
-    Each request therefore leaves a token of its own for the id, and what it created is kept only
-    if that token is still there.  While it is being created, it can ask whether that is so.
+    A client may close an id, and open another one under it, while the first is being created. Each
+    request therefore leaves a token of its own for the id, and what it created is kept only if that
+    token is still there.  While it is being created, it can ask whether that is so.
     """
 
     def __init__(self, kind: str, limit: Callable[[], int] = lambda: 0, setting: str = "") -> None:

@@ -10,7 +10,7 @@ KEEP_ALIVE_SECONDS = 10.0
 
 
 class Throttled:
-    """Temporary reasons not to read; while there is one, `keep_alive` is called periodically.
+    """The temporary reasons not to read a client; during one `keep_alive` is called periodically.
 
     The client's own pings are not read then, so it needs another sign that the broker lives.
     """

@@ -27,7 +27,7 @@ Piece = tuple[int, int, int]
 
 
 class BacklogCounter:
-    """Counts for one cursor; it remembers chunks, so counting again is cheap."""
+    """Counts the backlog of one cursor; it remembers chunks, so counting again is cheap."""
 
     def __init__(self, log: Log, cursor: Cursor) -> None:
         self._log = log

@@ -21,9 +21,10 @@ def full_mask(messages: int) -> int | None:
 
 
 def unacked_mask(log: Log, offset: int, ack_set: tuple[int, ...]) -> int | None:
-    """The mask of an ack set (protocol: set bits are not acknowledged) for the entry at `offset`.
+    """Return the mask of an ack set for the entry at `offset`; None if it cannot be split.
 
-    Bits beyond the entry's messages are cleared.  None if the entry cannot be split.
+    Set bits are not acknowledged, as in the protocol.  Bits beyond the entry's messages are
+    cleared.
     """
     if len(ack_set) * WORD > MAX_MESSAGES:
         return None

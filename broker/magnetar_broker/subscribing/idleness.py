@@ -16,9 +16,9 @@ Use = tuple[int, int]
 
 
 class Idleness:
-    """Idle seconds by cursor: attached state of the cursor log.
+    """The idle seconds of subscriptions by cursor: an attached state of the cursor log.
 
-    What a crash loses of it makes a subscription live longer, never shorter.
+    A crash that loses some of it makes a subscription live longer, never shorter.
     """
 
     __slots__ = ("_changed", "_idle", "_seen", "_written")

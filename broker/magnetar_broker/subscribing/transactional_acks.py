@@ -20,7 +20,7 @@ Ids = list[tuple[int, int, tuple[int, ...]]]
 
 
 class TransactionalAcks:
-    """Changes `pending`, which the caller writes, and `view`, by which is delivered."""
+    """Changes `pending`, which the caller writes, and `view`, which delivery follows."""
 
     def __init__(
         self, name: str, log: Log, cursor: Cursor, pending: PendingAcks, number: int

@@ -46,7 +46,10 @@ class Use:
 def is_over(
     idle_seconds: float, use: Use, rule: InactiveTopics, retention: Retention, unread: Retention
 ) -> bool:
-    """Return whether to delete a topic after `idle_seconds`; False if its entries are kept."""
+    """Return whether to delete a topic after `idle_seconds`; False while retention keeps entries.
+
+    `unread` is the retention of messages that no subscription has acknowledged.
+    """
     if not rule.delete or not use.is_none(rule.mode) or idle_seconds < rule.seconds:
         return False
     # A topic is not deleted with entries that retention still promises; negative is for ever.

@@ -148,7 +148,7 @@ class NonPersistentSubscription:
             done(None)
 
     def acknowledge_in(self, txn: TxnId, consumer: Consumer, ack: Ack, done: Done | None) -> None:
-        """Refuse: a transaction could not take it back."""
+        """Refuse an ACK in a transaction, which could not take it back."""
         raise NotAllowed(
             "messages of a non-persistent topic cannot be acknowledged in a transaction: "
             "acknowledge them outside of one"

@@ -55,10 +55,11 @@ logger = logging.getLogger(__name__)
 
 
 class Topic:
-    """Loaded by this broker; when its log fails it is dropped, and the next request loads it.
+    """A persistent topic that this broker has loaded.
 
-    Its parts are used directly: `producers` and `appender` for publishing, `subscriptions` for
-    consuming, `compaction`, `delays`, `deduplication`.
+    When its log fails it is dropped, and the next request loads it.  Its parts are used directly:
+    `producers` and `appender` for publishing, `subscriptions` for consuming, `compaction`,
+    `delays`, `deduplication`.
     """
 
     def __init__(

@@ -1,1 +1,1 @@
-"""The settings, a section a class."""
+"""The settings, one class for each section."""

@@ -11,7 +11,7 @@ KEY_FORMS = "`data:;base64,...`, `file:///path`, a path of a file, or base64"
 
 @section
 class Authentication:
-    """Who clients are, on the binary port and over HTTP."""
+    """Authentication of clients, on the binary port and over HTTP."""
 
     authentication_enabled: Annotated[
         bool,

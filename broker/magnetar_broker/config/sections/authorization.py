@@ -1,4 +1,4 @@
-"""What authenticated roles may do."""
+"""Authorization of authenticated roles."""
 
 from typing import Annotated
 

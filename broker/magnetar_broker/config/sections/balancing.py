@@ -9,7 +9,7 @@ from magnetar_broker.config.values import Integer, Key
 
 @section
 class LoadBalancing:
-    """Bundles among the workers of a broker; without effect in a broker of one process."""
+    """Placement of bundles on the workers of a broker; without effect with a single process."""
 
     load_balancer_enabled: Annotated[
         bool,

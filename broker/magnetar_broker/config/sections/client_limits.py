@@ -9,7 +9,7 @@ from magnetar_broker.config.values import Integer, IntegerOrAuto, Key
 
 @section
 class ClientLimits:
-    """What clients may take of the broker before and after they have authenticated."""
+    """Limits of what clients use of the broker, before and after they have authenticated."""
 
     magnetar_handshake_timeout_seconds: Annotated[
         int,

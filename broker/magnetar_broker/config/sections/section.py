@@ -8,6 +8,6 @@ T = TypeVar("T")
 
 @dataclass_transform(frozen_default=True, kw_only_default=True)
 def section(declarations: type[T]) -> type[T]:
-    """Fields for `Settings` to inherit; without methods, whose creation slows every start."""
+    """Make fields for `Settings` to inherit; without methods, whose creation slows every start."""
     make = dataclass(frozen=True, kw_only=True, init=False, repr=False, eq=False, match_args=False)
     return make(declarations)

@@ -9,7 +9,7 @@ from magnetar_broker.config.values import Integer, Key
 
 @section
 class TopicLists:
-    """For clients that subscribe to patterns of names."""
+    """Settings for clients that subscribe to patterns of names."""
 
     enable_broker_side_subscription_pattern_evaluation: Annotated[
         bool,

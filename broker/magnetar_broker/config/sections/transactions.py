@@ -9,7 +9,7 @@ from magnetar_broker.config.values import Key
 
 @section
 class Transactions:
-    """For clients that publish and acknowledge in transactions."""
+    """Settings for clients that publish and acknowledge in transactions."""
 
     transaction_coordinator_enabled: Annotated[
         bool,

@@ -16,7 +16,7 @@ PROTOCOLS = "Blank is TLS 1.2 and 1.3."
 
 @section
 class TransportSecurity:
-    """TLS: ports, files, and what clients must show."""
+    """TLS: ports, files, and the certificates of clients."""
 
     broker_service_port_tls: Annotated[
         int | None,
