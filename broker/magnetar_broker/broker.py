@@ -126,7 +126,7 @@ class Broker:
 
     async def start(self) -> None:
         """Start the directory of names, then serve; clients can connect on return."""
-        # Listed before the first topic can create a segment: only these can be orphans.
+        # List them before the first topic can create a segment: only these can be orphans.
         present = await present_segments(self.engine)
         await self.names.start()
         self._start_number = await next_number(self.engine.metadata, STARTS)

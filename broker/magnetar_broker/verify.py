@@ -36,7 +36,7 @@ def check(data_dir: str, with_progress: bool) -> Report:
     """Check a data directory; `StorageError` if a broker uses it or it cannot be read."""
     disk = ReadOnlyDisk(data_dir)
     with ExitStack() as locks:
-        # Lock the first data directory first of all: then no broker makes further directories.
+        # Lock the first data directory before all others: then no broker makes further directories.
         locks.enter_context(closing(disk.lock(layout.LOCK_FILE)))
         for number in directories.present(disk)[1:]:
             name = directories.path_of(number, layout.LOCK_FILE)

@@ -190,7 +190,7 @@ class Authenticator:
 
     def _anonymous(self, method: str) -> str:
         if not self.rules.anonymous:
-            # A name that is not known may be anything, a password in the wrong field for example.
+            # An unknown name may be anything, for example a password in the wrong field.
             shown = method if method in KNOWN_METHODS else "that the client names"
             raise _refused(f"no provider has the method {shown}, and anonymousUserRole is unset")
         return self.rules.anonymous

@@ -1,7 +1,7 @@
 """Keys that verify tokens, each with the algorithms that it supports.
 
 A token names its algorithm itself.  It is verified only with the algorithms of the key's type, so
-that nobody can have a public key taken for a secret, or no signature at all for one.
+that a public key is never accepted as a secret, nor a missing signature as one.
 """
 
 from typing import Any, Final, NamedTuple

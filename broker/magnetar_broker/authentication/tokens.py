@@ -71,7 +71,7 @@ def verified(token: bytes, key: TokenKey) -> Mapping[str, Any]:
     except jwt.InvalidSignatureError:
         raise Unproven("its signature is not that of the key", INVALID) from None
     except (jwt.PyJWTError, ValueError, TypeError, KeyError, RecursionError):
-        # Without the text of the library, which may have parts of the token.
+        # Leave out the text of the library, which may have parts of the token.
         raise Unproven("it is no signed JSON Web Token", INVALID) from None
     return claims
 

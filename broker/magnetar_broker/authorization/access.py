@@ -50,8 +50,8 @@ class Access:
     ) -> None:
         """Close what clients have open and may no longer have open.
 
-        What is opened meanwhile is decided by the same grants or by later ones.  `pause` lets other
-        tasks run.
+        The same grants or later ones decide about anything that is opened meanwhile.  `pause` lets
+        other tasks run.
         """
         rules = self.rules
         if rules is None:

@@ -114,7 +114,7 @@ class QuotaExceeded(BrokerError):
 class NoRoom(BrokerError):
     """The disk has too little free space for an operation that needs more of it."""
 
-    # The one code for which official clients fail what is being sent at once, and go on connecting.
+    # The only code at which official clients fail what is being sent at once, and stay connected.
     code = pb.ProducerBlockedQuotaExceededException
 
 
@@ -139,7 +139,7 @@ class NotReady(BrokerError):
 
 
 def being_unloaded(topic: object) -> NotReady:
-    """Return the refusal of what a topic is asked while it is being closed here."""
+    """Return the refusal of a request for a topic that is being closed here."""
     return NotReady(f"{topic} {UNLOADED} from this broker; try again")
 
 

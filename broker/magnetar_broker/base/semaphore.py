@@ -28,8 +28,8 @@ class Semaphore:
         try:
             await place
         except BaseException:
-            # Cancelled.  If `release` had given it the place just before, it passes the place on:
-            # the caller will not, because its `acquire` has failed.
+            # The caller was cancelled.  If `release` had given it the place just before, pass it
+            # on: the caller will not, because its `acquire` has failed.
             if place in self._waiting:
                 self._waiting.remove(place)
             else:

@@ -27,7 +27,7 @@ class Traffic:
         self._now_ms = clock.now_ms
 
     def change(self) -> None:
-        """Note a change that is not traffic, such as that of the number of producers."""
+        """Note a change that is not traffic, for example of the number of producers."""
         self.changed = True
 
     def now_ms(self) -> int:

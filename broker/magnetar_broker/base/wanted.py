@@ -5,7 +5,7 @@ from collections.abc import Callable
 Check = Callable[[], None]
 """Raises `NotReady` once the request is withdrawn, or its connection is closed.
 
-A client that has lost its connection sends its request again over the next one, and goes on from
+A client that has lost its connection sends its request again over the next one, and continues from
 there.  What the first request changes after that would take back what the client did since: it
 would create the subscription again that the client has deleted.  So a request that has waited calls
 this before it creates or changes something that outlasts the connection, and does not wait between

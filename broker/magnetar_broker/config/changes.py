@@ -89,7 +89,7 @@ def allowed_changes(
 ) -> tuple[dict[str, str], list[str]]:
     """Return the changes that are allowed together, by key, and why each of the others is not.
 
-    Those of an earlier time may contradict settings that the broker has been started with since.
+    Earlier changes may contradict settings that the broker has been started with since.
     """
     left, problems = dict(changed), list[str]()
     for name, text in changed.items():

@@ -80,7 +80,7 @@ class KeyQueues:
 
     def _divide(self) -> None:
         """Compute the draining slots after owners changed, and queue waiting entries again."""
-        # Computed from what is pending, not updated: so no draining slot can be left over.
+        # This is computed from the pending entries, not updated: no draining slot can be left over.
         before, self.draining = self.draining, {}
         if self._drains:
             for consumer in [one for one in self._queues if one.pending]:

@@ -167,8 +167,8 @@ class KeyShared(ManyActive):
         if self._unacked.full is not None:
             room_for_new = 0
         while (offset := queues.first(consumer)) is not None:
-            # The limits of subscription and broker stop new entries only: redelivery must go on,
-            # or what was returned could never be acknowledged and free them.
+            # The limits of subscription and broker stop new entries only: redelivery must continue,
+            # or returned entries could never be acknowledged and free them.
             again = offset in self._returned
             if used >= (room if again else room_for_new):
                 break

@@ -250,8 +250,8 @@ class ManyActive(ABC):
         """Send entries to a consumer again; None for all that it has not acknowledged."""
         if offsets is None:
             offsets = list(consumer.pending)
-        # A request can cross acknowledgements and a change of consumers: what this consumer does
-        # not hold any more is not sent again.
+        # A request can cross acknowledgements and a change of consumers: entries that this consumer
+        # does not hold any more are not sent again.
         wanted = [offset for offset in dict.fromkeys(offsets) if offset in consumer.pending]
         self._cursor.count_redelivery(wanted)
         self._return(consumer, wanted)

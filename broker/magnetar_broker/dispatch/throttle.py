@@ -58,9 +58,8 @@ class Throttle:
 
     def admit_or_wait(self) -> bool:
         """Return whether the rates admit a delivery; if not, `resume` is called when they do."""
-        # False only with dispatchThrottlingOnNonBacklogConsumerEnabled=false: the rates then slow
-        # down catching up on a backlog, and consumers at the end of the log are as fast as
-        # producers.
+        # False only with dispatchThrottlingOnNonBacklogConsumerEnabled=false: then rates slow down
+        # catching up on a backlog, and consumers at the end of the log are as fast as producers.
         if self._is_exempt():
             return True
         for limit in self.limits:

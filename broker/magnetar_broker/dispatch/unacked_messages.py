@@ -38,7 +38,7 @@ class UnackedMessages:
     def apply_limits(self, limits: DispatchLimits, throttle: Throttle | None) -> None:
         """Apply other limits; consumers that exceed them are blocked."""
         self._throttle = throttle
-        # As in Pulsar, the limits apply to durable subscriptions only.
+        # The limits apply to durable subscriptions only, as in Pulsar.
         self._per_consumer = limits.max_unacked_per_consumer if self._durable else 0
         self._per_subscription = limits.max_unacked_per_subscription if self._durable else 0
         self._full = 0 < self._per_subscription <= self.unacked

@@ -48,12 +48,12 @@ async def _unlisted(engine: Engine, candidates: set[SegmentId]) -> set[SegmentId
         if found is not None and not is_unused(found.value):
             unlisted.difference_update(LogRecord.decode(key, found.value).listed)
 
-    # The broker's own topics first: every health check leaves segments of one.  Mostly every
+    # Begin with the broker's own topics: every health check leaves segments of one.  Mostly every
     # segment is listed: then the records behind the last one are not read.
     for prefix in (topics_of(SYSTEM_NAMESPACE, "persistent"), TOPICS):
         after = ""
         while unlisted and (keys := await engine.metadata.list(prefix, after, PAGE)):
-            # Many at a time: the store reads those in one job.
+            # Read many at a time: the store reads them in one job.
             await for_each(engine, keys, look)
             after = keys[-1]
     return unlisted
@@ -83,7 +83,7 @@ class Quarantine:
                     "%s", error,
                 )  # fmt: skip
             return
-        # A crash leaves empty ones and cursors: those are written before they are listed.
+        # A crash leaves empty segments and cursors: those are written before they are listed.
         filled = [segment for segment, end in moved.items() if end.messages]
         if filled:
             logger.warning(

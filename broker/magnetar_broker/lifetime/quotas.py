@@ -148,7 +148,7 @@ async def backlog_seconds(topic: Bounded) -> int:
 
 def held_by(topic: Bounded) -> list[Subscription]:
     """Return the subscriptions whose backlog counts: durable ones, without compaction's."""
-    # Readers hold no data: what their cursors have not passed is deleted all the same.
+    # Readers hold no data: messages that their cursors have not passed are deleted anyway.
     subscriptions = topic.subscriptions.values()
     return [one for one in subscriptions if one.durable and one.name != COMPACTION_CURSOR]
 

@@ -87,7 +87,7 @@ async def tidy(topic: Tidied) -> None:
         released = await topic.deduplication.released_to(released)
         # promise: entries that a load needs are not deleted
         released = await topic.transactions.released_to(released)
-        # Judged again: a cursor may have been moved back during the wait.
+        # Judge again: a cursor may have been moved back during the wait.
         found = current_verdicts(topic)
         deletable = min(deletable_to(found, log.first_offset), released)
         _count_unread(topic, found, deletable)
@@ -163,7 +163,7 @@ async def truncate(topic: Truncated) -> None:
     What is published meanwhile stays.
     """
     log, end = topic.log, topic.log.end
-    # Cursors first, and durably: after a crash no cursor may need what was deleted.
+    # Move the cursors first, and durably: after a crash no cursor may need deleted entries.
     for subscription in topic.subscriptions.values():
         subscription.skip(range(end))
     # promise: a topic is truncated only when all acknowledgements are durable

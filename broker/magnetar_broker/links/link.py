@@ -2,7 +2,7 @@
 
 Either side may ask, and any number of requests may be under way.  A request is answered by the
 function of that name in the peer's tables of handlers, with the value that it returns or the error
-that it raises; a notice has no answer.  What one side sends arrives in the order in which it was
+that it raises; a notice has no answer.  Messages of one side arrive in the order in which they were
 sent, and handlers begin in that order: each runs up to where it first waits before the next one
 begins.  Answers come in the order in which handlers end.
 
@@ -12,12 +12,12 @@ handled: a notice that was sent after the answer may be handled before it.
 Arguments and results are plain values (`frames.py`).  The errors in `refusals.py` arrive as what
 they were; any other is logged where it happened, and arrives as `UnknownTrouble`.
 
-A link ends when the peer's process ends or either side closes it.  Then every request that is
-under way fails with `ProcessUnavailable`, for it is unknown whether it took place; and so does
-every later one, which does not.
+A link ends when the peer's process ends or either side closes it.  Then every request that is under
+way fails with `ProcessUnavailable`, for it is unknown whether it took place; and so does every
+later one, which does not.
 
-What waits here is bounded: requests by `REQUESTS`, output by `OUTPUT_BYTES`.  Neither limit makes
-a request wait, and a link always reads: a request often waits for requests in the other direction,
+What waits here is bounded: requests by `REQUESTS`, output by `OUTPUT_BYTES`.  Neither limit makes a
+request wait, and a link always reads: a request often waits for requests in the other direction,
 and two sides that wait for each other would wait for ever.
 """
 

@@ -35,7 +35,7 @@ class RemoteHolder:
             except ProcessUnavailable:
                 if not link.has_ended:
                     raise
-                # The request may have been done.  Every one of these requests may be done twice.
+                # The request may have been done; each of these requests may be done twice.
 
 
 def serve_segments(store: JoinedStore, link: Link) -> None:

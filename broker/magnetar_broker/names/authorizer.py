@@ -47,7 +47,7 @@ class Authorizer:
     async def authorize(self, roles: Sequence[str], questions: Sequence[Question]) -> None:
         """Return if each role may do all of this; else raise `NotAuthorized`.
 
-        The refusal is the same whether or not what is asked for exists.
+        The refusal does not tell whether the subject of a question exists.
         """
         rules = self.rules
         if rules is None or (roles and rules.are_super_users(roles)):

@@ -56,7 +56,7 @@ class BundleChanges:
     async def owned_by(self, process: str) -> list[str]:
         """Return the bundles of a process as `tenant/namespace/range`, sorted.
 
-        Of the namespaces that were used since the start: others have no owners yet.
+        Only namespaces that were used since the start are included: others have no owners yet.
         """
         found = []
         for namespace in sorted(self._ownership.namespaces):

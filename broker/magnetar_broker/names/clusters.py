@@ -1,7 +1,7 @@
 """Clusters: this broker's own, and others that are known by name and address.
 
-Nothing is sent to other clusters.  What is stored of one is a JSON object, by part: its data, and
-what the original also keeps for a cluster.
+Nothing is sent to other clusters.  The stored record of a cluster is a JSON object, by part: its
+data, and what the original also keeps for a cluster.
 """
 
 import json

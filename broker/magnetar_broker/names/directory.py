@@ -175,7 +175,7 @@ class Directory:
         await self.deletion.start()
         for name in (*SYSTEM_NAMESPACES, *self.settings.bootstrap_namespaces):
             await self.namespaces.ensure(NamespaceName.parse(name))
-            # Owned before the first client comes: it may open a topic without a lookup.
+            # Own the bundle before the first client comes: it may open a topic without a lookup.
             await self.bundles.owners_of(name)
         if self.settings.transaction_coordinator_enabled:
             with suppress(AlreadyExists):

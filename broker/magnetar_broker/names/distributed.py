@@ -20,9 +20,9 @@ from magnetar_proto.names import TopicName
 class DistributedResidence:
     """The `Residence` of the controller, over links to the workers.
 
-    Which topics are loaded is known from the workers' notices.  A worker sends one before the
-    answer to whatever changed it, so it is known when that is answered.  Topics of a worker that
-    ended are not loaded any more.
+    It knows the loaded topics from the workers' notices.  A worker sends a notice before it answers
+    the request that caused the change, so the change is known when the answer comes.  Topics of a
+    worker that ended are not loaded any more.
     """
 
     def __init__(self, placement: Placement, links: WorkerLinks, runtime: Runtime) -> None:
@@ -128,7 +128,7 @@ class DistributedResidence:
                 await for_each(self._runtime, evicted, self.unload)
                 return False
             evicted += there
-            # In change until unloaded or erased: that worker has them, though they are not loaded.
+            # These stay in change until unloaded or erased: that worker has them, but not loaded.
             self._in_change.update(dict.fromkeys(there, link))
         return True
 

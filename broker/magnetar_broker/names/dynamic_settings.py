@@ -74,8 +74,7 @@ class DynamicSettings:
             with_changes(self._started_with, changed)
             # promise: a setting that was given back stays so over a restart
             await self._store(name, None)
-            # Follow even if the change is not in effect: after a failure some topics may not
-            # Follow even if it is not in effect: after a failed request some topics may not follow.
+            # Follow even if it is not in effect: after a failed request some topics may lag.
             await self._follow(changed)
         logger.info("a setting was changed at run time: %s is as it was at the start", name)
 

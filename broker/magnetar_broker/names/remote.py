@@ -85,7 +85,7 @@ class RemoteDirectory:
     async def watch(self, namespace: str, pattern: TopicPattern) -> "_RemoteTopics":
         """Return a namespace's stored topics; the caller adds a watcher, or removes it, at once."""
         number = next(self._numbers)
-        # Changes may be handled before this goes on with the answer.
+        # Changes may be handled before this continues with the answer.
         watched = self._watched[number] = _RemoteTopics(self, number)
         try:
             watched.names, watched.hash = await self._link.request(

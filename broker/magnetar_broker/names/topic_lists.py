@@ -37,7 +37,7 @@ class Watcher(Protocol):
 
 
 class TopicList:
-    """Sorted full names of a namespace's persistent topics, all or those of a pattern."""
+    """The sorted full names of a namespace's persistent topics, of all or of a pattern."""
 
     def __init__(self, namespace: str, pattern: TopicPattern | None, clock: Clock) -> None:
         self.names: list[str] = []
@@ -148,7 +148,7 @@ class TopicLists:
 
     async def _filled(self, namespace: str, pattern: TopicPattern | None) -> TopicList:
         found = TopicList(namespace, pattern, self._clock)
-        # Watched before it is read: changes during the read are applied on top of it.
+        # Watch before reading: changes during the read are applied on top of it.
         found.cancel = self._events.watch(namespace, found.topic_changed)
         try:
             found.fill(await self._read(namespace, found))

@@ -29,7 +29,7 @@ class TopicLocks:
         # it would pass it to each other for ever.
         if self._families.is_held(name.base):
             async with self._families.held(name.base):
-                # Asked for before the turn ends, so that the next owner of the family waits for it.
+                # Ask before the turn ends, so that the next owner of the family waits for it.
                 await self._topics.acquire(name)
         else:
             await self._topics.acquire(name)
@@ -51,7 +51,7 @@ class TopicLocks:
 
     async def settled(self, is_meant: Callable[[TopicName], bool]) -> None:
         """Wait for all owners of such topics, and those that wait to be, up to now."""
-        # Families first: their turn makes members that wait for one owners of their topics.
+        # Wait for families first: their turn makes waiting members owners of their topics.
         await self._settled(self._families, is_meant)
         await self._settled(self._topics, is_meant)
 

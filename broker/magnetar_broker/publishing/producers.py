@@ -136,7 +136,7 @@ class Producers:
 
     async def _enter(self, producer: Producer, check: Check) -> None:
         if producer.name in self._barred:
-            # Fenced, because no milder refusal makes a client fail (`refuse_next`).
+            # Fence it, because no milder refusal makes a client fail (`refuse_next`).
             raise ProducerFenced(self._barred.pop(producer.name))
         if producer.claim.mode is Mode.SHARED:
             self._access.check_shared()

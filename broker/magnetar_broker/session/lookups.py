@@ -54,7 +54,7 @@ async def on_lookup(session: Session, command: pb.CommandLookupTopic) -> None:
             owner = await session.broker.names.locate(topic, command.authoritative)
         urls = owner.urls_of(command.advertised_listener_name)
         names_listener = urls != owner.default
-        # A client reaches a process by way of the address where it asked for it. So a client that
+        # A client reaches a process through the address at which it asked for it.  So a client that
         # names a listener is sent to that listener's address first, to ask there.
         is_elsewhere = bool(owner.process_url) and names_listener and not command.authoritative
         process = "" if is_elsewhere else owner.process_url

@@ -38,7 +38,7 @@ async def on_producer(session: Session, command: pb.CommandProducer) -> None:
     producer = producers.get(command.producer_id)
     # A higher epoch: the client reopens a producer that is still open here.
     if producer is None or producer.closed or producer.epoch < command.epoch:
-        # The client has learned that the broker closed it: what it sends now counts again.
+        # The client has learned that the broker closed it: its messages count again from now on.
         session.publishing.recently_closed.discard(command.producer_id)
         create = partial(_create, session, topic_name, command)
         with _refusals_for(session):
@@ -101,8 +101,8 @@ async def _create(
     version = await session.broker.names.producer_schema(topic_name, sent_schema(command))
     if command.initial_subscription_name:
         await topic.subscriptions.ensure(command.initial_subscription_name, check)
-    # An exclusive producer that reconnects sends it: it is fenced if another one has had the topic
-    # since (PIP-68).
+    # Sent by exclusive producers that reconnect: one is fenced if another one has had the topic
+    # since it was open (PIP-68).
     epoch = command.topic_epoch if command.HasField("topic_epoch") else None
     return await topic.producers.add(
         session,

@@ -93,7 +93,7 @@ class Publishing:
                 rules = run.producer.rules
                 transactional = rules.transactional
             entry_size = len(entry)
-            # The usual message is checked here: a call for each would cost a tenth more.
+            # Check the usual message here: a call for each would cost a tenth more.
             usual, refused = False, None
             if METADATA_AT < entry_size < rules.usual_size:
                 magic, checksum, size = head(entry)

@@ -1,7 +1,7 @@
 """The table of commands in one of several processes: those for topics of others are forwarded.
 
-SEND, ACK and FLOW are forwarded by the session's receive loop.  What is not here needs no topic's
-process: every process answers lookups, lists and schemas.
+SEND, ACK and FLOW are forwarded by the session's receive loop.  Commands that are not in it need no
+topic's process: every process answers lookups, lists and schemas.
 """
 
 from collections.abc import Callable, Mapping
@@ -54,7 +54,7 @@ def relaying(
 ) -> Mapping[int, Handler]:
     """Return the table of a process among several; `handlers` serve what is not forwarded.
 
-    What is forwarded is authorized by the process that serves it.
+    The process that serves a forwarded command authorizes it.
     """
     opening: dict[int, Kind] = {Command.PRODUCER: PRODUCER, Command.SUBSCRIBE: CONSUMER}
     opened: dict[int, tuple[Kind, Forward]] = {
@@ -122,7 +122,7 @@ def _of_topic(here: Handler, owner_of: OwnerOf) -> Handler:
 def _upstream_of(session: Session, topic: str, owner_of: OwnerOf) -> Upstream | None:
     """Return the upstream to a topic's process; None if it is this one, or the name is invalid.
 
-    What comes over an upstream is not relayed further: two processes that know of a move at
+    Commands from an upstream are not relayed further: two processes that know of a move at
     different times would relay to each other.  Its client is refused here, and tries again.
     """
     if session.is_upstream:  # promise: what was relayed is not relayed again

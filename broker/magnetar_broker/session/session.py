@@ -455,7 +455,7 @@ class Session:
         #   process's name
         # promise[without and not self.is_upstream]: an upstream is not told the name of a process
         if new_owner and self._names_process and not self.is_upstream:
-            # Whichever the client reads, which depends on whether it uses TLS.
+            # Set both URLs: which of them the client reads depends on whether it uses TLS.
             message.assignedBrokerServiceUrl = new_owner
             # promise: a client with TLS is told the new owner's address with TLS
             message.assignedBrokerServiceUrlTls = over_tls(new_owner)
@@ -505,7 +505,7 @@ class Session:
         if relay is not None:
             relay.close()  # promise: what a client had is closed when it leaves
         self.publishing.lost()
-        # Unlike with CLOSE_CONSUMER the client did not return what it held by intention, which
+        # Unlike with CLOSE_CONSUMER, the client did not return its messages by intention, which
         # matters to `count_lost_as_redelivery`.
         for consumer in self.consumers.values():
             consumer.lost = True

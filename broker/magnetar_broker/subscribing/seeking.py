@@ -31,6 +31,6 @@ async def target_of(
 async def target_since(log: Log, timestamp_ms: int, compacted: bool) -> Target:
     """Return the first message published at or after a time."""
     offset = await first_since(log, timestamp_ms)
-    # Compacted entries are not searched by time: if all that the log has is wanted, some of what
-    # only compacted data has may be wanted too, so reading begins with all of it.
+    # Compacted entries are not searched by time: if all of the log is wanted, some of what only
+    # compacted data has may be wanted too, so reading begins with all of it.
     return (0 if compacted and offset <= log.first_offset else offset), None

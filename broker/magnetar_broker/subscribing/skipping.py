@@ -24,7 +24,7 @@ class Place(NamedTuple):
 
 async def skip_runs(subscription: Subscription, runs: Iterable[range]) -> int:
     """Skip some entries; return the number of messages that were skipped."""
-    # Counted by the difference: runs can contain acknowledged entries and parts of batches.
+    # Count by the difference: runs can contain acknowledged entries and parts of batches.
     before = (await subscription.backlog()).messages
     subscription.skip(*runs)
     await subscription.settled()  # promise: expired messages stay expired after a crash

@@ -496,7 +496,7 @@ class Subscription:
 
     def _move(self, offset: int, mask: int | None) -> None:
         self.topic.traffic.changed = True
-        # Entries after the target may have been deleted: what is gone must not count as backlog.
+        # Entries after the target may have been deleted: they must not count as backlog.
         self.cursor.reset(offset - 1)
         self.skip_missing()
         if self._compacted is not None:

@@ -76,7 +76,7 @@ class Subscriptions(Mapping[str, Subscription]):
         """Join a subscription, which is created if it does not exist."""
         if self._topic.rates is not None:
             self._topic.rates.check_subscribe(connection, request)
-        # Looked up first: that reads compacted data, and nothing may be awaited between
+        # Look it up first: that reads compacted data, and nothing may be awaited between
         # `_admitted` and `join`.
         if request.read_compacted:
             request = replace(request, compacted_from=await self._compacted_from(request))

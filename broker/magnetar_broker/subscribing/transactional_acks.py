@@ -171,7 +171,7 @@ class TransactionalAcks:
     def end(self, txn: TxnId, outcome: Outcome, low_watermark: int) -> list[int]:
         """Commit or abort; returns the entries to be delivered again, in order.
 
-        What is left of other transactions up to `low_watermark` was acknowledged too late, and is
+        Leftovers of other transactions up to `low_watermark` were acknowledged too late, and are
         aborted.  `TransactionStatusInvalid` if the transaction has ended otherwise.
         """
         self.ended.check(txn, outcome)

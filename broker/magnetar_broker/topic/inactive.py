@@ -127,7 +127,7 @@ class Inactive:
         idle, messages = self._idle.get(topic, (0, 0))
         rule = self._policies.resolve(INACTIVE_TOPICS, topic.name)
         retention = self._policies.value(RETENTION, topic.name)
-        # A policy of the namespace or topic says how long unread messages keep it: not at all.
+        # Unread messages keep a topic only by default: explicit policies take no account of them.
         by_default = rule.origin is Origin.BROKER and isinstance(topic, Topic)
         unread = topic.limits.unread if by_default else Retention()
         published = messages != topic.appender.messages_in

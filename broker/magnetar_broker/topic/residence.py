@@ -163,7 +163,7 @@ class LocalResidence:
     # Policies and settings -------------------------------------------------------------------
 
     async def apply(self, subject: Subject, partitions: int) -> None:
-        # Concurrently: some topics write, and share a sync.
+        # Do this concurrently: some topics write, and share a sync.
         await for_each(self._engine, self._subjects(subject, partitions), self._changed)
 
     def _subjects(self, subject: Subject, partitions: int) -> list[AnyTopic]:

@@ -186,9 +186,9 @@ class Topic:
     async def terminate(self) -> MessageId:
         """Accept no more messages, ever; return the id of the last one.  Durable on return.
 
-        What was appended before is answered.  Runs that come meanwhile are not: their producers are
-        disconnected, and refused with the reason when they reconnect.  If the termination cannot be
-        recorded the topic is dropped.
+        Runs that were appended before are answered.  Runs that come meanwhile are not: their
+        producers are disconnected, and refused with the reason when they reconnect.  If the
+        termination cannot be recorded the topic is dropped.
         """
         if not self.log.terminated:
             self.appender.end()
@@ -313,7 +313,7 @@ class Topic:
         self.traffic.changed = True
         for subscription in self.subscriptions.values():
             subscription.skip_missing()
-            # Durable ones needed none of it: it was acknowledged, so nothing of it is pending.
+            # Durable cursors needed none of it: it was acknowledged, so nothing of it is pending.
             if not subscription.durable:
                 subscription.dispatcher.skipped()
 
@@ -380,7 +380,7 @@ class Topic:
         self.disconnect()
         if self._compaction is not None:
             await self._compaction.stop()
-        # A failed log accepts nothing more: what was not written is recovered at the next load.
+        # A failed log accepts nothing more: unwritten entries are recovered at the next load.
         if self.log.failed is None:
             await self.delays.close()
             self.deduplication.write()

@@ -207,8 +207,7 @@ class Coordinator:
                 return
             except (BrokerError, StorageError) as error:
                 tries += 1
-                # The topic is often moving to another process at first; later an operator should
-                # look.
+                # The topic is often on its way to another process; later an operator should look.
                 log = logger.warning if tries % 60 == 0 else logger.info
                 log("the end of transaction %s at %s is tried again: %s", txn, part, error)
             # promise[await self._pause() -> return]: a topic that cannot be told now is told later

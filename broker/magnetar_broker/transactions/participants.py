@@ -30,8 +30,8 @@ class Ending(Protocol):
     async def end(self, part: Part, txn: TxnId, outcome: Outcome, low_watermark: int) -> None:
         """End a transaction at a participant; durable on return, and safe to repeat.
 
-        All transactions of the coordinator up to `low_watermark` have ended.  What does not exist
-        any more needs no end.
+        All transactions of the coordinator up to `low_watermark` have ended.  A participant that
+        does not exist any more needs no end.
         """
 
 
@@ -70,7 +70,7 @@ class LinkedEnding:
         self._links = links
 
     async def end(self, part: Part, txn: TxnId, outcome: Outcome, low_watermark: int) -> None:
-        # The worker that is asked may not be the owner any more: it refuses, and is asked again.
+        # The worker may no longer be the owner: then it refuses, and the request is repeated.
         number = self._other(TopicName.parse(part.topic))
         if number is None:
             await self._local.end(part, txn, outcome, low_watermark)
