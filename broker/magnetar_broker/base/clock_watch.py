@@ -15,7 +15,7 @@ CLOCK, CLOCK_SECONDS = "check of the clock", 10
 JUMP_SECONDS: Final = 60
 """The smallest jump, in seconds; a smaller difference between two looks is an adjustment."""
 HOLD_SECONDS: Final = 900
-"""The seconds after a jump forward in which nothing is deleted for its age."""
+"""The seconds after a jump forward in which ages do not count the jump."""
 
 
 class ClockWatch:
@@ -25,20 +25,20 @@ class ClockWatch:
         self._clock = clock
         self._ahead = self._difference()
         self._jumped = 0.0
-        """Seconds by which the clock has jumped forward, while that is held back."""
+        """The seconds by which the clock has jumped forward, while ages do not count them."""
         self._held_until = 0.0
 
     def _difference(self) -> float:
         return self._clock.now_ms() / 1000 - self._clock.uptime()
 
     async def look(self) -> None:
-        """Log a jump of the clock, and hold back one forward."""
+        """Log a jump of the clock; keep a jump forward out of ages for a while."""
         self._look()
 
     def now_ms(self) -> int:
-        """The time of day, by which ages count: for a while after a jump forward without the jump.
+        """Return the time of day for ages; for a while after a jump forward, without the jump.
 
-        Everything that deletes or acknowledges messages for their age asks for the time here.
+        Code that deletes or acknowledges messages for their age uses this time.
         """
         self._look()
         now_ms = self._clock.now_ms()

@@ -36,7 +36,7 @@ class Scrubber:
     """Checks every closed segment of a process once in an interval, at a different time in each.
 
     When a segment is due follows from its id and the time alone, so nothing is stored: a broker
-    that starts again goes on, and leaves out what was due while it was stopped.
+    that starts again continues, and leaves out segments that were due meanwhile.
     """
 
     def __init__(self, settings: Settings, engine: Engine) -> None:
@@ -48,7 +48,7 @@ class Scrubber:
         self._looked_ms = engine.clock.now_ms()
         self._stopped = False
         self._last_key = ""
-        """The log of the last damage, which mostly has the next one, too."""
+        """The key of the log with the last damage, which mostly has the next one, too."""
 
     @property
     def look_seconds(self) -> int:
@@ -161,7 +161,7 @@ class Scrubber:
         return "", None
 
     async def _record_of(self, key: str, segment: SegmentId) -> LogRecord | None:
-        """The record of a log, if it lists the segment."""
+        """Return the record of a log if it lists the segment; None otherwise."""
         found = await self._engine.metadata.get(key) if key else None
         if found is not None and not is_unused(found.value):
             with suppress(Corrupt):  # the topic cannot be loaded, which is reported

@@ -26,7 +26,7 @@ EXPIRY, EXPIRY_SECONDS = "emptying of the quarantine", 600
 
 
 async def present_segments(engine: Engine) -> set[SegmentId]:
-    """Return the segments that this process may sweep; to be called before topics are opened."""
+    """Return the segments that this process may sweep; call it before topics are opened."""
     return {segment async for segment in engine.store.segments()}
 
 
@@ -99,7 +99,7 @@ class Quarantine:
             )  # fmt: skip
 
     async def expire(self) -> None:
-        """Delete what has been in quarantine for long enough."""
+        """Delete files that have been in quarantine for long enough."""
         if self._minutes < 0:
             return
         before_ms = self._clock_watch.now_ms() - self._minutes * 60_000

@@ -1,4 +1,4 @@
-"""Deleting segments that a topic need not keep, as `retention` decides."""
+"""Deletes segments that a topic need not keep, as `retention` decides."""
 
 from collections.abc import Sequence
 from typing import Protocol
@@ -101,9 +101,9 @@ async def tidy(topic: Tidied) -> None:
 
 
 def _needed(topic: Tidied, found: Sequence[Verdict]) -> Needed:
-    """The entries that a subscription needs, or that are kept for whoever comes.
+    """Return the function that finds the entries that subscriptions need, or that stay unread.
 
-    Both are asked for at each call: a subscription may be deleted meanwhile, and what it has not
+    It looks both up at each call: a subscription may be deleted meanwhile, and what it has not
     acknowledged is unread then.
     """
     by_cursors, young = needed_by(topic.cursors.cursors.values()), RangeSet()
@@ -160,7 +160,7 @@ def end_consumed(topic: Tidied) -> None:
 async def truncate(topic: Truncated) -> None:
     """Acknowledge all messages for all subscriptions, and delete closed segments, retained or not.
 
-    What is published meanwhile stays.
+    Messages that are published meanwhile stay.
     """
     log, end = topic.log, topic.log.end
     # Move the cursors first, and durably: after a crash no cursor may need deleted entries.

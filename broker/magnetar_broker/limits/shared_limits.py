@@ -42,7 +42,7 @@ def unread_total_bytes(settings: Settings) -> int:
 
 
 def shared_limits(settings: Settings, clock: Clock) -> SharedLimits:
-    """As the settings have them."""
+    """Return the shared limits that the settings define."""
     unacked = UnackedBudget(
         settings.max_unacked_messages_per_broker,
         settings.max_unacked_messages_per_subscription_on_broker_blocked,

@@ -22,9 +22,9 @@ class UnreadTotal:
     """The unread messages that are kept of all topics of a process."""
 
     def __init__(self, limit_bytes: int, workers: int = 1) -> None:
-        """`workers` processes share the disk."""
+        """`workers` is the number of processes that share the disk."""
         self.limit_bytes = limit_bytes
-        """The most that is kept; -1 does not limit it."""
+        """The limit of the bytes of all topics' unread messages; -1 is no limit."""
         self._workers = workers
         self.kept_bytes = 0
         """The bytes of unread messages at the last check, without the topics' open ledgers."""
@@ -63,14 +63,14 @@ class UnreadTotal:
         )  # fmt: skip
 
     def change(self, limit_bytes: int) -> None:
-        """Follow a changed limit; what was given up for the former one is judged again."""
+        """Follow a changed limit; messages given up for the former one are judged again."""
         if limit_bytes != self.limit_bytes:
             self.limit_bytes = limit_bytes
             # promise: a limit that is raised in time keeps what it kept
             self.given_up_ms = 0
 
     def end_check(self, disk_bytes: int = 0) -> None:
-        """Decide what the next check deletes; all topics were counted.
+        """Decide what the next check deletes; call it when all topics have been counted.
 
         `disk_bytes` is the size of the disk, a quarter of which is a limit of all processes as
         well; 0 if it is not known.

@@ -26,7 +26,7 @@ class Retention:
     megabytes: int = 0
 
     def keeps(self, age_ms: int, bytes_behind: int) -> bool:
-        """Whether an acknowledged segment is kept; `bytes_behind` is the size of all newer ones."""
+        """Return whether an acknowledged segment is kept; `bytes_behind` is the size behind it."""
         young = self.minutes < 0 or age_ms < self.minutes * 60_000
         small = self.megabytes < 0 or bytes_behind < self.megabytes << 20
         return young and small
@@ -56,7 +56,7 @@ class RetentionReason(StrEnum):
 
 
 OF_MESSAGES = {RetentionReason.SUBSCRIPTION, RetentionReason.UNREAD}
-"""Reasons that single messages of a segment have; the others can be deleted without them."""
+"""The reasons that apply to single messages; other messages of the segment can be deleted."""
 
 
 class Need(NamedTuple):
@@ -70,14 +70,14 @@ class Unread(NamedTuple):
     """The rule that keeps messages that no durable subscription has acknowledged."""
 
     next_unread: Callable[[int], int]
-    """The first offset from another one on that no subscription holds or has acknowledged."""
+    """Returns the first offset, from one on, that no subscription holds or has acknowledged."""
     retention: Retention
     """How long, and up to which size of the topic, all other messages are kept."""
     given_up_ms: int = 0
     """Segments closed at this time or before exceed the limit of all topics together."""
 
     def keeps(self, segment: Segment, behind: int, now_ms: int) -> bool:
-        """Whether unread messages of a closed segment stay; `behind` is the size of newer ones."""
+        """Return whether a segment's unread messages stay; `behind` is the size of newer ones."""
         age_ms = now_ms - segment.sealed_ms
         return segment.sealed_ms > self.given_up_ms and self.retention.keeps(age_ms, behind)
 
@@ -99,7 +99,7 @@ class Verdict(NamedTuple):
     until_ms: int | None = None
     """The time at which it is closed, or its retention ends; None if neither is limited."""
     room: int | None = None
-    """Bytes that can be added before it exceeds the retention size; None if not limited."""
+    """The bytes that can be added before it exceeds the retention size; None if not limited."""
     keeps_unread: bool = False
     """Whether messages of it stay that no durable subscription holds or has acknowledged."""
 
@@ -169,7 +169,7 @@ def deletable_to(found: Iterable[Verdict], first_offset: int) -> int:
 
 
 def released_to(found: Iterable[Verdict], first_offset: int) -> int:
-    """The offset below which only single messages are needed: by subscriptions, or as unread."""
+    """Return the offset below which only single messages are needed: held ones, or unread ones."""
     offset = first_offset
     for verdict in found:
         if verdict.stop is None or not {*verdict.reasons} <= OF_MESSAGES:

@@ -21,8 +21,8 @@ from magnetar_storage.errors import DiskLow
 GIVES_UP_WITHOUT_ROOM = re.compile(r"Pulsar Go v?0\.(\d|1[0-8])\.")
 """The `client_version` of clients in Go before 0.19.
 
-At ProducerBlockedQuotaExceededException their producers stop connecting again, and each later send
-ends with its time limit.
+At ProducerBlockedQuotaExceededException their producers stop reconnecting, and each later send
+times out.
 """
 
 
@@ -61,7 +61,7 @@ async def on_producer(session: Session, command: pb.CommandProducer) -> None:
 
 @contextmanager
 def _refusals_for(session: Session) -> Iterator[None]:
-    """Within it, a lack of room is told to a client so that it goes on when there is room again."""
+    """Turn a lack of room in the body into a refusal at which the client tries again."""
     try:
         yield
     except (DiskLow, NoRoom) as error:

@@ -56,7 +56,7 @@ class ReadHistory:
         self._starts[subscription] = self._new_starts[subscription] = start
 
     def seek(self, subscription: str, offset: int) -> None:
-        """Note that a subscription was moved, perhaps to before its start."""
+        """Note that a subscription was moved, perhaps to an offset before its start."""
         if offset < self._starts.get(subscription, 0):
             self.begin(subscription, offset)
 
@@ -131,17 +131,17 @@ def changing(topic: Remembering) -> ReadHistory:
 
 
 class ReadOffsets(NamedTuple):
-    """The offsets of a topic that count as read: nobody else will ask for them."""
+    """The offsets of a topic that count as read: nobody will ask for them."""
 
     held_or_read: RangeSet
-    """Offsets that a durable subscription holds or any has acknowledged."""
+    """The offsets that a durable subscription holds, or that any has acknowledged."""
     hidden: OffsetSet
-    """Offsets that nobody gets: of aborted transactions and markers."""
+    """The offsets that are never delivered: those of aborted transactions and markers."""
     holes: OffsetSet
-    """Offsets whose entries were deleted or set aside."""
+    """The offsets of entries that were deleted or set aside."""
 
     def next_unread(self, offset: int) -> int:
-        """The first offset from `offset` on that does not count as read."""
+        """Return the first offset from `offset` on that does not count as read."""
         while True:
             found = next_in_neither(self.hidden, self.holes, offset)
             offset = self.held_or_read.next_missing(found)
@@ -149,7 +149,7 @@ class ReadOffsets(NamedTuple):
                 return found
 
     def unread(self, start: int, stop: int) -> Iterator[tuple[int, int]]:
-        """The ranges of start..stop-1 that do not count as read, in order."""
+        """Yield the ranges of start..stop-1 that do not count as read, in order."""
         start = self.next_unread(start)
         while start < stop:
             ends = [one.next_present(start) for one in self]
@@ -160,7 +160,7 @@ class ReadOffsets(NamedTuple):
 
 
 def read_offsets(topic: Remembering) -> ReadOffsets:
-    """The offsets of a topic that count as read at present."""
+    """Return the offsets of a topic that count as read at present."""
     history = topic.read_history or ReadHistory()
     held_or_read = history.held_or_read(topic.cursors.cursors)
     return ReadOffsets(held_or_read, topic.log.hidden, topic.log.holes)
