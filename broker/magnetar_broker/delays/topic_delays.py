@@ -91,10 +91,7 @@ class TopicDelays:
 
     @property
     def next_due_ms(self) -> int | None:
-        """The time at which the next delayed message is released; None without any.
-
-        The time is right if the clock is not set until then.
-        """
+        """The release time of the next delayed message, unless the clock is set; or None."""
         next_at = self._index.next_at
         return None if next_at is None else self._clock.now_ms() + next_at - self._horizon()
 

@@ -20,10 +20,7 @@ KEPT = 10_000
 
 
 class Authorizer:
-    """Caches the grants of roles; one per broker.
-
-    Code that changes stored grants calls `changed` before it answers the request.
-    """
+    """Caches grants of roles; code that changes stored grants calls `changed` before answering."""
 
     def __init__(
         self,

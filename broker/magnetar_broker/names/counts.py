@@ -14,10 +14,7 @@ ANY_NUMBER = nullcontext()
 
 
 class TopicCounts:
-    """The number of topics per namespace; one per broker.
-
-    A namespace is listed once, and its number then follows `TopicEvents`.
-    """
+    """The number of topics per namespace, which is listed once and then follows `TopicEvents`."""
 
     def __init__(self, catalogue: Catalogue, events: TopicEvents, clock: Clock) -> None:
         self._catalogue = catalogue

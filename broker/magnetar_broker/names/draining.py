@@ -13,10 +13,7 @@ logger = logging.getLogger(__name__)
 
 
 class Draining:
-    """Moves bundles away from workers that restart, and back; one per controller.
-
-    Call `undrain` for each worker that was drained, even if it has ended.
-    """
+    """Moves bundles away from restarting workers; call `undrain` for each that was drained."""
 
     def __init__(self, bundles: BundleChanges, placement: Placement) -> None:
         self._bundles = bundles

@@ -25,10 +25,7 @@ Configure = Callable[[Settings, Mapping[str, str]], Awaitable[None]]
 
 
 class DynamicSettings:
-    """The settings that were changed while the broker runs; one per broker.
-
-    One change is stored and followed at a time.
-    """
+    """The settings changed at run time; one change is stored and followed at a time."""
 
     def __init__(self, settings: Settings, runtime: MetadataRuntime, configure: Configure) -> None:
         """`settings` are those that the broker was started with."""

@@ -15,10 +15,7 @@ from magnetar_proto.names import TopicName
 
 
 class NameRequests:
-    """The requests of all workers; one per controller.
-
-    Call `serve` for each link before it is connected, then `start` once.
-    """
+    """The requests of all workers; `serve` each link before it is connected, then `start` once."""
 
     def __init__(
         self,

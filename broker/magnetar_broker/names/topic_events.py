@@ -8,10 +8,7 @@ Listener = Callable[[TopicName, bool], None]
 
 
 class TopicEvents:
-    """Reports topics that are created or deleted; one per broker.
-
-    Call `notify` when the change is durable, before the request is answered.
-    """
+    """Reports created and deleted topics; call `notify` when a change is durable, then answer."""
 
     def __init__(self) -> None:
         self._listeners: dict[str, dict[int, Listener]] = {}

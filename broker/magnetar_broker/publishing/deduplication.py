@@ -43,10 +43,7 @@ class DeduplicationRules:
 
 
 class Deduplication:
-    """The deduplication of a topic, on or off; `set_enabled` switches it.
-
-    While it is on, call `sort` for every run.
-    """
+    """The deduplication of a topic; while it is on (`set_enabled`), call `sort` for every run."""
 
     def __init__(
         self, log: Log, cursors: CursorLog, sequences: Sequences, rules: DeduplicationRules

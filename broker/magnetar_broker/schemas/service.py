@@ -61,10 +61,7 @@ class Understood(NamedTuple):
 
 
 class Schemas:
-    """Registers and checks the schemas of topics; one per broker.
-
-    The policies of a topic must be loaded before it is asked for.
-    """
+    """Registers and checks the schemas of topics, whose policies must be loaded before."""
 
     def __init__(
         self, metadata: MetadataStore, clock: Clock, policies: PolicyView, limits: SchemaLimits

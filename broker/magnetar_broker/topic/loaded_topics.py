@@ -17,11 +17,7 @@ AnyTopic = Topic | NonPersistentTopic
 
 
 class Topics:
-    """The loaded topics of a broker.
-
-    An iteration yields the topics that are loaded when it begins, even if the set changes
-    meanwhile.
-    """
+    """The loaded topics of a broker; an iteration yields those that are loaded when it begins."""
 
     def __init__(self, engine: Engine) -> None:
         self.opened = 0
