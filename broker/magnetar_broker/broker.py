@@ -118,7 +118,7 @@ class Broker:
 
     @property
     def access(self) -> Access:
-        """The authorization of producers and consumers that are open."""
+        """The access control of open producers, consumers and watchers."""
         return self.residence.access
 
     async def _delete_inactive(self) -> None:

@@ -38,7 +38,7 @@ class Admission:
         return len(self._half_open)
 
     def enter(self, host: str, end: Callable[[], None], is_timed: bool = True) -> "Place":
-        """Admit a client that has connected from `host`; `end` disconnects it at once.
+        """Give a place to a client that has connected from `host`; `end` disconnects it at once.
 
         `end` is called when others need the place, or when the handshake takes too long.  Call this
         before anything is read from the client, a TLS handshake included.  If it is not `is_timed`,
@@ -147,7 +147,7 @@ class Place:
             self._admission.move(self)
 
     def leave(self) -> None:
-        """Free the place: the connection is closed, or another place stands for it."""
+        """Free the place: the connection is closed, or another process has taken it."""
         if not self._left:
             self._left = True
             self._cancel()

@@ -80,7 +80,7 @@ class TopicRates:
         clock: Clock,
         before: "TopicRates | None",
     ) -> None:
-        """Continue limits of `before`, which was in effect so far, that do not change."""
+        """Keep the unchanged limits of `before`, which was in effect so far."""
         self.plan = plan
         self._topic = topic
         self._meter = meter

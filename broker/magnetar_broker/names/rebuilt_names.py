@@ -30,7 +30,7 @@ KEEPING: PolicyValues = {
 }
 """Policies that keep everything until an administrator sets the policies that were lost."""
 STARTS_EACH = 1000
-"""The number of process starts that is assumed: more than any broker starts at once."""
+"""The number of processes that each start is assumed to have begun: more than any has."""
 MOST_PARTITIONS = 10_000
 """The limit of partition numbers: a topic with a larger one counts as not partitioned."""
 
