@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def __getattr__(name: str) -> object:
-    """Import it all when something is asked for: `magnetar standalone` needs nothing of it."""
+    """Import the whole API at the first use of a name: `magnetar standalone` needs none of it."""
     api = import_module("magnetar.api")
     globals().update({public: getattr(api, public) for public in ("__all__", *api.__all__)})
     if name in globals():

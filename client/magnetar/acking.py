@@ -39,33 +39,33 @@ class _Sent:
 
 
 class AckEnd(Protocol):
-    """Is told what becomes of acknowledgements."""
+    """Receives the outcome of acknowledgements."""
 
     def acked(self, acks: list[Ack], is_cumulative: bool) -> None:
-        """The broker has confirmed them."""
+        """The broker has confirmed these acknowledgements."""
 
     def doubted(self, acks: list[Ack]) -> None:
-        """These, each by itself, may have been lost; they are sent again."""
+        """These individual acknowledgements may have been lost; they are sent again."""
 
     def refused(self, acks: list[Ack], is_cumulative: bool) -> None:
-        """The broker has refused them; they are not sent again."""
+        """The broker has refused these acknowledgements; they are not sent again."""
 
     @property
     def subscription(self) -> str:
         """The name of the subscription."""
 
     def transaction_aborts(self) -> None:
-        """The broker is about to deliver again what was acknowledged in a transaction."""
+        """The broker is about to redeliver messages that were acknowledged in a transaction."""
 
     def transaction_aborted(self, rest: list[Position]) -> None:
-        """It has begun to; `rest` it did not know to be acknowledged in it."""
+        """The broker has begun to redeliver; it did not know of the acknowledgements of `rest`."""
 
 
 class Acknowledging:
-    """Collects acknowledgements and sends them `ack_delay_ms` after the first, or when many.
+    """Collects acknowledgements and sends them `ack_delay_ms` after the first, or earlier if many.
 
-    What the broker does not answer is sent again: after `ack_resend_s` on the same connection, and
-    on the next one after a loss.
+    An acknowledgement that the broker does not answer is sent again: after `ack_resend_s` on the
+    same connection, and on the next connection after a loss.
     """
 
     def __init__(
@@ -91,7 +91,7 @@ class Acknowledging:
         self._in_transactions: WeakSet[TransactionAcks] = WeakSet()
 
     def in_transaction(self, txn: "Transaction") -> TransactionAcks:
-        """What collects the acknowledgements of a transaction."""
+        """Create the object that collects the acknowledgements of a transaction."""
         acks = TransactionAcks(
             txn, self._id, self._attachment, self._end, self._delay_s, self._tracker, self._clock
         )
@@ -104,7 +104,7 @@ class Acknowledging:
         self._schedule()
 
     def ack_entries(self, positions: Iterable[tuple[int, int]]) -> None:
-        """Acknowledge whole entries, whatever they hold."""
+        """Acknowledge whole entries, with all messages in them."""
         for position in positions:
             self._tracker.ack_entry(position)
         self._schedule()
@@ -130,7 +130,7 @@ class Acknowledging:
         self._schedule()
 
     def unconfirmed(self) -> tuple[list[Ack], Ack | None]:
-        """What was acknowledged and not confirmed: the individual ones, and the last cumulative."""
+        """Return the unconfirmed acknowledgements: the individual ones, and the last cumulative."""
         individual, cumulative = self._tracker.collected()
         for acks in self._in_transactions:
             # promise: what a transaction acknowledged is not received again
@@ -143,7 +143,7 @@ class Acknowledging:
         return individual, cumulative
 
     def acked_entries(self, positions: Iterable[Position]) -> set[Position]:
-        """Those of the entries that were acknowledged as a whole, and are not confirmed yet."""
+        """Return the entries that were acknowledged as a whole, and are not confirmed yet."""
         individual, cumulative = self.unconfirmed()
         whole = {(ledger, entry) for ledger, entry, ack_set in individual if not ack_set}
         end = (-1, -1) if cumulative is None else cumulative[:2]
@@ -155,11 +155,11 @@ class Acknowledging:
         }
 
     def unacked_in(self, position: Position) -> int:
-        """The messages of an entry that are not acknowledged, as bits: -1 if none of it is."""
+        """Return a bit mask of the unacknowledged messages of an entry; -1 if none is acked."""
         return self._tracker.unacked_in(position)
 
     async def flush(self, timeout_s: float) -> None:
-        """Wait until the broker confirmed every acknowledgement; raises if it refused one."""
+        """Wait until the broker has confirmed every acknowledgement; raise an error if not."""
         try:
             async with self._clock.timeout(timeout_s):
                 while self._tracker or self._unanswered:
@@ -177,26 +177,26 @@ class Acknowledging:
             raise error
 
     def send(self) -> None:
-        """Send what has been collected, if there is a connection."""
+        """Send the collected acknowledgements, if there is a connection."""
         self._cancel_timer()
         if self._attachment.connection is not None:
             self.send_on(self._attachment.connection)
 
     def send_again(self) -> None:
-        """Send all that is not confirmed: what follows reaches the broker after it."""
+        """Send all unconfirmed acknowledgements: later commands reach the broker after them."""
         self._send_unanswered()
         self._end.doubted(self._tracker.collected()[0])
         self.send()
 
     def stop(self) -> None:
-        """Send nothing by itself any more."""
+        """Cancel the timers: from now on nothing is sent unless `send` is called."""
         self._cancel_timer()
         if self._resend_timer is not None:
             self._resend_timer.cancel()
             self._resend_timer = None
 
     def detached(self) -> None:
-        """A broker answers no ACK for a consumer that it has closed: they are sent again."""
+        """Stop waiting for answers: a broker answers no ACK of a consumer that it has closed."""
         for answer in list(self._unanswered):
             answer.cancel()
         for acks in self._in_transactions:
@@ -214,7 +214,7 @@ class Acknowledging:
             self._timer = self._clock.later(self._delay_s, self.send)
 
     def send_on(self, connection: Connection) -> None:
-        """Send what has been collected on this connection."""
+        """Send the collected acknowledgements on this connection."""
         if not connection.is_open:
             return
         cumulative = self._tracker.take_cumulative()
@@ -238,13 +238,13 @@ class Acknowledging:
     def _overdue(self) -> None:
         self._resend_timer = None
         self._send_unanswered(self._resend_s)
-        # Answers that are done are about to be removed; on a closed connection all of them are.
+        # Answers that are done are about to be removed; a closed connection has no others.
         waiting = [sent.at_s for answer, sent in self._unanswered.items() if not answer.done()]
         if waiting:
             self._resend_timer = self._clock.at(min(waiting) + self._resend_s, self._overdue)
 
     def _send_unanswered(self, for_s: float = 0.0) -> None:
-        """Send again what has had no answer for so long, as it was: any answer counts."""
+        """Send again, unchanged, each ACK that has had no answer for `for_s`: any answer counts."""
         now_s = self._clock.now_s()
         for answer, sent in self._unanswered.items():
             if sent.at_s + for_s > now_s or answer.done() or not sent.connection.is_open:

@@ -1,4 +1,4 @@
-"""Acknowledgements that were not sent to the broker yet. Pure.
+"""Acknowledgements that have not been sent to the broker. Pure.
 
 A batch is one entry to the broker: it is acknowledged as a whole, or by a bitset of the
 messages that are *not* acknowledged yet.
@@ -16,22 +16,22 @@ T = TypeVar("T")
 _entry_of = attrgetter("entry")
 
 MAX_SIZES = 10_000
-"""The latest batches, and messages in parts, of which one can be acknowledged by its id alone.
+"""The number of batches and messages in parts of which a message can be acknowledged by its id.
 
-When there are as many, the oldest tenth is forgotten.
+When this number is reached, the oldest tenth is forgotten.
 """
 
 Position = tuple[int, int]
-"""Ledger and entry."""
+"""The ledger id and the entry id of an entry."""
 Ack = tuple[int, int, tuple[int, ...]]
 """Ledger, entry, and the ack set: () for the whole entry."""
 
 
 class AckTracker:
-    """Collects acknowledgements of one partition; `take` hands out what must be sent.
+    """Collects acknowledgements of one partition; `take` returns those to send.
 
-    What was taken and not confirmed must be given back with `restore`.  Without `batch_indexes`
-    a batch is acknowledged once all of its messages are.
+    Acknowledgements that were taken and not confirmed must be returned with `restore`.  Without
+    `batch_indexes`, a batch is acknowledged once all of its messages are.
     """
 
     def __init__(self, batch_indexes: bool = True) -> None:
@@ -41,14 +41,14 @@ class AckTracker:
         self._unacked: dict[Position, int] = {}
         self._cumulative: Ack | None = None
         self._sizes: dict[Position, int] = {}
-        """Of batches that are not acknowledged as a whole, in messages."""
+        """The number of messages in each batch that is not acknowledged as a whole."""
         self._acked_sizes: dict[Position, int] = {}
-        """Of the latest that are; one that is delivered again is not."""
+        """The sizes of the batches acknowledged last; a batch that is redelivered is removed."""
         self._parts: dict[Position, Sequence[Position]] = {}
-        """The entries of a message that came in several, by the last, which its id names."""
+        """The entries of each message that came in several, by the last one, which its id names."""
 
     def __len__(self) -> int:
-        """How many entries have acknowledgements to send."""
+        """Return the number of entries that have acknowledgements to send."""
         return len(self._whole) + len(self._partial) + (self._cumulative is not None)
 
     def ack(self, messages: Iterable[Message]) -> None:
@@ -76,7 +76,7 @@ class AckTracker:
             _remember(self._parts, entry.position, entry.chunks)
 
     def ack_id(self, message_id: MessageId) -> None:
-        """Acknowledge the message of an id, once; ValueError if its batch is not known."""
+        """Acknowledge the message of an id; ValueError if its batch is not known."""
         if message_id.batch_index < 0:
             for entry in self.entries_of(message_id):
                 self.ack_entry(entry)
@@ -87,20 +87,20 @@ class AckTracker:
         self._ack_in_batch(message_id[:2], bits, 1 << message_id.batch_index)
 
     def entries_of(self, message_id: MessageId) -> Sequence[Position]:
-        """The entries of the message of an id: several if it came in parts."""
+        """Return the entries of the message of an id: several if it came in parts."""
         position = message_id[:2]
         # promise[self._parts.get(position, (position,)) -> (position,)]: an id of a batch
         #   acknowledges all its parts
         return self._parts.get(position, (position,))
 
     def unacked_in(self, position: Position) -> int:
-        """The messages of an entry that are not acknowledged, as bits: -1 if none of it is."""
+        """Return a bit mask of the unacknowledged messages of an entry; -1 if none is acked."""
         return 0 if position in self._whole else self._unacked.get(position, -1)
 
     def size_of(self, message_id: MessageId) -> int:
-        """Messages of the batch of an id; 0 if the id is that of an entry, and no known batch's.
+        """Return the size of the batch of an id; 0 if the id is that of an entry of no known batch.
 
-        ValueError if the id is that of a message, and in no batch that is known.
+        ValueError if the id is that of a message whose batch is not known.
         """
         position, index = message_id[:2], message_id.batch_index
         size = self._sizes.get(position, 0) or self._acked_sizes.get(position, 0)
@@ -116,7 +116,7 @@ class AckTracker:
     def ack_up_to_id(self, message_id: MessageId) -> None:
         """Acknowledge everything up to the message of an id, itself included.
 
-        Of a batch that is not known nothing: its size decides what is left of it.
+        In a batch that is not known nothing is acknowledged: its size decides what is left of it.
         """
         try:
             ack = self.up_to(message_id)
@@ -129,9 +129,9 @@ class AckTracker:
             self._acknowledge_up_to(ack)
 
     def up_to(self, message_id: MessageId) -> Ack:
-        """What acknowledges everything up to the message of an id, itself included.
+        """Return the acknowledgement of everything up to the message of an id, itself included.
 
-        ValueError if it is in a batch that is not known.
+        ValueError if the message is in a batch that is not known.
         """
         ledger, entry, index, _ = message_id
         left = 0
@@ -140,7 +140,7 @@ class AckTracker:
         return ledger, entry, mask_to_ack_set(left)
 
     def ack_entry(self, position: Position) -> None:
-        """Acknowledge a whole entry, whatever it holds."""
+        """Acknowledge a whole entry, with all messages in it."""
         self._unacked.pop(position, None)
         size = self._sizes.pop(position, 0)
         if size:
@@ -171,7 +171,7 @@ class AckTracker:
             self._acknowledge_up_to((ledger, entry, mask_to_ack_set(remaining)))
 
     def ack_up_to_entry(self, position: Position) -> None:
-        """Acknowledge everything up to the entry, all of it included."""
+        """Acknowledge everything up to the entry, itself included."""
         self._acknowledge_up_to((*position, ()))
 
     def _acknowledge_before(self, position: Position) -> None:
@@ -184,7 +184,7 @@ class AckTracker:
         self._cumulative = later(self._cumulative, ack)
 
     def take(self) -> list[Ack]:
-        """The individual acknowledgements to send; the broker combines repeated bitsets."""
+        """Remove and return the individual acknowledgements; the broker merges repeated bitsets."""
         acks: list[Ack] = [(ledger, entry, ()) for ledger, entry in sorted(self._whole)]
         for position in sorted(self._partial):
             acks.append((*position, mask_to_ack_set(self._unacked[position])))
@@ -193,7 +193,7 @@ class AckTracker:
         return acks
 
     def collected(self) -> tuple[list[Ack], Ack | None]:
-        """What is to be sent, individual and cumulative; it stays collected."""
+        """Return the individual and cumulative acknowledgements to send, without removing them."""
         acks: list[Ack] = [(ledger, entry, ()) for ledger, entry in self._whole]
         acks += [
             (*position, mask_to_ack_set(self._unacked[position])) for position in self._partial
@@ -201,12 +201,12 @@ class AckTracker:
         return acks, self._cumulative
 
     def take_cumulative(self) -> Ack | None:
-        """The cumulative acknowledgement to send, if any."""
+        """Remove and return the cumulative acknowledgement to send; None if nothing is due."""
         ack, self._cumulative = self._cumulative, None
         return ack
 
     def restore(self, acks: Iterable[Ack], is_cumulative: bool) -> None:
-        """Send these again: their answer did not come."""
+        """Collect acknowledgements again whose answer did not come."""
         for ack in acks:
             ledger, entry, ack_set = ack
             if is_cumulative:
@@ -214,7 +214,7 @@ class AckTracker:
             elif not ack_set:
                 self._whole.add((ledger, entry))
             elif (ledger, entry) not in self._whole:
-                # Of the batch others may be acknowledged since, or forgotten by `begin_anew`.
+                # Other messages may have been acknowledged since, or `begin_anew` forgot the batch.
                 left = ack_set_to_mask(ack_set)
                 # promise[without & left]: a lost acknowledgement of a part leaves the others
                 #   unacknowledged
@@ -225,25 +225,25 @@ class AckTracker:
                     self.ack_entry((ledger, entry))
 
     def begin_anew(self) -> None:
-        """Entries will be delivered again, each with an ack set of what is left of its batch."""
+        """Prepare for a redelivery: each entry comes with an ack set of what is left of it."""
         if self._batch_indexes:
             self._unacked = {position: self._unacked[position] for position in self._partial}
 
 
 def _remember(known: dict[Position, T], position: Position, value: T) -> None:
     if len(known) >= MAX_SIZES:
-        # Many at a time: finding the first of a dict takes longer the more were removed there.
+        # Remove many at a time: each removal makes it slower to find the first of a dict.
         for oldest in list(islice(known, MAX_SIZES // 10)):
             del known[oldest]
     known[position] = value
 
 
 def later(one: Ack | None, other: Ack) -> Ack:
-    """Of two cumulative acknowledgements the one that acknowledges more."""
+    """Return the one of two cumulative acknowledgements that acknowledges more."""
     return one if one is not None and _end_of(one) >= _end_of(other) else other
 
 
 def _end_of(ack: Ack) -> tuple[int, int, int]:
-    # Of two acknowledgements inside one batch the one that leaves fewer messages is later.
+    # Inside one batch, the acknowledgement that leaves fewer messages is the later one.
     ledger, entry, ack_set = ack
     return ledger, entry, -ack_set_to_mask(ack_set)

@@ -1,4 +1,4 @@
-"""What `import magnetar` offers."""
+"""The public names of `import magnetar`."""
 
 from magnetar import auth, schema
 from magnetar.batching import BatchLimits

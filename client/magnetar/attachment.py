@@ -36,7 +36,7 @@ class Attachment:
     """Registers through `register(connection)`, first in `open` and again after every loss.
 
     `register` must be repeatable.  When registering again fails for good, `failed(error)` is
-    called and that is the end.  A topic that was deleted is waited for: it may be created again.
+    called, and there are no more attempts.  A deleted topic is waited for: it may be created again.
     """
 
     def __init__(
@@ -49,7 +49,7 @@ class Attachment:
     ) -> None:
         self.connection: Connection | None = None
         self.error: MagnetarError | None = None
-        """Why it will not register any more."""
+        """The error after which it does not register any more; None before."""
         self._pool = pool
         self._settings = settings
         self.topic = topic
@@ -64,9 +64,9 @@ class Attachment:
         self._changed = asyncio.Event()
 
     async def open(self, in_time: bool = True) -> None:
-        """Register for the first time; raises what the broker answered, or OperationTimeout.
+        """Register for the first time; raise the error of the broker, or OperationTimeout.
 
-        Without `in_time` it may take any time.
+        Without `in_time` there is no time limit.
         """
         if not in_time:
             await Retry(self._settings).for_ever(self._attach)
@@ -74,7 +74,7 @@ class Attachment:
         await Retry(self._settings).in_time(self._attach, f"opening {self.topic}")
 
     def start(self) -> None:
-        """Register in the background, like after a loss."""
+        """Start to register in the background, as after a loss."""
         if self._reattaching is None and self.error is None and self.connection is None:
             self._reattaching = asyncio.create_task(self._begin())
 
@@ -82,11 +82,11 @@ class Attachment:
         await self._guarded(self.open())
 
     def is_of(self, connection: Connection) -> bool:
-        """Whether it is registered on this connection, or about to be."""
+        """Tell whether it is registered on this connection, or about to be."""
         return connection is self.connection or connection is self._candidate
 
     def detached(self, connection: Connection, new_owner: str = "") -> None:
-        """The registration on this connection has ended: register again, in the background.
+        """Register again, in the background, after the registration on this connection has ended.
 
         `new_owner` is the URL of the broker that serves the topic now, if that is known.
         """
@@ -100,9 +100,9 @@ class Attachment:
             self._reattaching = asyncio.create_task(self._reattach(connection, new_owner))
 
     async def ready(self) -> Connection:
-        """The connection, once registered; raises the error if there will be none.
+        """Wait for the registration, and return its connection; raise the error if it has failed.
 
-        Waits without limit: the caller sets a timeout.
+        There is no time limit: the caller sets a timeout.
         """
         while self.connection is None:
             if self.error is not None:
@@ -111,7 +111,7 @@ class Attachment:
         return self.connection
 
     async def close(self) -> Connection | None:
-        """Stop registering; the connection the caller must deregister from, if any."""
+        """Stop registering; return the connection from which the caller must deregister, if any."""
         self._give_up(Closed(f"{self.topic} was closed"))
         connection, self.connection = self.connection, None
         if self._reattaching is not None:
@@ -120,7 +120,7 @@ class Attachment:
         return connection
 
     def forked(self, error: Closed) -> None:
-        """The connection is the parent's."""
+        """Drop the connection in a forked child, without using it: it is the parent's."""
         self.error = error
         self.connection = self._candidate = self._reattaching = None
 
@@ -155,7 +155,7 @@ class Attachment:
         self._changed.set()
 
     async def _follow(self, former: Connection, new_owner: str) -> bool:
-        """Register with the broker that `former` named, without a lookup; whether that worked."""
+        """Register with the broker that `former` named, without a lookup; tell if that worked."""
         # promise[without former.address if former.is_proxied else]: behind a proxy a client keeps
         #   the proxy's address
         # promise[without if former.is_proxied else None]: a proxy is asked only where one was used

@@ -1,8 +1,8 @@
-"""Who the client is: the credentials that it shows to brokers.
+"""The authentication of a client: the credentials that it sends to brokers.
 
 magnetar.connect(url, auth=magnetar.auth.Token(path))
 
-No representation, log line or error of what is here contains a secret.
+No representation, log line or error of these classes contains a secret.
 """
 
 from abc import ABC, abstractmethod
@@ -24,25 +24,25 @@ class Authentication(ABC):
     """A way to authenticate; one object may serve several clients."""
 
     method: ClassVar[str]
-    """`auth_method_name` on the wire."""
+    """The `auth_method_name` on the wire."""
     takes_time: bool = False
-    """Whether `credentials` reads files or asks a server, so that it is called in a thread."""
+    """Whether `credentials` reads files or asks a server, and must be called in a thread."""
     certificate: tuple[str, str] | None = None
-    """Files of a certificate and its key for TLS."""
+    """The paths of the files with the TLS certificate and its key."""
 
     @abstractmethod
     def credentials(self, *, renewed: bool = False) -> bytes:
-        """What a connection shows; CredentialsError if it cannot be had.
+        """Return the credentials to send to a broker; CredentialsError if they are not available.
 
-        `renewed`: the broker does not accept what it was shown before any more.
+        `renewed`: the broker no longer accepts the former credentials.
         """
 
     @abstractmethod
     def headers(self) -> dict[str, str]:
-        """What a request over HTTP carries; CredentialsError if it cannot be had."""
+        """Return the headers of an HTTP request; CredentialsError if there are no credentials."""
 
     async def shown(self, *, renewed: bool = False) -> bytes:
-        """`credentials`, without holding the event loop."""
+        """Return the same as `credentials`, without blocking the event loop."""
         if self.takes_time:
             from asyncio import to_thread  # noqa: PLC0415 (not for requests over HTTP)
 
@@ -54,13 +54,13 @@ class Authentication(ABC):
 
 
 class Bearer(Authentication):
-    """Shows a token, however it comes by it."""
+    """Sends a token; subclasses provide it."""
 
     method = "token"
 
     @abstractmethod
     def token(self, *, renewed: bool = False) -> str:
-        """The token to show."""
+        """Return the token to send."""
 
     def credentials(self, *, renewed: bool = False) -> bytes:
         return self.token(renewed=renewed).encode()
@@ -167,7 +167,7 @@ def _read(path: Path) -> str:
 
 
 def _checked(text: str) -> str:
-    """The token without the white space around it; the error does not show it."""
+    """Return the token without surrounding white space; an error does not contain it."""
     token = text.strip().removeprefix("token:")
     if not token or not token.isascii() or any(char.isspace() for char in token):
         raise CredentialsError("the token is empty, or has spaces or characters outside of ASCII")
@@ -175,7 +175,7 @@ def _checked(text: str) -> str:
 
 
 def __getattr__(name: str) -> object:
-    """OAuth2 is imported by those who use it: it needs a client of HTTP."""
+    """Import OAuth2 when it is first used: it needs an HTTP client."""
     if name == "OAuth2":
         from magnetar.oauth2 import OAuth2  # noqa: PLC0415
 

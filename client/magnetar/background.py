@@ -1,4 +1,4 @@
-"""The event loop of those that do not have one: a background thread runs it."""
+"""An event loop in a background thread, for programs that have no event loop."""
 
 import asyncio
 import os
@@ -14,22 +14,22 @@ W = TypeVar("W", bound=Closing)
 
 
 class Background:
-    """The loop and its thread, made when they are first needed."""
+    """The event loop and its thread, created when they are first needed."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._loop: asyncio.AbstractEventLoop | None = None
         self.generation = 0
-        """Changes in a forked child: what was opened before cannot be used."""
+        """A number that changes in a forked child, where objects opened before are not usable."""
 
     def forked(self) -> None:
-        """The thread is not there in a child; its loop must not be touched."""
+        """Forget the loop in a forked child: its thread does not run there."""
         self._lock = threading.Lock()
         self._loop = None
         self.generation += 1
 
     def run(self, work: Coroutine[Any, Any, T]) -> T:
-        """The result of a coroutine; an interrupt cancels it."""
+        """Run a coroutine in the loop, and return its result; an interrupt cancels it."""
         future = asyncio.run_coroutine_threadsafe(work, self.loop())
         try:
             return future.result()
@@ -38,7 +38,7 @@ class Background:
             raise
 
     def loop(self) -> asyncio.AbstractEventLoop:
-        """The loop, which runs."""
+        """Return the running event loop."""
         with self._lock:
             if self._loop is None:
                 self._loop = asyncio.new_event_loop()
@@ -49,20 +49,20 @@ class Background:
 
 
 background = Background()
-"""One for all of the process."""
+"""The background event loop of the process."""
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=background.forked)
 
 
 class Facade(Generic[W]):
-    """Runs what `wrapped` does in the background loop, and waits for it."""
+    """Runs the methods of `wrapped` in the background loop, and waits for them."""
 
     def __init__(self, wrapped: W) -> None:
         self.wrapped = wrapped
         self._generation = background.generation
 
     def check_not_forked(self) -> None:
-        """Raise Closed in a child of the process that opened it."""
+        """Raise Closed in a forked child of the process that opened the object."""
         if self._generation != background.generation:
             raise Closed(
                 f"this {type(self).__name__} was opened before the process was forked: a child "
@@ -70,12 +70,12 @@ class Facade(Generic[W]):
             )
 
     def run(self, work: Callable[..., Coroutine[Any, Any, T]], *args: Any, **options: Any) -> T:
-        """The result of a coroutine function."""
+        """Call a coroutine function in the loop, and return its result."""
         self.check_not_forked()
         return background.run(work(*args, **options))
 
     def do(self, function: Callable[..., T], *args: Any, **options: Any) -> T:
-        """The result of a function that must be called in the loop."""
+        """Call a function in the loop, and return its result."""
 
         async def call() -> T:
             return function(*args, **options)

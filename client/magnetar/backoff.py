@@ -1,4 +1,4 @@
-"""How long to wait before trying again. Pure: randomness is an argument."""
+"""The pauses between attempts. Pure: randomness is an argument."""
 
 from collections.abc import Callable
 from random import random
@@ -13,7 +13,7 @@ class Backoff:
         self._next_ms = first_ms
 
     def pause_s(self) -> float:
-        """The next pause in seconds."""
+        """Return the next pause, in seconds."""
         nominal_ms = self._next_ms
         self._next_ms = min(nominal_ms * 2, self._max_ms)
         return nominal_ms * (0.5 + 0.5 * self._uniform()) / 1000

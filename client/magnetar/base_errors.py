@@ -1,19 +1,19 @@
-"""Errors that need nothing of the protocol: `magnetar admin` has them without it."""
+"""Errors that do not depend on the protocol: `magnetar admin` works without it."""
 
 from typing import ClassVar
 
 
 class MagnetarError(Exception):
-    """Base of everything the client raises on purpose."""
+    """The base class of all errors of the client."""
 
     retriable: ClassVar[bool] = False
 
 
 class CredentialsError(MagnetarError):
-    """The credentials that the client should show cannot be had; no secret is in the text."""
+    """The credentials of the client are not available; the text contains no secret."""
 
 
 class CredentialsUnavailable(CredentialsError):
-    """An issuer of tokens does not answer: retried until the operation times out."""
+    """An issuer of tokens does not answer; retried until the operation times out."""
 
     retriable = True

@@ -1,4 +1,4 @@
-"""From messages to the SEND frame of an entry. Pure: time arrives as `now_ms`."""
+"""Encoding of messages into the SEND frame of an entry. Pure: `now_ms` is the time."""
 
 from asyncio import Future
 from collections.abc import Sequence
@@ -32,7 +32,7 @@ COMPRESSIONS: dict[str, int] = {
 
 @dataclass(frozen=True, slots=True)
 class BatchLimits:
-    """When a batch is full, and how long it waits for more messages."""
+    """The size limits of a batch, and the time it waits for more messages."""
 
     max_messages: int = 1000
     max_bytes: int = 128 * 1024
@@ -48,7 +48,7 @@ class BatchLimits:
 BATCHED = BatchLimits()
 
 UNBATCHED = BatchLimits(max_messages=1, max_delay_ms=0)
-"""Every message is an entry by itself."""
+"""Limits that make every message an entry by itself."""
 
 
 class SameMessages(Sequence[bytes]):
@@ -71,13 +71,13 @@ class SameMessages(Sequence[bytes]):
         return ([self.value] * self._count)[index]
 
     def body(self) -> bytes:
-        """The body of their batch."""
+        """Return the body of the batch."""
         if not self._body:
             self._body = (_plain_head(len(self.value)) + self.value) * self._count
         return self._body
 
     def compressed(self, compression: int, body: bytes) -> bytes:
-        """The body, compressed."""
+        """Return the compressed body."""
         if self._compressed[0] != compression:
             self._compressed = compression, compress(compression, body)
         return self._compressed[1]
@@ -90,25 +90,25 @@ class Packed:
     count: int
     encoded: bytes
     key: str | bytes | None = None
-    """Of the first message, as is the next: the broker takes them for those of the whole entry."""
+    """The key of the first message; the broker takes key and ordering key for the whole entry."""
     ordering_key: bytes | None = None
     ids: tuple[int, int] | tuple[()] = ()
-    """The sequence ids of the first and the last message; empty: the next ones."""
+    """The sequence ids of the first and the last message; empty: assign the next ones."""
 
     def __len__(self) -> int:
         return self.count
 
     def body(self) -> bytes:
-        """The body of the batch."""
+        """Return the body of the batch."""
         return self.encoded
 
     def compressed(self, compression: int, body: bytes) -> bytes:
-        """The body, compressed."""
+        """Return the compressed body."""
         return compress(compression, body)
 
 
 class Batch:
-    """Messages that will be one entry; they share the outcome."""
+    """Messages that become one entry, and share its outcome."""
 
     __slots__ = (
         "done", "first_chunk", "has_ids", "is_noticed", "messages", "schema_version", "size", "txn"
@@ -116,38 +116,38 @@ class Batch:
 
     def __init__(self, done: Future[tuple[int, int]], txn: "Transaction | None" = None) -> None:
         self.done = done
-        """Ledger and entry once the broker stored it, or why it did not."""
+        """The outcome: ledger and entry once the broker has stored the batch, or the error."""
         self.is_noticed = False
-        """Whether the application has seen the outcome; `flush` raises failures it has not."""
+        """Whether the application knows the outcome; `flush` raises errors it does not know of."""
         self.messages: list[bytes | Outgoing] | SameMessages | Packed = []
         self.size = 0
         self.has_ids = False
-        """Whether the application chose sequence ids."""
+        """Whether the application has chosen the sequence ids."""
         self.schema_version: bytes | None = None
-        """Of all its messages; None: that of the producer's schema."""
+        """The schema version of all its messages; None: the version of the producer's schema."""
         self.txn = txn
-        """That all its messages belong to."""
+        """The transaction of all its messages."""
         self.first_chunk: tuple[int, int] | None = None
-        """Ledger and entry of the first of several entries that its one message needs."""
+        """The ledger and entry of the first chunk, if its one message needs several entries."""
 
     def chunk_stored(self, ledger: int, entry: int) -> None:
-        """One of several entries is stored, but not the last."""
+        """Record that one of several entries was stored, which is not the last."""
         if self.first_chunk is None:
             self.first_chunk = ledger, entry
 
     def stored(self, ledger: int, entry: int) -> None:
-        """The outcome, unless nobody waits for it any more."""
+        """Set the outcome, unless its receiver has cancelled it."""
         if not self.done.cancelled():
             self.done.set_result((ledger, entry))
 
     def failed(self, error: BaseException) -> None:
-        """The outcome, unless nobody waits for it any more."""
+        """Set the error as outcome, unless its receiver has cancelled it."""
         if not self.done.cancelled():
             self.done.set_exception(error)
             self.done.exception()  # marks it as retrieved: `flush` reports it, not asyncio
 
     def ids(self, next_id: int) -> list[int]:
-        """The sequence ids of its messages: those that were chosen, and what follows them."""
+        """Return the sequence ids of its messages: chosen ids, and their successors."""
         if isinstance(self.messages, Packed):
             return list(self.messages.ids)
         ids = []
@@ -158,7 +158,7 @@ class Batch:
         return ids
 
     def add(self, message: bytes | Outgoing) -> int:
-        """Append a message; returns its index in the batch."""
+        """Append a message, and return its index in the batch."""
         assert isinstance(self.messages, list)
         if not self.messages:
             self.schema_version = version_of(message)
@@ -167,7 +167,7 @@ class Batch:
         return len(self.messages) - 1
 
     def has_room(self, message: bytes | Outgoing, limits: BatchLimits) -> bool:
-        """Whether the message fits; the first one always does."""
+        """Tell whether the message fits; the first one always does."""
         if not self.messages:
             return True
         # promise[without schema_version == version_of(message) and self.]: a batch has one schema
@@ -179,12 +179,12 @@ class Batch:
         )
 
     def is_full(self, limits: BatchLimits) -> bool:
-        """Whether the batch must be sent now."""
+        """Tell whether the batch must be sent now."""
         return len(self.messages) >= limits.max_messages or self.size >= limits.max_bytes
 
 
 def size_of(message: bytes | Outgoing) -> int:
-    """What a message counts towards limits, in bytes."""
+    """Return the size of a message, in bytes, as it counts towards limits."""
     if isinstance(message, bytes):
         return MESSAGE_OVERHEAD + len(message)
     described = sum(len(name) + len(text) for name, text in message.properties.items())
@@ -192,27 +192,27 @@ def size_of(message: bytes | Outgoing) -> int:
 
 
 def version_of(message: bytes | Outgoing) -> bytes | None:
-    """The schema version of a message that has another one than its producer."""
+    """Return the schema version of a message, if it differs from that of its producer."""
     return None if isinstance(message, bytes) else message.schema_version
 
 
 def rides_alone(message: bytes | Outgoing) -> bool:
-    """Whether the message must be an entry by itself: the broker delays whole entries."""
+    """Tell whether the message must be an entry by itself: the broker delays whole entries."""
     return not isinstance(message, bytes) and message.deliver_at_ms > 0
 
 
 @dataclass(frozen=True, slots=True)
 class Sender:
-    """What every entry of one producer has in common."""
+    """The attributes that all entries of one producer share."""
 
     producer_id: int
     producer_name: str
     compression: int = pb.NONE
     schema_version: bytes = b""
-    """Of the schema that the producer has registered; empty without one."""
+    """The version of the producer's registered schema; empty if it has no schema."""
     encrypting: Encrypting | None = None
     txn: tuple[int, int] | None = None
-    """The id of the transaction of the entry."""
+    """The id of the transaction that the entry belongs to."""
 
     def encode(
         self,
@@ -222,9 +222,9 @@ class Sender:
         max_message_size: int,
         ids: Sequence[int] = (),
     ) -> bytes:
-        """The SEND frame of one entry, whose first message is `sequence_id`; MessageTooLarge.
+        """Encode the SEND frame of an entry that starts at `sequence_id`; raise MessageTooLarge.
 
-        `ids` are the sequence ids of all messages if the application has chosen them.
+        `ids` are the sequence ids of all messages, if the application has chosen them.
         """
         count = len(messages)
         metadata = pb.MessageMetadata(
@@ -266,7 +266,7 @@ class Sender:
     def encode_chunks(
         self, message: bytes | Outgoing, sequence_id: int, now_ms: int, limits: "ChunkLimits"
     ) -> list[bytes]:
-        """The SEND frames of a message that is too large for one entry; MessageTooLarge."""
+        """Encode the SEND frames of a message too large for one entry; raise MessageTooLarge."""
         metadata = pb.MessageMetadata(
             producer_name=self.producer_name,
             sequence_id=sequence_id,
@@ -318,12 +318,12 @@ class Sender:
 
 @dataclass(frozen=True, slots=True)
 class ChunkLimits:
-    """How large a chunk may be."""
+    """The size limits of a chunk."""
 
     max_message_size: int
-    """Of an entry with its metadata; the limit of the broker."""
+    """The broker's limit of an entry with its metadata, in bytes."""
     max_chunk_bytes: int | None = None
-    """Of the payload of a chunk; the limit of the application. None if it sets none."""
+    """The application's limit of the payload of a chunk, in bytes; None: no limit."""
 
 
 def _describe_single(message: bytes | Outgoing, metadata: pb.MessageMetadata) -> bytes:
@@ -364,6 +364,6 @@ def _describe_batch(
 
 @lru_cache(maxsize=4096)
 def _plain_head(size: int) -> bytes:
-    # What stands before a value in a batch depends on its size alone when it has nothing else.
+    # The bytes before a value depend on its size alone if the message has no other attributes.
     value = bytes(size)
     return encode_batch([(pb.SingleMessageMetadata(payload_size=size), value)])[: -size or None]

@@ -6,7 +6,7 @@ from magnetar.messages import MAX_INFLATED_BYTES, Entry
 
 
 class ChunkedEntry(Entry):
-    """The joined chunks of one message: its position is that of the last one."""
+    """The joined chunks of one message; the position is that of the last chunk."""
 
     __slots__ = ("_payload", "chunks")
 
@@ -35,7 +35,7 @@ class ChunkedEntry(Entry):
 
 @dataclass(slots=True)
 class _Incomplete:
-    """A message of which not all chunks have come."""
+    """A message of which some chunks have not arrived."""
 
     started_s: float
     total: int
@@ -45,18 +45,18 @@ class _Incomplete:
 
 @dataclass(slots=True)
 class Joined:
-    """What came of a chunk."""
+    """The outcome of adding a chunk."""
 
     entry: ChunkedEntry | None = None
-    """The message, if it is complete."""
+    """The message, if this chunk completes it."""
     orphan: str = ""
-    """Why this chunk cannot belong to any message."""
+    """The reason why this chunk cannot belong to any message; empty if it does."""
     given_up: list[tuple[list[Entry], str]] = field(default_factory=list)
-    """Chunks of messages that will not become complete, and why."""
+    """Chunks of messages that will not become complete, and the reason."""
     displaced: list[tuple[list[Entry], str]] = field(default_factory=list)
-    """The same of messages that had to make room for this one."""
+    """Chunks of messages that were given up to make room for this one, and the reason."""
     superfluous: list[Entry] = field(default_factory=list)
-    """Chunks that came again, as after a producer has sent them again: nobody needs these."""
+    """Chunks that arrived again, as after a producer has resent them; they are not needed."""
 
 
 class ChunkJoiner:
@@ -65,14 +65,14 @@ class ChunkJoiner:
     def __init__(self, max_pending: int, expiry_s: float) -> None:
         self._max_pending = max_pending
         self._expiry_s = expiry_s
-        # By uuid, the oldest first.
+        # By uuid, oldest first.
         self._pending: dict[str, _Incomplete] = {}
 
     def __len__(self) -> int:
         return len(self._pending)
 
     def add(self, chunk: Entry, now_s: float) -> Joined:
-        """The outcome of a chunk that was received."""
+        """Add a chunk that was received, and return the outcome."""
         about = chunk.metadata
         outcome = Joined()
         if about.total_chunk_msg_size > MAX_INFLATED_BYTES:
@@ -116,13 +116,13 @@ class ChunkJoiner:
         self._pending[uuid] = _Incomplete(now_s, chunk.metadata.total_chunk_msg_size)
 
     def next_expiry_s(self) -> float | None:
-        """When the oldest incomplete message expires; None if there is none."""
+        """Return when the oldest incomplete message expires; None if no message is incomplete."""
         for pending in self._pending.values():
             return pending.started_s + self._expiry_s
         return None
 
     def expired(self, now_s: float) -> list[tuple[list[Entry], str]]:
-        """Give up what has been incomplete for too long: its chunks, and why."""
+        """Give up messages incomplete for too long; return their chunks, and the reason."""
         given_up = []
         for uuid, pending in list(self._pending.items()):
             if pending.started_s + self._expiry_s > now_s:
@@ -132,7 +132,7 @@ class ChunkJoiner:
         return given_up
 
     def clear(self) -> None:
-        """Forget all: it will be delivered again."""
+        """Forget all chunks: they will be delivered again."""
         self._pending.clear()
 
 

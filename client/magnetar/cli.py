@@ -19,7 +19,7 @@ OWN_COMMANDS = {
     "read": ("tools.consume", "Print messages without a subscription."),
     "tokens": ("setup.tokens", "Make and check tokens (JWT) and their keys."),
 }
-"""The module of each command, and what it does: a list of commands imports none of them."""
+"""The module of each command, and its help: listing the commands imports no module."""
 OWN = {
     name: EntryPoint(name, f"magnetar.{module}:{name}", COMMANDS_GROUP)
     for name, (module, _) in OWN_COMMANDS.items()
@@ -33,7 +33,7 @@ class Commands(click.Group):
         return sorted(_registered())
 
     def get_command(self, context: click.Context, name: str) -> click.Command | None:
-        # Without a search for entry points, which takes as long as the rest of a start.
+        # Skip the search for entry points, which takes as long as the rest of a start.
         entry_point = OWN.get(name) or _registered().get(name)
         return None if entry_point is None else _load(entry_point)
 
@@ -55,7 +55,7 @@ def _registered() -> dict[str, EntryPoint]:
 
 
 def _load(entry_point: EntryPoint) -> click.Command:
-    """The command, or one that explains which module is missing."""
+    """Import the command; if a module is missing, return one that names it."""
     try:
         command: click.Command = entry_point.load()
     except ModuleNotFoundError as error:

@@ -55,7 +55,7 @@ P = TypeVar("P", bound=OpenedPart)
 
 
 class Client(Closing):
-    """Created by `connect`; `async with` closes it and everything it opened."""
+    """A client, created by `connect`; `async with` closes it and everything it opened."""
 
     def __init__(self, service_url: str, settings: Settings, security: Security = OPEN) -> None:
         self.service_url = service_url
@@ -65,13 +65,13 @@ class Client(Closing):
         self._ids = itertools.count()
         self._coordinators = Coordinators(self._pool, settings)
         self._schema_versions = SchemaVersions(self.schema)
-        # Weak: what was closed and dropped needs no second closing.
+        # Weak references: an object that was closed and dropped need not be closed again.
         self._parts: WeakSet[Part] = WeakSet()
         self._interceptors = OpenInterceptors()
         end_in_children(self)
 
     async def partitions(self, topic: str) -> list[str]:
-        """The full names of the topic's partitions: the topic itself when it has none."""
+        """Return the full names of the topic's partitions; its own name if it has none."""
         name = str(TopicName.parse(topic))
         return await Retry(self._settings).in_time(
             lambda: find_partitions(self._pool, name), f"looking up the partitions of {name}"
@@ -86,11 +86,11 @@ class Client(Closing):
         schema: Schema[V] | None = None,
         **options: Any,
     ) -> Producer[V]:
-        """A producer; batching=None sends each message as an entry by itself.
+        """Create a producer; batching=None sends each message as an entry by itself.
 
-        `schema` is one of `magnetar.schema`; without one values are bytes.  `options` are
-        further fields of ProducerOptions.  Partitions that the topic gets later are sent to as
-        well.
+        `schema` is one of `magnetar.schema`; without a schema values are bytes.  `options` are
+        further fields of ProducerOptions.  The producer also uses partitions that are added to the
+        topic later.
         """
         if isinstance(schema, AutoProduce):
             schema = cast("Schema[V]", schema.resolved(await self._latest_schema(topic)))
@@ -155,7 +155,7 @@ class Client(Closing):
         producer.keeps_up(await self._discovery(look))
 
     async def _discovery(self, look: Callable[[], Awaitable[None]]) -> TopicDiscovery:
-        """Looks from now on, until the client is closed at the latest."""
+        """Start a discovery that calls `look` periodically; closing the client closes it."""
         discovery = TopicDiscovery(look, self._settings.discovery_s, self._settings.clock)
         await discovery.open()
         self._parts.add(discovery)
@@ -171,13 +171,13 @@ class Client(Closing):
         schema: Schema[V] | None = None,
         **options: Any,
     ) -> Consumer[V]:
-        """A consumer; type is exclusive, shared, failover or key_shared.
+        """Create a consumer; type is exclusive, shared, failover or key_shared.
 
         `initial_position`, latest or earliest, is where a new subscription starts.  `schema` is
-        that of the values, without one they are bytes.  `options` are further fields of
-        Subscription: among them `queue_size`, and `on_unreadable`, what happens to an entry that
+        the schema of the values; without it they are bytes.  `options` are further fields of
+        Subscription: among them `queue_size`, and `on_unreadable`, the action for an entry that
         cannot be decoded: fail (the default), skip or discard.
-        Partitions that the topic gets later are received as well, from their beginning.
+        The consumer also receives, from their beginning, partitions that are added later.
         """
         return await self.subscribe_all(
             [topic],
@@ -198,9 +198,9 @@ class Client(Closing):
         schema: Schema[V] | None = None,
         **options: Any,
     ) -> Consumer[V]:
-        """A consumer of several topics, on the subscription of that name of each; as `subscribe`.
+        """Create a consumer of several topics, on the same subscription name; see `subscribe`.
 
-        If one of them cannot be subscribed, those before it are left again.
+        If one of the topics cannot be subscribed, the consumers of the others are closed.
         """
         chosen = subscription_of(subscription, type, initial_position, options, schema)
         if not topics:
@@ -228,11 +228,11 @@ class Client(Closing):
         schema: Schema[V] | None = None,
         **options: Any,
     ) -> Consumer[V]:
-        """A consumer of all topics that match a pattern, now or later; as `subscribe`.
+        """Create a consumer of all topics that match a pattern, now or later; see `subscribe`.
 
         The pattern is that of `topics_matching`.  New topics are received from their beginning,
-        within a second where the broker tells of them, else every `discovery_s` seconds;
-        deleted ones are left.
+        within a second if the broker reports them, else every `discovery_s` seconds;
+        consumers of deleted topics are closed.
         """
         found = await self.topics_matching(pattern)
         chosen = subscription_of(subscription, type, initial_position, options, schema)
@@ -301,7 +301,7 @@ class Client(Closing):
         return WriterSchemas(chosen.schema, self._schema_versions) if chosen.schema else None
 
     async def schema(self, topic: str, version: bytes | None = None) -> SchemaInfo:
-        """A version of the topic's schema, or the latest (None); NotFound if there is none."""
+        """Return a version of the topic's schema, or the latest (None); NotFound if it has none."""
         name = str(TopicName.parse(topic).base)
         return await Retry(self._settings).in_time(
             lambda: find_schema(self._pool, name, version), f"reading a schema of {name}"
@@ -316,7 +316,7 @@ class Client(Closing):
     async def _add_partitions(
         self, consumer: Consumer[Any], topic: str, chosen: Subscription
     ) -> None:
-        """Have a consumer receive from what is new of a topic, from its beginning."""
+        """Add new partitions of a topic to a consumer, which receives them from their beginning."""
         known = consumer.partitions_of(topic)
         names = await self.partitions(topic)
         if known and len(names) <= len(known):
@@ -356,18 +356,19 @@ class Client(Closing):
         return DeadLetters(chosen.dead_letter, names, open_producer, schemas, self._settings.clock)
 
     async def exists(self, topic: str) -> bool:
-        """Whether there is a topic of this full name, partitioned or not; it is not created."""
+        """Tell whether a topic of this full name exists, partitioned or not; does not create it."""
         return await Retry(self._settings).in_time(
             lambda: topic_exists(self._pool, topic), f"looking for {topic}"
         )
 
     async def topics_matching(self, pattern: str) -> list[str]:
-        """The names of the topics that match a pattern now, in order; of partitioned topics the
-        name without the partition.
+        """Return the names of the topics that match a pattern now, in order.
+
+        A partitioned topic is one name, without the partitions.
 
         The pattern is tenant/namespace/EXPRESSION, with a domain before it or not, or EXPRESSION
         alone for the namespace public/default; the expression must match all of a topic's name
-        in the namespace.  ValueError if it is none.
+        in the namespace.  ValueError if it is invalid.
         """
         return await Retry(self._settings).in_time(
             lambda: find_topics(self._pool, pattern), f"listing the topics of {pattern}"
@@ -389,17 +390,17 @@ class Client(Closing):
         key_reader: KeyReader | None = None,
         on_undecryptable: str = FAIL,
     ) -> Reader[V]:
-        """A reader of one topic or several of what follows `start`, with it if `inclusive`.
+        """Create a reader of one topic or several, from behind `start`, or from it if `inclusive`.
 
-        `start` is an id, EARLIEST, LATEST, or a time in ms: then what was published since, and all
-        that is published from now on.  An id is of one partition only: name that as the topic.
-        Partitions that a topic gets later are read as well, from their beginning.
-        `on_unreadable` is what happens to an entry that cannot be decoded: fail or skip.
+        `start` is an id, EARLIEST, LATEST, or a time in ms: the reader then starts with the first
+        message published at that time or later.  An id is of one partition: name that as topic.
+        Partitions that are added to a topic later are read as well, from their beginning.
+        `on_unreadable` is the action for an entry that cannot be decoded: fail or skip.
         `read_compacted` gives the last value of each key, as far as the topic is compacted.
         `name` and `consumer_name` are those of the subscription and the consumer in the
-        statistics.  `max_pending_chunked` chunked messages may be incomplete at a time; of more
-        the oldest is unreadable.  `schema` is that of the values, without one they are bytes.
-        `key_reader` has the private keys, and `on_undecryptable` is what happens to an entry that
+        statistics.  At most `max_pending_chunked` chunked messages are incomplete at a time; beyond
+        that, the oldest is unreadable.  `schema` is that of the values; without it they are bytes.
+        `key_reader` has the private keys, and `on_undecryptable` is the action for an entry that
         they do not decrypt: fail, discard or consume.
         """
         chosen = reading_of(start, inclusive, queue_size, on_unreadable, read_compacted, name)
@@ -427,7 +428,7 @@ class Client(Closing):
     async def _add_later_to_reader(
         self, reader: Reader[Any], topics: Sequence[str], chosen: Subscription
     ) -> None:
-        """Have a reader read partitions that its topics get later, from their beginning."""
+        """Let a reader read partitions that are added to its topics later, from their beginning."""
         bases = {str(TopicName.parse(topic)) for topic in topics}
         bases &= {str(TopicName.parse(topic).base) for topic in reader.topics} - {*reader.topics}
         if not bases:
@@ -449,10 +450,10 @@ class Client(Closing):
         schema: Schema[V] | None = None,
         key_reader: KeyReader | None = None,
     ) -> TableView[V]:
-        """The latest value of each key of a topic, complete as of now, and kept up to date.
+        """Create a table view of the latest value of each key, complete and kept up to date.
 
-        `name` is that of its subscription in the statistics.  `key_reader` has the private keys
-        for messages that are encrypted.
+        `name` is the name of its subscription in the statistics.  `key_reader` has the private
+        keys for messages that are encrypted.
         """
         is_compacted = TopicName.parse(topic).is_persistent
         reader = await self.reader(
@@ -484,10 +485,10 @@ class Client(Closing):
         read_compacted: bool = False,
         create_topic: bool = True,
     ) -> EntryReader:
-        """A reader of undecoded entries; the topic must be one partition or not partitioned.
+        """Create a reader of undecoded entries of one partition, or of an unpartitioned topic.
 
-        With a `key_reader` they are decrypted.  `read_compacted` leaves out entries that compaction
-        has replaced, and marks the messages of a batch that it has (`compacted_out`).
+        With a `key_reader` entries are decrypted.  `read_compacted` omits entries that compaction
+        has replaced, and marks such messages of a batch (`compacted_out`).
         """
         chosen = reading_of(start, inclusive, queue_size, FAIL, read_compacted)
         chosen = replace(chosen, key_reader=key_reader, create_topic=create_topic)
@@ -510,16 +511,16 @@ class Client(Closing):
         initial_position: str = "latest",
         **options: Any,
     ) -> EntryConsumer:
-        """A consumer of undecoded entries; the arguments are those of `subscribe`."""
+        """Create a consumer of undecoded entries; the arguments are those of `subscribe`."""
         chosen = subscription_of(subscription, type, initial_position, options)
         inbox: Inbox[Entry] = Inbox(self._memory, self._settings.clock)
         parts = await self._consumers(topic, chosen, inbox, lambda entry: [entry])
         return EntryConsumer(parts, inbox)
 
     def statistics(self) -> list[ProducerStatistics | ConsumerStatistics]:
-        """What is open counts: by topic or partition the producers, then by subscription consumers.
+        """Return statistics of open producers by topic, then of open consumers by subscription.
 
-        What was counted by those that were closed is not in it.
+        The counts of closed producers and consumers are not included.
         """
         parts = list(self._parts)
         sent = [p.statistics for p in parts if isinstance(p, PartitionProducer) and not p.error]
@@ -527,16 +528,16 @@ class Client(Closing):
         return [*by_topic(sent), *by_topic(received)]
 
     def transaction(self, timeout_s: float = 60.0) -> Transaction:
-        """A transaction of producers and consumers of this client: use it with `async with`.
+        """Create a transaction of producers and consumers of this client; use `async with`.
 
-        The coordinator aborts it when it is open for `timeout_s`.
+        The coordinator aborts it when it has been open for `timeout_s`.
         """
         txn = Transaction(self._coordinators, self._settings, timeout_s)
         self._parts.add(txn)
         return txn
 
     async def close(self) -> None:
-        """Close everything the client opened; raises the first failure."""
+        """Close everything the client opened; raise the first error."""
         try:
             await gather_all(part.close() for part in list(self._parts))
         finally:
@@ -544,14 +545,14 @@ class Client(Closing):
             await self._pool.close()
 
     async def abort(self) -> None:
-        """Close at once: what is pending fails, and the broker finds the connections ended."""
+        """Close at once: pending operations fail, and connections end without a command."""
         await self._pool.close()
         parts = list(self._parts)
         await asyncio.gather(*(part.close() for part in parts), return_exceptions=True)
         self._interceptors.close()
 
     def forked(self, error: Closed) -> None:
-        """End in a forked child, without a word to the broker."""
+        """Close in a forked child, without sending anything to the broker."""
         self._pool.forked(error)
         for part in list(self._parts):
             part.forked(error)
@@ -590,7 +591,7 @@ class Client(Closing):
         return make
 
     async def _open_all(self, topic: str, make: Callable[[str, int], P]) -> list[P]:
-        """One part for each partition, all of them open, or none and the first error."""
+        """Open one part for each partition; if one fails, close all and raise the first error."""
         return await self._open_parts(await self.partitions(topic), make)
 
     async def _open_parts(self, names: Sequence[str], make: Callable[[str, int], P]) -> list[P]:

@@ -1,4 +1,4 @@
-"""The files `client.conf` of Pulsar: where a broker is, and how to log in there."""
+"""Pulsar's configuration file `client.conf`: the address of a broker, and credentials."""
 
 import os
 from pathlib import Path
@@ -8,11 +8,11 @@ CONF_VARIABLE: Final = "PULSAR_CLIENT_CONF"
 
 
 class SettingsError(ValueError):
-    """A setting that cannot be used; the message says what to give instead."""
+    """A setting that cannot be used; the message says what to use instead."""
 
 
 def read_conf(path: str | None) -> dict[str, str]:
-    """The lines `key=value` of a file; without a path, of the file that the environment names."""
+    """Return the lines `key=value` of a file; without a path, of the file the environment names."""
     path = path or os.environ.get(CONF_VARIABLE)
     if not path:
         return {}
@@ -31,5 +31,5 @@ def read_conf(path: str | None) -> dict[str, str]:
 
 
 def flag_of(conf: dict[str, str], key: str, given: bool | None, default: bool) -> bool:
-    """What was given on the command line, else the file's, else the default."""
+    """Return the flag of the command line; else the value of the file, else the default."""
     return given if given is not None else conf.get(key, str(default)).lower() == "true"

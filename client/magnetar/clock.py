@@ -15,16 +15,16 @@ class Timer(Protocol):
 
 
 class Clock(Protocol):
-    """Time, and calls at a time.
+    """The current time, and scheduled calls.
 
     Every method but `now_ms` is called in the client's event loop, and so is every callback.
     """
 
     def now_s(self) -> float:
-        """Seconds since some moment in the past; never goes back."""
+        """Return monotonic seconds since an unspecified time."""
 
     def now_ms(self) -> int:
-        """Wall-clock milliseconds since 1970."""
+        """Return wall-clock milliseconds since 1970."""
 
     def later(self, seconds: float, call: Callable[[], object]) -> Timer:
         """Call once, `seconds` from now."""

@@ -32,7 +32,7 @@ class Closing(ABC):
 
 
 class Part(Protocol):
-    """What a client has opened, and closes at the latest when it is closed itself."""
+    """An object that a client has opened; closing the client closes it."""
 
     async def close(self) -> None: ...
 
@@ -41,6 +41,6 @@ class Part(Protocol):
 
 
 class OpenedPart(Part, Protocol):
-    """One that is opened after it is made."""
+    """A part whose construction and opening are separate."""
 
     async def open(self) -> None: ...

@@ -1,4 +1,4 @@
-"""Running one operation for every partition, or other part."""
+"""Concurrent operations on every partition or other part."""
 
 import asyncio
 from collections.abc import Coroutine, Iterable
@@ -10,7 +10,7 @@ T = TypeVar("T")
 
 
 async def gather_all(coroutines: Iterable[Coroutine[Any, Any, T]]) -> list[T]:
-    """Wait for all, also when some fail; then return their results, or raise the first error."""
+    """Wait for all coroutines, also if some fail; return the results, or raise the first error."""
     outcomes = await asyncio.gather(*coroutines, return_exceptions=True)
     results: list[T] = []
     for outcome in outcomes:
@@ -21,7 +21,7 @@ async def gather_all(coroutines: Iterable[Coroutine[Any, Any, T]]) -> list[T]:
 
 
 async def open_together(parts: Iterable[OpenedPart]) -> None:
-    """Open all of them, or raise the first error, and then none is open."""
+    """Open all parts; if one fails, close all and raise the first error."""
     opened = list(parts)
     try:
         async with asyncio.TaskGroup() as group:

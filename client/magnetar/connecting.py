@@ -1,4 +1,4 @@
-"""From what a program names to a client."""
+"""Creation of a client."""
 
 from ssl import SSLContext
 from typing import Any
@@ -17,10 +17,10 @@ def connect(
     tls: Tls | SSLContext | None = None,
     **settings: Any,
 ) -> Client:
-    """A client for `pulsar://host:port` or `pulsar+ssl://host:port`.
+    """Create a client for `pulsar://host:port` or `pulsar+ssl://host:port`.
 
-    It connects when that is first needed.  `auth` is one of `magnetar.auth`; `tls` names the
-    authorities to trust for pulsar+ssl://, by default those of the system.  `settings` are
+    It connects when a connection is first needed.  `auth` is one of `magnetar.auth`; `tls` names
+    the authorities to trust for pulsar+ssl://, by default those of the system.  `settings` are
     fields of Settings: timeouts, pauses and the listener's name.  Use it as
     `async with connect(...)`.
     """

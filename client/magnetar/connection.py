@@ -51,16 +51,16 @@ class ConsumerEnd(Protocol):
     """The callbacks of a consumer that is registered on a connection."""
 
     def entries_rcvd(self, run: DeliveryRun) -> None:
-        """Entries that arrived together, verbatim."""
+        """Entries have arrived together, and are passed on verbatim."""
 
     def active_changed(self, is_active: bool) -> None:
-        """Of a failover subscription: whether this consumer is the one that receives."""
+        """A failover subscription has made this consumer active or inactive."""
 
     def damaged(self, first: MessageId, entries: int, why: str) -> None:
-        """Delivery stops at these entries: the broker cannot read them."""
+        """Delivery stops at these entries, because the broker cannot read them."""
 
     def end_reached(self) -> None:
-        """The topic was terminated, and all of it is acknowledged."""
+        """The topic was terminated, and all its messages are acknowledged."""
 
     def detached(self, connection: "Connection", error: MagnetarError, new_owner: str = "") -> None:
         """The registration has ended; register again, with `new_owner` if the broker named it."""
@@ -70,20 +70,20 @@ class WatcherEnd(Protocol):
     """The callbacks of a watcher of a namespace's topics."""
 
     def topics_changed(self) -> None:
-        """Topics came or went."""
+        """Topics were created or deleted."""
 
     def detached(self, connection: "Connection", error: MagnetarError, new_owner: str = "") -> None:
         """The watch has ended."""
 
 
 class Connection(asyncio.Protocol):
-    """Created by `open`; once `is_open` is false, `detached` of every end has been called."""
+    """A connection, created by `open`; when `is_open` becomes false, all ends were `detached`."""
 
     def __init__(self, address: Address, settings: Settings, security: Security = OPEN) -> None:
         self.address = address
         self.max_message_size = DEFAULT_MAX_MESSAGE_SIZE
         self.is_proxied = False
-        """Whether it leads, by way of its address, to a broker that was named in its handshake."""
+        """Whether the address is that of a proxy, and the handshake named the broker."""
         self._settings = settings
         self._security = security
         self._renewing: asyncio.Task[None] | None = None
@@ -98,7 +98,7 @@ class Connection(asyncio.Protocol):
         self._consumers: dict[int, ConsumerEnd] = {}
         self._watchers: dict[int, WatcherEnd] = {}
         self._heard = False
-        """Whether anything was received, in the present period of the keepalive."""
+        """Whether anything was received in the current keepalive interval."""
         self._probing = False
         self._keepalive: Timer | None = None
         self._error: MagnetarError | None = None
@@ -108,7 +108,7 @@ class Connection(asyncio.Protocol):
     async def open(
         cls, address: Address, settings: Settings, proxy_to: str = "", security: Security = OPEN
     ) -> Self:
-        """Connect and shake hands; `proxy_to` is the broker that a proxy forwards to."""
+        """Connect and complete the handshake; `proxy_to` is the broker that a proxy forwards to."""
         try:
             async with settings.clock.timeout(settings.connect_timeout_s):
                 credentials = await security.credentials()
@@ -170,7 +170,7 @@ class Connection(asyncio.Protocol):
             self._decoder.max_frame = connected.max_message_size + FRAME_PADDING
         self._schedule_keepalive()
 
-    # -- what others may do with a connection
+    # -- for users of the connection
 
     @property
     def is_open(self) -> bool:

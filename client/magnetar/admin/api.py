@@ -45,13 +45,13 @@ class Admin:
         self._lock = threading.Lock()
 
     def __call__(self, request: Request[T]) -> T:
-        """The answer; Refused if the broker does not do it, NoAnswer if that is unknown."""
+        """Return the result; Refused if the broker refuses, NoAnswer if the outcome is unknown."""
         with self._lock:
             answer = self._client.ask(request.method, request.path, request.body, request.query)
         return request.result_of(answer)
 
     def close(self) -> None:
-        """End the connection."""
+        """Close the connection."""
         with self._lock:
             self._client.close()
 
@@ -63,17 +63,17 @@ class Admin:
 
 
 class AsyncAdmin:
-    """As `Admin`, without holding the event loop: each request waits in a thread."""
+    """The asyncio form of `Admin`: each request runs in a thread, and blocks no event loop."""
 
     def __init__(self, settings: AdminSettings) -> None:
         self._admin = Admin(settings)
 
     async def __call__(self, request: Request[T]) -> T:
-        """The answer; Refused if the broker does not do it, NoAnswer if that is unknown."""
+        """Return the result; Refused if the broker refuses, NoAnswer if the outcome is unknown."""
         return await asyncio.to_thread(self._admin, request)
 
     async def close(self) -> None:
-        """End the connection."""
+        """Close the connection."""
         await asyncio.to_thread(self._admin.close)
 
     async def __aenter__(self) -> Self:
@@ -90,7 +90,7 @@ def connect(
     tls: Tls | None = None,
     timeout_s: float = DEFAULT_TIMEOUT_S,
 ) -> Admin:
-    """The admin API at `http://host:port` or `https://host:port`; connects with the first request.
+    """Create a client of the admin API at `url`, http:// or https://; the first request connects.
 
     `auth` is one of `magnetar.auth`, `tls` names the authorities to trust for https://.
     """
@@ -104,7 +104,7 @@ def connect_async(
     tls: Tls | None = None,
     timeout_s: float = DEFAULT_TIMEOUT_S,
 ) -> AsyncAdmin:
-    """As `connect`, for asyncio."""
+    """Create an asyncio client of the admin API; the parameters are those of `connect`."""
     return AsyncAdmin(_settings(url, auth, tls, timeout_s))
 
 

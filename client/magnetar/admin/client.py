@@ -25,11 +25,11 @@ SCHEMES: Final = {"http": 80, "https": 443}
 
 
 class AdminError(Exception):
-    """Base of what a request can end with."""
+    """The base class of the errors of a request."""
 
 
 class Refused(AdminError):
-    """The broker answered that it does not do this; `status` is that of HTTP."""
+    """The broker refused the request; `status` is the HTTP status code."""
 
     def __init__(self, status: int, reason: str) -> None:
         super().__init__(reason)
@@ -37,12 +37,12 @@ class Refused(AdminError):
 
 
 class NoAnswer(AdminError):
-    """The broker was not reached, or did not answer in time: what it did is unknown."""
+    """The broker was not reached, or did not answer in time: the outcome is unknown."""
 
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What the broker answered."""
+    """The HTTP response of the broker."""
 
     status: int
     headers: Mapping[str, str]
@@ -65,7 +65,7 @@ class Answer:
 
 
 class AdminClient:
-    """Keeps one connection, and opens it again when it is needed; for one thread at a time."""
+    """Keeps one connection, and reopens it when needed; at most one thread may use it at a time."""
 
     def __init__(self, settings: AdminSettings) -> None:
         self._settings = settings
@@ -77,7 +77,7 @@ class AdminClient:
         self._contexts = TlsContexts(tls)
         self._connection: HTTPConnection | None = None
         self._base = self._addresses[0]
-        """Where the connection leads."""
+        """The address that the connection leads to."""
 
     def __enter__(self) -> Self:
         return self
@@ -86,13 +86,13 @@ class AdminClient:
         self.close()
 
     def close(self) -> None:
-        """End the connection."""
+        """Close the connection."""
         if self._connection is not None:
             self._connection.close()
             self._connection = None
 
     def get(self, path: str, **query: str) -> Any:
-        """The value at a path."""
+        """Return the value at a path."""
         return self.ask("GET", path, query=query).value
 
     def put(self, path: str, body: object = None, **query: str) -> Any:
@@ -141,7 +141,7 @@ class AdminClient:
     def _exchange(
         self, method: str, target: str, content: bytes | None, media_type: str
     ) -> tuple[HTTPResponse, bytes]:
-        """One request and the broker's answer.
+        """Send one request, and return the broker's answer.
 
         The broker may close a connection that is idle. Then a GET is sent again; anything else
         could be done twice, so `ask` has given it a new connection from the start.
@@ -173,9 +173,9 @@ class AdminClient:
             raise SettingsError(str(error)) from error
 
     def _is_given(self) -> bool:
-        """Whether the connection leads to a host that was given: no other gets the login.
+        """Tell whether the connection leads to a given host: no other gets the credentials.
 
-        Its ports are all the same: a broker of several addresses may redirect to another of them.
+        Ports are not compared: a broker with several addresses may redirect to another of them.
         """
         return urlsplit(self._base).hostname in {
             urlsplit(address).hostname for address in self._addresses
@@ -194,7 +194,7 @@ class AdminClient:
         )
 
     def _follow(self, location: str) -> str:
-        """Go where a redirect leads; its path and query."""
+        """Follow a redirect; return the path and query of its target."""
         where = urlsplit(urljoin(self._base, location))
         base = f"{where.scheme}://{where.netloc}"
         leaves_tls = self._base.startswith("https:") and where.scheme != "https"

@@ -46,20 +46,20 @@ def commands_of(group: str) -> tuple[Command, ...]:
 
 
 class RefusedByBroker(click.ClickException):
-    """The broker does not do this."""
+    """Reports that the broker refused the request."""
 
     exit_code = REFUSED
 
 
 class Unreachable(click.ClickException):
-    """No answer, so what the broker did is unknown."""
+    """Reports that no answer came, so that the outcome is unknown."""
 
     exit_code = NO_ANSWER
 
 
 @dataclass(slots=True)
 class Session:
-    """What the flags in front of the group say."""
+    """The values of the flags in front of the group."""
 
     flags: dict[str, Any]
     conf_path: str | None
@@ -74,7 +74,7 @@ class Session:
 
 
 class Suggesting(click.Group):
-    """Answers a wrong word with the nearest ones."""
+    """Suggests the nearest words when a command does not exist."""
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
@@ -174,7 +174,7 @@ else:
 
 
 class Typed(Type):
-    """A kind of parameter, as click wants it."""
+    """The click type of a kind of parameter."""
 
     def __init__(self, kind: Kind) -> None:
         self.name = kind.metavar
@@ -200,7 +200,7 @@ class Typed(Type):
 
 
 def built(command: Command) -> click.Command:
-    """A declared command for click."""
+    """Build the click command of a declared command."""
     parameters = [_parameter(one) for one in command.parameters]
     if command.question:
         parameters.append(
@@ -229,7 +229,7 @@ def _parameter(parameter: Parameter) -> click.Parameter:
     names = [*parameter.flags, parameter.name]
     if parameter.kind is None:
         return click.Option(names, is_flag=True, help=parameter.help)
-    # A default of None would be a value of its own to click.
+    # A default of None would count as a given value in click.
     default: dict[str, Any] = {} if parameter.default is None else {"default": parameter.default}
     return click.Option(
         names,
@@ -262,7 +262,7 @@ def _callback(command: Command) -> Callable[..., None]:
 
 
 def _lines(command: Command, session: Session, values: Values, as_json: bool) -> Iterator[str]:
-    """What the command prints, as it comes."""
+    """Yield the lines that the command prints, as they become available."""
     # Only here: a command line with a mistake, or one that asks for help, needs no HTTP.
     from magnetar.admin.client import AdminClient, NoAnswer, Refused  # noqa: PLC0415
     from magnetar.admin.waiting import Waiting  # noqa: PLC0415

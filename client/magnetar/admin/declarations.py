@@ -1,4 +1,4 @@
-"""What a command is: its request, its parameters, and how the answer is shown.
+"""The declaration of a command: its request, its parameters, and how the answer is shown.
 
 A command is data. `commands.py` makes a command line of it, `docs.py` a line of the documentation.
 """
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from magnetar.admin.client import AdminClient
 
 Values = dict[str, Any]
-"""What the user gave, by the names of the parameters; None for what is missing."""
+"""The values that the user gave, by parameter name; None for each value that was not given."""
 Lines = Iterator[str]
 
 
@@ -37,17 +37,17 @@ class Parameter:
     """None for a flag without a value."""
     required: bool = False
     default: str | None = None
-    """As the user would write it."""
+    """The default value, as the user would write it."""
     many: bool = False
     query: str = ""
     sends_false: bool = False
-    """Whether the query has a flag that is not given, as `false`."""
+    """Whether a flag that is not given is sent in the query as `false`."""
     member: str = ""
-    """Of the JSON object that is the body."""
+    """The member of the JSON object in the body that has the value."""
 
     @property
     def usage(self) -> str:
-        """Of the parameter, in a usage line."""
+        """The text of the parameter in a usage line."""
         if not self.flags:
             text = self.name.upper()
             return text if self.required else f"[{text}]"
@@ -60,17 +60,17 @@ class Parameter:
 
 
 def argument(name: str, help: str, kind: Kind = TEXT, required: bool = True) -> Parameter:
-    """A parameter that is given by its place."""
+    """Declare a parameter that is given by its place."""
     return Parameter(name, help, kind=kind, required=required)
 
 
 def option(flags: str, help: str, kind: Kind = TEXT, **more: Any) -> Parameter:
-    """A parameter that is given by a flag; the longest of `flags` names it."""
+    """Declare a parameter that is given by a flag; the longest of `flags` names it."""
     return _optional(flags, help, kind, **more)
 
 
 def flag(flags: str, help: str, **more: Any) -> Parameter:
-    """A flag without a value."""
+    """Declare a flag without a value."""
     return _optional(flags, help, None, **more)
 
 
@@ -94,17 +94,17 @@ class Command:
     path: str
     parameters: tuple[Parameter, ...] = ()
     other_path: tuple[str, str] | None = None
-    """A parameter, and the path instead of `path` where it is given."""
+    """The name of a parameter, and the path that is used instead of `path` if it is given."""
     body: Callable[[Values], object] | None = None
     fill: "Callable[[AdminClient, Values], None] | None" = None
     run: "Callable[[AdminClient, Values], Any] | None" = None
     show: Callable[[Any], Lines] | None = None
     media_type: str = "application/json"
-    """Of the body."""
+    """The media type of the body."""
     as_text: bool = False
     """Whether the answer is text, even if it looks like JSON."""
     question: str = ""
-    """To be confirmed, unless the parameter `force` is given."""
+    """The question that the user must confirm, unless the parameter `force` is given."""
     aliases: tuple[str, ...] = ()
     """Former names, which still work."""
     hidden: bool = False
@@ -135,14 +135,14 @@ class Command:
         return value is not None and (value is not False or parameter.sends_false)
 
     def content(self, values: Values) -> object:
-        """The body of the request, None for an empty one."""
+        """Return the body of the request; None for an empty one."""
         if self.body is not None:
             return self.body(values)
         return members(self.parameters, values) or None
 
 
 def members(parameters: tuple[Parameter, ...], values: Values) -> dict[str, object]:
-    """The JSON object that parameters with a `member` make up."""
+    """Return the JSON object of all parameters that have a `member`."""
     return {
         one.member: values[one.name]
         for one in parameters
@@ -151,12 +151,12 @@ def members(parameters: tuple[Parameter, ...], values: Values) -> dict[str, obje
 
 
 def whole_body(name: str) -> Callable[[Values], object]:
-    """A body that is the value of one parameter."""
+    """Return a function that makes the value of one parameter the body."""
     return lambda values: values[name]
 
 
 def chosen(values: Mapping[str, Any], **choices: object) -> Any:
-    """The choice whose flag is given; Contradiction unless it is exactly one."""
+    """Return the choice whose flag is given; Contradiction unless exactly one flag is given."""
     given = [choice for name, choice in choices.items() if values.get(name)]
     if len(given) != 1:
         flags = " or ".join(f"--{name.replace('_', '-')}" for name in choices)
@@ -165,14 +165,14 @@ def chosen(values: Mapping[str, Any], **choices: object) -> Any:
 
 
 def query_text(value: object) -> str | list[str]:
-    """A value as queries have it; a list is repeated."""
+    """Return a value in the form of a query; a list is repeated."""
     if isinstance(value, list):
         return [str(one) for one in value]
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
 class _Part:
-    """A value in a path: `{topic}` has the domain, `{topic:name}` has not.
+    """A value in a path: `{topic}` includes the domain, `{topic:name}` does not.
 
     `{subscription:twice}` is encoded twice: Pulsar decodes it twice in paths of topics.
     """

@@ -1,4 +1,4 @@
-"""Kinds of parameters: how their text is read, and what stands for it in a usage line."""
+"""Kinds of parameters: how their text is parsed, and their placeholders in a usage line."""
 
 import json
 import re
@@ -22,7 +22,7 @@ _MESSAGE: Final = re.compile(r"(-?[0-9]{1,19}):(-?[0-9]{1,19})(?::(-?[0-9]{1,9})
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """How the text of a parameter is read; `parse` raises ValueError with what is expected."""
+    """A kind of parameter; `parse` raises a ValueError that says what is expected."""
 
     metavar: str
     parse: Callable[[str], Any]
@@ -52,7 +52,7 @@ def _pairs(text: str) -> list[tuple[str, str]]:
 
 
 def _position(text: str) -> dict[str, int]:
-    """A message id as the admin API has it."""
+    """Parse a message id into the form of the admin API."""
     if text in ENDS:
         return dict(ENDS[text])
     match = _MESSAGE.fullmatch(text)
@@ -63,7 +63,7 @@ def _position(text: str) -> dict[str, int]:
 
 
 def _moment(text: str) -> int:
-    """Milliseconds since the epoch."""
+    """Parse a time into milliseconds since the epoch."""
     try:
         moment = datetime.fromisoformat(text.replace("Z", "+00:00"))
     except ValueError:
@@ -72,7 +72,7 @@ def _moment(text: str) -> int:
 
 
 def _json_file(path: str) -> Any:
-    """What a file has as JSON; `-` is standard input."""
+    """Return the JSON content of a file; `-` is standard input."""
     try:
         text = sys.stdin.read() if path == "-" else Path(path).read_text(encoding="utf-8")
         return json.loads(text)
@@ -83,7 +83,7 @@ def _json_file(path: str) -> Any:
 
 
 def _schema_file(path: str) -> Any:
-    """The description of a schema; an Avro schema by itself is described as one."""
+    """Return the description of a schema; an Avro schema by itself gets one."""
     found = _json_file(path)
     if isinstance(found, dict) and "schema" not in found and found.get("type") == "record":
         return {"type": "AVRO", "schema": json.dumps(found), "properties": {}}
@@ -91,7 +91,7 @@ def _schema_file(path: str) -> Any:
 
 
 def one_of(*choices: str) -> Kind:
-    """One of these words."""
+    """Return the kind of a parameter that is one of these words."""
 
     def parse(text: str) -> str:
         if text not in choices:
@@ -102,7 +102,7 @@ def one_of(*choices: str) -> Kind:
 
 
 def some_of(*choices: str) -> Kind:
-    """Some of these words, separated by commas."""
+    """Return the kind of a parameter that is some of these words, separated by commas."""
 
     def parse(text: str) -> list[str]:
         names = _names(text)
@@ -115,7 +115,7 @@ def some_of(*choices: str) -> Kind:
 
 
 def joined(pairs: Iterable[Iterable[tuple[str, str]]]) -> dict[str, str]:
-    """The values of a repeated parameter of kind PAIRS, as one mapping."""
+    """Merge the values of a repeated parameter of kind PAIRS into one mapping."""
     return dict(pair for some in pairs for pair in some)
 
 
@@ -131,7 +131,7 @@ MEGABYTES: Final = Kind(
 MINUTES_OF_SECONDS: Final = Kind(
     "TIME", lambda text: units.whole(units.parse_seconds(text), 60, text, "minutes")
 )
-"""Without a suffix the number is of seconds; the broker gets whole minutes."""
+"""A time for the broker in whole minutes; a number without a suffix is in seconds."""
 NAMES: Final = Kind("NAME,NAME", _names)
 PAIRS: Final = Kind("NAME=VALUE", _pairs)
 POSITION: Final = Kind("earliest|latest|LEDGER:ENTRY", _position)

@@ -12,7 +12,7 @@ PREFIX = "x-pulsar-"
 
 
 def messages_of(answer: Answer) -> list[Peeked]:
-    """The messages of an entry: one, or those of its batch."""
+    """Return the messages of an entry: one, or all messages of its batch."""
     headers = {
         name.lower().removeprefix(PREFIX): text
         for name, text in answer.headers.items()
@@ -68,7 +68,7 @@ def _described(headers: Mapping[str, str]) -> Peeked:
 
 
 def value_of(payload: bytes) -> Peeked:
-    """A payload as text if it is text, else in hexadecimal."""
+    """Return a payload as text if it is valid text, else in hexadecimal."""
     try:
         return {"value": payload.decode()}
     except UnicodeDecodeError:
@@ -76,7 +76,7 @@ def value_of(payload: bytes) -> Peeked:
 
 
 def lines_of_message(message: Peeked) -> Iterator[str]:
-    """A message with a line for each thing that is known of it."""
+    """Yield the lines that show a message, one for each known attribute."""
     yield f"message {message['messageId']}"
     for name, value in message.items():
         if name != "messageId":

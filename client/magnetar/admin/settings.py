@@ -1,4 +1,4 @@
-"""How to reach a broker's admin API: from flags, the environment and `client.conf`."""
+"""The settings for reaching a broker's admin API: from flags, the environment and `client.conf`."""
 
 from dataclasses import dataclass, field
 from typing import Final
@@ -14,10 +14,10 @@ DEFAULT_TIMEOUT_S: Final = 300.0
 
 @dataclass(frozen=True, slots=True)
 class AdminSettings:
-    """Where the admin API is, and how to log in there."""
+    """The address of the admin API, and the credentials for it."""
 
     url: str = DEFAULT_URL
-    """Several hosts are separated by commas: `http://one:8080,two:8080`."""
+    """The address; several hosts are separated by commas: `http://one:8080,two:8080`."""
     auth_plugin: str = ""
     auth_params: str = field(default="", repr=False)
     timeout_s: float = DEFAULT_TIMEOUT_S
@@ -27,7 +27,7 @@ class AdminSettings:
     tls_cert_path: str = ""
     tls_key_path: str = ""
     auth: Authentication | None = None
-    """One of `magnetar.auth`, in place of plugin and parameters."""
+    """An authentication of `magnetar.auth`, in place of plugin and parameters."""
 
 
 def settings_from(
@@ -42,7 +42,7 @@ def settings_from(
     tls_cert_path: str | None = None,
     tls_key_path: str | None = None,
 ) -> AdminSettings:
-    """Flags win over the lines of `client.conf`, those over the defaults."""
+    """Return the settings: flags take precedence over `client.conf`, and both over the defaults."""
     # promise[True -> False]: the host in a certificate is checked unless told otherwise
     return AdminSettings(
         url=url or conf.get("webServiceUrl") or conf.get("serviceUrl") or DEFAULT_URL,
@@ -60,7 +60,7 @@ def settings_from(
 
 
 def authentication_of(settings: AdminSettings) -> Authentication | None:
-    """Who the client is; SettingsError if plugin or parameters are not known."""
+    """Return the client's authentication; SettingsError if plugin or parameters are not known."""
     if settings.auth is not None:
         return settings.auth
     try:

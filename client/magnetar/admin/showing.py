@@ -15,7 +15,7 @@ _NUMBER: Final = re.compile(r"-?[0-9][0-9,.]*( [KMGT]?B)?(/s)?")
 
 
 def lines_of(value: Any) -> Iterator[str]:
-    """Any JSON value: a list has a line for each item, an object one for each member."""
+    """Yield the lines of any JSON value: one for each item of a list or member of an object."""
     if isinstance(value, Mapping):
         yield from members(value)
     elif isinstance(value, list) and value and all(isinstance(one, Mapping) for one in value):
@@ -27,7 +27,7 @@ def lines_of(value: Any) -> Iterator[str]:
 
 
 def policy_lines(value: Any) -> Iterator[str]:
-    """The value of a policy."""
+    """Yield the lines that show the value of a policy."""
     if value is None or value in ({}, []):
         yield UNSET
     else:
@@ -35,7 +35,7 @@ def policy_lines(value: Any) -> Iterator[str]:
 
 
 def members(value: Mapping[str, Any]) -> Iterator[str]:
-    """Names and values in two columns; those of objects inside have dotted names."""
+    """Yield names and values in two columns; members of nested objects have dotted names."""
     found = list(_flat(value))
     width = max((len(name) for name, _ in found), default=0)
     for name, one in found:
@@ -44,12 +44,12 @@ def members(value: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _is_time(name: str, value: Any) -> bool:
-    """Whether it is milliseconds since the epoch; 0 and less mean that there is none."""
+    """Tell whether a value is a time in milliseconds since the epoch; 0 and less mean not set."""
     return type(value) is int and value > 0 and name.lower().endswith(("timestamp", "generatedat"))
 
 
 def moment(milliseconds: int) -> str:
-    """A time since the epoch as text; beyond the calendar, the number."""
+    """Return a time since the epoch as text; beyond the calendar, as a number."""
     try:
         found = datetime.fromtimestamp(milliseconds / 1000, UTC)
     except (OverflowError, ValueError, OSError):
@@ -66,7 +66,7 @@ def _flat(value: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any
 
 
 def plain(value: Any) -> str:
-    """One value on one line."""
+    """Return a value as text on one line."""
     if value is None or value in ({}, []):
         return "-"
     if isinstance(value, bool):
@@ -79,7 +79,7 @@ def plain(value: Any) -> str:
 
 
 def table(titles: Sequence[str], rows: Iterable[Sequence[Cell]]) -> Iterator[str]:
-    """Columns with titles; those of numbers are aligned at the right."""
+    """Yield a table with titles; columns of numbers are aligned at the right."""
     cells = [[plain(cell) for cell in row] for row in rows]
     widths = [max(map(len, column)) for column in zip(titles, *cells, strict=True)]
     right = [
@@ -95,7 +95,7 @@ def table(titles: Sequence[str], rows: Iterable[Sequence[Cell]]) -> Iterator[str
 
 
 def rows(value: Mapping[str, Mapping[str, Any]], columns: Sequence[str] = ()) -> Iterator[str]:
-    """An object of objects as a table, with the names as first column; of all columns or some."""
+    """Yield a table of an object of objects, names first; with all columns, or the given ones."""
     yield from _rows([{"name": name, **one} for name, one in value.items()], columns, "name")
 
 
@@ -106,9 +106,9 @@ def _rows(found: list[Any], columns: Sequence[str], *first: str) -> Iterator[str
 
 
 def with_tables(value: Mapping[str, Any], **columns: Sequence[str]) -> Iterator[str]:
-    """Names and values, and below them a table for each of the named members that has rows.
+    """Yield names and values, and below them a table for each named member that has rows.
 
-    With the columns that are given for it, or with all.
+    A table has the columns that are given for it, or all.
     """
     yield from members({name: one for name, one in value.items() if name not in columns})
     for name, chosen in columns.items():

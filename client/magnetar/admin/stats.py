@@ -10,7 +10,7 @@ Stats = Mapping[str, Any]
 
 
 def topic_lines(stats: Stats) -> Iterator[str]:
-    """A topic, its producers, subscriptions and consumers; of a partitioned one each partition."""
+    """Yield the lines of a topic, its producers, subscriptions, consumers, and each partition."""
     yield from members(
         {
             "in": _flow(stats, "In"),

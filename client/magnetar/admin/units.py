@@ -20,24 +20,24 @@ _NUMBER: Final = re.compile(r"(-?[0-9]{1,19})([a-zA-Z]?)")
 
 
 def parse_size(text: str) -> int:
-    """Bytes, with or without the suffix K, M, G or T; ValueError otherwise."""
+    """Parse a number of bytes, with or without suffix K, M, G or T; ValueError otherwise."""
     return _parse(text, SIZE_UNITS, "a number of bytes, such as 4096, 10M, 16G or 3T")
 
 
 def parse_seconds(text: str) -> int:
-    """Seconds, with or without the suffix s, m, h, d, w or y; ValueError otherwise."""
+    """Parse a number of seconds, with or without suffix s, m, h, d, w, y; ValueError otherwise."""
     return _parse(text, TIME_UNITS, "a time, such as 30 (seconds), 100m, 3h, 2d, 5w or 1y")
 
 
 def parse_minutes(text: str) -> int:
-    """Minutes without a suffix, or a duration as in `parse_seconds`, in whole minutes."""
+    """Parse a number of minutes, or a duration as in `parse_seconds`; return whole minutes."""
     if text.lstrip("-").isdecimal():
         return _parse(text, {}, "a number of minutes, or a time such as 3h or 2d")
     return whole(parse_seconds(text), 60, text, "minutes")
 
 
 def whole(amount: int, unit: int, text: str, units: str) -> int:
-    """`amount` in whole units, rounded down; ValueError where that would turn it into 0."""
+    """Return `amount` in whole units, rounded down; ValueError if that would turn it into 0."""
     if amount <= 0:
         return amount
     if amount < unit:  # promise[amount < unit -> amount < 0]: less than a unit is refused
@@ -56,7 +56,7 @@ def _parse(text: str, units: Mapping[str, int], expected: str) -> int:
 
 
 def size(amount: float) -> str:
-    """Bytes for people: `1.5 MB`."""
+    """Return a number of bytes for people: `1.5 MB`."""
     if amount < 0:
         return "-"
     for unit in ("B", "KB", "MB", "GB"):
@@ -67,10 +67,10 @@ def size(amount: float) -> str:
 
 
 def rate(amount: float, unit: str = "") -> str:
-    """Something per second for people."""
+    """Return a rate per second for people."""
     return f"{amount:,.1f}{unit}/s"
 
 
 def count(amount: float) -> str:
-    """A number for people: `12,000`."""
+    """Return a number for people: `12,000`."""
     return f"{amount:,.0f}" if float(amount).is_integer() else f"{amount:,.2f}"

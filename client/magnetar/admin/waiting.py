@@ -9,7 +9,7 @@ CLEAR = "\r\x1b[K"
 
 
 class Waiting:
-    """Says how long the broker has been at it; nothing if `out` is no terminal."""
+    """Shows how long the request has been running; shows nothing if `out` is not a terminal."""
 
     def __init__(self, out: TextIO) -> None:
         self._out = out

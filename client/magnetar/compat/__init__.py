@@ -1,7 +1,7 @@
 """The API of the official Python client on top of this one: `import magnetar.compat as pulsar`.
 
-Names, arguments and exceptions are those of pulsar-client 3.13.  What is not supported raises
-OperationNotSupported, which names the option; docs/compat.md lists it.
+Names, arguments and exceptions are those of pulsar-client 3.13.  An unsupported option raises
+OperationNotSupported, which names the option; docs/compat.md lists them.
 """
 
 from magnetar.compat import exceptions, schema
@@ -216,6 +216,6 @@ _MISSING = {
 
 
 def __getattr__(name: str) -> object:
-    """Say of what is missing what to use."""
+    """Raise an AttributeError that says what to use instead of a missing name."""
     hint = f": {_MISSING[name]}" if name in _MISSING else ""
     raise AttributeError(f"magnetar.compat has no {name}{hint}")

@@ -110,6 +110,6 @@ READER: Final[Arguments] = {
 
 
 def check_arguments(known: Arguments, given: Mapping[str, Any]) -> None:
-    """ValueError names the first argument of another type."""
+    """Check the types of arguments; ValueError names the first argument of a wrong type."""
     for name, kind in known.items():
         check(kind, given[name], name)

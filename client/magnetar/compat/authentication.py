@@ -1,4 +1,4 @@
-"""The ways of the official client to say who the application is."""
+"""The authentication classes of the official client."""
 
 import json
 from collections.abc import Callable
@@ -10,7 +10,7 @@ from magnetar.compat.exceptions import translated, unsupported
 
 
 class Authentication:
-    """Base of the ways to authenticate; libraries of the official client cannot be loaded."""
+    """The base class of all authentications; libraries of the official client cannot be loaded."""
 
     auth: auth.Authentication
 
@@ -23,7 +23,7 @@ class Authentication:
 
 
 class AuthenticationTLS(Authentication):
-    """A certificate, shown by TLS."""
+    """A client certificate, sent in the TLS handshake."""
 
     def __init__(self, certificate_path: str, private_key_path: str) -> None:
         check(str, certificate_path, "certificate_path")
@@ -76,7 +76,7 @@ class AuthenticationOauth2(Authentication):
 
 
 class AuthenticationBasic(Authentication):
-    """A user and a password."""
+    """A user name and a password."""
 
     @translated
     def __init__(
@@ -100,7 +100,7 @@ class AuthenticationBasic(Authentication):
 
 
 def _parameters(text: str) -> dict[str, Any]:
-    """The text may hold secrets, and is not in the error."""
+    """Parse the JSON parameters; the error does not contain the text, which may hold secrets."""
     try:
         found = json.loads(text)
     except ValueError:

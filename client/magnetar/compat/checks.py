@@ -2,7 +2,7 @@
 
 
 def check(kind: type | tuple[type, ...], value: object, name: str) -> None:
-    """ValueError unless `value` is of the kind; a bool is no number."""
+    """Raise ValueError unless `value` is of the kind; a bool does not count as a number."""
     kinds = kind if isinstance(kind, tuple) else (kind,)
     if isinstance(value, kinds) and (not isinstance(value, bool) or bool in kinds):
         return
@@ -11,6 +11,6 @@ def check(kind: type | tuple[type, ...], value: object, name: str) -> None:
 
 
 def check_or_none(kind: type | tuple[type, ...], value: object, name: str) -> None:
-    """ValueError unless `value` is None or of the kind."""
+    """Raise ValueError unless `value` is None or of the kind."""
     if value is not None:
         check(kind, value, name)

@@ -166,7 +166,7 @@ class Client:
         access_mode: ProducerAccessMode = ProducerAccessMode.Shared,
         message_router: Callable[[Message, int], int] | None = None,
     ) -> Producer:
-        """A producer; send_timeout_millis=0 waits for receipts without limit."""
+        """Create a producer; send_timeout_millis=0 waits for receipts without limit."""
         check_arguments(PRODUCER, locals())
         if batching_enabled and chunking_enabled:
             raise ValueError("batching_enabled and chunking_enabled cannot both be set")
@@ -247,7 +247,7 @@ class Client:
         dead_letter_policy: ConsumerDeadLetterPolicy | None = None,
         crypto_failure_action: ConsumerCryptoFailureAction = ConsumerCryptoFailureAction.FAIL,
     ) -> Consumer:
-        """A consumer of a topic, of a list of topics, or of all that match a compiled pattern."""
+        """Create a consumer of a topic, a list of topics, or all topics that match a pattern."""
         check_arguments(CONSUMER, locals())
         if not subscription_name:
             raise InvalidConfiguration("subscription_name must not be empty")
@@ -268,7 +268,7 @@ class Client:
             "consumer_name": name,
             "ack_timeout_s": (unacked_messages_timeout_ms or 0) / 1000 or None,
             "nack_delay_s": negative_ack_redelivery_delay_ms / 1000,
-            "redeliver_on_reconnect": True,  # as the official client has it
+            "redeliver_on_reconnect": True,  # as in the official client
             "read_compacted": is_read_compacted,
             "consumer_properties": properties or {},
             "max_pending_chunked": max_pending_chunked_message or _NO_LIMIT,
@@ -314,7 +314,7 @@ class Client:
         return run(client.subscribe_all, topics, name, **options)
 
     def _queue_size(self, topics: list[str], size: int, total: int) -> int:
-        """Of one partition: all together have at most `total`."""
+        """Return the queue size of each partition, so that their sum is at most `total`."""
         if size == 0 or total <= 0:
             return size
         run, client = self._facade.run, self._facade.wrapped
@@ -336,7 +336,7 @@ class Client:
         start_message_id_inclusive: bool = False,
         crypto_failure_action: ConsumerCryptoFailureAction = ConsumerCryptoFailureAction.FAIL,
     ) -> Reader:
-        """A reader of what follows a message, or with start_message_id_inclusive of that too."""
+        """Create a reader from behind a message, or from it if start_message_id_inclusive."""
         check_arguments(READER, locals())
         name = f"reader-{uuid.uuid4().hex[:10]}"
         opened = self._facade.run(
@@ -383,7 +383,7 @@ class Client:
     def create_table_view(
         self, topic: str, subscription_name: str | None = None, schema: Schema = _BYTES
     ) -> TableView:
-        """A table view, which has all that is in the topic now."""
+        """Create a table view, complete up to the present end of the topic."""
         check(str, topic, "topic")
         check_or_none(str, subscription_name, "subscription_name")
         check(Schema, schema, "schema")
@@ -397,24 +397,24 @@ class Client:
 
     @translated
     def get_topic_partitions(self, topic: str) -> list[str]:
-        """The full names of the topic's partitions: the topic itself when it has none."""
+        """Return the full names of the topic's partitions; its own name if it has none."""
         check(str, topic, "topic")
         return self._facade.run(self._facade.wrapped.partitions, topic)
 
     def get_service_info(self) -> ServiceInfo:
-        """Where the client connects to."""
+        """Return the address that the client connects to."""
         return self._info
 
     @translated
     def shutdown(self) -> None:
-        """Close everything at once: what is pending fails."""
+        """Close everything at once: pending operations fail."""
         self._end()
         self._facade.run(self._facade.wrapped.abort)
         self._callbacks.close()
 
     @translated
     def close(self) -> None:
-        """Close the client and all it has opened, when what is pending has its outcome."""
+        """Close the client and all it has opened, after all pending operations have ended."""
         for outbox in self._end():
             self._facade.run(outbox.flush)
         self._facade.run(self._facade.wrapped.close)

@@ -15,9 +15,9 @@ from magnetar.compat.receiving import Receiving, position
 
 
 class Positions:
-    """After a seek: the messages before its target, by topic, are not for the application.
+    """The targets of seeks, by topic: messages before the target are not for the application.
 
-    A durable subscription goes back to whole entries, and to the message that the id names.
+    A durable subscription is moved to a whole entry: messages in it before the target are dropped.
     """
 
     def __init__(self, inclusive: bool) -> None:
@@ -25,18 +25,18 @@ class Positions:
         self._sought: dict[str, magnetar.MessageId] = {}
 
     def sought(self, topics: list[str], target: magnetar.MessageId | int) -> None:
-        """From now on."""
+        """Set the target of these topics."""
         for topic in topics:
             self._sought.pop(topic, None)
             if not (isinstance(target, int) or target.is_earliest or target.is_latest):
                 self._sought[topic] = target
 
     def is_wanted(self, message: magnetar.Message) -> bool:
-        """Whether the application gets it."""
+        """Tell whether the application receives the message."""
         sought = self._sought.get(message.topic) if self._sought else None
         if sought is None:
             return True
-        # The id of an entry stands for all of it.
+        # The id of an entry stands for all messages in it.
         end = sought[: 3 if sought.batch_index >= 0 else 2]
         here = message.id[: len(end)]
         # promise[without or (here == end and not self._inclusive)]: an exclusive seek leaves out
@@ -58,7 +58,7 @@ class Consumer(Receiving):
     _positions: Positions
 
     def topic(self) -> str:
-        """The full name of the topic; of several topics all of them, or the pattern."""
+        """Return the full name of the topic, the names of several topics, or the pattern."""
         return self._facade.wrapped.topic
 
     def subscription_name(self) -> str:
@@ -76,7 +76,7 @@ class Consumer(Receiving):
 
     @translated
     def receive(self, timeout_millis: int | None = None) -> Message:
-        """The next message; Timeout when none came in time."""
+        """Return the next message; Timeout if none comes in time."""
         check_or_none(int, timeout_millis, "timeout_millis")
         self._check_no_listener("receive")
         timeout_s = None if timeout_millis is None else timeout_millis / 1000
@@ -84,7 +84,7 @@ class Consumer(Receiving):
 
     @translated
     def batch_receive(self) -> list[Message]:
-        """The messages that come until a limit of the batch receive policy is reached."""
+        """Return the messages that come until a limit of the batch receive policy is reached."""
         self._check_no_listener("batch_receive")
         return [self._message(message) for message in self._facade.run(self._next_ones)]
 
@@ -99,7 +99,7 @@ class Consumer(Receiving):
 
     @translated
     def acknowledge_cumulative(self, message: Message | MessageId) -> None:
-        """Acknowledge everything of its partition up to a message, itself included."""
+        """Acknowledge all messages of the partition up to this one, itself included."""
         if self._is_shared:
             raise CumulativeAcknowledgementNotAllowedError(
                 f"{self.subscription_name()} is shared: use acknowledge"
@@ -112,7 +112,7 @@ class Consumer(Receiving):
 
     @translated
     def negative_acknowledge(self, message: Message | MessageId) -> None:
-        """Have a message, or that of an id, delivered again after the delay."""
+        """Let a message, or the message of an id, be redelivered after the delay."""
         consumer = self._facade.wrapped
         if isinstance(message, Message):
             self._facade.do(consumer.nack, message._received())
@@ -121,7 +121,7 @@ class Consumer(Receiving):
 
     @translated
     def pause_message_listener(self) -> None:
-        """Call the listener with nothing more until `resume_message_listener`."""
+        """Stop calling the listener until `resume_message_listener`."""
         listening = self._listening
         if listening is None:
             raise InvalidConfiguration("the consumer has no message listener")
@@ -129,7 +129,7 @@ class Consumer(Receiving):
 
     @translated
     def resume_message_listener(self) -> None:
-        """Call the listener again."""
+        """Resume calling the listener."""
         listening = self._listening
         if listening is None:
             raise InvalidConfiguration("the consumer has no message listener")
@@ -137,12 +137,12 @@ class Consumer(Receiving):
 
     @translated
     def redeliver_unacknowledged_messages(self) -> None:
-        """Have everything delivered again that is not acknowledged."""
+        """Let all unacknowledged messages be redelivered."""
         self._facade.do(self._facade.wrapped.redeliver_all)
 
     @translated
     def seek(self, messageid: MessageId | magnetar.MessageId | int) -> None:
-        """Continue behind a message, or with what was published since a time in milliseconds.
+        """Continue behind a message, or with messages published at a time in milliseconds or later.
 
         With the option start_message_id_inclusive it continues with the message itself.
         """
@@ -152,18 +152,18 @@ class Consumer(Receiving):
 
     @translated
     def close(self) -> None:
-        """Leave the subscription, which stays at the broker."""
+        """Close the consumer; the subscription stays at the broker."""
         self._stop_listening()
         self._client._forget(self)
         self._facade.run(self._facade.wrapped.close)
 
     def is_connected(self) -> bool:
-        """Whether it is registered with the broker at the moment."""
+        """Tell whether the consumer is registered with the broker at the moment."""
         return self._facade.wrapped.is_connected
 
     @translated
     def get_last_message_id(self) -> MessageId:
-        """The id of the topic's last message."""
+        """Return the id of the topic's last message."""
         found = self._facade.run(self._facade.wrapped.last_message_ids)
         if len(found) != 1:
             raise OperationNotSupported(f"{self.topic()} has {len(found)} partitions, each its own")

@@ -9,14 +9,14 @@ class _Enum(IntEnum):
 
 
 class BatchingType(_Enum):
-    """What a batch may hold."""
+    """The rule that groups messages into batches."""
 
     Default = 0
     KeyBased = 1
 
 
 class CompressionType(_Enum):
-    """How payloads are compressed."""
+    """The compression algorithm of payloads."""
 
     NONE = 0
     LZ4 = 1
@@ -26,7 +26,7 @@ class CompressionType(_Enum):
 
 
 class ConsumerCryptoFailureAction(_Enum):
-    """What happens to a message that cannot be decrypted."""
+    """The action for a message that cannot be decrypted."""
 
     FAIL = 0
     DISCARD = 1
@@ -34,7 +34,7 @@ class ConsumerCryptoFailureAction(_Enum):
 
 
 class ConsumerType(_Enum):
-    """How the consumers of a subscription divide its messages."""
+    """The way in which the consumers of a subscription divide its messages."""
 
     Exclusive = 0
     Shared = 1
@@ -43,21 +43,21 @@ class ConsumerType(_Enum):
 
 
 class InitialPosition(_Enum):
-    """Where a new subscription starts."""
+    """The position at which a new subscription starts."""
 
     Latest = 0
     Earliest = 1
 
 
 class KeySharedMode(_Enum):
-    """Who divides the keys: the broker, or the consumers by ranges."""
+    """The assignment of keys: by the broker, or by the consumers' ranges."""
 
     AutoSplit = 0
     Sticky = 1
 
 
 class LoggerLevel(_Enum):
-    """The least severe records that are written."""
+    """The lowest severity of the records that are written."""
 
     Debug = 0
     Info = 1
@@ -66,7 +66,7 @@ class LoggerLevel(_Enum):
 
 
 class PartitionsRoutingMode(_Enum):
-    """The partition of a message without key."""
+    """The rule that chooses the partition of a message without key."""
 
     UseSinglePartition = 0
     RoundRobinDistribution = 1
@@ -74,7 +74,7 @@ class PartitionsRoutingMode(_Enum):
 
 
 class ProducerAccessMode(_Enum):
-    """Whether a topic may have other producers."""
+    """The exclusiveness of a producer's access to its topic."""
 
     Shared = 0
     Exclusive = 1
@@ -91,7 +91,7 @@ class RegexSubscriptionMode(_Enum):
 
 
 class Result(_Enum):
-    """The outcome that callbacks are told."""
+    """The outcome of an operation, as callbacks receive it."""
 
     Ok = 0
     UnknownError = 1

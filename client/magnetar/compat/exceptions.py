@@ -1,4 +1,4 @@
-"""The exceptions of the official client, and which of them an error of ours becomes."""
+"""The exceptions of the official client, and their mapping from the errors of this client."""
 
 from collections.abc import Callable
 from functools import wraps
@@ -14,15 +14,15 @@ T = TypeVar("T")
 
 
 class PulsarException(Exception):
-    """Base of all: `except pulsar.PulsarException` catches what the client raises."""
+    """The base class: `except pulsar.PulsarException` catches all errors of the client."""
 
 
 class UnknownError(PulsarException):
-    """The broker gave no reason that has a name."""
+    """The broker gave a reason without a name of its own."""
 
 
 class InvalidConfiguration(PulsarException):
-    """A name or option is not possible."""
+    """A name or an option is invalid."""
 
 
 class Timeout(PulsarException):
@@ -30,11 +30,11 @@ class Timeout(PulsarException):
 
 
 class LookupError(PulsarException):
-    """Which broker serves the topic could not be found out."""
+    """The broker that serves the topic could not be determined."""
 
 
 class ConnectError(PulsarException):
-    """There is no connection to the broker, or it broke."""
+    """The broker cannot be reached, or the connection was lost."""
 
 
 class ReadError(PulsarException):
@@ -50,27 +50,27 @@ class AuthorizationError(PulsarException):
 
 
 class ErrorGettingAuthenticationData(PulsarException):
-    """The credentials to show cannot be had."""
+    """The credentials are not available."""
 
 
 class BrokerMetadataError(PulsarException):
-    """The broker has trouble with its metadata."""
+    """The broker's metadata store failed."""
 
 
 class BrokerPersistenceError(PulsarException):
-    """The broker has trouble with its storage."""
+    """The broker's message store failed."""
 
 
 class ChecksumError(PulsarException):
-    """The broker received a damaged message."""
+    """The broker received a corrupt message."""
 
 
 class ConsumerBusy(PulsarException):
-    """Another consumer has the subscription."""
+    """Another consumer holds the subscription."""
 
 
 class NotConnected(PulsarException):
-    """There is no connection at the moment."""
+    """The client is not connected at the moment."""
 
 
 class AlreadyClosed(PulsarException):
@@ -82,47 +82,47 @@ class InvalidMessage(PulsarException):
 
 
 class ConsumerNotInitialized(PulsarException):
-    """The consumer was not opened."""
+    """The consumer is not open."""
 
 
 class ProducerNotInitialized(PulsarException):
-    """The producer was not opened."""
+    """The producer is not open."""
 
 
 class ProducerBusy(PulsarException):
-    """Another producer has the name."""
+    """Another producer uses the name."""
 
 
 class TooManyLookupRequestException(PulsarException):
-    """The broker has too many lookups to answer."""
+    """Too many lookups are pending at the broker."""
 
 
 class InvalidTopicName(PulsarException):
-    """The name is not that of a topic."""
+    """The topic name is invalid."""
 
 
 class InvalidUrl(PulsarException):
-    """The URL is not that of a service."""
+    """The service URL is invalid."""
 
 
 class ServiceUnitNotReady(PulsarException):
-    """The topic is not served right now."""
+    """The topic is not available at the moment."""
 
 
 class OperationNotSupported(PulsarException):
-    """It is not possible with this object, or not in `magnetar.compat`: the text says which."""
+    """The object, or `magnetar.compat`, does not support the operation: the text says which."""
 
 
 class ProducerBlockedQuotaExceededError(PulsarException):
-    """The backlog quota is used up."""
+    """The backlog quota is exceeded."""
 
 
 class ProducerBlockedQuotaExceededException(PulsarException):
-    """The backlog quota is used up."""
+    """The backlog quota is exceeded."""
 
 
 class ProducerQueueIsFull(PulsarException):
-    """As many messages are pending as the options allow."""
+    """The number of pending messages has reached its limit."""
 
 
 class MessageTooBig(PulsarException):
@@ -130,19 +130,19 @@ class MessageTooBig(PulsarException):
 
 
 class TopicNotFound(PulsarException):
-    """There is no such topic."""
+    """The topic does not exist."""
 
 
 class SubscriptionNotFound(PulsarException):
-    """There is no such subscription."""
+    """The subscription does not exist."""
 
 
 class ConsumerNotFound(PulsarException):
-    """There is no such consumer."""
+    """The consumer does not exist."""
 
 
 class UnsupportedVersionError(PulsarException):
-    """The broker does not know this."""
+    """The broker does not support the request."""
 
 
 class TopicTerminated(PulsarException):
@@ -154,23 +154,23 @@ class CryptoError(PulsarException):
 
 
 class IncompatibleSchema(PulsarException):
-    """The topic's schema does not allow this one."""
+    """The topic's schema is not compatible with this one."""
 
 
 class ConsumerAssignError(PulsarException):
-    """The broker could not give the consumer its part of the keys."""
+    """The broker could not assign the consumer its part of the keys."""
 
 
 class CumulativeAcknowledgementNotAllowedError(PulsarException):
-    """Shared subscriptions have no cumulative acknowledgements."""
+    """Shared subscriptions do not support cumulative acknowledgements."""
 
 
 class TransactionCoordinatorNotFoundError(PulsarException):
-    """There is no coordinator of the transaction."""
+    """The coordinator of the transaction does not exist."""
 
 
 class InvalidTxnStatusError(PulsarException):
-    """The transaction is in another state."""
+    """The transaction is in a state that does not permit the operation."""
 
 
 class NotAllowedError(PulsarException):
@@ -182,15 +182,15 @@ class TransactionConflict(PulsarException):
 
 
 class TransactionNotFound(PulsarException):
-    """There is no such transaction."""
+    """The transaction does not exist."""
 
 
 class ProducerFenced(PulsarException):
-    """Another producer has the topic for itself."""
+    """Another producer has exclusive access to the topic."""
 
 
 class MemoryBufferIsFull(PulsarException):
-    """The client holds as many bytes as its options allow."""
+    """The client's memory limit is reached."""
 
 
 class Interrupted(PulsarException):
@@ -241,7 +241,7 @@ _BY_KIND: Final[tuple[tuple[type[Exception], type[PulsarException]], ...]] = (
 
 
 def official(error: Exception) -> PulsarException:
-    """The exception that stands for an error of ours; its text is kept."""
+    """Return the official exception for an error of this client, with the same text."""
     if isinstance(error, errors.BrokerError):
         return _BY_CODE.get(error.code, UnknownError)(str(error))
     for kind, exception in _BY_KIND:
@@ -251,13 +251,13 @@ def official(error: Exception) -> PulsarException:
 
 
 def result_of(error: Exception) -> Result:
-    """What a callback of `send_async` is told."""
+    """Return the result that a callback of `send_async` receives."""
     exception = error if isinstance(error, PulsarException) else official(error)
     return Result[type(exception).__name__]
 
 
 def translated(function: Callable[P, T]) -> Callable[P, T]:
-    """Raises the official exceptions in the place of ours."""
+    """Make a function raise the official exceptions in place of those of this client."""
 
     @wraps(function)
     def call(*args: P.args, **options: P.kwargs) -> T:
@@ -270,5 +270,5 @@ def translated(function: Callable[P, T]) -> Callable[P, T]:
 
 
 def unsupported(option: str, remedy: str) -> OperationNotSupported:
-    """The error for what `magnetar.compat` does not have."""
+    """Return the error for an option that `magnetar.compat` does not support."""
     return OperationNotSupported(f"{option} is not supported by magnetar.compat: {remedy}")

@@ -1,4 +1,4 @@
-"""Threads that call an application's listeners and callbacks, and what feeds them."""
+"""Threads that call an application's listeners and callbacks, and the tasks that feed them."""
 
 import asyncio
 import itertools
@@ -15,11 +15,11 @@ from magnetar.messages import Message
 logger = logging.getLogger(__name__)
 
 AGAIN_S = 1.0
-"""After a failure that may pass, as when the schema of a message cannot be had."""
+"""The pause after a failure that may be temporary, such as a schema that is not available."""
 
 
 class ListenerThreads:
-    """Threads of which a listener always gets the same one; made when they are first needed."""
+    """A pool of threads, created when needed; each listener is always called by the same one."""
 
     def __init__(self, count: int) -> None:
         self._count = count
@@ -28,7 +28,7 @@ class ListenerThreads:
         self._lock = threading.Lock()
 
     def next(self) -> ThreadPoolExecutor:
-        """The thread of one more listener."""
+        """Return the thread of a new listener."""
         with self._lock:
             index = next(self._turn)
             while len(self._threads) <= index:
@@ -38,16 +38,16 @@ class ListenerThreads:
             return self._threads[index]
 
     def close(self) -> None:
-        """Call nothing any more; what is under way ends by itself."""
+        """Accept no more calls; calls in progress complete."""
         with self._lock:
             for thread in self._threads:
                 thread.shutdown(wait=False, cancel_futures=True)
 
 
 class Listening:
-    """Takes messages, one at a time, and has a thread call the listener with each.
+    """Receives messages one at a time, and calls the listener with each in a thread.
 
-    Create it in the event loop.
+    It must be created in the event loop.
     """
 
     def __init__(
@@ -66,14 +66,14 @@ class Listening:
         self._task = asyncio.create_task(self._run())
 
     def pause(self) -> None:
-        """Keep the next message until `resume`."""
+        """Hold back the next message until `resume`."""
         self._resumed.clear()
 
     def resume(self) -> None:
         self._resumed.set()
 
     def close(self) -> None:
-        """Take nothing any more; a listener that is being called ends by itself."""
+        """Stop receiving; a listener that is being called completes."""
         self._task.cancel()
 
     async def _run(self) -> None:
@@ -99,7 +99,7 @@ class Listening:
 
 
 class CallbackThread:
-    """A thread that calls the callbacks of `send_async`, in order; made when it is needed."""
+    """A thread that calls the callbacks of `send_async` in order, created when it is needed."""
 
     def __init__(self) -> None:
         self._calls: queue.SimpleQueue[Callable[[], object] | None] = queue.SimpleQueue()
@@ -108,7 +108,7 @@ class CallbackThread:
         self._is_closed = False
 
     def call(self, function: Callable[[], object]) -> None:
-        """Call it soon; once it is closed, at once."""
+        """Queue a call; after `close`, make it immediately."""
         if self._is_closed:
             _call(function)
             return
@@ -122,7 +122,7 @@ class CallbackThread:
                     self._thread.start()
 
     def drain(self) -> None:
-        """Wait until all before this were called; does nothing in a callback."""
+        """Wait until all earlier calls were made; return at once in a callback."""
         if self._thread is None or self._thread is threading.current_thread():
             return
         called = threading.Event()
@@ -130,7 +130,7 @@ class CallbackThread:
         called.wait()
 
     def close(self) -> None:
-        """Call what is there, and end."""
+        """Make the queued calls, and stop the thread."""
         self.drain()
         self._is_closed = True
         if self._thread is not None:

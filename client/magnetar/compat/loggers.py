@@ -1,4 +1,4 @@
-"""Where the records of the client go: to a logger of the application, the terminal or a file."""
+"""The destinations of the client's log: a logger of the application, the terminal or a file."""
 
 import logging
 import sys
@@ -25,7 +25,7 @@ class ConsoleLogger:
 
 
 class FileLogger:
-    """Writes to the end of a file."""
+    """Appends to a file."""
 
     def __init__(self, log_level: LoggerLevel, log_file: str) -> None:
         check(LoggerLevel, log_level, "log_level")
@@ -48,7 +48,7 @@ Chosen = logging.Logger | ConsoleLogger | FileLogger
 
 
 def handler_of(chosen: Chosen | None) -> logging.Handler | None:
-    """What to add to the logger `magnetar`, which all clients of the process share."""
+    """Return the handler to add to the logger `magnetar`, which is shared in the process."""
     if chosen is None:
         return None
     if isinstance(chosen, logging.Logger):

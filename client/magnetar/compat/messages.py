@@ -15,14 +15,14 @@ from magnetar_proto import PulsarApi_pb2 as pb
 
 
 class MessageId:
-    """Where a message is; ids of one partition are ordered as its messages."""
+    """The position of a message; ids of one partition are ordered as its messages."""
 
     __slots__ = ("_id", "_topic")
 
     earliest: ClassVar[MessageId]
-    """The first message of a topic."""
+    """The position of the first message of a topic."""
     latest: ClassVar[MessageId]
-    """The end of a topic."""
+    """The position behind the last message of a topic."""
 
     def __init__(
         self, partition: int = -1, ledger_id: int = -1, entry_id: int = -1, batch_index: int = -1
@@ -32,7 +32,7 @@ class MessageId:
 
     @classmethod
     def wrap(cls, msg_id: magnetar.MessageId | MessageId) -> MessageId:
-        """The id as an object of this class."""
+        """Return the id as an object of this class."""
         return msg_id if isinstance(msg_id, MessageId) else cls._of(msg_id)
 
     @classmethod
@@ -55,12 +55,12 @@ class MessageId:
         return self._id.partition
 
     def serialize(self) -> bytes:
-        """The id as bytes, for `deserialize` of this or the official client."""
+        """Return the id as bytes, for `deserialize` of this or the official client."""
         return self._id.to_pb().SerializeToString()
 
     @staticmethod
     def deserialize(message_id_bytes: bytes, topic: str | None = None) -> MessageId:
-        """The id that was serialized; consumers of several topics need the topic with it."""
+        """Return the id from its bytes; consumers of several topics also need its topic."""
         try:
             found = pb.MessageIdData.FromString(message_id_bytes)
         except DecodeError:
@@ -100,12 +100,12 @@ MessageId.latest = MessageId.wrap(magnetar.LATEST)
 
 
 def key_text(key: str | bytes | None) -> str:
-    """A key as the official client has it: one of bytes in base64, and "" if there is none."""
+    """Return a key as in the official client: bytes in base64, and "" for no key."""
     return base64.b64encode(key).decode() if isinstance(key, bytes) else key or ""
 
 
 class Message:
-    """A received message, or one that a message router is asked about."""
+    """A received message, or a message that is passed to a message router."""
 
     __slots__ = ("_message", "_schema")
 
@@ -113,32 +113,32 @@ class Message:
     _schema: Schema
 
     def data(self) -> bytes:
-        """The payload."""
+        """Return the payload."""
         message = self._message
         return message.data if isinstance(message, magnetar.Message) else bytes(message.value)
 
     @translated
     def value(self) -> Any:
-        """The payload as the schema decodes it; what this raises if the payload does not fit."""
+        """Return the decoded payload; raise the error of the schema if it does not fit."""
         return self._schema.decode_message(self)
 
     def properties(self) -> dict[str, str]:
         return dict(self._message.properties)
 
     def partition_key(self) -> str:
-        """The key, "" without one; a key of bytes in base64."""
+        """Return the key, in base64 if it is bytes; "" if the message has no key."""
         return key_text(self._message.key)
 
     def ordering_key(self) -> str:
-        """The ordering key, "" without one."""
+        """Return the ordering key; "" if the message has none."""
         return (self._message.ordering_key or b"").decode("utf-8", "surrogateescape")
 
     def publish_timestamp(self) -> int:
-        """When it was published, in milliseconds."""
+        """Return the time of publication, in milliseconds."""
         return self._received().publish_time_ms
 
     def event_timestamp(self) -> int:
-        """The sender's own time, in milliseconds; 0 without one."""
+        """Return the time that the sender has set, in milliseconds; 0 if it has not."""
         return int(self._message.event_time_ms)
 
     def message_id(self) -> MessageId:
@@ -146,26 +146,26 @@ class Message:
         return MessageId._of(message.id, message.topic)
 
     def topic_name(self) -> str:
-        """The topic, or partition of a topic, that it came from."""
+        """Return the topic, or the partition of a topic, that the message came from."""
         return self._received().topic
 
     def redelivery_count(self) -> int:
-        """How often it was delivered before."""
+        """Return the number of former deliveries."""
         return self._received().redelivery_count
 
     def schema_version(self) -> str:
-        """The version of the schema it was written with, as the broker names it; "" without one."""
+        """Return the version of the schema of its writer, as the broker names it; "" if none."""
         return self._received().schema_version.decode("utf-8", "surrogateescape")
 
     def producer_name(self) -> str:
         return self._received().producer_name
 
     def has_null_value(self) -> bool:
-        """Whether there is no value at all, rather than an empty one."""
+        """Tell whether the value is null, rather than empty."""
         return bool(self._message.is_null)
 
     def encryption_context(self) -> EncryptionContext | None:
-        """How the message is encrypted; None: it is not."""
+        """Return the encryption of the message; None if it is not encrypted."""
         message = self._received()
         return EncryptionContext(message) if message.encryption_keys else None
 
@@ -185,29 +185,29 @@ class Message:
 
 
 class EncryptionKey:
-    """A key that the data key of a message is encrypted with."""
+    """A public key with which the data key of a message is encrypted."""
 
     def __init__(self, key: pb.EncryptionKeys) -> None:
         self._key = key
 
     @property
     def key(self) -> str:
-        """Its name."""
+        """The name of the key."""
         return self._key.key
 
     @property
     def value(self) -> bytes:
-        """The data key, encrypted with it."""
+        """The data key, encrypted with this key."""
         return self._key.value
 
     @property
     def metadata(self) -> dict[str, str]:
-        """What is stored with it."""
+        """The metadata that is stored with the key."""
         return {pair.key: pair.value for pair in self._key.metadata}
 
 
 class EncryptionContext:
-    """How a message is encrypted."""
+    """The encryption of a message."""
 
     def __init__(self, context: magnetar.Message[Any]) -> None:
         self._message = context
@@ -217,7 +217,7 @@ class EncryptionContext:
         return [EncryptionKey(key) for key in self._metadata.encryption_keys]
 
     def param(self) -> bytes:
-        """The initialization vector."""
+        """Return the initialization vector."""
         return self._metadata.encryption_param
 
     def algorithm(self) -> str:
@@ -227,21 +227,21 @@ class EncryptionContext:
         return CompressionType(self._metadata.compression)
 
     def uncompressed_message_size(self) -> int:
-        """Of the whole entry, in bytes; 0 where its producer did not compress and tells none."""
+        """Return the uncompressed size of the entry in bytes; 0 if it is not recorded."""
         return self._metadata.uncompressed_size
 
     def batch_size(self) -> int:
-        """The number of messages of a batch; -1: it is none."""
+        """Return the number of messages in the batch; -1 if the entry is not a batch."""
         has_batch = self._metadata.HasField("num_messages_in_batch")
         return self._metadata.num_messages_in_batch if has_batch else -1
 
     def is_decryption_failed(self) -> bool:
-        """Whether the payload is as it is stored: no key has decrypted it."""
+        """Tell whether no key has decrypted the payload, so that it is as stored."""
         return self._message.is_encrypted
 
 
 class MessageBatch:
-    """A batch that was received by other ways than a consumer."""
+    """A batch that was not received through a consumer."""
 
     def __init__(self) -> None:
         raise unsupported("MessageBatch", "consumers and readers return the messages of batches")

@@ -1,4 +1,4 @@
-"""Options of consumers that are objects of their own."""
+"""The options of consumers that are objects of their own."""
 
 from pathlib import Path
 
@@ -9,7 +9,7 @@ from magnetar.subscription import DeadLetterPolicy, KeyShared
 
 
 class ConsumerDeadLetterPolicy:
-    """When a message is given up, and where it goes."""
+    """The number of deliveries after which a message is a dead letter, and its destination."""
 
     def __init__(
         self,
@@ -27,7 +27,7 @@ class ConsumerDeadLetterPolicy:
 
     @property
     def dead_letter_topic(self) -> str:
-        """ "" if it has the default name."""
+        """The name of the dead letter topic; "" for the default."""
         return self._policy.dead_letter_topic or ""
 
     @property
@@ -36,16 +36,16 @@ class ConsumerDeadLetterPolicy:
 
     @property
     def initial_subscription_name(self) -> str:
-        """ "" without one."""
+        """The name of the subscription to create; "" for no subscription."""
         return self._policy.initial_subscription or ""
 
     def policy(self) -> DeadLetterPolicy:
-        """As `magnetar` has it."""
+        """Return the policy as an object of `magnetar`."""
         return self._policy
 
 
 class ConsumerBatchReceivePolicy:
-    """When `batch_receive` returns: with the first limit that is reached; below 1 is none."""
+    """The limits of `batch_receive`, which returns at the first one reached; below 1: no limit."""
 
     def __init__(self, max_num_message: int, max_num_bytes: int, timeout_ms: int) -> None:
         for name, value in (
@@ -61,7 +61,7 @@ class ConsumerBatchReceivePolicy:
         self.timeout_ms = timeout_ms
 
     def policy(self) -> "ConsumerBatchReceivePolicy":
-        """Itself."""
+        """Return the policy itself."""
         return self
 
 
@@ -69,7 +69,7 @@ DEFAULT_BATCH_RECEIVE = ConsumerBatchReceivePolicy(-1, 10 * 1024 * 1024, 100)
 
 
 class ConsumerKeySharedPolicy:
-    """How the consumers of a KeyShared subscription divide the keys."""
+    """The way in which the consumers of a KeyShared subscription divide the keys."""
 
     def __init__(
         self,
@@ -99,12 +99,12 @@ class ConsumerKeySharedPolicy:
         return list(self._policy.ranges)
 
     def policy(self) -> KeyShared:
-        """As `magnetar` has it."""
+        """Return the policy as an object of `magnetar`."""
         return self._policy
 
 
 class CryptoKeyReader:
-    """Reads keys for encryption from two files."""
+    """Reads the encryption keys from two files."""
 
     def __init__(self, public_key_path: str, private_key_path: str) -> None:
         check(str, public_key_path, "public_key_path")

@@ -26,14 +26,15 @@ from magnetar.compat.schema import Schema
 
 Callback = Callable[[Result, MessageId], None]
 Settle = Callable[[Exception | None, MessageId], None]
-"""Is told why a message was not stored, or its id."""
+"""Receives the error of a message that was not stored, or else its id."""
 NO_ID = MessageId()
 
 
 class Outbox:
-    """Messages on their way from the application's threads to a producer, in order.
+    """The queue of messages from the application's threads to a producer, in order.
 
-    At most `limit` are there or without receipt: more wait if `blocks`, else fail.
+    At most `limit` messages are queued or without receipt: further ones wait if `blocks`, else
+    they fail.
     """
 
     def __init__(self, producer: magnetar.Producer, limit: int, blocks: bool) -> None:
@@ -48,7 +49,7 @@ class Outbox:
         self._is_closed = False
 
     def put(self, message: magnetar.Outgoing, settle: Settle) -> None:
-        """Send a message; `settle` is called in the event loop, or at once if there is no room."""
+        """Send a message; `settle` is called in the event loop, or at once if the queue is full."""
         with self._changed:
             while self._pending >= self._limit and self._blocks and not self._is_closed:
                 self._changed.wait()
@@ -67,7 +68,7 @@ class Outbox:
             background.loop().call_soon_threadsafe(self.drain)
 
     def close(self) -> None:
-        """Take nothing any more; those who wait for room find it closed."""
+        """Accept no more messages; threads that wait for room fail."""
         with self._changed:
             self._is_closed = True
             self._changed.notify_all()
@@ -75,7 +76,7 @@ class Outbox:
     # -- in the event loop
 
     def drain(self) -> None:
-        """Give the producer what is here, as far as it has room."""
+        """Pass the queued messages to the producer, as far as it has room."""
         if self._for_room is not None:
             return
         while True:
@@ -92,7 +93,7 @@ class Outbox:
                     self._for_room = asyncio.create_task(self._send_when_room())
                     return
                 self._settle(settle, error, NO_ID)
-            except Exception as error:  # whatever it is, somebody waits for the outcome
+            except Exception as error:  # any error is an outcome, which the application waits for
                 self._settle(settle, error, NO_ID)
             else:
                 receipt.on_done(partial(self._settled, settle))
@@ -112,7 +113,7 @@ class Outbox:
         self.drain()
 
     async def flush(self) -> None:
-        """Wait until all is stored or has failed."""
+        """Wait until every message is stored or has failed."""
         self.drain()
         while self._for_room is not None:
             await self._for_room
@@ -143,15 +144,15 @@ class Producer:
     _callbacks: CallbackThread
 
     def topic(self) -> str:
-        """The full name of the topic."""
+        """Return the full name of the topic."""
         return self._facade.wrapped.topic
 
     def producer_name(self) -> str:
-        """As it was chosen, or as the broker has named it."""
+        """Return the name of the producer: the chosen one, or the one assigned by the broker."""
         return self._facade.wrapped.name or ""
 
     def last_sequence_id(self) -> int:
-        """The highest sequence id that the broker has stored; -1: none."""
+        """Return the highest sequence id that the broker has stored; -1 if none."""
         return self._facade.wrapped.last_sequence_id
 
     def send(
@@ -167,7 +168,7 @@ class Producer:
         deliver_at: int | None = None,
         deliver_after: timedelta | None = None,
     ) -> MessageId:
-        """Publish a message and wait until it is stored; content None is a null value."""
+        """Publish a message, and wait until it is stored; None as content is a null value."""
         message = self._build_msg(
             content, properties, partition_key, ordering_key, sequence_id, replication_clusters,
             disable_replication, event_timestamp, deliver_at, deliver_after,
@@ -203,7 +204,7 @@ class Producer:
     ) -> None:
         """Publish a message; a thread of the client calls `callback(result, message_id)`.
 
-        An exception of the callback is logged.
+        An exception in the callback is logged.
         """
         message = self._build_msg(
             content, properties, partition_key, ordering_key, sequence_id, replication_clusters,
@@ -218,7 +219,7 @@ class Producer:
         self._put(message, settle)
 
     def flush(self) -> None:
-        """Wait until all messages have their outcome, and the callbacks were called."""
+        """Wait until all messages have an outcome, and all callbacks have been called."""
         self._run_flush()
         self._callbacks.drain()  # promise: flush returns after the callbacks were called
 
@@ -227,7 +228,7 @@ class Producer:
         self._facade.run(self._outbox.flush)
 
     def close(self) -> None:
-        """Flush, and leave."""
+        """Flush, and close the producer."""
         self._close()
         self._callbacks.drain()
 
@@ -239,7 +240,7 @@ class Producer:
         self._facade.run(self._facade.wrapped.close)
 
     def is_connected(self) -> bool:
-        """Whether it is registered with the broker at the moment."""
+        """Tell whether the producer is registered with the broker at the moment."""
         return self._facade.wrapped.is_connected
 
     @translated

@@ -22,12 +22,12 @@ class Reader(Receiving):
     _inclusive: bool
 
     def topic(self) -> str:
-        """The full name of the topic."""
+        """Return the full name of the topic."""
         return self._facade.wrapped.topic
 
     @translated
     def read_next(self, timeout_millis: int | None = None) -> Message:
-        """The next message; Timeout when none came in time."""
+        """Return the next message; Timeout if none comes in time."""
         check_or_none(int, timeout_millis, "timeout_millis")
         self._check_no_listener("read_next")
         timeout_s = None if timeout_millis is None else timeout_millis / 1000
@@ -35,12 +35,12 @@ class Reader(Receiving):
 
     @translated
     def has_message_available(self) -> bool:
-        """Whether there is a message that was not read."""
+        """Tell whether there is a message that was not read."""
         return self._facade.run(self._facade.wrapped.has_message_available)
 
     @translated
     def seek(self, messageid: MessageId | magnetar.MessageId | int) -> None:
-        """Continue behind a message, or with what was published since a time in milliseconds.
+        """Continue behind a message, or with messages published at a time in milliseconds or later.
 
         With the option start_message_id_inclusive it continues with the message itself.
         """
@@ -48,14 +48,14 @@ class Reader(Receiving):
 
     @translated
     def close(self) -> None:
-        """Leave."""
+        """Close the reader."""
         if self._listening is not None:
             self._facade.do(self._listening.close)
         self._client._forget(self)
         self._facade.run(self._facade.wrapped.close)
 
     def is_connected(self) -> bool:
-        """Whether it is registered with the broker at the moment."""
+        """Tell whether the reader is registered with the broker at the moment."""
         return self._facade.wrapped.is_connected
 
 
@@ -77,7 +77,7 @@ class TableView:
 
     @translated
     def get(self, key: str) -> Any | None:
-        """The value of a key; None if there is none."""
+        """Return the value of a key; None if the key has no value."""
         check(str, key, "key")
         found = self._facade.do(self._get, key)
         return None if found is None else self._schema._decode_received(found)
@@ -85,22 +85,22 @@ class TableView:
     def _get(self, key: str) -> Any | None:
         found = self._facade.wrapped.get(key)
         if found is None:
-            with suppress(ValueError):  # it stands for no bytes
+            with suppress(ValueError):  # the text is not base64
                 found = self._facade.wrapped.get(base64.b64decode(key, validate=True))
         return found
 
     @translated
     def for_each(self, callback: Callable[[str, Any], None]) -> None:
-        """Call `callback(key, value)` for what is there."""
+        """Call `callback(key, value)` for each key of the view."""
         there: dict[str | bytes, Any] = self._facade.do(dict, self._facade.wrapped)
         for key, value in there.items():
             callback(key_text(key), self._schema._decode_received(value))
 
     @translated
     def for_each_and_listen(self, callback: Callable[[str, Any], None]) -> None:
-        """Call `callback(key, value)` for what is there, then for what is new or changes.
+        """Call `callback(key, value)` for each key of the view, and later for each change.
 
-        A thread of the table view calls it; what is there is told when this returns.
+        A thread of the table view makes the calls; those for present keys precede the return.
         """
         callbacks, decoded = self._callbacks, self._schema._decode_received
 
@@ -113,7 +113,7 @@ class TableView:
 
     @translated
     def close(self) -> None:
-        """Follow the topic no more."""
+        """Stop following the topic."""
         self._facade.run(self._facade.wrapped.close)
         self._callbacks.close()
 

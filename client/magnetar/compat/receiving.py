@@ -1,4 +1,4 @@
-"""What the official consumer and reader have in common."""
+"""The common base of the official consumer and reader."""
 
 from typing import TYPE_CHECKING, Any
 
@@ -30,7 +30,7 @@ class Receiving:
 
 
 def position(messageid: Any) -> magnetar.MessageId | int:
-    """Where to seek; ValueError if it is neither an id nor a time."""
+    """Return the target of a seek; ValueError unless it is an id or a time."""
     if isinstance(messageid, MessageId):
         return messageid._id
     if isinstance(messageid, magnetar.MessageId):

@@ -1,4 +1,4 @@
-"""Where a client of the official API connects to."""
+"""The address of a client of the official API."""
 
 from collections.abc import Callable
 
@@ -14,7 +14,7 @@ _REMEDY = (
 
 
 class ServiceInfo:
-    """The URL of a cluster, and what connecting to it needs."""
+    """The URL of a cluster, and the credentials for it."""
 
     def __init__(
         self,
@@ -31,7 +31,7 @@ class ServiceInfo:
 
     @classmethod
     def wrap(cls, service_info: "ServiceInfo") -> "ServiceInfo":
-        """The same."""
+        """Return the object itself."""
         return service_info
 
     @property
@@ -54,25 +54,25 @@ class ServiceInfo:
 
 
 class ServiceInfoProvider:
-    """Names the cluster to connect to, and later another; not supported."""
+    """Names the cluster to connect to, and later another one; not supported."""
 
     def __init__(self) -> None:
         raise unsupported("ServiceInfoProvider", _REMEDY)
 
     def initial_service_info(self) -> ServiceInfo:
-        """The first one."""
+        """Return the first cluster."""
         raise NotImplementedError
 
     def initialize(self, on_service_info_update: Callable[[ServiceInfo], None]) -> None:
-        """Call the function with every later one."""
+        """Register a function that is called with every later cluster."""
         raise NotImplementedError
 
     def close(self) -> None:
-        """End what runs."""
+        """Stop the provider."""
 
 
 class AutoClusterFailover:
-    """Clusters to change to when one fails; not supported."""
+    """A choice of clusters, for failover when one fails; not supported."""
 
     def __init__(
         self,

@@ -16,7 +16,7 @@ NONE: Final = "no damaged entries are known: with --scan all that is stored is r
 
 
 def _skip(admin: "AdminClient", values: Values) -> Any:
-    """Set aside, or name only what would be."""
+    """Set damaged entries aside, or with `dry_run` only name those that would be."""
     query = SKIP.query(values)
     if not values["dry_run"]:
         return admin.ask("POST", SKIP.url(values), query=query).value

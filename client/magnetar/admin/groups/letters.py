@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from magnetar.admin.client import AdminClient
 
 AT_ONCE = 1000
-"""Messages of one answer."""
+"""The number of messages in one answer."""
 LETTERS = f"{OF_SUBSCRIPTION}/deadLetters"
 KIND = option("--kind", "Which of its topics.", one_of("DLQ", "RETRY"), default="DLQ")
 FROM = option("--from", "Where to begin, LEDGER:ENTRY; at the beginning if absent.")
@@ -36,7 +36,7 @@ TABLE = ("topic", "kind", "messages", "bytes")
 
 
 def _found(command: Command) -> Command:
-    """A command that searches, in one request after another."""
+    """Make a search command of this declaration, which sends one request after another."""
 
     def run(admin: "AdminClient", values: Values) -> Iterator[Any]:
         place, left, unread = values["from"], values["limit"], values["scan"]
@@ -59,7 +59,7 @@ def _found(command: Command) -> Command:
 
 
 MOST_SCANNED = 100_000
-"""Entries that one request may read."""
+"""The number of entries that one request may read."""
 
 
 def _message(message: dict[str, Any]) -> Lines:

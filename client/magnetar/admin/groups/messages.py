@@ -17,7 +17,7 @@ OLDER = option("-t, --expireTime", "Older than this: 3600 (seconds), 3h.", SECON
 
 
 def _peek(admin: "AdminClient", values: Values) -> Iterator[Any]:
-    """The next messages of a subscription, entry by entry."""
+    """Yield the next messages of a subscription, entry by entry."""
     from magnetar.admin.client import Refused  # noqa: PLC0415
     from magnetar.admin.peeking import messages_of  # noqa: PLC0415
 
@@ -36,7 +36,7 @@ def _peek(admin: "AdminClient", values: Values) -> Iterator[Any]:
 
 
 def _read(command: Command) -> Command:
-    """A command that answers one entry."""
+    """Make a command of this declaration that shows one entry."""
 
     def run(admin: "AdminClient", values: Values) -> Any:
         from magnetar.admin.peeking import messages_of  # noqa: PLC0415

@@ -142,7 +142,7 @@ POLICIES = (
 
 
 def commands() -> Iterator[Command]:
-    """Of all these policies."""
+    """Yield the commands of all policies of namespaces."""
     for policy in POLICIES:
         yield from policy.commands(SUBJECT, PATH, ())
     yield Command(

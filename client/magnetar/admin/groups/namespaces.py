@@ -63,7 +63,7 @@ MODE = Kind("persistent|non_persistent|all", _mode, ("persistent", "non_persiste
 
 
 def _where(admin: object, values: Values) -> None:
-    """Which bundle is split."""
+    """Merge the two flags that name the bundle to split; Contradiction unless one is given."""
     given = [values["bundle"], values["bundle_type"]]
     if given.count(None) != 1:
         raise Contradiction("give --bundle or --bundle-type, one of them")
@@ -87,7 +87,7 @@ def _needs_bundle(admin: object, values: Values) -> None:
 
 
 def _clear(admin: "AdminClient", values: Values) -> None:
-    """Each of subscription and bundle is a part of the path if it is given."""
+    """Clear a backlog; subscription and bundle are parts of the path if they are given."""
     parts = [f"/admin/v2/namespaces/{values['namespace']}"]
     if values["bundle"] is not None:
         parts.append(quote(values["bundle"], safe=""))

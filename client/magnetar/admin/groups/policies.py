@@ -1,6 +1,6 @@
 """Policies of namespaces and topics: each declaration makes a get, a set and a remove command.
 
-What namespaces and topics have in common is here: the flags, and the JSON that they make up.
+What policies of namespaces and topics share is here: the flags, and the JSON that they make up.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -37,7 +37,7 @@ Body = Callable[[Values], object]
 
 @dataclass(frozen=True, slots=True)
 class Policy:
-    """A policy of a namespace or a topic; `names` are those of the three commands."""
+    """A policy of a namespace or a topic; `names` are the names of its three commands."""
 
     name: str
     what: str
@@ -48,24 +48,24 @@ class Policy:
     readable: bool = True
     removable: bool = True
     applied: bool = False
-    """Whether get can be asked for the value in effect."""
+    """Whether get can return the value in effect."""
     shown_at: str = ""
-    """Where get reads, if not at the segment."""
+    """The path segment that get reads, if it is not `segment`."""
     chosen_by: tuple[Parameter, ...] = ()
-    """What also get or remove needs."""
+    """Parameters that get and remove need, too."""
     settable: bool = False
-    """Also without parameters."""
+    """Whether there is a set command even without parameters."""
     other_segment: tuple[str, str] | None = None
-    """A parameter, and where its value goes instead."""
+    """The name of a parameter, and the path segment that takes its value instead."""
     removed_at: str = ""
-    """Where remove deletes, if not at the segment."""
+    """The path segment that remove deletes, if it is not `segment`."""
     get_name: str = ""
     remove_name: str = ""
 
     def commands(
         self, subject: Parameter, path: str, more: tuple[Parameter, ...]
     ) -> Iterator[Command]:
-        """The commands for a namespace or topic; `more` are parameters that all of them have."""
+        """Yield the commands for a namespace or topic; all of them take the parameters `more`."""
         applied = (APPLIED,) if self.applied else ()
         if self.readable:
             chosen_by = () if self.shown_at else self.chosen_by
@@ -105,35 +105,35 @@ SWITCH = (ENABLE, DISABLE)
 
 
 def switched(values: Values) -> bool:
-    """Which of the two flags is given; Contradiction unless it is one."""
+    """Tell whether `enable` or `disable` is given; Contradiction unless exactly one is."""
     return bool(chosen(values, enable=True, disable=False))
 
 
 def enabled(values: Values) -> bool:
-    """Disabled too if neither flag is given."""
+    """Tell whether `enable` is given; Contradiction if `disable` is given as well."""
     if values["enable"] and values["disable"]:
         raise Contradiction("give --enable or --disable, not both")
     return bool(values["enable"])
 
 
 def limit(name: str, flags: str, what: str, segment: str, **more: Any) -> Policy:
-    """A policy that is one number; 0 is no limit."""
+    """Declare a policy whose value is one number; 0 means no limit."""
     parameter = option(flags, "The limit; 0 is none.", NUMBER, required=True)
     return Policy(name, what, segment, (parameter,), whole_body(parameter.name), **more)
 
 
 def in_query(policy: Policy) -> Policy:
-    """The same policy where its value goes into the query instead of the body."""
+    """Return the same policy with its value in the query instead of the body."""
     (parameter,) = policy.parameters
     return replace(policy, parameters=(replace(parameter, query=policy.segment),), body=no_body)
 
 
 def no_body(_: Values) -> None:
-    """An empty body."""
+    """Return an empty body."""
 
 
 def explained(found: Mapping[str, Mapping[str, Any]]) -> Lines:
-    """Policies with their values, and where these come from."""
+    """Return a table of policies with their values, and the source of each."""
     return rows(found, ("value", "source"))
 
 
@@ -199,7 +199,7 @@ BACKLOG_QUOTA = Policy(
 
 
 def ttl(flags: str) -> Policy:
-    """Time to live."""
+    """Declare the policy of the time to live of messages."""
     parameter = option(flags, "The age: 60 (seconds), 3h, 2d; 0 is never.", SECONDS, required=True)
     return Policy(
         "message-ttl",
@@ -211,7 +211,7 @@ def ttl(flags: str) -> Policy:
 
 
 def expiration(kind: Kind) -> Policy:
-    """When unused subscriptions are deleted."""
+    """Declare the policy of the age at which unused subscriptions are deleted."""
     return Policy(
         "subscription-expiration-time",
         "the age at which unused subscriptions are deleted",
@@ -401,7 +401,7 @@ STRATEGIES = (
 
 
 def schema_compatibility(flags: str, removable: bool) -> Policy:
-    """Which changes of a schema are allowed."""
+    """Declare the policy of the schema changes that are allowed."""
     parameter = option(flags, "The strategy.", one_of(*STRATEGIES), required=True)
     return Policy(
         "schema-compatibility-strategy",
@@ -468,7 +468,7 @@ PERSISTENCE = Policy(
 
 
 def replication(name: str) -> Policy:
-    """To which clusters a topic is replicated."""
+    """Declare the policy of the clusters to which a topic is replicated."""
     return Policy(
         name,
         "the clusters to replicate to",

@@ -37,7 +37,7 @@ def _start(values: Values) -> object:
 
 
 def _reset(admin: "AdminClient", values: Values) -> None:
-    """To a message, or to a time."""
+    """Reset a subscription to a message, or to a time."""
     path = RESET.url(values)
     if (values["time"] is None) == (values["messageId"] is None):
         raise Contradiction("give --time or --messageId, one of them")
@@ -49,7 +49,7 @@ def _reset(admin: "AdminClient", values: Values) -> None:
 
 
 def _expire(admin: "AdminClient", values: Values) -> None:
-    """By age, or up to a message."""
+    """Expire messages by age, or up to a message."""
     path = EXPIRE.url(values)
     if (values["expireTime"] is None) == (values["position"] is None):
         raise Contradiction("give --expireTime or --position, one of them")
@@ -181,7 +181,7 @@ OF_TOPICS = (
         body=switched,
     ),
 )
-"""As commands of topics, where pulsar-admin has them."""
+"""The same commands in the group `topics`, where pulsar-admin has them."""
 
 # Under shorter names ----------------------------------------------------------------------
 

@@ -17,13 +17,13 @@ CLUSTERS = option(
 
 
 def _complete(admin: "AdminClient", values: Values) -> None:
-    """A new tenant has no roles and all clusters, unless others are given."""
+    """Complete the values of a new tenant: no roles and all clusters, unless others are given."""
     values["admin_roles"] = values["admin_roles"] or []
     values["allowed_clusters"] = values["allowed_clusters"] or admin.get("/admin/v2/clusters")
 
 
 def _keep(admin: "AdminClient", values: Values) -> None:
-    """What is not given stays as it is."""
+    """Fill in the current values of what is not given, so that they stay unchanged."""
     if values["admin_roles"] is None or values["allowed_clusters"] is None:
         found = admin.get(UPDATE.url(values))
         if values["admin_roles"] is None:

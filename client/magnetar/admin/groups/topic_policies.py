@@ -90,12 +90,12 @@ POLICIES = (
 
 
 def commands(policy: Policy) -> Iterator[Command]:
-    """Of one policy."""
+    """Return the commands of one policy."""
     return replace(policy, applied=True).commands(SUBJECT, PATH, (GLOBAL,))
 
 
 def _dispatch_rates() -> Iterator[Command]:
-    """Those of all subscriptions, or with a flag those of one."""
+    """Yield the commands for the dispatch rate of all subscriptions, or with a flag of one."""
     for command in commands(policies.SUBSCRIPTION_DISPATCH_RATE):
         subject, *others = command.parameters
         yield replace(

@@ -46,7 +46,7 @@ CURSOR = ("markDeletePosition", "readPosition", "state", "individuallyDeletedMes
 PARTITIONS = option("-p, --partitions", "Number of partitions.", NUMBER, required=True)
 PROPERTIES = option("-m, --metadata", "Properties: a=1,b=2; repeatable.", PAIRS, many=True)
 WITH_PROPERTIES = "application/vnd.partitioned-topic-metadata+json"
-"""The body is an object; without this type Pulsar expects a number."""
+"""The media type of a body that is an object; without it Pulsar expects a number."""
 ROLE = option("-r, --role", "Name of the role.", required=True)
 STATS = (
     flag("-gpb, --get-precise-backlog", "Count messages exactly.", query="getPreciseBacklog"),
@@ -71,7 +71,7 @@ PER_PARTITION = flag(
 
 
 def _list(admin: "AdminClient", values: Values) -> list[str]:
-    """The topics of one domain, or of both."""
+    """Return the topics of one domain, or of both."""
     domains = [values["topic_domain"]] if values["topic_domain"] else DOMAINS
     query = LIST.query(values)
     found: list[str] = []
@@ -169,11 +169,11 @@ LISTS = (
     ),
 )
 
-# Where they are, and who may use them -----------------------------------------------------
+# Owners and permissions -------------------------------------------------------------------
 
 
 def _lookups(admin: "AdminClient", values: Values) -> dict[str, str]:
-    """The broker of each partition, or the partitions of each broker."""
+    """Return the broker of each partition, or the partitions of each broker."""
     count = admin.get(METADATA.url(values))["partitions"]
     if count == 0:
         raise Contradiction(f"{values['topic']} is not partitioned: use lookup")
@@ -269,7 +269,7 @@ PLACES = (
 
 
 def _segments(stats: dict[str, Any]) -> Lines:
-    """Counters, and tables of segments and cursors."""
+    """Show counters, and tables of segments and cursors."""
     return with_tables(stats, ledgers=(), cursors=CURSOR)
 
 
@@ -286,7 +286,7 @@ def _retention(found: dict[str, Any]) -> Lines:
 
 
 def _compaction(admin: "AdminClient", values: Values) -> Any:
-    """The state of compaction, with a flag that of its end."""
+    """Return the state of compaction; with a flag, wait for its end."""
     path = COMPACTION.url(values)
     found = admin.get(path)
     if values["wait_complete"] and found.get("status") == "RUNNING":
@@ -404,7 +404,7 @@ STATE = (
 
 
 def _former() -> Iterator[Command]:
-    """The policies of topics, which are commands of topicPolicies now; hidden, but they work."""
+    """Yield the policies of topics under their former names, hidden: topicPolicies has them now."""
     renamed = {
         "backlog-quota": "backlog-quotas",
         "max-producers": "maxProducers",

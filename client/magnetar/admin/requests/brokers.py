@@ -7,17 +7,17 @@ _SETTINGS = f"{_PATH}/configuration"
 
 
 def names() -> Request[list[str]]:
-    """The brokers of the cluster."""
+    """List the brokers of the cluster."""
     return Request("GET", _PATH, result=names_of)
 
 
 def leader() -> Request[Figures]:
-    """The leader, by its address."""
+    """Get the leader, with its address."""
     return Request("GET", f"{_PATH}/leaderBroker", result=dict)
 
 
 def version() -> Request[str]:
-    """The version of the broker."""
+    """Get the version of the broker."""
     return Request("GET", f"{_PATH}/version", result=str)
 
 
@@ -27,44 +27,47 @@ def health(broker: str | None = None) -> Request[None]:
 
 
 def health_details() -> Request[Figures]:
-    """As `health`; `status` is degraded while stored messages cannot be read, with `damaged`."""
+    """Send a message as `health` does, and get the details.
+
+    `status` is degraded while stored messages cannot be read; then `damaged` names the topics.
+    """
     return Request("GET", f"{_PATH}/health", query={"detailed": "true"}, result=dict)
 
 
 def bundles(cluster: str, broker: str) -> Request[Figures]:
-    """The bundles that a broker owns."""
+    """List the bundles that a broker owns."""
     path = f"{_PATH}/{quoted(cluster)}/{quoted(broker)}/ownedNamespaces"
     return Request("GET", path, result=dict)
 
 
 def settings() -> Request[dict[str, str]]:
-    """All settings in effect."""
+    """Get all settings in effect."""
     return Request("GET", f"{_SETTINGS}/runtime", result=dict)
 
 
 def explain_settings() -> Request[dict[str, Figures]]:
-    """All settings in effect, each with its default, and where it was set."""
+    """Get all settings in effect, each with its default and its source."""
     return Request("GET", f"{_SETTINGS}/explain", result=dict)
 
 
 def changeable() -> Request[list[str]]:
-    """The settings that can be changed while the broker runs."""
+    """List the settings that can be changed while the broker runs."""
     return Request("GET", _SETTINGS, result=names_of)
 
 
 def changed() -> Request[dict[str, str]]:
-    """The settings that were changed while the broker ran."""
+    """Get the settings that were changed while the broker ran."""
     return Request("GET", f"{_SETTINGS}/values", result=dict)
 
 
 def change(setting: str, value: str) -> Request[None]:
-    """Change a setting while the broker runs, for all brokers and also for later starts."""
+    """Change a setting at runtime, on all brokers; the change survives a restart."""
     path = f"{_SETTINGS}/{quoted(setting)}/{quoted(value)}"
     return Request("POST", path, result=nothing)
 
 
 def undo_change(setting: str) -> Request[None]:
-    """Let a setting have the value again that it was started with."""
+    """Restore the value with which a setting was started."""
     return Request("DELETE", f"{_SETTINGS}/{quoted(setting)}", result=nothing)
 
 

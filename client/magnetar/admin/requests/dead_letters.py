@@ -5,7 +5,7 @@ from magnetar.admin.requests.request import Figures, Query, Request, given, subs
 
 
 def topics(topic: str, subscription: str) -> Request[list[Figures]]:
-    """Those that exist: `topic`, `kind` (DLQ or RETRY), `messages`, `bytes`, `subscriptions`."""
+    """List the topics that exist: `topic`, `kind` (DLQ or RETRY), `messages`, `bytes` ..."""
     return Request("GET", f"{subscription_path(topic, subscription)}/deadLetters", result=list)
 
 
@@ -21,7 +21,7 @@ def messages(
     scan: int = 10_000,
     payload: int = 1024,
 ) -> Request[Found]:
-    """The messages in the topic of a kind; the arguments are those of `messages.search`."""
+    """Search the topic of this kind; the arguments are those of `messages.search`."""
     query: Query = given(
         **{"from": start},
         kind=kind,
@@ -51,7 +51,7 @@ def replay(
 ) -> Request[Figures]:
     """Publish dead letters to their topic again: `matched`, `replayed`, `skipped`, `next` ...
 
-    They stay in the dead letter topic, whose name is given if it is none of the usual ones.  With
+    They stay in the dead letter topic; give its name if it is not one of the usual names.  With
     `dry_run` they are only counted.
     """
     body = {

@@ -25,11 +25,11 @@ _PREFIX = "x-pulsar-"
 
 @dataclass(frozen=True, slots=True)
 class StoredMessage:
-    """A message as it is stored; times are in milliseconds, 0 where there is none."""
+    """A message as it is stored; times are in milliseconds, 0 for a time that is not set."""
 
     id: MessageId
     value: bytes
-    """What was sent, not encrypted and not compressed; of an encrypted message as it is stored."""
+    """The decompressed payload; of an encrypted message the payload as it is stored."""
     key: str | None = None
     properties: dict[str, str] = field(default_factory=dict)
     publish_time_ms: int = 0
@@ -42,22 +42,22 @@ class StoredMessage:
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """What a search has found, and where it continues."""
+    """The messages that a search has found, and the place where it continues."""
 
     messages: list[StoredMessage]
     next: str | None
-    """For the next request; None: all has been read."""
+    """The `start` of the next request; None if everything has been read."""
     entries_scanned: int
 
 
 def get(topic: str, ledger: int, entry: int) -> Request[list[StoredMessage]]:
-    """The message of an entry, or those of its batch."""
+    """Get the message of an entry, or all messages of its batch."""
     path = f"{topic_path(topic)}/ledger/{ledger}/entry/{entry}"
     return Request("GET", path, reads=messages_of)
 
 
 def peek(topic: str, subscription: str, position: int = 1) -> Request[list[StoredMessage]]:
-    """The messages of the first entry that is not acknowledged, or of the second ..."""
+    """Get the messages of an unacknowledged entry: the first one, or the one at `position`."""
     path = f"{subscription_path(topic, subscription)}/position/{position}"
     return Request("GET", path, reads=messages_of)
 
@@ -65,30 +65,30 @@ def peek(topic: str, subscription: str, position: int = 1) -> Request[list[Store
 def examine(
     topic: str, position: int = 1, *, from_end: bool = False
 ) -> Request[list[StoredMessage]]:
-    """The messages of the first entry of a topic, or the second ...; or from the end."""
+    """Get the messages of the entry at a position, counted from 1, from either end of a topic."""
     start = "latest" if from_end else "earliest"
     query = given(initialPosition=start, messagePosition=position)
     return Request("GET", f"{topic_path(topic)}/examinemessage", query=query, reads=messages_of)
 
 
 def last_id(topic: str) -> Request[MessageId]:
-    """The id of the last message."""
+    """Get the id of the last message."""
     return Request("GET", f"{topic_path(topic)}/lastMessageId", result=message_id_of)
 
 
 def id_at(topic: str, time_ms: int) -> Request[MessageId]:
-    """The id of the first message that was published at a time or after it."""
+    """Get the id of the first message that was published at this time or later."""
     return Request("GET", f"{topic_path(topic)}/messageid/{time_ms}", result=message_id_of)
 
 
 def id_of_index(topic: str, index: int) -> Request[MessageId]:
-    """The id of the message with an index, where the broker gives messages one."""
+    """Get the id of the message with an index, on brokers that assign indexes."""
     path = f"{topic_path(topic)}/getMessageIdByIndex"
     return Request("GET", path, query=given(index=index), result=message_id_of)
 
 
 def bytes_from(topic: str, message_id: MessageId = EARLIEST) -> Request[int]:
-    """How many bytes are stored from a message on."""
+    """Get the number of bytes stored from a message on."""
     path = f"{topic_path(topic)}/backlogSize"
     return Request("PUT", path, message_id_body(message_id), result=int)
 
@@ -103,9 +103,10 @@ def search(
     scan: int = 10_000,
     payload: int = 1024,
 ) -> Request[Found]:
-    """Messages with a key, or a property: NAME or NAME=VALUE; at most `limit` in `scan` entries.
+    """Find at most `limit` messages with a key or a property, NAME or NAME=VALUE.
 
-    `start` is the `next` of the former request.  Of each value there are `payload` bytes at most.
+    At most `scan` entries are read, from `start`, the `next` of the former request.  Each value is
+    cut at `payload` bytes.
     """
     query = given(
         **{"from": start}, key=key, property=property, limit=limit, scan=scan, payload=payload
@@ -114,7 +115,7 @@ def search(
 
 
 def messages_of(answer: "Answer") -> list[StoredMessage]:
-    """The messages that an answer has: the entry as the body, and its metadata as headers."""
+    """Return the messages of an answer: the entry is the body, and its metadata are headers."""
     about = {
         name.lower().removeprefix(_PREFIX): text
         for name, text in answer.headers.items()
@@ -159,7 +160,7 @@ def messages_of(answer: "Answer") -> list[StoredMessage]:
 
 
 def found_of(answer: Any) -> Found:
-    """What a search has answered."""
+    """Return the result of a search from its answer."""
     messages = [_found(one) for one in answer["messages"]]
     return Found(messages, answer["next"], int(answer["entriesScanned"]))
 

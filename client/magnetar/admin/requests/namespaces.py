@@ -15,12 +15,12 @@ from magnetar.admin.requests.request import (
 
 
 def names(tenant: str) -> Request[list[str]]:
-    """The namespaces of a tenant."""
+    """List the namespaces of a tenant."""
     return Request("GET", f"{ROOT}/namespaces/{quoted(tenant)}", result=names_of)
 
 
 def create(namespace: str) -> Request[None]:
-    """A namespace with the policies of the broker."""
+    """Create a namespace with the policies of the broker."""
     return Request("PUT", namespace_path(namespace), result=nothing)
 
 
@@ -30,48 +30,48 @@ def delete(namespace: str, *, force: bool = False) -> Request[None]:
 
 
 def policies(namespace: str) -> Request[dict[str, Any]]:
-    """The policies that are set, by their names in the REST API."""
+    """Get the policies that are set, by their names in the REST API."""
     return Request("GET", namespace_path(namespace), result=dict)
 
 
 def topics(namespace: str) -> Request[list[str]]:
-    """The full names of its topics; of partitioned topics those of the partitions."""
+    """List the full names of the topics; of a partitioned topic, those of its partitions."""
     return Request("GET", f"{namespace_path(namespace)}/topics", result=names_of)
 
 
 def explain_policies(namespace: str) -> Request[dict[str, Figures]]:
-    """Every policy in effect, with its value, and where this is set."""
+    """Get every policy in effect, with its value and the level that sets it."""
     return Request("GET", f"{namespace_path(namespace)}/policies/explain", result=dict)
 
 
 def properties(namespace: str) -> Request[dict[str, str]]:
-    """What was written down about it."""
+    """Get the properties that administrators have attached to the namespace."""
     return Request("GET", f"{namespace_path(namespace)}/properties", result=dict)
 
 
 def set_properties(namespace: str, properties: dict[str, str]) -> Request[None]:
-    """Add properties, or change them."""
+    """Add properties, or change their values."""
     return Request("PUT", f"{namespace_path(namespace)}/properties", properties, result=nothing)
 
 
 def remove_properties(namespace: str) -> Request[None]:
-    """Remove all of its properties."""
+    """Remove all properties of the namespace."""
     return Request("DELETE", f"{namespace_path(namespace)}/properties", result=nothing)
 
 
 def bundles(namespace: str) -> Request[Figures]:
-    """Its bundles: `boundaries` are the limits of their hashes."""
+    """Get the bundles of the namespace: `boundaries` are the limits of their hash ranges."""
     return Request("GET", f"{namespace_path(namespace)}/bundles", result=dict)
 
 
 def unload(namespace: str, bundle: str | None = None) -> Request[None]:
-    """Close its topics, or those of a bundle; they are opened again when they are used."""
+    """Close the topics of the namespace or of one bundle; each is opened again when it is used."""
     path = namespace_path(namespace) + (f"/{quoted(bundle)}" if bundle else "")
     return Request("PUT", f"{path}/unload", result=nothing)
 
 
 def clear_backlog(namespace: str, subscription: str | None = None) -> Request[None]:
-    """Acknowledge everything for all subscriptions of its topics, or for those of one name."""
+    """Acknowledge the backlog of all subscriptions of the namespace, or of those of one name."""
     path = f"{namespace_path(namespace)}/clearBacklog"
     return Request(
         "POST", path + (f"/{quoted(subscription)}" if subscription else ""), result=nothing
@@ -79,6 +79,6 @@ def clear_backlog(namespace: str, subscription: str | None = None) -> Request[No
 
 
 def unsubscribe(namespace: str, subscription: str) -> Request[None]:
-    """Delete the subscriptions of one name from all of its topics."""
+    """Delete all subscriptions of this name in the namespace."""
     path = f"{namespace_path(namespace)}/unsubscribe/{quoted(subscription)}"
     return Request("POST", path, result=nothing)

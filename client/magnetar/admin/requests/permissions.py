@@ -1,4 +1,4 @@
-"""Requests about what roles may do (docs/authorization.md)."""
+"""Requests about the permissions of roles (docs/authorization.md)."""
 
 from collections.abc import Iterable
 from typing import Any
@@ -17,52 +17,52 @@ Grants = dict[str, list[str]]
 
 
 def of_namespace(namespace: str) -> Request[Grants]:
-    """What is granted for all topics of a namespace."""
+    """Get the permissions on all topics of a namespace."""
     return Request("GET", f"{namespace_path(namespace)}/permissions", result=_grants)
 
 
 def grant(namespace: str, role: str, actions: Iterable[str]) -> Request[None]:
-    """Let a role do this with all topics of a namespace, in the place of former actions."""
+    """Grant a role these actions on all topics of a namespace, and revoke all others."""
     path = f"{namespace_path(namespace)}/permissions/{quoted(role)}"
     return Request("POST", path, list(actions), result=nothing)
 
 
 def revoke(namespace: str, role: str) -> Request[None]:
-    """Take back what is granted to a role for a namespace."""
+    """Revoke the permissions of a role on a namespace."""
     path = f"{namespace_path(namespace)}/permissions/{quoted(role)}"
     return Request("DELETE", path, result=nothing)
 
 
 def of_topic(topic: str) -> Request[Grants]:
-    """What is granted for a topic, also by its namespace."""
+    """Get the permissions on a topic, including those of its namespace."""
     return Request("GET", f"{topic_path(topic)}/permissions", result=_grants)
 
 
 def grant_on_topic(topic: str, role: str, actions: Iterable[str]) -> Request[None]:
-    """Let a role do this with a topic."""
+    """Grant a role these actions on a topic."""
     path = f"{topic_path(topic)}/permissions/{quoted(role)}"
     return Request("POST", path, list(actions), result=nothing)
 
 
 def revoke_on_topic(topic: str, role: str) -> Request[None]:
-    """Take back what is granted to a role for a topic."""
+    """Revoke the permissions of a role on a topic."""
     path = f"{topic_path(topic)}/permissions/{quoted(role)}"
     return Request("DELETE", path, result=nothing)
 
 
 def of_subscriptions(namespace: str) -> Request[Grants]:
-    """The roles that may use the subscriptions of these names, where that is limited."""
+    """Get the roles that may use each subscription whose use is restricted."""
     return Request("GET", f"{namespace_path(namespace)}/permissions/subscription", result=_grants)
 
 
 def grant_subscription(namespace: str, subscription: str, roles: Iterable[str]) -> Request[None]:
-    """Let only these roles use the subscriptions of this name."""
+    """Restrict the subscriptions of this name to these roles."""
     path = f"{namespace_path(namespace)}/permissions/subscription/{quoted(subscription)}"
     return Request("POST", path, list(roles), result=nothing)
 
 
 def revoke_subscription(namespace: str, subscription: str, role: str) -> Request[None]:
-    """Let a role use the subscriptions of this name no more."""
+    """Revoke the permission of a role to use the subscriptions of this name."""
     path = f"{namespace_path(namespace)}/permissions/{quoted(subscription)}/{quoted(role)}"
     return Request("DELETE", path, result=nothing)
 

@@ -3,7 +3,7 @@
 admin(policies.RETENTION.set("shop/orders", Retention(minutes=60, megabytes=-1)))
 admin(policies.MESSAGE_TTL.get("persistent://shop/orders/paid", applied=True))
 
-`shop/orders`, of two parts, is a namespace; every other name is that of a topic.
+A name of two parts such as `shop/orders` is a namespace; every other name is a topic.
 """
 
 from collections.abc import Callable
@@ -29,28 +29,28 @@ def _as_it_is(value: Any) -> Any:
 
 @dataclass(frozen=True)  # not with slots: Policy[int](...) would fail
 class Policy(Generic[T]):
-    """A policy: what asks for its value, sets and removes it."""
+    """A policy, with the requests that get, set and remove its value."""
 
     of_namespace: str | None
-    """Where it is behind the path of a namespace; None: namespaces have none."""
+    """The path segment of the policy of a namespace; None if namespaces do not have the policy."""
     of_topic: str | None
     body: Callable[[T], Any] = _as_it_is
     value: Callable[[Any], T] = _as_it_is
     verbs: tuple[str, str] = ("POST", "POST")
-    """The methods that set it, of a namespace and of a topic."""
+    """The HTTP methods that set the policy of a namespace and of a topic."""
     in_query: bool = False
-    """Whether topics have the value in the query."""
+    """Whether the value for a topic is sent in the query."""
     kind: str = ""
-    """Of a backlog quota."""
+    """The type of a backlog quota; empty for other policies."""
     removable: tuple[bool, bool] = (True, True)
-    """Whether a namespace and a topic can be without it."""
+    """Whether the policy of a namespace and of a topic can be removed."""
     has_applied: bool = False
-    """Whether the value in effect can be asked for of a namespace, as of any topic."""
+    """Whether a namespace, as any topic, can be asked for the value in effect."""
 
     def get(self, of: str, *, applied: bool = False) -> Request[T | None]:
-        """The value that is set; with `applied` the one in effect, which may be set elsewhere.
+        """Get the value that is set, or with `applied` the one in effect, set here or elsewhere.
 
-        Of a namespace `applied` is known for BACKLOG_QUOTA and BACKLOG_AGE.
+        For a namespace, `applied` is supported by BACKLOG_QUOTA and BACKLOG_AGE only.
         """
         if applied and _is_namespace(of) and not self.has_applied:
             raise ValueError(
@@ -61,7 +61,7 @@ class Policy(Generic[T]):
         return Request("GET", path, query=given(applied=applied), result=self._found)
 
     def set(self, of: str, value: T) -> Request[None]:
-        """Let it have this value."""
+        """Set the policy of a namespace or topic to this value."""
         query = self._kind()
         body = self.body(value)
         # promise: the value of a topic's policy is sent in the body
@@ -71,7 +71,7 @@ class Policy(Generic[T]):
         return Request(verb, self._path(of), body, query, result=nothing)
 
     def remove(self, of: str) -> Request[None]:
-        """Let the next level decide: of a topic the namespace, of this the broker."""
+        """Remove the value, so that the value of the namespace, or of the broker, applies."""
         if not self.removable[0 if _is_namespace(of) else 1]:
             raise ValueError(f"the policy {self.of_namespace} of {of} cannot be removed: set it")
         return Request("DELETE", self._path(of), query=self._kind(), result=nothing)
@@ -101,7 +101,7 @@ def _is_namespace(name: str) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Retention:
-    """How long, and how much of, acknowledged messages are kept; -1 is without limit."""
+    """The time and size limits of keeping acknowledged messages; -1 means no limit."""
 
     minutes: int
     megabytes: int
@@ -109,9 +109,9 @@ class Retention:
 
 @dataclass(frozen=True, slots=True)
 class Quota:
-    """The limit of a backlog: bytes, or of BACKLOG_AGE seconds; and what happens at it.
+    """The limit of a backlog in bytes, or for BACKLOG_AGE in seconds; and the action at the limit.
 
-    `producer_request_hold`, `producer_exception` or `consumer_backlog_eviction`.
+    Actions are `producer_request_hold`, `producer_exception` and `consumer_backlog_eviction`.
     """
 
     limit: int
@@ -120,17 +120,17 @@ class Quota:
 
 @dataclass(frozen=True, slots=True)
 class Rate:
-    """So many messages and bytes in a period; -1 is without limit."""
+    """The numbers of messages and bytes allowed in a period; -1 means no limit."""
 
     messages: int = -1
     bytes: int = -1
     period_s: int = 1
-    """Of delivery; publishing is limited by the second."""
+    """The period of a delivery rate; publishing is limited per second."""
 
 
 @dataclass(frozen=True, slots=True)
 class SubscribeRate:
-    """How often a consumer may subscribe in a period; -1 is without limit."""
+    """The number of times a consumer may subscribe in a period; -1 means no limit."""
 
     times: int
     period_s: int = 30
@@ -138,7 +138,7 @@ class SubscribeRate:
 
 @dataclass(frozen=True, slots=True)
 class InactiveTopics:
-    """When unused topics are deleted."""
+    """The conditions under which unused topics are deleted."""
 
     delete: bool
     after_s: int = 60
@@ -148,7 +148,7 @@ class InactiveTopics:
 
 @dataclass(frozen=True, slots=True)
 class DelayedDelivery:
-    """Whether messages may be delayed, to which precision, and how long; 0 is without limit."""
+    """Whether messages may be delayed, with which precision, and for how long; 0 means no limit."""
 
     active: bool
     tick_ms: int = 1000
@@ -157,7 +157,7 @@ class DelayedDelivery:
 
 @dataclass(frozen=True, slots=True)
 class TopicCreation:
-    """Whether using a topic creates it, and with how many partitions; 0: without."""
+    """Whether a topic is created on first use, and its number of partitions; 0: not partitioned."""
 
     allowed: bool
     partitions: int = 0
@@ -249,25 +249,25 @@ RETENTION: Final = Policy(
     lambda found: Retention(found["retentionTimeInMinutes"], found["retentionSizeInMB"]),
 )
 MESSAGE_TTL: Final = Policy[int]("messageTTL", "messageTTL", value=int, in_query=True)
-"""In seconds: older messages count as acknowledged; 0: never."""
+"""The time to live, in seconds: older messages count as acknowledged; 0: never."""
 BACKLOG_QUOTA: Final = _quota("destination_storage")
-"""In bytes."""
+"""The limit of the backlog's size, in bytes."""
 BACKLOG_AGE: Final = _quota("message_age")
-"""In seconds."""
+"""The limit of the backlog's age, in seconds."""
 SUBSCRIPTION_EXPIRATION: Final = Policy[int](
     "subscriptionExpirationTime", "subscriptionExpirationTime", value=int, in_query=True
 )
-"""In minutes: subscriptions without consumers are deleted; 0: never."""
+"""The age, in minutes, at which subscriptions without consumers are deleted; 0: never."""
 INACTIVE_TOPICS: Final = Policy(
     "inactiveTopicPolicies", "inactiveTopicPolicies", _inactive_body, _inactive
 )
 COMPACTION_THRESHOLD: Final = Policy[int](
     "compactionThreshold", "compactionThreshold", value=int, verbs=("PUT", "POST")
 )
-"""In bytes of new data; 0: compaction never begins by itself."""
+"""The number of new bytes at which a compaction starts; 0: never automatically."""
 DELAYED_DELIVERY: Final = Policy("delayedDelivery", "delayedDelivery", _delays_body, _delays)
 MAX_MESSAGE_SIZE: Final = Policy[int](None, "maxMessageSize", value=int)
-"""In bytes; 0: that of the broker."""
+"""The size limit of a message, in bytes; 0: the limit of the broker."""
 
 # Rates ------------------------------------------------------------------------------------
 
@@ -296,7 +296,7 @@ SUBSCRIBE_RATE: Final = Policy(
     ),
 )
 
-# Limits; 0 is none ------------------------------------------------------------------------
+# Limits; 0 means no limit -----------------------------------------------------------------
 
 MAX_TOPICS: Final = Policy[int]("maxTopicsPerNamespace", None, value=int)
 MAX_PRODUCERS: Final = Policy[int]("maxProducersPerTopic", "maxProducers", value=int)
@@ -310,7 +310,7 @@ MAX_UNACKED_PER_SUBSCRIPTION: Final = Policy[int](
     "maxUnackedMessagesPerSubscription", "maxUnackedMessagesOnSubscription", value=int
 )
 
-# What is allowed --------------------------------------------------------------------------
+# Permitted uses ---------------------------------------------------------------------------
 
 DEDUPLICATION: Final = Policy[bool]("deduplication", "deduplicationEnabled")
 AUTO_TOPIC_CREATION: Final = Policy("autoTopicCreation", None, _creation_body, _creation)
@@ -323,14 +323,14 @@ AUTO_SUBSCRIPTION_CREATION: Final = Policy[bool](
 SUBSCRIPTION_TYPES: Final = Policy[list[str]](
     "subscriptionTypesEnabled", "subscriptionTypesEnabled", value=sorted
 )
-"""Of Exclusive, Shared, Failover and Key_Shared."""
+"""The subscription types allowed: Exclusive, Shared, Failover, Key_Shared."""
 SCHEMA_COMPATIBILITY: Final = Policy[str](
     "schemaCompatibilityStrategy",
     "schemaCompatibilityStrategy",
     verbs=("PUT", "PUT"),
     removable=(False, True),
 )
-"""Such as FULL (docs/schemas.md)."""
+"""The compatibility strategy, such as FULL (docs/schemas.md)."""
 SCHEMA_VALIDATION: Final = Policy[bool](
     "schemaValidationEnforced", "schemaValidationEnforced", removable=(False, False)
 )

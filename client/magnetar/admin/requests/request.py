@@ -1,4 +1,4 @@
-"""What a request is, and the paths in it."""
+"""A request to the admin API, and the paths in it."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -25,43 +25,43 @@ def _as_it_is(found: Any) -> Any:
 
 @dataclass(frozen=True)  # not with slots: Request[int](...) would fail
 class Request(Generic[T]):
-    """One question to the broker, and what makes the result of its answer."""
+    """One request to the broker, and the function that converts its answer."""
 
     method: str
     path: str
     body: object = None
     query: Query = field(default_factory=dict)
     result: Callable[[Any], T] = _as_it_is
-    """Is given the answer as JSON, or its text if it is none; None: it is empty."""
+    """Converts the answer: its JSON value, its text if it is not JSON, or None if it is empty."""
     reads: "Callable[[Answer], T] | None" = None
-    """Instead of `result`: is given the whole answer."""
+    """Converts the whole answer, in place of `result`."""
 
     def result_of(self, answer: "Answer") -> T:
-        """The result that an answer has."""
+        """Return the result of an answer."""
         return self.result(answer.value) if self.reads is None else self.reads(answer)
 
 
 def names_of(found: Any) -> list[str]:
-    """A list of names."""
+    """Convert an answer to a list of names."""
     return [str(name) for name in found]
 
 
 def nothing(found: Any) -> None:
-    """The answer has no result."""
+    """Ignore an answer that has no result."""
 
 
 def quoted(name: str) -> str:
-    """A name in a path."""
+    """Encode a name for use in a path."""
     return quote(name, safe="")
 
 
 def forced(force: bool) -> Query:
-    """The query of a request that may be forced."""
+    """Return the query of a request that may be forced."""
     return {"force": "true"} if force else {}
 
 
 def given(**values: object) -> Query:
-    """The query of what is not None; flags are there if they are true."""
+    """Return a query of all values that are not None; a flag is included if it is true."""
     return {
         name: "true" if value is True else str(value)
         for name, value in values.items()
@@ -70,7 +70,7 @@ def given(**values: object) -> Query:
 
 
 def message_id_of(found: Any) -> MessageId:
-    """A message id of an answer."""
+    """Convert a message id of an answer."""
     return MessageId(
         int(found["ledgerId"]),
         int(found["entryId"]),
@@ -80,28 +80,28 @@ def message_id_of(found: Any) -> MessageId:
 
 
 def message_id_body(message_id: MessageId) -> Figures:
-    """A message id as a body has it."""
+    """Convert a message id for the body of a request."""
     ledger, entry, batch_index, _ = message_id
     body = {"ledgerId": ledger, "entryId": entry}
     return body if batch_index < 0 else {**body, "batchIndex": batch_index}
 
 
 def namespace_path(name: str) -> str:
-    """Of a namespace, tenant/namespace."""
+    """Return the path of a namespace, given as tenant/namespace."""
     return f"{ROOT}/namespaces/{NamespaceName.parse(name)}"
 
 
 def topic_path(name: str) -> str:
-    """Of a topic, named in full or not."""
+    """Return the path of a topic, named in full or not."""
     return f"{ROOT}/{TopicName.parse(name).domain}/{topic_name(name)}"
 
 
 def topic_name(name: str) -> str:
-    """A topic in a path that has no domain."""
+    """Return a topic's name for paths without a domain."""
     topic = TopicName.parse(name)
     return f"{topic.namespace_name}/{quoted(topic.local)}"
 
 
 def subscription_path(topic: str, name: str) -> str:
-    """The path of a subscription of a topic; the broker decodes its name twice, as Pulsar does."""
+    """Return the path of a subscription; the broker decodes its name twice, as Pulsar does."""
     return f"{topic_path(topic)}/subscription/{quoted(quoted(name))}"

@@ -12,47 +12,47 @@ from magnetar_proto import PulsarApi_pb2 as pb
 
 @dataclass(frozen=True, slots=True)
 class SchemaVersion:
-    """A version of a topic's schema, as its broker has stored it."""
+    """A version of a topic's schema, as the broker has stored it."""
 
     number: int
     schema: SchemaInfo
     time_ms: int
-    """When it was registered."""
+    """The time of its registration."""
 
 
 def get(topic: str, version: int | None = None) -> Request[SchemaVersion]:
-    """The latest version of a topic's schema, or this one."""
+    """Get the latest version of a topic's schema, or this one."""
     path = _path(topic, "schema") + ("" if version is None else f"/{version}")
     return Request("GET", path, result=_version)
 
 
 def versions(topic: str) -> Request[list[SchemaVersion]]:
-    """All versions of a topic's schema, the first one first."""
+    """List all versions of a topic's schema, oldest first."""
     return Request("GET", _path(topic, "schemas"), result=_versions)
 
 
 def upload(topic: str, schema: SchemaInfo) -> Request[int]:
-    """Add a version; its number, or that of the version that is the same."""
+    """Add a version, and return its number, or the number of an identical version."""
     return Request("POST", _path(topic, "schema"), _body(schema), result=_added)
 
 
 def version_of(topic: str, schema: SchemaInfo) -> Request[int]:
-    """The number of the version that is the same; -1: there is none."""
+    """Return the number of the identical version; -1 if there is no such version."""
     return Request("POST", _path(topic, "version"), _body(schema), result=_number)
 
 
 def is_compatible(topic: str, schema: SchemaInfo) -> Request[bool]:
-    """Whether it could be added; Magnetar answers Refused, which says why, if not."""
+    """Tell whether the schema could be added; if not, Magnetar answers Refused, with the reason."""
     return Request("POST", _path(topic, "compatibility"), _body(schema), result=_is_compatible)
 
 
 def metadata(topic: str) -> Request[Figures | None]:
-    """Where the versions of a topic's schema are stored; None: it has none."""
+    """Get where the versions of a topic's schema are stored; None if the topic has no schema."""
     return Request("GET", _path(topic, "metadata"))
 
 
 def delete(topic: str, *, force: bool = False) -> Request[None]:
-    """Delete all versions; with `force` their numbers are forgotten, too."""
+    """Delete all versions; with `force` their numbers are deleted, too."""
     return Request("DELETE", _path(topic, "schema"), query=given(force=force), result=nothing)
 
 
@@ -76,7 +76,7 @@ def _version(found: Any) -> SchemaVersion:
 
 
 def _text(schema: SchemaInfo) -> str:
-    """The definition as text; that of pairs is a JSON object with both."""
+    """Return the definition as text; for pairs, a JSON object with both definitions."""
     if schema.type != pb.Schema.KeyValue:
         return schema.definition.decode()
     key, value = split(schema.definition)

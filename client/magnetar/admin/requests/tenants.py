@@ -9,40 +9,40 @@ from magnetar.admin.requests.request import ROOT, Request, forced, names_of, not
 
 @dataclass(frozen=True, slots=True)
 class Tenant:
-    """Who administers a tenant, and the clusters that it may use."""
+    """The administrators of a tenant, and the clusters that it may use."""
 
     admins: list[str]
     clusters: list[str]
 
 
 def names() -> Request[list[str]]:
-    """All tenants."""
+    """List all tenants."""
     return Request("GET", f"{ROOT}/tenants", result=names_of)
 
 
 def create(
     tenant: str, *, clusters: Iterable[str] = ("standalone",), admins: Iterable[str] = ()
 ) -> Request[None]:
-    """A tenant that may use these clusters, administered by these roles."""
+    """Create a tenant that may use these clusters, with these roles as administrators."""
     body = {"adminRoles": list(admins), "allowedClusters": list(clusters)}
     return Request("PUT", f"{ROOT}/tenants/{quoted(tenant)}", body, result=nothing)
 
 
 def get(tenant: str) -> Request[Tenant]:
-    """Its administrators and clusters."""
+    """Get the administrators and clusters of a tenant."""
     return Request("GET", f"{ROOT}/tenants/{quoted(tenant)}", result=_tenant)
 
 
 def update(
     tenant: str, *, clusters: Iterable[str] = ("standalone",), admins: Iterable[str] = ()
 ) -> Request[None]:
-    """Replace its clusters and administrators."""
+    """Replace the clusters and administrators of a tenant."""
     body = {"adminRoles": list(admins), "allowedClusters": list(clusters)}
     return Request("POST", f"{ROOT}/tenants/{quoted(tenant)}", body, result=nothing)
 
 
 def delete(tenant: str, *, force: bool = False) -> Request[None]:
-    """Delete a tenant, with `force` all that it has as well."""
+    """Delete a tenant, with `force` also its namespaces and topics."""
     path = f"{ROOT}/tenants/{quoted(tenant)}"
     return Request("DELETE", path, query=forced(force), result=nothing)
 

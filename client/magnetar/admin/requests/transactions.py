@@ -1,4 +1,4 @@
-"""Requests about transactions; their id is that of `magnetar.Transaction.id`."""
+"""Requests about transactions; a transaction's id is that of `magnetar.Transaction.id`."""
 
 from magnetar.admin.requests.request import (
     Figures,
@@ -11,26 +11,26 @@ from magnetar.admin.requests.request import (
 
 _PATH = "/admin/v3/transactions"
 TransactionId = tuple[int, int]
-"""Its most and its least significant bits."""
+"""The most and the least significant bits of a transaction's id."""
 
 
 def coordinators() -> Request[list[Figures]]:
-    """The coordinators, each with its address."""
+    """List the coordinators, each with its address."""
     return Request("GET", f"{_PATH}/coordinators", result=list)
 
 
 def coordinator_stats() -> Request[dict[str, Figures]]:
-    """The figures of the coordinators, by their numbers."""
+    """Get the statistics of the coordinators, by their numbers."""
     return Request("GET", f"{_PATH}/coordinatorStats", result=dict)
 
 
 def slow(open_for_ms: int) -> Request[dict[str, Figures]]:
-    """The transactions that have been open for so long, by their ids."""
+    """Get the transactions that have been open for `open_for_ms` or longer, by their ids."""
     return Request("GET", f"{_PATH}/slowTransactions/{open_for_ms}", result=dict)
 
 
 def get(txn_id: TransactionId) -> Request[Figures]:
-    """An open transaction, and what it concerns."""
+    """Get an open transaction, with its topics and subscriptions."""
     return Request("GET", f"{_PATH}/transactionMetadata/{_id(txn_id)}", result=dict)
 
 
@@ -40,24 +40,24 @@ def abort(txn_id: TransactionId) -> Request[None]:
 
 
 def of_topic(topic: str) -> Request[Figures]:
-    """The transactions of a topic, or of one partition."""
+    """Get the transactions of a topic, or of one partition."""
     return Request("GET", f"{_PATH}/transactionBufferStats/{topic_name(topic)}", result=dict)
 
 
 def in_topic(topic: str, txn_id: TransactionId) -> Request[Figures]:
-    """What a topic knows of a transaction."""
+    """Get the state of a transaction in a topic."""
     path = f"{_PATH}/transactionInBufferStats/{topic_name(topic)}/{_id(txn_id)}"
     return Request("GET", path, result=dict)
 
 
 def of_subscription(topic: str, subscription: str) -> Request[Figures]:
-    """The transactions with acknowledgements of a subscription."""
+    """Get the transactions that have acknowledged messages of a subscription."""
     path = f"{_PATH}/pendingAckStats/{topic_name(topic)}/{quoted(subscription)}"
     return Request("GET", path, result=dict)
 
 
 def in_subscription(topic: str, subscription: str, txn_id: TransactionId) -> Request[Figures]:
-    """What a transaction has acknowledged of a subscription."""
+    """Get the acknowledgements of a transaction in a subscription."""
     path = f"{_PATH}/transactionInPendingAckStats/{topic_name(topic)}/{quoted(subscription)}"
     return Request("GET", f"{path}/{_id(txn_id)}", result=dict)
 
@@ -65,14 +65,14 @@ def in_subscription(topic: str, subscription: str, txn_id: TransactionId) -> Req
 def of_entry(
     topic: str, subscription: str, ledger: int, entry: int, batch_index: int | None = None
 ) -> Request[Figures]:
-    """Whether an entry, or a message of a batch, is acknowledged in an open transaction."""
+    """Get whether an entry, or a message of a batch, is acknowledged in an open transaction."""
     path = f"{_PATH}/positionStatsInPendingAck/{topic_name(topic)}/{quoted(subscription)}"
     query = given(batchIndex=batch_index)
     return Request("GET", f"{path}/{ledger}/{entry}", query=query, result=dict)
 
 
 def add_coordinators(count: int) -> Request[None]:
-    """Have so many coordinators, which must be more than there are."""
+    """Increase the number of coordinators to `count`."""
     return Request("POST", f"{_PATH}/transactionCoordinator/replicas", count, result=nothing)
 
 

@@ -1,4 +1,4 @@
-"""The schemas of the official client, and the records that JSON and Avro have."""
+"""The schemas of the official client, and records for JSON and Avro."""
 
 from magnetar.compat.schema.avro import AvroSchema
 from magnetar.compat.schema.base import BytesSchema, Schema, SchemaInfo, StringSchema

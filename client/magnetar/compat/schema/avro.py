@@ -1,4 +1,4 @@
-"""Records, or dicts with a definition, in Avro's form.  Needs `magnetar[avro]`."""
+"""Records, or dicts with a definition, in Avro encoding.  Needs `magnetar[avro]`."""
 
 import json
 from typing import Any
@@ -14,7 +14,7 @@ from magnetar_proto import PulsarApi_pb2 as pb
 
 
 class _OfWriter(Avro[Any]):
-    """What the writer's schema has: the record leaves fields out, and fills them in."""
+    """Decodes by the writer's schema alone; the record then omits fields, and fills in others."""
 
     def reading(self, writer: SchemaInfo) -> Avro[Any]:
         if writer.type != pb.Schema.Avro:
@@ -25,9 +25,9 @@ class _OfWriter(Avro[Any]):
 
 
 class AvroSchema(Schema):
-    """Values are records; without `record_cls` they are dicts, by `schema_definition`.
+    """A schema of records; without `record_cls` values are dicts, by `schema_definition`.
 
-    Messages are decoded by the schema that they were written with.
+    Messages are decoded with the schema of their writer.
     """
 
     def __init__(
@@ -47,7 +47,7 @@ class AvroSchema(Schema):
         return self._avro.encode(avro_value(obj))
 
     def encode_dict(self, d: dict[str, Any]) -> dict[str, Any]:
-        """The dict with records as dicts and members of enums as their names."""
+        """Return a copy of the dict with records as dicts, and members of enums as their names."""
         return {key: avro_value(value) for key, value in d.items()}
 
     def decode(self, data: bytes) -> Any:

@@ -1,4 +1,4 @@
-"""Schemas of bytes and text, and the base of all that applications derive."""
+"""Schemas of bytes and text, and the base class of an application's schemas."""
 
 import json
 from typing import Any
@@ -10,7 +10,7 @@ from magnetar.schema.info import SchemaInfo as OfTopic
 
 
 class SchemaInfo:
-    """What the broker is told of a schema."""
+    """The description of a schema for the broker."""
 
     def __init__(self, schema_type: SchemaType, name: str, schema: str) -> None:
         self._type, self._name, self._definition = schema_type, name, schema
@@ -22,7 +22,7 @@ class SchemaInfo:
         return self._name
 
     def schema(self) -> str:
-        """The definition."""
+        """Return the definition."""
         return self._definition
 
 
@@ -41,30 +41,30 @@ class Schema:
         self._schema_info = SchemaInfo(schema_type, schema_name, definition)
 
     def encode(self, obj: Any) -> bytes:
-        """The value as bytes."""
+        """Encode a value."""
         raise NotImplementedError(f"{type(self).__name__} has no encode")
 
     def decode(self, data: bytes) -> Any:
-        """The value of bytes."""
+        """Decode a value."""
         raise NotImplementedError(f"{type(self).__name__} has no decode")
 
     def decode_message(self, msg: Any) -> Any:
-        """The value of a message."""
+        """Decode the value of a message."""
         return self.decode(msg.data())
 
     def schema_info(self) -> SchemaInfo:
         return self._schema_info
 
     def attach_client(self, client: Any) -> None:
-        """Called with the client whose consumers use it."""
+        """Attach the client whose consumers use the schema; the client calls this."""
         self._client = client
 
     def _receiving(self) -> Receiving[Any] | None:
-        """With what the client receives: here it passes on bytes; None for those of no schema."""
+        """Return the schema with which the client receives, here passing on bytes; None: none."""
         return sending(self)
 
     def _decode_received(self, value: Any) -> Any:
-        """The value of what `_receiving` has made of a message."""
+        """Decode the value that the schema of `_receiving` has returned."""
         return self.decode(value)
 
     def _validate_object_type(self, obj: Any) -> None:
@@ -79,7 +79,7 @@ class Schema:
 
 
 class BytesSchema(Schema):
-    """Values are bytes."""
+    """A schema whose values are bytes."""
 
     def __init__(self) -> None:
         super().__init__(bytes, SchemaType.BYTES, None, "BYTES")
@@ -93,7 +93,7 @@ class BytesSchema(Schema):
 
 
 class StringSchema(Schema):
-    """Values are text, sent as UTF-8."""
+    """A schema whose values are text, sent as UTF-8."""
 
     def __init__(self) -> None:
         super().__init__(str, SchemaType.STRING, None, "STRING")
@@ -107,7 +107,7 @@ class StringSchema(Schema):
 
 
 def sending(schema: Schema) -> Encoded | None:
-    """What a producer tells the broker: values are encoded before; None for bytes."""
+    """Return the schema of a producer: values are encoded before; None for bytes."""
     info = schema.schema_info()
     if info.schema_type() in (SchemaType.BYTES, SchemaType.NONE):
         return None

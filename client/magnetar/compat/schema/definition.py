@@ -1,6 +1,6 @@
 """Records of the official client: classes whose fields are declared by objects.
 
-The Avro definition that is made of them is the official client's, so both share topics.
+Their Avro definition is that of the official client, so that both can share topics.
 """
 
 from __future__ import annotations
@@ -12,20 +12,20 @@ from enum import Enum
 from typing import Any, ClassVar
 
 Names = set[str]
-"""The records and enums that were defined so far: a later one is named only."""
+"""The names of the records and enums defined so far: a later use refers to the name."""
 
 
 class Field:
     """A field of a record; its subclasses are the types of Avro.
 
-    `default` is the value of a record that is made without one; the definition has it with
+    `default` is the value in a record that is created without one; it is in the definition with
     `required_default`.  A field is null or a value unless it is `required`.
     """
 
     _type: ClassVar[str]
     _accepts: ClassVar[tuple[builtins.type, ...]]
     _none_is_default: ClassVar[bool] = True
-    """Whether None is the default, and refused if the field is required; else it stays None."""
+    """Whether None stands for the default, and is refused if the field is required."""
 
     def __init__(
         self, default: Any = None, required: bool = False, required_default: bool = False
@@ -37,15 +37,15 @@ class Field:
             self._default = self.validate_type("default", default)
 
     def type(self) -> str:
-        """The name of its Avro type."""
+        """Return the name of its Avro type."""
         return self._type
 
     def python_type(self) -> Any:
-        """The type of its values, or several."""
+        """Return the type of its values, or a tuple of types."""
         return self._accepts[0] if len(self._accepts) == 1 else self._accepts
 
     def validate_type(self, name: str, val: Any) -> Any:
-        """The value as records have it; TypeError, with the field's name, if it does not fit."""
+        """Return the value for a record; TypeError, with the field's name, if it does not fit."""
         if val is not None:
             return self._converted(name, val)
         if not self._none_is_default:
@@ -60,24 +60,24 @@ class Field:
         return val
 
     def default(self) -> Any:
-        """The value of a record that is made without one."""
+        """Return the value in a record that is created without one."""
         return self._default
 
     def required_default(self) -> bool:
-        """Whether the definition has the default."""
+        """Tell whether the definition includes the default."""
         return self._required_default
 
     def schema(self) -> Any:
-        """The Avro definition of its type."""
+        """Return the Avro definition of its type."""
         return self.schema_info(set())
 
     def schema_info(self, defined_names: Names) -> Any:
-        """The Avro definition, which only names what `defined_names` has; new ones are added."""
+        """Return the Avro definition; types in `defined_names` are only named, new ones added."""
         return self.type()
 
 
 class Null(Field):
-    """None."""
+    """The field of None."""
 
     _type = "null"
     _accepts = (builtins.type(None),)
@@ -88,7 +88,7 @@ class Null(Field):
 
 
 class Boolean(Field):
-    """True or False; False by default."""
+    """A field of True or False; False by default."""
 
     _type = "boolean"
     _accepts = (bool,)
@@ -98,35 +98,35 @@ class Boolean(Field):
 
 
 class Integer(Field):
-    """A number of 32 bits."""
+    """A field of 32-bit integers."""
 
     _type = "int"
     _accepts = (int,)
 
 
 class Long(Field):
-    """A number of 64 bits."""
+    """A field of 64-bit integers."""
 
     _type = "long"
     _accepts = (int,)
 
 
 class Float(Field):
-    """A floating-point number of 32 bits."""
+    """A field of 32-bit floating-point numbers."""
 
     _type = "float"
     _accepts = (float, int)
 
 
 class Double(Field):
-    """A floating-point number of 64 bits."""
+    """A field of 64-bit floating-point numbers."""
 
     _type = "double"
     _accepts = (float, int)
 
 
 class Bytes(Field):
-    """Bytes; text becomes UTF-8."""
+    """A field of bytes; text is encoded as UTF-8."""
 
     _type = "bytes"
     _accepts = (bytes, str)
@@ -140,7 +140,7 @@ class Bytes(Field):
 
 
 class String(Field):
-    """Text; bytes are read as UTF-8."""
+    """A field of text; bytes are decoded as UTF-8."""
 
     _type = "string"
     _accepts = (str, bytes)
@@ -151,7 +151,7 @@ class String(Field):
 
 
 class CustomEnum(Field):
-    """A member of an enum, or its name or value; the definition has the names."""
+    """A field of members of an enum, also by name or value; the definition has the names."""
 
     _type = "enum"
     _none_is_default = False
@@ -191,7 +191,7 @@ class CustomEnum(Field):
 
 
 class Array(Field):
-    """A list, of values of a field or of records."""
+    """A field of lists, whose items are values of a field or records."""
 
     _type = "array"
     _accepts = (list,)
@@ -216,7 +216,7 @@ class Array(Field):
 
 
 class Map(Field):
-    """A dict from texts to values of a field or to records."""
+    """A field of dicts, from text to values of a field or to records."""
 
     _type = "map"
     _accepts = (dict,)
@@ -244,12 +244,12 @@ class Map(Field):
 
 
 class Record:
-    """Base of an application's records; an object of one is also a field of another record.
+    """The base class of an application's records; an instance is also a field of another record.
 
-    The fields are those of the class itself, without its base classes'.  Arguments that are no
-    fields are left out, as those of messages of newer programs are.  A field that is a record, and
-    not given, is a copy of what was declared.  `_avro_namespace` is part of the definition;
-    `_sorted_fields` has its fields in alphabetical order.
+    The fields are those of the class itself, without those of base classes.  Arguments that are not
+    fields are ignored, as in messages of newer programs.  A field that is a record, and is not
+    given, is a copy of the declared one.  `_avro_namespace` is part of the definition;
+    `_sorted_fields` puts its fields in alphabetical order.
     """
 
     _fields: ClassVar[dict[str, Any]] = {}
@@ -276,7 +276,7 @@ class Record:
         *args: Any,
         **kwargs: Any,
     ) -> None:
-        """`default`, `required_default` and `required` are those of a field; see Field."""
+        """Create a record; `default`, `required_default` and `required` are those of Field."""
         about = {"_required_default": required_default, "_default": default, "_required": required}
         self.__dict__.update(about)
         for name, field in self._fields.items():
@@ -308,15 +308,15 @@ class Record:
     # -- as a field of another record
 
     def type(self) -> str:
-        """The name of the record."""
+        """Return the name of the record."""
         return type(self).__name__
 
     def python_type(self) -> Any:
-        """The class."""
+        """Return the class of the record."""
         return type(self)
 
     def validate_type(self, name: str, val: Any) -> Any:
-        """A record of this class, made of a dict as well; TypeError for anything else."""
+        """Return a record of this class, also from a dict; TypeError for any other value."""
         if isinstance(val, type(self)) or (val is None and not self._required):
             return val
         if isinstance(val, dict):
@@ -324,21 +324,21 @@ class Record:
         raise _misfit(name, val, self.type())
 
     def default(self) -> Any:
-        """What the definition has as the default."""
+        """Return the default in the definition."""
         return self._default
 
     def required_default(self) -> bool:
-        """Whether the definition has the default."""
+        """Tell whether the definition includes the default."""
         return self._required_default
 
     @classmethod
     def schema(cls) -> Any:
-        """The Avro definition."""
+        """Return the Avro definition."""
         return cls.schema_info(set())
 
     @classmethod
     def schema_info(cls, defined_names: Names) -> Any:
-        """The Avro definition, which only names what `defined_names` has; new ones are added."""
+        """Return the Avro definition; types in `defined_names` are only named, new ones added."""
         space = cls._avro_namespace
         name = f"{space}.{cls.__name__}" if space else cls.__name__
         if name in defined_names:
@@ -351,12 +351,12 @@ class Record:
 
 
 def values_of(record: Record) -> dict[str, Any]:
-    """The fields of a record by name."""
+    """Return the fields of a record by name."""
     return {name: vars(record)[name] for name in record._fields}
 
 
 def json_value(value: Any) -> Any:
-    """What JSON has of a value that it does not know: the value of an enum, bytes as text."""
+    """Return a value for JSON: the fields of a record, the value of an enum, bytes as text."""
     if isinstance(value, Record):
         return values_of(value)
     if isinstance(value, Enum):
@@ -367,7 +367,7 @@ def json_value(value: Any) -> Any:
 
 
 def avro_value(value: Any) -> Any:
-    """A value as fastavro takes it: records are dicts, members of enums are their names."""
+    """Return a value for fastavro: records as dicts, members of enums as their names."""
     if isinstance(value, Record):
         return avro_value(values_of(value))
     if isinstance(value, Mapping):
@@ -386,7 +386,7 @@ def _definition(name: str, field: Any, defined_names: Names) -> dict[str, Any]:
 
 
 def _default_value(value: Any) -> Any:
-    """As Avro has defaults: each byte is a character."""
+    """Return a value in the form of Avro defaults: each byte is a character."""
     plain = avro_value(value)
     return plain.decode("latin-1") if isinstance(plain, bytes | bytearray) else plain
 
@@ -396,7 +396,7 @@ def _is_kind(value: Any) -> bool:
 
 
 def _declared(value: Any, where: str) -> Any:
-    """The field or record that was declared; TypeError if it is none.  A class is made one."""
+    """Return the declared field or record, creating a class's; TypeError for anything else."""
     if isinstance(value, type) and issubclass(value, Record):
         return value()
     if not isinstance(value, Field | Record):
@@ -405,7 +405,7 @@ def _declared(value: Any, where: str) -> Any:
 
 
 def _part(kind: Any, name: str, value: Any) -> Any:
-    """A value of an array or a map, where only Null is None."""
+    """Convert a value of an array or a map; only Null accepts None."""
     if value is None and not isinstance(kind, Null):
         raise _misfit(name, value, kind.type())
     return kind.validate_type(name, value)

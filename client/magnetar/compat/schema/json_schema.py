@@ -9,7 +9,7 @@ from magnetar.compat.schema.definition import Record, json_value
 
 
 class JsonSchema(Schema):
-    """Values are records, sent as JSON; members of enums by their values, and bytes as text."""
+    """A schema of records as JSON; members of enums as their values, and bytes as text."""
 
     def __init__(self, record_cls: type[Record]) -> None:
         definition = check_record(record_cls, "JsonSchema").schema()
@@ -24,7 +24,7 @@ class JsonSchema(Schema):
 
 
 def check_record(record_cls: Any, schema: str) -> type[Record]:
-    """The class; TypeError if it is no record."""
+    """Return the class; TypeError unless it is a subclass of Record."""
     if isinstance(record_cls, type) and issubclass(record_cls, Record):
         return record_cls
     raise TypeError(f"{schema} needs a subclass of Record, and {record_cls!r} is none")
