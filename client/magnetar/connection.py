@@ -177,19 +177,19 @@ class Connection(asyncio.Protocol):
         return self._error is None
 
     def write(self, data: bytes) -> None:
-        """Send whole frames at the end of this turn; ConnectionLost when the connection is over."""
+        """Queue whole frames, which are sent at the end of this turn; ConnectionLost if closed."""
         self._check_open()
         if not self._outgoing:
             self._loop.call_soon(self._send_outgoing)
         self._outgoing.append(data)
 
     def write_now(self, data: bytes) -> None:
-        """As `write`, before anything else is done: the broker goes on meanwhile."""
+        """Send whole frames at once, so that the broker can work on them meanwhile."""
         self.write(data)
         self._send_outgoing()
 
     def _send_outgoing(self) -> None:
-        # One write for all frames of a turn: each would be a system call otherwise.
+        # One write for all frames of a turn: a write for each would be a system call each.
         outgoing, self._outgoing = self._outgoing, []
         if outgoing and self._transport is not None and not self._transport.is_closing():
             self._transport.write(b"".join(outgoing))
@@ -199,7 +199,7 @@ class Connection(asyncio.Protocol):
             raise ConnectionLost(f"the connection to {self.address} is closed") from self._error
 
     def expect(self) -> tuple[int, asyncio.Future[Any]]:
-        """A request id and its answer; the caller writes the request and sees to a timeout."""
+        """Return a new request id and the future of its answer; the caller sets a timeout."""
         self._check_open()
         request_id = next(self._request_ids)
         answer = self._loop.create_future()
@@ -208,7 +208,7 @@ class Connection(asyncio.Protocol):
         return request_id, answer
 
     async def request(self, command: Any) -> Any:
-        """Send a command that has a `request_id`; the answering sub-command, or BrokerError."""
+        """Send a command with a `request_id`; return the answering sub-command, or BrokerError."""
         command.request_id, answer = self.expect()
         self.write(encode(command))
         try:
@@ -221,37 +221,37 @@ class Connection(asyncio.Protocol):
             ) from None
 
     def send_only(self, command: Any) -> None:
-        """Send a command that has a `request_id`, and ignore its answer."""
+        """Send a command with a `request_id`, and ignore its answer."""
         if self.is_open:
             command.request_id = next(self._request_ids)
             self.write(encode(command))
 
     def add_producer(self, producer_id: int, end: ProducerEnd) -> None:
-        """Deliver this producer's receipts and errors to `end`."""
+        """Register `end` for the receipts and errors of this producer."""
         self._producers[producer_id] = end
 
     def add_consumer(self, consumer_id: int, end: ConsumerEnd) -> None:
-        """Deliver this consumer's entries to `end`."""
+        """Register `end` for the entries of this consumer."""
         self._consumers[consumer_id] = end
 
     def add_watcher(self, watcher_id: int, end: WatcherEnd) -> None:
-        """Deliver the changes of this watch to `end`."""
+        """Register `end` for the changes that this watcher reports."""
         self._watchers[watcher_id] = end
 
     def remove_watcher(self, watcher_id: int) -> None:
-        """Deliver nothing to its end any more."""
+        """Remove the registration of this watcher."""
         self._watchers.pop(watcher_id, None)
 
     def remove_producer(self, producer_id: int) -> None:
-        """Deliver nothing to its end any more."""
+        """Remove the registration of this producer."""
         self._producers.pop(producer_id, None)
 
     def remove_consumer(self, consumer_id: int) -> None:
-        """Deliver nothing to its end any more."""
+        """Remove the registration of this consumer."""
         self._consumers.pop(consumer_id, None)
 
     def close(self, error: MagnetarError | None = None) -> None:
-        """End the connection; open requests and registered ends get `error`."""
+        """Close the connection; open requests and registered ends receive `error`."""
         if self._error is not None:
             return
         self._error = error or ConnectionLost(f"the connection to {self.address} was closed")
@@ -275,7 +275,7 @@ class Connection(asyncio.Protocol):
             end.detached(self, self._error)
 
     async def ended(self, limit_s: float) -> None:
-        """Wait until a closed connection has ended: TLS takes leave of its peer."""
+        """Wait until a closed connection has ended: with TLS, the peer is told first."""
         if self._transport is None:
             return
         try:
@@ -356,7 +356,7 @@ class Connection(asyncio.Protocol):
             producer.receipt_rcvd(self, sequence_id, ledger, entry)
 
     def _on_messages(self, frames: Sequence[Frame], at: int) -> int:
-        """Route the MESSAGEs from `frames[at]` on that are alike; returns how many those are."""
+        """Route the MESSAGEs from `frames[at]` on that are alike; return their number."""
         run = decode_run(frames, at)
         consumer = self._consumers.get(run.head.consumer_id)
         if consumer is not None:
@@ -388,7 +388,7 @@ class Connection(asyncio.Protocol):
             self.close(error)
             return
         if reply.request_id == NO_REQUEST:
-            # Credentials that were accepted once: another connection shows what is new of them.
+            # These credentials were accepted once: another connection will send the new ones.
             # promise[never]: a failed renewal leaves open what the application has
             expired = isinstance(error, NotAuthenticated)
             self.close(ConnectionLost(f"{self.address}: {error}") if expired else error)
@@ -404,7 +404,7 @@ class Connection(asyncio.Protocol):
             producer.send_error_rcvd(self, error)
 
     def _on_producer_success(self, buf: bytes, start: int, mid: int, payload: bytes) -> None:
-        # Who waits for exclusive access gets this first, and another answer when it is its turn.
+        # A producer that waits for exclusive access gets this first, and another one in its turn.
         if decode(buf, start, mid).producer_success.producer_ready:
             self._on_answer(buf, start, mid, payload)
 
@@ -453,7 +453,7 @@ class Connection(asyncio.Protocol):
             self._renewing = self._loop.create_task(self._renew())
 
     async def _renew(self) -> None:
-        """Answer the broker's question for new credentials; what cannot be had ends it all."""
+        """Answer the broker's request for new credentials; without any, close the connection."""
         try:
             async with self._settings.clock.timeout(self._settings.connect_timeout_s):
                 # promise[without renewed=True]: new credentials are fetched when asked for
@@ -474,7 +474,7 @@ class Connection(asyncio.Protocol):
         if self.is_open:
             self.write(encode(answer))
 
-    # Frames of other kinds are ignored.
+    # Other kinds of frames are ignored.
     _HANDLERS: ClassVar[dict[int, Callable[["Connection", bytes, int, int, bytes], None]]] = {
         Kind.SEND_RECEIPT: _on_receipt,
         Kind.PING: _on_ping,

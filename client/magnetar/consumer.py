@@ -25,7 +25,7 @@ _source_of = attrgetter("source")
 class Consumer(Closing, Generic[V]):
     """Receives from a subscription; created by `Client.subscribe`, closed by `close`.
 
-    `async for message in consumer` receives without end, until the consumer is closed.
+    `async for message in consumer` receives messages until the consumer is closed.
     """
 
     def __init__(
@@ -52,23 +52,23 @@ class Consumer(Closing, Generic[V]):
 
     @property
     def topics(self) -> list[str]:
-        """The topics and partitions it receives from at the moment."""
+        """The topics and partitions that it receives from at the moment."""
         return [partition.topic for partition in self._partitions]
 
     @property
     def unreadable(self) -> int:
-        """How many entries could not be decoded since the consumer was opened."""
+        """The number of entries that could not be decoded since the consumer was opened."""
         return sum(partition.counts.unreadable_entries for partition in self._partitions)
 
     @property
     def statistics(self) -> ConsumerStatistics:
-        """What it has counted since it was opened, over its topics."""
+        """The counts since the consumer was opened, summed over its topics."""
         parts = [partition.statistics for partition in self._partitions]
         return total(self.topic, parts or [ConsumerStatistics(self.topic, self.subscription)])
 
     @property
     def active_topics(self) -> list[str]:
-        """Of a failover subscription: the partitions of which this consumer receives."""
+        """The partitions of a failover subscription in which this consumer is active."""
         return [partition.topic for partition in self._partitions if partition.is_active]
 
     @property
@@ -78,21 +78,21 @@ class Consumer(Closing, Generic[V]):
 
     @property
     def is_at_end(self) -> bool:
-        """Whether all of its topics were terminated, and everything in them was acknowledged."""
+        """Whether all of its topics were terminated, and all their messages acknowledged."""
         return all(partition.is_at_end for partition in self._partitions)
 
     async def receive(self, timeout_s: float | None = None) -> Message[V]:
-        """The next message; None waits for ever, else OperationTimeout when none came.
+        """Return the next message; OperationTimeout if none comes in time; None: no limit.
 
-        Raises `Unreadable`, once, in the place of an entry that cannot be decoded, unless
-        `on_unreadable` leaves such entries out.
+        Raises `Unreadable`, once, in place of an entry that cannot be decoded, unless
+        `on_unreadable` leaves out such entries.
         """
         return (await self.receive_batch(1, timeout_s))[0]
 
     async def receive_batch(
         self, max_messages: int = 1000, timeout_s: float | None = None
     ) -> list[Message[V]]:
-        """All that have arrived, at most `max_messages`; waits for the first as `receive`."""
+        """Return all messages that have arrived, at most `max_messages`, but wait for one."""
         messages = await self.inbox.take(max_messages, timeout_s)
         if self._interceptors:
             return self._interceptors.before_consume(messages)
@@ -102,14 +102,14 @@ class Consumer(Closing, Generic[V]):
         while True:
             yield await self.receive()
 
-    # -- acknowledging
+    # -- acknowledgement
 
     def ack(
         self, messages: Message[Any] | Iterable[Message[Any]], txn: Transaction | None = None
     ) -> None:
-        """Acknowledge one or many, individually; `flush` waits until the broker stored it.
+        """Acknowledge messages individually; `flush` waits until the broker has stored this.
 
-        With `txn` this takes effect when the transaction is committed.
+        With `txn` the acknowledgement takes effect when the transaction is committed.
         """
         if isinstance(messages, Message):
             messages.source.ack((messages,), txn)
@@ -118,40 +118,40 @@ class Consumer(Closing, Generic[V]):
             source.ack(run, txn)
 
     def ack_up_to(self, message: Message[Any], txn: Transaction | None = None) -> None:
-        """Acknowledge all of the message's partition up to it; not for shared subscriptions."""
+        """Acknowledge all messages of the partition up to this one; not in shared subscriptions."""
         message.source.ack_up_to(message, txn)
 
     def ack_id(
         self, message_id: MessageId, topic: str | None = None, txn: Transaction | None = None
     ) -> None:
-        """Acknowledge a message by its id; name its topic if there are several.
+        """Acknowledge a message by its id; give its topic if the consumer has several.
 
-        With `txn` this takes effect when the transaction is committed.  ValueError if no partition
-        fits, or if the id is in a batch that this consumer has not received.
+        With `txn` it takes effect when the transaction is committed.  ValueError if no partition
+        matches, or if the id is in a batch that this consumer has not received.
         """
         self._partition_of(message_id, topic).ack_id(message_id, txn)
 
     def ack_up_to_id(
         self, message_id: MessageId, topic: str | None = None, txn: Transaction | None = None
     ) -> None:
-        """Acknowledge all of a partition up to the message of an id; as `ack_id`.
+        """Acknowledge all of a partition up to the message of an id; see `ack_id`.
 
         Of a batch that this consumer has not received, nothing is acknowledged; with `txn` that
-        is a ValueError, too.
+        this raises ValueError.
         """
         self._partition_of(message_id, topic).ack_up_to_id(message_id, txn)
 
     async def flush(self) -> None:
-        """Wait until the broker confirmed every acknowledgement; raises if it refused one."""
+        """Wait until the broker has confirmed every acknowledgement; raise an error if not."""
         await gather_all(partition.flush_acks() for partition in self._partitions)
 
-    # -- delivering again
+    # -- redelivery
 
     def nack(self, messages: Message[Any] | Iterable[Message[Any]]) -> None:
-        """Have messages delivered again, after `nack_delay_s` or `nack_backoff`.
+        """Let messages be redelivered after `nack_delay_s` or `nack_backoff`.
 
-        Of a batch all comes again that is not acknowledged.  A subscription that is not shared
-        delivers again, from the first that is not acknowledged on, everything.
+        All unacknowledged messages of a batch are redelivered with it.  A subscription that is not
+        shared redelivers everything from the first unacknowledged message on.
         """
         if isinstance(messages, Message):
             messages.source.nack((messages,))
@@ -160,29 +160,29 @@ class Consumer(Closing, Generic[V]):
             source.nack(run)
 
     def nack_id(self, message_id: MessageId, topic: str | None = None) -> None:
-        """Have the entry of an id delivered again after `nack_delay_s`; as `ack_id`."""
+        """Let the entry of an id be redelivered after `nack_delay_s`; see `ack_id`."""
         self._partition_of(message_id, topic).nack_id(message_id)
 
     def redeliver_all(self) -> None:
-        """Have everything delivered again, now, that is not acknowledged."""
+        """Let all unacknowledged messages be redelivered now."""
         for partition in self._partitions:
             partition.redeliver_all()
 
     async def reconsume_later(
         self, message: Message[Any], delay_s: float, properties: Mapping[str, str] | None = None
     ) -> None:
-        """Move a message to the retry topic, from where it comes again after the delay.
+        """Move a message to the retry topic, which delivers it again after the delay.
 
-        After `max_redeliveries` such rounds it goes to the dead letter topic.  `properties` are
-        added to its own.  Needs `retry=True`, and a shared type for the delay to have an effect.
-        If it cannot be moved, this raises, and the message stays unacknowledged.
+        After `max_redeliveries` such rounds it is moved to the dead letter topic.  `properties` are
+        added to those of the message.  Requires `retry=True`, and for the delay a shared type.
+        If the message cannot be moved, this raises an error, and it stays unacknowledged.
         """
         await self._retries().retry(message, delay_s, properties or {}, up_to=False)
 
     async def reconsume_later_cumulative(
         self, message: Message[Any], delay_s: float, properties: Mapping[str, str] | None = None
     ) -> None:
-        """As `reconsume_later`, and acknowledge all of its partition up to the message."""
+        """Move a message as `reconsume_later` does, and acknowledge its partition up to it."""
         await self._retries().retry(message, delay_s, properties or {}, up_to=True)
 
     def _retries(self) -> DeadLetters:
@@ -193,7 +193,7 @@ class Consumer(Closing, Generic[V]):
     # -- flow and position
 
     def pause(self) -> None:
-        """Ask the broker for nothing more; what has arrived is still received."""
+        """Stop asking the broker for messages; those that have arrived are still received."""
         for partition in self._partitions:
             partition.pause()
 
@@ -203,10 +203,10 @@ class Consumer(Closing, Generic[V]):
             partition.resume()
 
     async def seek(self, target: MessageId | int, topic: str | None = None) -> None:
-        """Continue with the message of this id, or with the first published at this time (ms).
+        """Continue with the message of this id, or the first one published at this time (ms).
 
-        EARLIEST, LATEST and a time apply to all topics, or to `topic` alone; another id to its
-        partition.  Everything is delivered again from there, also what was acknowledged.
+        EARLIEST, LATEST and a time apply to all topics, or to `topic` alone; another id applies to
+        its partition.  All messages from there on are redelivered, also acknowledged ones.
         """
         if isinstance(target, int) or target.is_earliest or target.is_latest:
             partitions = [one for one in self._partitions if topic in (None, one.topic)]
@@ -218,7 +218,7 @@ class Consumer(Closing, Generic[V]):
             await self._partition_of(target, topic).seek(target)
 
     async def last_message_ids(self) -> dict[str, MessageId]:
-        """By topic or partition the id of its last message; (-1, -1) where there is none."""
+        """Return the id of the last message of each topic or partition; (-1, -1) if it is empty."""
         partitions = self._partitions
         ids = await gather_all(partition.last_message_id() for partition in partitions)
         return {one.topic: last for one, last in zip(partitions, ids, strict=True)}
@@ -239,19 +239,19 @@ class Consumer(Closing, Generic[V]):
             )
         return found[0]
 
-    # -- the end
+    # -- closing
 
     async def unsubscribe(self, force: bool = False) -> None:
-        """Delete the subscription with its position, and close; BrokerError if others use it.
+        """Delete the subscription and its position, and close; BrokerError if it has others.
 
-        With `force` the others are disconnected.
+        With `force`, other consumers are disconnected.
         """
         await self._end_background()
         await gather_all(partition.unsubscribe(force) for partition in self._partitions)
         self._interceptors.close()
 
     async def close(self) -> None:
-        """Flush acknowledgements and leave the subscription, which stays at the broker."""
+        """Flush acknowledgements and close; the subscription stays at the broker."""
         await self._end_background()
         try:
             await gather_all(partition.close() for partition in self._partitions)
@@ -267,16 +267,16 @@ class Consumer(Closing, Generic[V]):
     # -- for the client
 
     def keeps_up(self, *background: TopicDiscovery | TopicWatch) -> None:
-        """These change its partitions from now on, until it is closed."""
+        """Attach the tasks that change its partitions; closing the consumer closes them."""
         self._background = background
 
     @property
     def sources(self) -> list[str]:
-        """The full names of its topics, without those of partitions."""
+        """The full names of its topics, without partitions."""
         return list(self._by_topic)
 
     def partitioned_topics(self) -> list[str]:
-        """Those of its topics that have partitions, and may get more."""
+        """Return those of its topics that are partitioned, and may get more partitions."""
         return [
             topic
             for topic, parts in self._by_topic.items()
@@ -284,7 +284,7 @@ class Consumer(Closing, Generic[V]):
         ]
 
     def partitions_of(self, topic: str) -> list[str]:
-        """The partitions of one of its topics from which it receives; the topic if it has none."""
+        """Return the partitions of a topic that it receives from; the topic if it has none."""
         return [partition.topic for partition in self._by_topic.get(topic, ())]
 
     def add(self, topic: str, partitions: Iterable[PartitionConsumer[Message[V]]]) -> None:
@@ -302,6 +302,6 @@ class Consumer(Closing, Generic[V]):
                 one.wake()
 
     async def remove(self, topics: Iterable[str]) -> None:
-        """Receive nothing more from these topics, which are gone."""
+        """Stop receiving from these topics, which were deleted."""
         gone = [part for topic in topics for part in self._by_topic.pop(topic, ())]
         await gather_all(partition.leave() for partition in gone)

@@ -1,4 +1,4 @@
-"""The transaction coordinators of a cluster: where each is, and requests to it."""
+"""The transaction coordinators of a cluster: their brokers, and requests to them."""
 
 import itertools
 from typing import Any
@@ -21,11 +21,11 @@ from magnetar.settings import Settings
 from magnetar_proto import PulsarApi_pb2 as pb
 
 ASSIGNMENT = "persistent://pulsar/system/transaction_coordinator_assign"
-"""A broker is the coordinator of the partitions of this topic that it owns."""
+"""The topic whose owners are coordinators: each broker for the partitions that it owns."""
 
 
 class Coordinators:
-    """Asks coordinators on behalf of a client's transactions, which take turns among them."""
+    """Sends the requests of a client's transactions; new transactions rotate over coordinators."""
 
     def __init__(self, pool: Pool, settings: Settings) -> None:
         self._pool = pool
@@ -35,7 +35,7 @@ class Coordinators:
         self._connected: dict[int, Connection] = {}
 
     async def ask_next(self, command: pb.CommandNewTxn) -> pb.CommandNewTxnResponse:
-        """Ask the coordinator whose turn it is; NotAllowed if the cluster has none."""
+        """Ask the next coordinator in turn; NotAllowed if the cluster has no coordinators."""
 
         async def attempt() -> pb.CommandNewTxnResponse:
             if not self._number:
@@ -46,14 +46,16 @@ class Coordinators:
         return await Retry(self._settings).in_time(attempt, "beginning a transaction")
 
     async def ask(self, coordinator: int, command: Any, what: str) -> Any:
-        """The answer of this coordinator to a command that may be repeated; BrokerError."""
+        """Return the answer of this coordinator to a repeatable command; may raise BrokerError."""
         return await Retry(self._settings).in_time(
             lambda: self._attempt(coordinator, command), what
         )
 
     async def end(self, coordinator: int, command: pb.CommandEndTxn, what: str) -> None:
-        """Commit or abort.  TransactionOver: it has ended before; OperationTimeout: if so, and
-        how, is unknown."""
+        """Commit or abort a transaction.
+
+        TransactionOver if it has ended before; OperationTimeout if the outcome is unknown.
+        """
         lost: MagnetarError | None = None
 
         async def attempt() -> None:
@@ -83,7 +85,7 @@ class Coordinators:
             raise
 
     async def _connection(self, coordinator: int) -> Connection:
-        """To the broker that is this coordinator, which has opened it."""
+        """Return a connection to the broker of this coordinator, after the broker has opened it."""
         known = self._connected.get(coordinator)
         if known is not None and known.is_open:
             return known
@@ -113,7 +115,7 @@ class Coordinators:
 
 
 def _checked(reply: Any) -> Any:
-    """The answer of a coordinator, unless it is a refusal."""
+    """Return the answer of a coordinator; raise an error if it is a refusal."""
     if reply.HasField("error"):
         raise broker_error(reply.error, reply.message)
     return reply

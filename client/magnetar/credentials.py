@@ -15,13 +15,13 @@ PLUGINS: Final = {
     f"{_JAVA}.oauth2.AuthenticationOAuth2": "oauth2",
     f"{_JAVA}.AuthenticationDisabled": "none",
 }
-"""The class of each plugin in Java, and its short word."""
+"""The short name of each plugin, by its class in Java."""
 
 
 def authentication_of(plugin: str, parameters: str) -> Authentication | None:
-    """What a plugin and its parameters mean; None for no authentication.
+    """Return the authentication of a plugin and its parameters; None for no authentication.
 
-    Raises CredentialsError with the reason; it does not contain the parameters.
+    Raises CredentialsError with the reason, which does not contain the parameters.
     """
     match PLUGINS.get(plugin, plugin):
         case "" | "none":
@@ -44,7 +44,7 @@ def authentication_of(plugin: str, parameters: str) -> Authentication | None:
 
 
 def _token(parameters: str) -> Token:
-    """A token by itself, or as `token:...`, `file:///path`, `env:NAME` or a JSON object."""
+    """Parse a token by itself, `token:...`, `file:///path`, `env:NAME` or a JSON object."""
     text = parameters.strip()
     if text.startswith("{"):
         text = _pairs(text).get("token", "")
@@ -85,7 +85,7 @@ def _oauth2(pairs: dict[str, str]) -> Authentication:
 
 
 def _pairs(text: str) -> dict[str, str]:
-    """`{"key": "value"}` or `key:value,key:value`."""
+    """Parse `{"key": "value"}` or `key:value,key:value`."""
     if text.strip().startswith("{"):
         try:
             return {str(key): str(value) for key, value in json.loads(text).items()}

@@ -17,7 +17,7 @@ from magnetar_proto.names import TopicName
 logger = logging.getLogger(__name__)
 
 RETRY, DLQ = "RETRY", "DLQ"
-# Properties of messages in these topics, with the names that clients of Pulsar give them.
+# Properties of messages in these topics, with the names that Pulsar's clients use.
 REAL_TOPIC = "REAL_TOPIC"
 ORIGIN_MESSAGE_ID = "ORIGIN_MESSAGE_ID"
 ORIGIN_MESSAGE_ID_OLD = "ORIGIN_MESSAGE_IDY_TIME"
@@ -26,12 +26,12 @@ DELAY_TIME = "DELAY_TIME"
 
 
 def new_name(topic: str, subscription: str, kind: str) -> str:
-    """The name of the retry (RETRY) or dead letter (DLQ) topic."""
+    """Return the name of the retry (RETRY) or dead letter (DLQ) topic."""
     return f"{TopicName.parse(topic).base}-{subscription}-{kind}"
 
 
 def old_name(topic: str, subscription: str, kind: str) -> str:
-    """The name that clients before Pulsar 2.8 gave it; used where such a topic exists."""
+    """Return the name in clients before Pulsar 2.8; it is used if such a topic exists."""
     name = TopicName.parse(topic)
     return f"{name.domain}://{name.tenant}/{name.namespace}/{subscription}-{kind}"
 
@@ -39,7 +39,7 @@ def old_name(topic: str, subscription: str, kind: str) -> str:
 class DeadLetters:
     """Moves messages of one subscription to its retry topic and its dead letter topic.
 
-    `open_producer(kind, topic)` is called with RETRY or DLQ when the first message goes there.
+    `open_producer(kind, topic)` is called with RETRY or DLQ before the first message goes there.
     """
 
     def __init__(
@@ -52,7 +52,7 @@ class DeadLetters:
     ) -> None:
         self._policy = policy or DeadLetterPolicy()
         self.names = names
-        """The topics, by RETRY and DLQ."""
+        """The names of the topics, by RETRY and DLQ."""
         self._gives_up = policy is not None
         self._open_producer = open_producer
         self._schemas = schemas
@@ -60,7 +60,7 @@ class DeadLetters:
         self._open: dict[str, Producer] = {}
 
     async def move(self, messages: Sequence[Message]) -> None:
-        """Send messages to the dead letter topic and acknowledge them; logs and raises failures."""
+        """Send messages to the dead letter topic, and acknowledge them; log and raise failures."""
         for message in messages:
             await self._move(DLQ, message, _origin(message), 0)
             message.source.ack((message,))
@@ -68,9 +68,9 @@ class DeadLetters:
     async def retry(
         self, message: Message, delay_s: float, properties: Mapping[str, str], up_to: bool
     ) -> None:
-        """Send a message to the retry topic, or if it went there often enough, to the other.
+        """Send a message to the retry topic, or after enough retries to the dead letter topic.
 
-        Then acknowledge it, or with `up_to` all up to it.
+        It is then acknowledged, or with `up_to` everything up to it.
         """
         about = _origin(message) | dict(properties)
         rounds = int(about.get(RECONSUME_TIMES, "0")) + 1
@@ -128,7 +128,7 @@ class DeadLetters:
 
 
 def _origin(message: Message) -> dict[str, str]:
-    """The message's properties, with where it was first."""
+    """Return the message's properties, with its original topic and id."""
     properties = message.properties
     properties.setdefault(REAL_TOPIC, message.topic)
     properties.setdefault(ORIGIN_MESSAGE_ID, message.id.text())

@@ -23,7 +23,7 @@ class EntryConsumer(Closing):
     async def receive_entries(
         self, max_entries: int = 1000, timeout_s: float | None = None
     ) -> list[Entry]:
-        """At least one entry and at most so many; OperationTimeout when none came in time."""
+        """Return at most `max_entries` entries; OperationTimeout if not one comes in time."""
         return await self._inbox.take(max_entries, timeout_s)
 
     def ack(self, entries: Iterable[Entry]) -> None:
@@ -32,5 +32,5 @@ class EntryConsumer(Closing):
             source.ack_entries(run)
 
     async def close(self) -> None:
-        """Flush acknowledgements and leave the subscription, which stays at the broker."""
+        """Flush acknowledgements and close; the subscription stays at the broker."""
         await gather_all(partition.close() for partition in self._partitions)

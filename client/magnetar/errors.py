@@ -66,11 +66,11 @@ class ConnectionLost(MagnetarError):
 
 
 class TlsFailed(MagnetarError):
-    """TLS with the broker failed: a certificate is not trusted, or one side asks for more."""
+    """TLS with the broker failed: a certificate is not trusted, or one side requires more."""
 
 
 class WrongProtocol(MagnetarError):
-    """What answers at the address does not speak the protocol of brokers: correct the address."""
+    """The server at the address does not speak the protocol of brokers: correct the address."""
 
 
 class Insecure(MagnetarError):
@@ -78,7 +78,7 @@ class Insecure(MagnetarError):
 
 
 class QueueFull(MagnetarError):
-    """`send_nowait` found no room: await `send`, which waits for room, or `flush` first."""
+    """The queue of `send_nowait` is full: await `send`, which waits for room, or `flush`."""
 
 
 class MessageTooLarge(MagnetarError):
@@ -90,10 +90,10 @@ class EncryptionFailed(MagnetarError):
 
 
 class Damaged(MagnetarError):
-    """The broker cannot read the next stored entries, since their bytes on disk are damaged.
+    """The broker cannot read the next stored entries: their bytes on disk are damaged.
 
-    `receive` and `read` raise it once everything before these entries was taken.  Nothing behind
-    them is delivered, in order, until they are set aside or their file is put back.
+    `receive` and `read` raise it once everything before these entries was taken.  Entries behind
+    them are not delivered until they are set aside or their file is restored.
     """
 
     def __init__(self, topic: str, message_id: MessageId, entries: int, why: str) -> None:
@@ -106,9 +106,9 @@ class Damaged(MagnetarError):
         )
         self.topic = topic
         self.message_id = message_id
-        """The first of these entries."""
+        """The id of the first of these entries."""
         self.entries = entries
-        """How many follow each other, itself included."""
+        """The number of consecutive entries, including the first."""
 
 
 class Unreadable(MagnetarError):
@@ -126,14 +126,14 @@ class Unreadable(MagnetarError):
 class DecryptionFailed(Unreadable):
     """An entry is encrypted, and no key of this client decrypts it.
 
-    The option `on_undecryptable` of consumers and readers says what happens to such entries.
+    The option `on_undecryptable` of consumers and readers is the action for such entries.
     """
 
 
 class Undecodable(Unreadable):
-    """The value of a message cannot be decoded by the schema; raised by `message.value`.
+    """The value of a message does not fit the schema; raised by `message.value`.
 
-    The message can be acknowledged, and `data` has its bytes.
+    The message can be acknowledged; its bytes are in `data`.
     """
 
     def __init__(self, text: str, message_id: MessageId, schema_version: bytes) -> None:
@@ -142,7 +142,7 @@ class Undecodable(Unreadable):
 
 
 class BrokerError(MagnetarError):
-    """The broker refused; the text is the broker's own, with a remedy if that names none."""
+    """The broker refused; the text is the broker's own, plus a remedy if it names none."""
 
     remedy: ClassVar[str] = ""
 
@@ -155,20 +155,20 @@ class BrokerError(MagnetarError):
 
 
 class NotReady(BrokerError):
-    """The topic is not served right now."""
+    """The topic is not available at the moment."""
 
     retriable = True
     remedy = "the client retries this; if it lasts, look at the broker's log"
 
 
 class Busy(BrokerError):
-    """Another producer or consumer has the name, topic or subscription."""
+    """Another producer or consumer holds the name, topic or subscription."""
 
     remedy = "choose another name, a shared subscription type, or close the other one"
 
 
 class NotFound(BrokerError):
-    """It does not exist, and the broker is not allowed to create it."""
+    """The topic or subscription does not exist, and the broker may not create it."""
 
     remedy = "create it first, or allow automatic creation in the broker's configuration"
 
@@ -180,7 +180,7 @@ class Denied(BrokerError):
 
 
 class NotAuthenticated(Denied):
-    """The broker does not accept the credentials, or wants some; never retried with the same."""
+    """The broker does not accept the credentials, or requires some; not retried with the same."""
 
     remedy = "check the credentials (auth), and that the token has not expired"
 
@@ -192,11 +192,11 @@ class NotAuthorized(Denied):
 
 
 class NotAllowed(BrokerError):
-    """Configuration or policy forbids the operation."""
+    """The configuration or a policy forbids the operation."""
 
 
 class InvalidName(BrokerError):
-    """The topic name is not acceptable."""
+    """The topic name is invalid."""
 
     remedy = "names look like persistent://tenant/namespace/topic"
 
@@ -208,17 +208,17 @@ class IncompatibleSchema(BrokerError):
 
 
 class QuotaExceeded(BrokerError):
-    """Too much unacknowledged data."""
+    """The backlog quota is exceeded."""
 
     remedy = "consume or drop the backlog, or raise the quota"
 
 
 class TopicTerminated(BrokerError):
-    """The topic was terminated; it can be read, never written."""
+    """The topic was terminated; it can be read, but not written."""
 
 
 class ProducerFenced(BrokerError):
-    """An exclusive producer took over."""
+    """An exclusive producer has taken over the topic."""
 
 
 class TransactionConflict(BrokerError):
@@ -228,7 +228,7 @@ class TransactionConflict(BrokerError):
 
 
 class TransactionOver(BrokerError):
-    """The broker does not know the transaction any more, or it is being ended."""
+    """The broker no longer knows the transaction, or is ending it."""
 
     remedy = "it has probably timed out, and is then aborted: repeat it, with a longer timeout_s"
 
@@ -262,5 +262,5 @@ _BY_CODE: dict[int, type[BrokerError]] = {
 
 
 def broker_error(code: int, text: str) -> BrokerError:
-    """The exception for an error code of the protocol."""
+    """Return the exception for an error code of the protocol."""
     return _BY_CODE.get(code, BrokerError)(code, text)

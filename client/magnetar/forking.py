@@ -1,7 +1,7 @@
-"""What a forked child inherits of its parent's clients: nothing that it could use.
+"""Clients in a forked child: all inherited clients are closed, and cannot be used.
 
-The sockets and the event loop are the parent's, and what the child did to them would end the
-parent's connections.  So in the child every inherited client has ended with an error.
+Their sockets and event loop belong to the parent, and using them in the child would end the
+parent's connections.  Every inherited client therefore ends with an error.
 """
 
 import os
@@ -12,17 +12,17 @@ from magnetar.errors import Closed
 
 
 class Inherited(Protocol):
-    """What must not be used in a child."""
+    """An object that must not be used in a forked child."""
 
     def forked(self, error: Closed) -> None:
-        """This process is a child: raise the error from now on, and touch no socket or loop."""
+        """Raise the error from now on, and use no socket or loop: this process is a child."""
 
 
 _opened: WeakSet[Inherited] = WeakSet()
 
 
 def end_in_children(client: Inherited) -> None:
-    """Call its `forked` in every process that is forked from this one."""
+    """Register a client: its `forked` is called in every process forked from this one."""
     _opened.add(client)
 
 

@@ -1,4 +1,4 @@
-"""Which messages of a partition the application has: they need not be delivered again. Pure."""
+"""The messages of a partition that the application has: no redelivery is needed. Pure."""
 
 from collections.abc import Iterable, Iterator
 from itertools import groupby, islice, takewhile
@@ -11,17 +11,17 @@ from magnetar_proto.ids import ack_set_to_mask
 _entry_of = attrgetter("entry")
 
 ALL = -1
-"""As bits: every message of an entry."""
+"""The bit mask of all messages of an entry."""
 MAX_HELD = 100_000
-"""Entries that are remembered; of more the oldest tenth may be delivered again."""
+"""The number of entries remembered; beyond it, the oldest tenth may be redelivered."""
 
 
 class Held:
-    """By entry, as bits, the messages that are left out if the broker delivers them again.
+    """Bit masks, by entry, of the messages that are dropped if the broker redelivers them.
 
-    `add` says that the application was given messages, and `add_acks` that it has acknowledged
-    them.  They stay until the broker has confirmed the acknowledgement (`acked`), or until they
-    are wanted again (`release`, `keep`).
+    `add` records messages that the application has received, and `add_acks` those that it has
+    acknowledged.  They stay until the broker has confirmed the acknowledgement (`acked`), or until
+    their redelivery is requested (`release`, `keep`).
     """
 
     def __init__(self, limit: int = MAX_HELD) -> None:
@@ -34,21 +34,21 @@ class Held:
         return len(self._bits)
 
     def bits(self, position: Position) -> int:
-        """The messages of this entry that the application has."""
+        """Return a bit mask of the messages of this entry that the application has."""
         return self._bits.get(position, 0)
 
     def add(self, messages: Iterable[Message]) -> None:
-        """The application was given these."""
+        """Record messages that the application has received."""
         for position, bits in bits_of(messages):
             self._add(position, bits)
 
     def add_acks(self, acks: Iterable[Ack]) -> None:
-        """The application has acknowledged these, each by itself; it is not confirmed yet."""
+        """Record individual acknowledgements that the broker has not confirmed."""
         for ledger, entry, ack_set in acks:
             self._add((ledger, entry), ~ack_set_to_mask(ack_set) if ack_set else ALL)
 
     def acked(self, acks: Iterable[Ack], is_cumulative: bool) -> None:
-        """The broker has confirmed these: if it delivers them again, that has a reason."""
+        """Remove acknowledgements that the broker has confirmed: a redelivery then has a reason."""
         for ledger, entry, ack_set in acks:
             position = (ledger, entry)
             if is_cumulative:
@@ -60,7 +60,7 @@ class Held:
                 self._bits.pop(position, None)
 
     def release(self, messages: Iterable[Message]) -> None:
-        """Have these delivered again."""
+        """Remove messages, so that a redelivery is accepted."""
         for position, bits in bits_of(messages):
             left = self._bits.get(position, 0) & ~bits
             if left:
@@ -69,11 +69,11 @@ class Held:
                 self._bits.pop(position, None)
 
     def release_entry(self, position: Position) -> None:
-        """Have a whole entry delivered again."""
+        """Remove a whole entry, so that a redelivery is accepted."""
         self._bits.pop(position, None)
 
     def keep(self, acks: Iterable[Ack], up_to: Ack | None) -> None:
-        """Have all delivered again but these, and but what is not behind `up_to`."""
+        """Remove everything but these acknowledgements, and but the messages up to `up_to`."""
         before, self._bits = self._bits, {}
         self._last, self._is_sorted = (-1, -1), True
         if up_to is not None:
@@ -93,7 +93,7 @@ class Held:
         self._last = position
         self._bits[position] = bits
         if len(self._bits) > self._limit:
-            # Many at a time: finding the first of a dict takes longer the more were removed there.
+            # Remove many at a time: each removal makes it slower to find the first of a dict.
             for oldest in list(islice(self._bits, len(self._bits) - self._limit * 9 // 10)):
                 del self._bits[oldest]
 
@@ -108,7 +108,7 @@ class Held:
 
 
 def bits_of(messages: Iterable[Message]) -> Iterator[tuple[Position, int]]:
-    """By entry, the messages as bits; each entry of a message in parts has `ALL`."""
+    """Yield entries with a bit mask of their messages; a message in parts has `ALL` in each."""
     for entry, run in groupby(messages, _entry_of):
         bits = 0
         for message in run:

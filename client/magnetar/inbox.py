@@ -17,11 +17,11 @@ class Source(Protocol):
     """The partition that puts items into an inbox."""
 
     def taken(self, permits: int) -> None:
-        """The application took items worth so many messages."""
+        """The application has taken items for which the broker counts this many messages."""
 
 
 class Item(Protocol):
-    """Something an inbox holds."""
+    """An item of an inbox."""
 
     @property
     def permits(self) -> int: ...
@@ -45,55 +45,55 @@ class Failure:
 
 
 class Inbox(Generic[T]):
-    """A queue that several partitions fill; permits bound it, not the queue itself."""
+    """A queue that several partitions fill; it is bounded by permits, not by itself."""
 
     def __init__(self, memory: MemoryLimit | None = None, clock: Clock = EVENT_LOOP) -> None:
         self.clock = clock
         self.memory = memory or MemoryLimit()
         self._counts = self.memory.limit > 0
-        """Whether the sizes of its items are counted there."""
+        """Whether the memory limit counts the sizes of its items."""
         self._items: deque[T | Failure] = deque()
         self._failures = 0
-        """How many of the items are failures: without any, `take` looks at none of them."""
+        """The number of items that are failures: if 0, `take` need not examine the items."""
         self._changed = asyncio.Event()
         self._wanted = 0
-        """How many items more the application takes as soon as it runs: it waits for them.
+        """The number of further items that the application, which waits, takes as soon as it runs.
 
-        Where several wait, at least so many: it is what the last one that began to wants.
+        If several tasks wait, this is a lower bound: the number that the last of them wants.
         """
         self._error: MagnetarError | None = None
         self._on_demand: list[Callable[[], None]] = []
         self._on_taken: dict[Source, Callable[[list[T]], None]] = {}
         self.prepare: Callable[[list[T]], Awaitable[None] | None] | None = None
-        """Is called with what `take` is about to return; if it has something to wait for, `take`
-        waits, and calls again."""
+        """Called with the items that `take` is about to return; if the result is awaitable, `take`
+        awaits it, and calls again."""
 
     def on_taken(self, source: Source, report: Callable[[list[T]], None]) -> None:
         """Call `report` with the items of this source that the application takes."""
         self._on_taken[source] = report
 
     def on_demand(self, ask: Callable[[], None]) -> None:
-        """Call `ask` whenever the application waits for an item: at first, and after each wake."""
+        """Call `ask` whenever the application waits for an item: first, and after each wake."""
         self._on_demand.append(ask)
 
     def __len__(self) -> int:
-        """How many items, failures included, can be taken at once."""
+        """Return the number of items, failures included, that can be taken at once."""
         return len(self._items)
 
     def forget(self, source: Source) -> None:
-        """Tell a source nothing any more; what it has put stays."""
+        """Stop the reports to a source; its items stay."""
         self._on_taken.pop(source, None)
 
     def forget_demand(self, *on_demand: Callable[[], None]) -> None:
-        """Call these no more."""
+        """Remove these callbacks of `on_demand`."""
         self._on_demand = [ask for ask in self._on_demand if ask not in on_demand]
 
     def wake(self) -> None:
-        """Have the application ask again if it waits: what was asked for did not come."""
+        """Let a waiting application ask again: the items it asked for did not come."""
         self._changed.set()
 
     def put(self, items: Iterable[T]) -> None:
-        """Append, and wake those that wait."""
+        """Append items, and wake tasks that wait for them."""
         if self._counts:
             items = list(items)
             self._items.extend(items)
@@ -103,21 +103,21 @@ class Inbox(Generic[T]):
         self._changed.set()
 
     def claim(self, count: int) -> int:
-        """How many of so many items that were just put the application waits for."""
+        """Return how many of the `count` items just put are claimed by a waiting application."""
         claimed = min(count, self._wanted)
         self._wanted -= claimed
         return claimed
 
     def put_failure(self, failure: Failure) -> None:
-        """Append an error that `take` raises once everything before it was taken."""
+        """Append an error that `take` raises after all items before it were taken."""
         self._items.append(failure)
         self._failures += 1
         self._changed.set()
 
     def drop(self, source: Source, position: tuple[int, int] | None = None) -> int:
-        """Remove the items of this source, which are delivered again; returns their permits.
+        """Remove the items of this source, which will be redelivered; return their permits.
 
-        With `position` only the messages of that entry.
+        With `position`, remove only the messages of that entry.
         """
         dropped = [item for item in self._items if item.source is source]
         if position is not None:
@@ -130,10 +130,10 @@ class Inbox(Generic[T]):
         return sum(item.permits for item in dropped)
 
     def fail(self, error: MagnetarError) -> None:
-        """Raise this from every `take`, once what is queued has been taken."""
+        """Raise this error from every `take` after the queued items were taken."""
         if self._error is None:
             self._error = error
-        # Whoever opened it may drop it now with all that it has.
+        # The application may now drop the consumer with all its items.
         self._uncount(self._items)
         self._counts = False
         self._changed.set()
@@ -143,7 +143,7 @@ class Inbox(Generic[T]):
             self.memory.receives(-sum(item.size for item in items))
 
     async def take(self, max_items: int, timeout_s: float | None) -> list[T]:
-        """At least one item and at most so many; OperationTimeout when none came in time.
+        """Return at most `max_items` items, at least one; OperationTimeout if none comes in time.
 
         A `Failure` is raised alone, by the call that finds it at the head of the queue.
         """
@@ -171,7 +171,7 @@ class Inbox(Generic[T]):
         max_items: int,
         timeout_s: float | None,
     ) -> None:
-        """Wait until what can be taken is prepared; it stays in the queue so long."""
+        """Wait until the next items are prepared; they stay in the queue meanwhile."""
         try:
             async with self.clock.timeout(timeout_s):
                 while True:
@@ -195,7 +195,7 @@ class Inbox(Generic[T]):
         return popped
 
     def _take_readable(self, max_items: int) -> list[T]:
-        """Pop the items before the first failure; if it is at the head, raise its error."""
+        """Pop the items before the first failure; if that is at the head, raise its error."""
         head = self._items[0]
         if isinstance(head, Failure):
             self._items.popleft()

@@ -1,4 +1,4 @@
-"""What applications add to every message of a producer or consumer."""
+"""Interceptors: an application's extensions for every message of a producer or consumer."""
 
 import logging
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -13,15 +13,15 @@ logger = logging.getLogger(__name__)
 
 
 class ProducerInterceptor:
-    """Subclass it and override what is needed; an error in a method is logged, and ends nothing.
+    """Methods to override in a subclass; an error in one is logged, and has no other effect.
 
-    Methods are called in the loop of the client: they must not wait.
+    The client calls the methods in its event loop: they must not block.
     """
 
     def before_send(self, topic: str, message: Outgoing) -> Outgoing:
-        """What is sent in the place of the message, before it is routed, batched and encrypted.
+        """Return the message to send instead, before it is routed, batched and encrypted.
 
-        Its value is bytes, encoded by the schema if there is one.
+        Its value is bytes, encoded by the schema if the producer has one.
         """
         return message
 
@@ -32,43 +32,43 @@ class ProducerInterceptor:
         message_id: MessageId | None,
         error: BaseException | None,
     ) -> None:
-        """The message was stored with this id, or it was not for this reason."""
+        """The message was stored with this id, or not stored because of this error."""
 
     def close(self) -> None:
-        """The producer is closed."""
+        """The producer was closed."""
 
 
 class ConsumerInterceptor:
-    """Subclass it and override what is needed; an error in a method is logged, and ends nothing.
+    """Methods to override in a subclass; an error in one is logged, and has no other effect.
 
-    Methods are called in the loop of the client: they must not wait.
+    The client calls the methods in its event loop: they must not block.
     """
 
     def before_consume(self, message: Message[Any]) -> Message[Any]:
-        """What the application receives in the place of the message; its `data` may be changed."""
+        """Return the message for the application; its `data` may be changed."""
         return message
 
     def on_ack(self, topic: str, ids: Sequence[MessageId]) -> None:
-        """These were acknowledged, one by one, by the application or because they were moved."""
+        """Messages were acknowledged, by the application or because they were moved."""
 
     def on_ack_up_to(self, topic: str, message_id: MessageId) -> None:
-        """Everything of this topic or partition up to this one was acknowledged."""
+        """All messages of this topic or partition up to this one were acknowledged."""
 
     def on_nack(self, topic: str, ids: Sequence[MessageId]) -> None:
-        """These entries are delivered again because of `nack`; the ids are those of entries."""
+        """These entries are redelivered because of `nack`; the ids are those of entries."""
 
     def on_ack_timeout(self, topic: str, ids: Sequence[MessageId]) -> None:
-        """These entries are delivered again because they were not acknowledged in time."""
+        """These entries are redelivered because they were not acknowledged in time."""
 
     def close(self) -> None:
-        """The consumer is closed."""
+        """The consumer was closed."""
 
 
 T = TypeVar("T", bound=ProducerInterceptor | ConsumerInterceptor)
 
 
 class Interceptors(Generic[T]):
-    """Those of a producer or consumer, called one after the other in their order."""
+    """The interceptors of a producer or consumer, called one after the other in order."""
 
     def __init__(self, interceptors: Sequence[T]) -> None:
         self._interceptors = interceptors
@@ -80,7 +80,7 @@ class Interceptors(Generic[T]):
         return bool(self._interceptors)
 
     def close(self) -> None:
-        """Tell all, once, that the producer or consumer is closed."""
+        """Tell all interceptors, once, that the producer or consumer is closed."""
         if self._is_closed:
             return
         self._is_closed = True
@@ -101,7 +101,7 @@ class ProducerInterceptors(Interceptors[ProducerInterceptor]):
         self._topic = topic
 
     def before_send(self, message: bytes | Outgoing) -> Outgoing:
-        """The message as the last one has returned it."""
+        """Return the message as the last interceptor has returned it."""
         outgoing = Outgoing(message) if isinstance(message, bytes) else message
         for one in self._interceptors:
             try:
@@ -116,7 +116,7 @@ class ProducerInterceptors(Interceptors[ProducerInterceptor]):
 
     @contextmanager
     def sending(self, message: Outgoing) -> Iterator[None]:
-        """Tell all the outcome if the message fails to be sent here."""
+        """Tell all interceptors the error if the message cannot be sent in this block."""
         try:
             yield
         except BaseException as error:
@@ -126,7 +126,7 @@ class ProducerInterceptors(Interceptors[ProducerInterceptor]):
     def on_receipt(
         self, message: Outgoing, message_id: MessageId | None, error: BaseException | None
     ) -> None:
-        """Tell all the outcome."""
+        """Tell all interceptors the outcome."""
         for one in self._interceptors:
             try:
                 one.on_receipt(self._topic, message, message_id, error)
@@ -138,7 +138,7 @@ class ConsumerInterceptors(Interceptors[ConsumerInterceptor]):
     """The interceptors of a consumer."""
 
     def before_consume(self, messages: Iterable[Message[Any]]) -> list[Message[Any]]:
-        """The messages as the last one has returned them."""
+        """Return the messages as the last interceptor has returned them."""
         return [self._before_consume(message) for message in messages]
 
     def _before_consume(self, message: Message[Any]) -> Message[Any]:
@@ -153,7 +153,7 @@ class ConsumerInterceptors(Interceptors[ConsumerInterceptor]):
         return message
 
     def on_ack(self, topic: str, ids: Sequence[MessageId]) -> None:
-        """Tell all what was acknowledged."""
+        """Tell all interceptors which messages were acknowledged."""
         for one in self._interceptors:
             try:
                 one.on_ack(topic, ids)
@@ -161,7 +161,7 @@ class ConsumerInterceptors(Interceptors[ConsumerInterceptor]):
                 _log(one, "on_ack")
 
     def on_ack_up_to(self, topic: str, message_id: MessageId) -> None:
-        """Tell all up to where everything was acknowledged."""
+        """Tell all interceptors up to which message everything was acknowledged."""
         for one in self._interceptors:
             try:
                 one.on_ack_up_to(topic, message_id)
@@ -169,7 +169,7 @@ class ConsumerInterceptors(Interceptors[ConsumerInterceptor]):
                 _log(one, "on_ack_up_to")
 
     def on_nack(self, topic: str, ids: Sequence[MessageId]) -> None:
-        """Tell all what is delivered again."""
+        """Tell all interceptors which entries are redelivered."""
         for one in self._interceptors if ids else ():
             try:
                 one.on_nack(topic, ids)
@@ -177,7 +177,7 @@ class ConsumerInterceptors(Interceptors[ConsumerInterceptor]):
                 _log(one, "on_nack")
 
     def on_ack_timeout(self, topic: str, ids: Sequence[MessageId]) -> None:
-        """Tell all what is delivered again."""
+        """Tell all interceptors which entries are redelivered."""
         for one in self._interceptors if ids else ():
             try:
                 one.on_ack_timeout(topic, ids)
@@ -186,19 +186,19 @@ class ConsumerInterceptors(Interceptors[ConsumerInterceptor]):
 
 
 class OpenInterceptors:
-    """Those of a client's producers and consumers that were not closed themselves."""
+    """The interceptors of a client's producers and consumers that are still open."""
 
     def __init__(self) -> None:
         self._open: set[Interceptors[Any]] = set()
 
     def add(self, interceptors: Interceptors[Any]) -> None:
-        """Tell these of the end of the client, unless their own one comes first."""
+        """Tell these interceptors of the client's end, unless their owner was closed before."""
         if interceptors:
             self._open.add(interceptors)
             interceptors.on_close = self._open.discard
 
     def close(self) -> None:
-        """Tell all that their producer or consumer is closed."""
+        """Tell all interceptors that their producer or consumer is closed."""
         for interceptors in list(self._open):
             interceptors.close()
 

@@ -1,4 +1,4 @@
-"""Which broker serves a topic, and how many partitions it has."""
+"""Lookups: the broker that serves a topic, and the topic's partitions."""
 
 import re
 
@@ -13,7 +13,7 @@ MAX_REDIRECTS = 20
 
 
 async def find_broker(pool: Pool, topic: str) -> Connection:
-    """A connection to the broker that serves the topic now; retrying is the caller's part."""
+    """Return a connection to the broker that serves the topic now; the caller retries."""
     connection = await pool.service()
     authoritative = False
     for _ in range(MAX_REDIRECTS):
@@ -32,7 +32,7 @@ async def find_broker(pool: Pool, topic: str) -> Connection:
 
 
 async def find_partitions(pool: Pool, topic: str) -> list[str]:
-    """The full names of the topic's partitions: the topic itself when it has none."""
+    """Return the full names of the topic's partitions; its own name if it has none."""
     name = TopicName.parse(topic)
     if name.partition >= 0:
         return [str(name)]
@@ -48,7 +48,7 @@ async def find_partitions(pool: Pool, topic: str) -> list[str]:
 
 
 async def topic_exists(pool: Pool, topic: str) -> bool:
-    """Whether there is a topic, partitioned or not, of this full name; it is not created."""
+    """Tell whether a topic of this full name exists, partitioned or not; does not create it."""
     connection = await pool.service()
     reply: pb.CommandPartitionedTopicMetadataResponse = await connection.request(
         pb.CommandPartitionedTopicMetadata(topic=topic, metadata_auto_creation_enabled=False)
@@ -62,7 +62,7 @@ async def topic_exists(pool: Pool, topic: str) -> bool:
 
 
 async def find_schema(pool: Pool, topic: str, version: bytes | None) -> SchemaInfo:
-    """A version of the topic's schema, or the latest (None); NotFound if there is none."""
+    """Return a version of the topic's schema, or the latest (None); NotFound if it has none."""
     connection = await pool.service()
     reply: pb.CommandGetSchemaResponse = await connection.request(
         pb.CommandGetSchema(topic=topic, schema_version=version)
@@ -73,7 +73,7 @@ async def find_schema(pool: Pool, topic: str, version: bytes | None) -> SchemaIn
 
 
 async def find_topics(pool: Pool, pattern: str) -> list[str]:
-    """The names of the topics that match a pattern; see `Client.topics_matching`."""
+    """Return the names of the topics that match a pattern; see `Client.topics_matching`."""
     domain, namespace, expression = pattern_of(pattern)
     try:
         matches = re.compile(expression).fullmatch
@@ -94,7 +94,7 @@ async def find_topics(pool: Pool, pattern: str) -> list[str]:
 
 
 def pattern_of(pattern: str) -> tuple[str, str, str]:
-    """Domain, namespace and expression."""
+    """Return the domain, the namespace and the expression of a pattern."""
     domain, separator, rest = pattern.partition("://")
     if not separator:
         domain, rest = "persistent", pattern

@@ -1,17 +1,17 @@
-"""The limit of what waits in the memory of one client."""
+"""The memory limit of one client."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 HIGH_PERCENT = 95
-"""Above this part of the limit consumers ask for less at a time."""
+"""The percentage of the limit above which consumers ask for fewer messages at a time."""
 
 
 class MemoryLimit:
-    """Counts the bytes of messages without receipt, and of those received and not taken.
+    """Counts the bytes of messages without receipt, and of messages received and not taken.
 
-    0 is no limit.  What was received is counted and never refused.  One message may always be
-    sent: an application that sends what it receives would wait for itself otherwise.
+    0 means no limit.  Received messages are counted, but never refused.  One message may always be
+    sent: an application that sends what it receives would otherwise deadlock.
     """
 
     def __init__(self, limit: int = 0) -> None:
@@ -23,11 +23,11 @@ class MemoryLimit:
 
     @property
     def used(self) -> int:
-        """How many bytes wait."""
+        """The number of bytes counted."""
         return self.sending + self.received
 
     def has_room(self) -> bool:
-        """Whether one more message may wait for its receipt."""
+        """Tell whether one more message may wait for its receipt."""
         # promise[without not self.sending or]: who sends what it receives never waits for itself
         return not self.limit or not self.sending or self.used < self.limit
 
@@ -37,13 +37,13 @@ class MemoryLimit:
         return bool(self.limit) and self.used * 100 > self.limit * HIGH_PERCENT
 
     def sends(self, size: int) -> None:
-        """So much more waits for its receipt; negative: less."""
+        """Count `size` more bytes that wait for a receipt; negative: fewer."""
         was_high = self.is_high
         self.sending += size
         self._changed(size, was_high)
 
     def receives(self, size: int) -> None:
-        """So much more was received and is not taken; negative: less."""
+        """Count `size` more bytes that are received and not taken; negative: fewer."""
         was_high = self.is_high
         self.received += size
         self._changed(size, was_high)
@@ -59,7 +59,7 @@ class MemoryLimit:
 
     @contextmanager
     def waking(self, wake: Callable[[], None]) -> Iterator[None]:
-        """Call `wake` each time that there is room."""
+        """Call `wake` in this block each time that there is room."""
         self._wakers.add(wake)
         try:
             yield
@@ -71,5 +71,5 @@ class MemoryLimit:
         self._reducers.add(reduce)
 
     def forget(self, reduce: Callable[[], None]) -> None:
-        """Call it no more."""
+        """Stop calling `reduce`."""
         self._reducers.discard(reduce)

@@ -1,4 +1,4 @@
-"""Messages as the application sees them, and entries as the broker stores them."""
+"""Messages for the application, and entries as the broker stores them."""
 
 import base64
 from collections.abc import Mapping, Sequence
@@ -31,37 +31,37 @@ if TYPE_CHECKING:
     from magnetar.schema.base import Schema
 
 MAX_INFLATED_BYTES = 128 * 1024 * 1024
-"""No entry is decompressed to more than this."""
+"""The limit of the decompressed size of an entry, in bytes."""
 MAX_BATCH_MESSAGES = MAX_INFLATED_BYTES // 4
-"""No readable batch has more messages: each takes four bytes for the size of its metadata."""
+"""The limit of the messages in a batch: each takes four bytes for the size of its metadata."""
 MESSAGE_OVERHEAD = 64
-"""Bytes a message is counted with beyond its value, so that empty ones fill limits too."""
+"""The bytes counted for a message beyond its value, so that empty messages fill limits, too."""
 LAST_BATCH_INDEX = 2**31 - 1
-"""No message of a batch has a higher index."""
+"""The highest index of a message in a batch."""
 
 
 @dataclass(frozen=True, slots=True)
 class Outgoing(Generic[V]):
-    """A message to send, when it is more than a value."""
+    """A message to send that has more attributes than its value."""
 
     value: V
-    """Of the schema's type, bytes without one; with a schema None is no value at all."""
+    """The value, of the schema's type, or bytes without schema; None with a schema: null."""
     key: str | bytes | None = None
-    """Chooses the partition, and the consumer of a Key_Shared subscription."""
+    """The key; it determines the partition, and the consumer of a Key_Shared subscription."""
     ordering_key: bytes | None = None
     properties: Mapping[str, str] = field(default_factory=dict)
     event_time_ms: int = 0
-    """The application's own time of the event; 0 means none."""
+    """The time of the event, set by the application; 0 means not set."""
     deliver_at_ms: int = 0
-    """Shared subscriptions receive the message no earlier; 0 means at once."""
+    """The time before which shared subscriptions do not receive it; 0 means at once."""
     sequence_id: int | None = None
-    """For deduplication: above those of the producer's messages before; None: the next one."""
+    """The id for deduplication, higher than those before; None: the next one."""
     is_null: bool = False
-    """No value at all, rather than an empty one: compaction then deletes the key."""
+    """Whether the value is null, rather than empty: compaction then deletes the key."""
     schema: "Schema[V] | None" = None
-    """Of this message, if it is not the producer's.  It is registered with the topic."""
+    """The schema of this message, if it is not the producer's.  It is registered with the topic."""
     schema_version: bytes | None = None
-    """Of a value that is encoded already; None: that of the producer's schema."""
+    """The version of the schema of an encoded value; None: that of the producer's schema."""
 
     def describe(self, metadata: pb.SingleMessageMetadata | pb.MessageMetadata) -> None:
         """Write key, properties and event time into either kind of metadata."""
@@ -81,9 +81,9 @@ class Outgoing(Generic[V]):
 
 
 class Message(Generic[V]):
-    """A received message; `id` is what acknowledging it needs.
+    """A received message; its `id` can be used to acknowledge it.
 
-    Everything but `data` is read from the metadata, or decoded, when it is asked for.
+    All attributes but `data` are read from the metadata, or decoded, on access.
     """
 
     __slots__ = ("_about", "_value", "batch_index", "data", "entry")
@@ -98,16 +98,16 @@ class Message(Generic[V]):
         batch_index: int,
     ) -> None:
         self.data = data
-        """The value as it was sent, encoded."""
+        """The encoded value, as it was sent."""
         self.batch_index = batch_index
-        """-1 when the message is an entry by itself."""
+        """The index in the batch; -1 if the message is an entry by itself."""
         self.entry = entry
-        """The stored entry that holds the message, maybe with others."""
+        """The stored entry of the message, which may hold others as well."""
         self._about = about
 
     @property
     def value(self) -> V:
-        """The value, decoded by the schema of the consumer or reader; without one the bytes.
+        """The value, decoded by the schema of the consumer or reader; without schema the bytes.
 
         None if `is_null` and there is a schema.  Undecodable if the bytes do not fit the schema.
         """
@@ -137,7 +137,7 @@ class Message(Generic[V]):
 
     @property
     def size(self) -> int:
-        """What it counts towards the memory limit, in bytes."""
+        """The size that counts towards the memory limit, in bytes."""
         return MESSAGE_OVERHEAD + len(self.data)
 
     @property
@@ -159,7 +159,7 @@ class Message(Generic[V]):
 
     @property
     def key(self) -> str | bytes | None:
-        """As it was sent: text, or bytes."""
+        """The key, text or bytes, as it was sent."""
         return decoded_key(self._about)
 
     @property
@@ -172,7 +172,7 @@ class Message(Generic[V]):
 
     @property
     def event_time_ms(self) -> int:
-        """0 when the sender gave none."""
+        """The time of the event, set by the sender; 0 if it is not set."""
         return self._about.event_time
 
     @property
@@ -185,7 +185,7 @@ class Message(Generic[V]):
 
     @property
     def sequence_id(self) -> int:
-        """The producer's number of the message; in a batch that has none of its own, counted."""
+        """The sequence id of the message; in a batch without ids, counted from the batch's."""
         if isinstance(self._about, pb.MessageMetadata):
             return self._about.sequence_id
         if self._about.HasField("sequence_id"):
@@ -194,17 +194,17 @@ class Message(Generic[V]):
 
     @property
     def schema_version(self) -> bytes:
-        """Of the schema that the value was written with; empty without one."""
+        """The version of the schema that the value was written with; empty without schema."""
         return self.entry.metadata.schema_version
 
     @property
     def deliver_at_ms(self) -> int:
-        """The time before which shared subscriptions do not receive it; 0 without one."""
+        """The time before which shared subscriptions do not receive it; 0 means at once."""
         return self.entry.metadata.deliver_at_time
 
     @property
     def is_null(self) -> bool:
-        """Did the sender mean no value at all, rather than an empty one?"""
+        """Whether the value is null, rather than empty."""
         return self._about.null_value
 
     @property
@@ -213,12 +213,12 @@ class Message(Generic[V]):
 
     @property
     def is_encrypted(self) -> bool:
-        """Whether the value is that of the whole entry, as it is stored: no key decrypts it."""
+        """Whether the value is the whole entry as it is stored: no key decrypts it."""
         return self.entry.is_taken_encrypted
 
     @property
     def encryption_keys(self) -> dict[str, dict[str, str]]:
-        """The names of the keys it was encrypted for, each with what is stored with it."""
+        """The metadata of the keys that it was encrypted with, by the name of each key."""
         return {
             one.key: {pair.key: pair.value for pair in one.metadata}
             for one in self.entry.metadata.encryption_keys
@@ -229,7 +229,7 @@ class Message(Generic[V]):
 
 
 class Entry:
-    """What the broker stores and delivers as one: a message, or a batch of them."""
+    """The unit that the broker stores and delivers: a message, or a batch of messages."""
 
     __slots__ = (
         "_body_start", "_data", "ack_set", "entry", "is_chunk", "is_encrypted",
@@ -239,7 +239,7 @@ class Entry:
 
     batch_index = LAST_BATCH_INDEX
     chunks: Sequence[tuple[int, int]] = ()
-    """The entries it was joined of, if it was."""
+    """The positions of the entries that it was joined from; empty if it was not joined."""
 
     def __init__(
         self,
@@ -258,7 +258,7 @@ class Entry:
         self.ack_set = ack_set
         self.source = source
         self.reader: Schema[Any] | Exception | None = None
-        """Decodes the values, or is why that is not possible; None leaves them as they are."""
+        """Decodes the values, or is the reason why not; None leaves them as they are."""
         self._data = data
         if not verify_checksum(data, 0, len(data)):
             raise self.unreadable("is damaged: its checksum does not match")
@@ -270,19 +270,19 @@ class Entry:
         if not 0 < count <= MAX_BATCH_MESSAGES:  # it would become a number of permits
             raise self.unreadable(f"has no readable metadata: a batch of {count} messages")
         self.is_chunk = self.metadata.num_chunks_from_msg > 1
-        """Whether it is a part of a larger message."""
+        """Whether it is a chunk of a larger message."""
         self.is_encrypted = bool(self.metadata.encryption_keys)
         self.is_taken_encrypted = False
-        """Whether it is one message for the application, as it is stored."""
+        """Whether the application receives it as one message, as it is stored."""
 
     @property
     def position(self) -> tuple[int, int]:
-        """Ledger and entry."""
+        """The ledger id and the entry id."""
         return self.ledger, self.entry
 
     @property
     def size(self) -> int:
-        """Bytes of the payload as it is stored."""
+        """The size of the stored payload, in bytes."""
         return len(self._data) - self._body_start
 
     @property
@@ -291,29 +291,29 @@ class Entry:
 
     @property
     def unacked(self) -> int:
-        """The messages of a batch that are delivered, as bits: the others were acknowledged."""
+        """A bit mask of the messages of the batch that are delivered: others were acknowledged."""
         everything = (1 << self.metadata.num_messages_in_batch) - 1
         return everything & ack_set_to_mask(self.ack_set) if self.ack_set else everything
 
     @property
     def permits(self) -> int:
-        """How many messages the broker counts for it."""
+        """The number of messages that the broker counts for the entry."""
         return self.unacked.bit_count() if self.ack_set else self.metadata.num_messages_in_batch
 
     def payload(self) -> bytes:
-        """What is behind the metadata, as it is stored."""
+        """Return the stored bytes behind the metadata."""
         return self._data[self._body_start :]
 
     def decrypted(self, payload: bytes) -> None:
-        """Have this in the place of the encrypted payload."""
+        """Replace the encrypted payload by the decrypted one."""
         self._data, self._body_start, self.is_encrypted = payload, 0, False
 
     def take_encrypted(self) -> None:
-        """Be one message with the encrypted payload as its value."""
+        """Become one message, whose value is the encrypted payload."""
         self.is_taken_encrypted, self.is_chunk = True, False
 
     def body(self) -> bytes:
-        """The decompressed payload: one message's value, or a batch body; Unreadable if not."""
+        """Return the decompressed payload, a value or a batch body; Unreadable if it is damaged."""
         metadata = self.metadata
         if self.is_encrypted:
             raise self.undecryptable("this client has no keys")
@@ -321,7 +321,7 @@ class Entry:
             raise self.unreadable("is part of a chunked message, which is not joined here")
         payload = self.payload()
         if metadata.compression == pb.NONE:
-            # An unknown compression reads as none at all: proto2 sets the field aside.
+            # An unknown compression type reads as none: proto2 sets the value of the field aside.
             has_size = metadata.HasField("uncompressed_size")
             is_other = has_size and metadata.uncompressed_size != len(payload)
             if is_other and _has_unknown_compression(metadata):
@@ -335,7 +335,7 @@ class Entry:
             raise self.unreadable(f"cannot be decompressed: {error}") from error
 
     def messages(self) -> list[Message[Any]]:
-        """Its messages without those acknowledged before; Unreadable if it cannot be decoded."""
+        """Return its messages that were not acknowledged before; may raise Unreadable."""
         if self.is_taken_encrypted:
             return [Message(self.payload(), self.metadata, self, -1)]
         body = self.body()
@@ -356,11 +356,11 @@ class Entry:
         return messages
 
     def unreadable(self, why: str) -> Unreadable:
-        """The error to raise when the entry cannot be decoded; `why` continues its name."""
+        """Return the error of an entry that cannot be decoded; `why` continues its name."""
         return Unreadable(f"{self} {why}", MessageId(self.ledger, self.entry, -1, self.partition))
 
     def undecryptable(self, why: str) -> DecryptionFailed:
-        """The error to raise when the entry cannot be decrypted."""
+        """Return the error of an entry that cannot be decrypted."""
         where = MessageId(self.ledger, self.entry, -1, self.partition)
         return DecryptionFailed(f"{self} is encrypted, and cannot be decrypted: {why}", where)
 
@@ -371,9 +371,9 @@ class Entry:
 def plain_message(
     source: Any, topic: str, ledger: int, entry: int, partition: int, data: bytes
 ) -> Message[Any] | None:
-    """The message of an entry that is one by itself, and neither compressed nor encrypted.
+    """Return the message of an entry that is one message, not compressed and not encrypted.
 
-    None if the entry is anything else, or cannot be read: then `Entry` says what it is.
+    None if the entry is of another kind, or cannot be read: then construct an `Entry`.
     """
     if not METADATA_AT < len(data) < COPY_LIMIT:
         return None
@@ -411,7 +411,7 @@ def _has_unknown_compression(metadata: pb.MessageMetadata) -> bool:
 
 
 def decoded_key(about: pb.SingleMessageMetadata | pb.MessageMetadata) -> str | bytes | None:
-    """The key in either kind of metadata, as it was sent: text, or bytes.
+    """Return the key in either kind of metadata, as it was sent: text, or bytes.
 
     A key that is marked as base64 but cannot be decoded is returned as text, unchanged.
     """

@@ -1,4 +1,4 @@
-"""Tokens of an OAuth 2.0 issuer, by the flow of client credentials."""
+"""Tokens of an OAuth 2.0 issuer, obtained by the client credentials flow."""
 
 import binascii
 import json
@@ -23,7 +23,7 @@ REQUEST_S: Final = 10.0
 """The time limit of one request to the issuer."""
 MAX_ANSWER: Final = 1 << 20
 LEFT_OF_LIFE: Final = 0.1
-"""A token is replaced when this part of its life is left, so that none expires on its way."""
+"""The part of a token's life that is left when the token is replaced: none expires in use."""
 DISCOVERY: Final = "/.well-known/openid-configuration"
 
 
@@ -37,9 +37,9 @@ class _Held:
 class OAuth2(Bearer):
     """Fetches tokens from an issuer, and a new one before the last expires.
 
-    The client is named by `key_file`, a path, file: or data: URL of a JSON object with client_id
+    The client is given by `key_file`, a path, file: or data: URL of a JSON object with client_id
     and client_secret, or by `client_id` and `client_secret`.  The issuer's token endpoint is found
-    by OpenID discovery.  It must be an https: URL, but on this machine.
+    by OpenID discovery.  Its URL must be an https: URL, unless it is on this machine.
     """
 
     takes_time = True
@@ -68,11 +68,11 @@ class OAuth2(Bearer):
         self._fetching = Lock()
 
     def token(self, *, renewed: bool = False) -> str:
-        """The token in use, or a new one; one thread at a time asks the issuer."""
+        """Return the current token, or a new one; only one thread at a time asks the issuer."""
         asked_s = self._now_s()
         with self._fetching:
             held = self._held
-            # One that was fetched while this call waited is as new as can be.
+            # A token that was fetched while this call waited is new enough.
             is_new = held is not None and held.fetched_s >= asked_s
             if held is None or self._now_s() >= held.renew_s or (renewed and not is_new):
                 held = self._held = self._fetched()
@@ -94,7 +94,7 @@ class OAuth2(Bearer):
         return _Held(token, fetched_s, fetched_s + life_s * (1 - LEFT_OF_LIFE))
 
     def _ask(self, request: Request) -> dict[str, Any]:
-        """The issuer's answer; no error contains what was sent or answered."""
+        """Return the issuer's answer; no error contains the request or the answer."""
         where = request.full_url
         request.add_header("Accept", "application/json")
         try:
@@ -120,7 +120,7 @@ class OAuth2(Bearer):
 
 
 class _NoRedirects(HTTPRedirectHandler):
-    """The secret goes to no other place than the one that was named."""
+    """Refuses redirects: the secret is sent to the named server only."""
 
     def redirect_request(
         self, req: Request, fp: IO[bytes], code: int, msg: str, headers: HTTPMessage, newurl: str
@@ -140,7 +140,7 @@ def _read(response: Any, until_s: float, now_s: Callable[[], float]) -> bytes:
 
 
 def _refusal(error: HTTPError, where: str) -> CredentialsError:
-    """What the issuer's refusal means: an error of its own may pass."""
+    """Return the error for the issuer's refusal; an internal error of the issuer is temporary."""
     with error:
         if 300 <= error.code < 400:
             return CredentialsError(f"{where} redirects, which is not followed: name the issuer")
@@ -162,7 +162,7 @@ def _text(answer: dict[str, Any], member: str, where: str) -> str:
 
 
 def _guarded(url: str, what: str) -> str:
-    """The URL, if no secret that is sent there can be read on its way."""
+    """Return the URL, if secrets sent there cannot be intercepted."""
     where = urlsplit(url)
     host = where.hostname or ""
     if where.scheme == "https" and host:
@@ -181,7 +181,7 @@ def _is_here(host: str) -> bool:
 
 
 def _key_of(source: str) -> tuple[str, str]:
-    """Id and secret of the client in a key file."""
+    """Return the id and the secret of the client in a key file."""
     try:
         if source.startswith("data:"):
             head, _, body = source.partition(",")

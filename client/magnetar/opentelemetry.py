@@ -4,8 +4,8 @@ producer = await client.producer(topic, interceptors=[TracingProducer()])
 consumer = await client.subscribe(topic, "sub", interceptors=[TracingConsumer()])
 observe(client)
 
-Names of spans and attributes are those of OpenTelemetry's semantic conventions for messaging, names
-of metrics those of PIP-342.
+Names of spans and attributes follow OpenTelemetry's semantic conventions for messaging, names of
+metrics follow PIP-342.
 """
 
 from collections import OrderedDict
@@ -27,9 +27,9 @@ from magnetar.statistics import ConsumerStatistics, ProducerStatistics
 from magnetar_proto.ids import MessageId
 
 SCOPE = "magnetar"
-"""The name of the instrumentation."""
+"""The name of the instrumentation scope."""
 MAX_OPEN = 10_000
-"""Spans of messages that were received and not acknowledged; of more the oldest one ends."""
+"""The limit of open spans of messages not acknowledged; beyond it, the oldest span ends."""
 
 PRODUCED = {
     "messages": ("pulsar.client.producer.message.send.count", "{message}"),
@@ -51,28 +51,28 @@ CONSUMED = {
     "unreadable_entries": ("pulsar.client.consumer.message.unreadable", "{entry}"),
 }
 QUEUED = {"queued_messages": ("pulsar.client.consumer.receive_queue.count", "{message}")}
-"""By attribute of the statistics: name and unit."""
+"""The name and unit of the metric, by attribute of the statistics."""
 
 
 class TracingProducer(ProducerInterceptor):
-    """A span for each message, from `send` until its receipt; the message carries its context.
+    """Records a span for each message, from `send` to receipt; the message carries its context.
 
     The context is in the message's properties, as the global propagator writes it: `traceparent`.
     """
 
     def __init__(self, provider: TracerProvider | None = None) -> None:
-        """Without a provider the global one is used."""
+        """Create an interceptor; without a provider it uses the global one."""
         self._tracer = trace.get_tracer(SCOPE, tracer_provider=provider)
         self._open: dict[int, Span] = {}
 
     def before_send(self, topic: str, message: Outgoing) -> Outgoing:
-        """Begin the span, below the current one of the application."""
+        """Start the span, as a child of the application's current span."""
         attributes: dict[str, Any] = _attributes(topic, "send", "send", len(message.value))
         span = self._tracer.start_span(f"send {topic}", None, SpanKind.PRODUCER, attributes)
         carrier: dict[str, str] = {}
         propagate.inject(carrier, trace.set_span_in_context(span))
         self._open[span.get_span_context().span_id] = span
-        # Properties of a message that was received would add its trace to this one.
+        # Properties copied from a received message would add its trace to this one.
         former = propagate.get_global_textmap().fields
         own = {name: text for name, text in message.properties.items() if name not in former}
         return replace(message, properties=own | carrier)
@@ -97,7 +97,7 @@ class TracingProducer(ProducerInterceptor):
         span.end()
 
     def close(self) -> None:
-        """End what has no receipt."""
+        """End the spans of messages without receipt."""
         for span in self._open.values():
             span.set_status(Status(StatusCode.ERROR, "the producer was closed before the receipt"))
             span.end()
@@ -105,27 +105,27 @@ class TracingProducer(ProducerInterceptor):
 
 
 class TracingConsumer(ConsumerInterceptor):
-    """A span for each message, from receiving it until it is acknowledged or given back.
+    """Records a span for each message, from its reception to its acknowledgement or return.
 
-    It is below the producer's span.  Have `context_of` current while a message is processed: what
-    the application does then, sending other messages included, is below it.
+    It is a child of the producer's span.  Attach `context_of` while a message is processed: spans
+    that the application starts then, also by sending messages, are its children.
     """
 
     def __init__(self, provider: TracerProvider | None = None, max_open: int = MAX_OPEN) -> None:
-        """Without a provider the global one is used."""
+        """Create an interceptor; without a provider it uses the global one."""
         self._tracer = trace.get_tracer(SCOPE, tracer_provider=provider)
         self._max_open = max_open
         self._open: OrderedDict[tuple[str, MessageId], Span] = OrderedDict()
 
     def context_of(self, message: Message[Any]) -> Context:
-        """The context of the message's span; of its producer, if the span has ended."""
+        """Return the context of the message's span; that of its producer if the span has ended."""
         span = self._open.get((message.topic, message.id))
         if span is None:
             return propagate.extract(message.properties, Context())
         return trace.set_span_in_context(span)
 
     def before_consume(self, message: Message[Any]) -> Message[Any]:
-        """Begin the span."""
+        """Start the span of a message."""
         attributes = _attributes(message.topic, "process", "process", len(message.data))
         attributes["messaging.message.id"] = message.id.text()
         parent = propagate.extract(message.properties, Context())
@@ -140,12 +140,12 @@ class TracingConsumer(ConsumerInterceptor):
         return message
 
     def on_ack(self, topic: str, ids: Sequence[MessageId]) -> None:
-        """End their spans."""
+        """End the spans of these messages."""
         self._end([(topic, message_id) for message_id in ids])
 
     def on_ack_up_to(self, topic: str, message_id: MessageId) -> None:
-        """End the spans of all up to there."""
-        # The id of an entry stands for all of it.
+        """End the spans of all messages up to this one."""
+        # The id of an entry stands for all messages in it.
         end = message_id[: 3 if message_id.batch_index >= 0 else 2]
         self._end([key for key in self._open if key[0] == topic and key[1][: len(end)] <= end])
 
@@ -158,7 +158,7 @@ class TracingConsumer(ConsumerInterceptor):
         self._end(self._of_entries(topic, ids), "not acknowledged in time")
 
     def close(self) -> None:
-        """End what was not acknowledged."""
+        """End the spans of messages that were not acknowledged."""
         self._end(list(self._open), "not acknowledged")
 
     def _of_entries(self, topic: str, ids: Sequence[MessageId]) -> list[tuple[str, MessageId]]:
@@ -179,10 +179,10 @@ class TracingConsumer(ConsumerInterceptor):
 
 
 def observe(client: Client | magnetar.sync.Client, meter: Meter | None = None) -> None:
-    """Have a client's statistics as metrics of a meter, without one of the global provider's.
+    """Export a client's statistics as metrics of a meter, by default of the global provider.
 
     Call it where the client is used: in its event loop, or for one of `magnetar.sync` anywhere.
-    Attributes are `pulsar.topic` and, of consumers, `pulsar.subscription`.
+    Attributes are `pulsar.topic` and, for consumers, `pulsar.subscription`.
     """
     reader = StatisticsReader(client)
     meter = meter or metrics.get_meter(SCOPE)

@@ -1,4 +1,4 @@
-"""Receives from one partition: permits, where to resume, redelivery, and seeking."""
+"""The consumer of one partition: permits, resuming, redelivery, and seeking."""
 
 import logging
 from collections.abc import Callable, Iterable
@@ -46,9 +46,9 @@ T = TypeVar("T", bound=Message[Any] | Entry)
 
 
 class PartitionConsumer(Generic[T]):
-    """One consumer on one topic that is not partitioned, or on one partition.
+    """One consumer of a topic that is not partitioned, or of one partition.
 
-    `unpack` makes of an entry what the inbox holds: its messages, or the entry itself.  Chunks are
+    `unpack` converts an entry to items of the inbox: its messages, or the entry itself.  Chunks are
     joined if `joins`.
     """
 
@@ -78,16 +78,16 @@ class PartitionConsumer(Generic[T]):
         self._resuming = Resuming(topic, subscription)
         self.counts = ConsumerStatistics(topic, subscription.name)
         self.is_active: bool | None = None
-        """Of a failover subscription: whether this consumer receives; None before that is known."""
+        """Whether this consumer of a failover subscription is active; None until that is known."""
         self.is_at_end = False
-        """Whether the topic was terminated and all of it was acknowledged."""
+        """Whether the topic was terminated and all its messages acknowledged."""
         most, auto_scale = subscription.queue_size, subscription.auto_scale_queue
         self.permits = Permits(consumer_id, self._attachment, inbox, most, auto_scale)
         self.permits.is_paused = subscription.start_paused
         self._interceptors = ConsumerInterceptors(subscription.interceptors)
         self._registrations = 0
         self.is_open = True
-        """Whether it was not closed."""
+        """Whether it has not been closed."""
         self._seeking = False
         chunks = subscription.max_pending_chunked, subscription.chunk_expiry_s
         self._joiner = ChunkJoiner(*chunks) if joins else None
@@ -96,7 +96,7 @@ class PartitionConsumer(Generic[T]):
         self.redelivering = again = Redelivering(self)
         self._decrypting: Decrypting | None = None
         keys, on_failure = subscription.key_reader, subscription.on_undecryptable
-        if joins or keys is not None:  # else what stays undecoded may stay so
+        if joins or keys is not None:  # without these, entries are passed on undecoded
             self._decrypting = Decrypting(keys, on_failure, again.left_unacked, self.clock)
         self.acking = Acknowledging(
             self._attachment, consumer_id, subscription, self._tracker, again, self.clock
@@ -110,7 +110,7 @@ class PartitionConsumer(Generic[T]):
     # -- for the application's consumer
 
     async def open(self) -> None:
-        """Subscribe; raises what the broker answered, or OperationTimeout."""
+        """Subscribe; raise the broker's error, or OperationTimeout."""
         await self._attachment.open()
 
     @property
@@ -120,11 +120,11 @@ class PartitionConsumer(Generic[T]):
 
     @property
     def statistics(self) -> ConsumerStatistics:
-        """What it has counted."""
+        """The counts of this consumer."""
         return replace(self.counts, queued_messages=self.permits.queued)
 
     async def last_message_id(self) -> MessageId:
-        """The id of the topic's last message; (-1, -1) when there is none."""
+        """Return the id of the topic's last message; (-1, -1) if the topic is empty."""
 
         async def ask() -> MessageId:
             connection = await self._attachment.ready()
@@ -133,11 +133,11 @@ class PartitionConsumer(Generic[T]):
         return await Retry(self._settings).in_time(ask, f"reading the last id of {self.topic}")
 
     def is_behind(self, last: MessageId) -> bool:
-        """Whether a consumer without durable subscription has not received this message yet."""
+        """Tell whether a consumer without durable subscription has yet to receive this message."""
         return last.entry >= 0 and self._resuming.is_before(last)
 
     def ack(self, messages: Iterable[Message], txn: Transaction | None = None) -> None:
-        """Acknowledge messages of this partition; `flush_acks` waits until the broker has it."""
+        """Acknowledge messages of this partition; `flush_acks` waits until this is stored."""
         self.check_open()
         if self._interceptors:
             messages = list(messages)
@@ -168,18 +168,18 @@ class PartitionConsumer(Generic[T]):
         self._interceptors.on_ack_up_to(self.topic, message_id)
 
     def nack_id(self, message_id: MessageId) -> None:
-        """Have the broker deliver the entry of this id again, after the delay."""
+        """Let the broker redeliver the entry of this id, after the delay."""
         self._check_durable()
         for position in self._tracker.entries_of(message_id):
             self.redelivering.nack_entry(position)
 
     def nack(self, messages: Iterable[Message]) -> None:
-        """Have the broker deliver messages again, after the delay of the subscription."""
+        """Let the broker redeliver messages, after the delay of the subscription."""
         self._check_durable()
         self.redelivering.nack(messages)
 
     def redeliver_all(self) -> None:
-        """Have the broker deliver again all that is not acknowledged, now."""
+        """Let the broker redeliver all unacknowledged messages now."""
         self._check_durable()
         self.redelivering.all()
 
@@ -196,11 +196,11 @@ class PartitionConsumer(Generic[T]):
             raise self._attachment.error
 
     async def flush_acks(self) -> None:
-        """Wait until the broker confirmed every acknowledgement; raises if it refused one."""
+        """Wait until the broker has confirmed every acknowledgement; raise an error if not."""
         await self.acking.flush(self._settings.operation_timeout_s)
 
     def pause(self) -> None:
-        """Ask the broker for nothing more; what has been received stays in the queue."""
+        """Stop asking the broker for messages; those that have been received stay in the queue."""
         self.permits.is_paused = True
 
     def resume(self) -> None:
@@ -208,10 +208,10 @@ class PartitionConsumer(Generic[T]):
         self.permits.resume()
 
     async def seek(self, target: MessageId | int, inclusive: bool | None = None) -> None:
-        """Continue with the message of this id, or with the first published at this time (ms).
+        """Continue with the message of this id, or the first one published at this time (ms).
 
         `inclusive` is for consumers without durable subscription: False continues behind the
-        message, and True with the last one if the target is LATEST.
+        message, and True with the last message if the target is LATEST.
         """
         await self.flush_acks()
         connection = await self._attachment.ready()
@@ -237,7 +237,7 @@ class PartitionConsumer(Generic[T]):
         await self._attachment.ready()
 
     async def unsubscribe(self, force: bool = False) -> None:
-        """Delete the subscription, with `force` also if others consume from it; then close."""
+        """Delete the subscription, with `force` also if it has other consumers; then close."""
         connection = await self._attachment.ready()
         await connection.request(pb.CommandUnsubscribe(consumer_id=self._id, force=force))
         self._tracker = AckTracker()
@@ -257,7 +257,7 @@ class PartitionConsumer(Generic[T]):
         await self.leave()
 
     async def leave(self) -> None:
-        """Deregister, while others fill the same inbox; what has arrived stays there."""
+        """Deregister, while others fill the same inbox; received messages stay in it."""
         self.is_open = False
         self.acking.stop()
         self.redelivering.stop()
@@ -271,14 +271,14 @@ class PartitionConsumer(Generic[T]):
             await self._deregister(connection)
 
     def forked(self, error: Closed) -> None:
-        """Receive nothing in a forked child; what has arrived is the parent's."""
+        """Close in a forked child; received messages are the parent's."""
         self.is_open = False
         self._attachment.forked(error)
         self._inbox.drop(self)
         self._inbox.fail(error)
 
     def leave_deleted(self, on_gone: Callable[[], None]) -> None:
-        """Call this when the topic was deleted, instead of waiting for it to be created again."""
+        """Call `on_gone` when the topic is deleted, instead of waiting for its re-creation."""
         self._attachment.on_gone = on_gone
 
     def end_with_topic(self) -> None:
@@ -323,7 +323,7 @@ class PartitionConsumer(Generic[T]):
         self._plain_rcvd(messages, size)
 
     def _is_usual(self, head: Delivery) -> bool:
-        """Whether nothing but the entry itself decides what becomes of it."""
+        """Tell whether the fate of the entry depends on nothing but the entry itself."""
         return not (
             not self._takes_messages
             or head.redelivery_count
@@ -333,7 +333,7 @@ class PartitionConsumer(Generic[T]):
         )
 
     def _plain_rcvd(self, messages: list[Any], size: int) -> None:
-        """Messages came that are entries by themselves, of so many bytes."""
+        """Queue messages that are entries by themselves, of `size` bytes in total."""
         count = len(messages)
         if count:
             self._count(count, count, size)
@@ -382,7 +382,7 @@ class PartitionConsumer(Generic[T]):
             self.permits.left_out(entry_permits - permits)
 
     def _supersede(self, item: T, position: tuple[int, int]) -> None:
-        """A batch came again: what is queued of it is in there, too."""
+        """Drop the queued messages of a batch that has arrived again, and includes them."""
         if item.batch_index >= 0:
             dropped = self._inbox.drop(self, position)
             self.permits.left_out(self.permits.dropped(dropped))
@@ -415,7 +415,7 @@ class PartitionConsumer(Generic[T]):
         self._attachment.detached(connection, new_owner)
 
     def _unseen(self, entry: Entry) -> list[T]:
-        """What the entry holds, without what lies before the start or was received before."""
+        """Return the contents of the entry that are behind the start and not received before."""
         entry.reader = self._reader
         if not self._resuming.is_on:
             items = self._unheld(entry)
@@ -432,7 +432,7 @@ class PartitionConsumer(Generic[T]):
         return items
 
     def _unheld(self, entry: Entry) -> list[T]:
-        """What the entry holds, without what the application has."""
+        """Return the contents of the entry that the application does not have."""
         held = self.redelivering.held
         bits = held.bits(entry.position) if held else 0
         if not bits:  # promise[always]: held parts of a batch stay out after a reconnect
@@ -442,7 +442,7 @@ class PartitionConsumer(Generic[T]):
         return [item for item in self._unpack(entry) if not bits >> item.batch_index & 1]
 
     def _chunk_rcvd(self, joiner: ChunkJoiner, chunk: Entry) -> list[T]:
-        """The joined message, once it is complete."""
+        """Add a chunk; return the joined message, once it is complete."""
         # promise: held chunked messages are left out after a reconnect
         if self.redelivering.held and self.redelivering.held.bits(chunk.position):
             return []
@@ -500,9 +500,9 @@ class PartitionConsumer(Generic[T]):
         permits: int,
         action: str | None = None,
     ) -> bool:
-        """Count and log it; whether it is queued for the application, with the permits.
+        """Count and log an unreadable entry; tell whether its error is queued for the application.
 
-        `action` takes the place of the subscription's on_unreadable.
+        `action` is used in place of the subscription's on_unreadable.
         """
         action = action or self.subscription.on_unreadable
         self.counts.unreadable_entries += 1
@@ -537,22 +537,22 @@ class PartitionConsumer(Generic[T]):
             self._seeking = was_seeking
             raise
         if not self._resuming.is_on or was_seeking:
-            # The broker delivers again what is not acknowledged.
+            # The broker redelivers unacknowledged messages.
             self._drop_queued()
             if was_seeking:
                 self.redelivering.sought()
             else:
                 self.redelivering.begin_anew()
-        # Acknowledgements come first: what they name is then not delivered again.
+        # Acknowledgements go first: acknowledged messages are then not redelivered.
         self.acking.send_on(connection)
         self.permits.begin(connection)
-        # With queue_size=0 an application that waits asks again, once this method has returned.
+        # With queue_size=0, a waiting application asks again after this method has returned.
         self._inbox.wake()
 
     def _drop_queued(self) -> int:
-        """Forget what the application has not taken, as it comes again.
+        """Drop the messages that the application has not taken: they are redelivered.
 
-        Returns how many permits of it are not given back.
+        Returns the number of their permits that have not been given back.
         """
         dropped = self._inbox.drop(self)
         self._tracker.begin_anew()
@@ -561,7 +561,7 @@ class PartitionConsumer(Generic[T]):
         return self.permits.dropped(dropped)
 
     def _register_anew(self, connection: Connection) -> None:
-        """End the registration on this connection, if it still stands, and register again."""
+        """End the registration on this connection, if it still exists, and register again."""
         if self._attachment.connection is connection and connection.is_open:
             connection.remove_consumer(self._id)
             connection.send_only(pb.CommandCloseConsumer(consumer_id=self._id))
@@ -578,11 +578,11 @@ class PartitionConsumer(Generic[T]):
     # -- redelivery
 
     def ask_again(self, positions: list[tuple[int, int]] | None) -> None:
-        """Send a request to deliver these entries again, or all (None)."""
+        """Request the redelivery of these entries, or of all (None)."""
         connection = self._attachment.connection
         if connection is None or not connection.is_open:
             return  # all will be delivered again
-        # Acknowledgements come first: what they name is then not delivered again.
+        # Acknowledgements go first: acknowledged messages are then not redelivered.
         self.acking.send_again()  # promise: acknowledgements go before the request to deliver again
         command = pb.CommandRedeliverUnacknowledgedMessages(consumer_id=self._id)
         for ledger, entry in positions or ():

@@ -1,7 +1,7 @@
-"""Data keys, encrypted with a public key and decrypted with the private one.
+"""Data keys: their encryption with a public key, and decryption with the private key.
 
-With RSA by OAEP with SHA-1, which all clients of Pulsar use; with keys of elliptic curves by ECIES
-as the Java client does, the only one that has it.  `cryptography` is imported when it is needed.
+RSA keys use OAEP with SHA-1, as in all clients of Pulsar; elliptic curve keys use ECIES as in the
+Java client, the only one that supports it.  `cryptography` is imported when it is needed.
 """
 
 import hmac
@@ -25,7 +25,7 @@ _PRIVATE_KEY = re.compile(rb"-----BEGIN ([A-Z ]*PRIVATE KEY)-----.*?-----END \1-
 
 
 def encrypt_data_key(data_key: bytes, key: Key) -> bytes:
-    """The data key for the owner of this public key; ValueError if the key is not usable."""
+    """Encrypt a data key for the owner of this public key; ValueError if it is not usable."""
     from cryptography.hazmat.primitives.asymmetric import ec, rsa  # noqa: PLC0415
     from cryptography.hazmat.primitives.serialization import load_pem_public_key  # noqa: PLC0415
 
@@ -38,7 +38,7 @@ def encrypt_data_key(data_key: bytes, key: Key) -> bytes:
 
 
 def decrypt_data_key(encrypted: bytes, key: Key) -> bytes:
-    """The data key; ValueError if this private key is not usable, or not the one for it."""
+    """Decrypt a data key; ValueError if the private key is not usable, or is another one."""
     from cryptography.hazmat.primitives.asymmetric import ec, rsa  # noqa: PLC0415
 
     private = _load_private(_as_bytes(key.pem))
@@ -51,7 +51,7 @@ def decrypt_data_key(encrypted: bytes, key: Key) -> bytes:
 
 @lru_cache(maxsize=16)
 def _load_private(pem: bytes) -> object:
-    # Loading checks an RSA key, which takes far longer than using it.
+    # Loading checks an RSA key, which takes much longer than using it.
     from cryptography.hazmat.primitives.serialization import load_pem_private_key  # noqa: PLC0415
 
     found = _PRIVATE_KEY.search(pem)  # the parameters of a curve may stand before it
@@ -71,7 +71,7 @@ def _oaep() -> Any:
     from cryptography.hazmat.primitives.asymmetric.padding import MGF1, OAEP  # noqa: PLC0415
     from cryptography.hazmat.primitives.hashes import SHA1  # noqa: PLC0415
 
-    # Other clients know no other digest; OAEP does not depend on its resistance to collisions.
+    # Other clients support no other digest; OAEP does not depend on its collision resistance.
     return OAEP(MGF1(SHA1()), SHA1(), None)  # nosec B303
 
 
@@ -108,7 +108,7 @@ def _encode(public: "EllipticCurvePublicKey") -> bytes:
 
 
 def _derive(point: bytes, shared: bytes, size: int) -> tuple[bytes, bytes]:
-    """KDF2 with SHA-1 of the point and the shared secret: a key for the MAC, and the pad."""
+    """Return the MAC key and the pad: KDF2 with SHA-1 of the point and the shared secret."""
     derived = b""
     counter = 1
     while len(derived) < MAC_KEY_BYTES + size:
@@ -119,7 +119,7 @@ def _derive(point: bytes, shared: bytes, size: int) -> tuple[bytes, bytes]:
 
 
 def _mac(key: bytes, sealed: bytes) -> bytes:
-    # Eight zero bytes: the length of parameters that are not used.
+    # Eight zero bytes are the length of the parameters, which are not used.
     return hmac.digest(key, sealed + bytes(8), "sha1")
 
 

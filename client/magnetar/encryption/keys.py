@@ -1,4 +1,4 @@
-"""Where the key pairs of producers and consumers come from."""
+"""The sources of the key pairs of producers and consumers."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -9,27 +9,27 @@ PEM_MARK = "-----BEGIN"
 
 @dataclass(frozen=True, slots=True)
 class Key:
-    """A key as PEM, and what is stored with it in each message that it protects."""
+    """A key in PEM, and the metadata that are stored with it in each message it protects."""
 
     pem: str | bytes
     metadata: Mapping[str, str] = field(default_factory=dict)
-    """Such as a version; consumers hand it to their key reader. Everyone can read it."""
+    """Metadata such as a version; consumers pass it to their key reader. Everyone can read it."""
 
 
 KeySource = str | bytes | Path | Key
-"""PEM, or the path of a file with it: a text is PEM if it has the line that PEM begins with."""
+"""PEM, or the path of a file with it: a text is PEM if it has the line that PEM starts with."""
 FindKey = Callable[[str, Mapping[str, str]], KeySource]
-"""Called with the name of a key and what is stored with it; LookupError if there is none."""
+"""Returns the key of a name and its metadata; LookupError if there is no such key."""
 Keys = KeySource | Mapping[str, KeySource] | FindKey
 
 
 class KeyReader:
-    """Finds keys by name: producers need the public ones, consumers the private ones.
+    """Finds keys by name: producers need public keys, consumers private keys.
 
-    Each of the two is one key for every name, keys by their names, or a function.  Files are read
-    when a key is needed: of a producer when it is opened and every four hours, of a consumer for
-    each data key that it has not seen.  A function is called as often: it must not wait for long,
-    because nothing else is received meanwhile.
+    `public` and `private` are one key for every name, a mapping of keys, or a function.  A producer
+    reads key files when it is opened and every four hours, a consumer for each data key that it has
+    not seen.  A function is called as often, and must not block: nothing else is received
+    meanwhile.
     """
 
     def __init__(self, public: Keys | None = None, private: Keys | None = None) -> None:
@@ -37,11 +37,11 @@ class KeyReader:
         self._private = private
 
     def public_key(self, name: str) -> Key:
-        """The public key of this name; LookupError or OSError if it cannot be had."""
+        """Return the public key of this name; LookupError or OSError if it is not available."""
         return _find(self._public, "public", name, {})
 
     def private_key(self, name: str, metadata: Mapping[str, str]) -> Key:
-        """The private key of this name; LookupError or OSError if it cannot be had."""
+        """Return the private key of this name; LookupError or OSError if it is not available."""
         return _find(self._private, "private", name, metadata)
 
 

@@ -1,4 +1,4 @@
-"""The decryption of what a consumer receives."""
+"""The decryption of received entries."""
 
 from collections import OrderedDict
 from collections.abc import Callable
@@ -16,17 +16,17 @@ if TYPE_CHECKING:
     from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
 MAX_DATA_KEYS = 1000
-"""Data keys that are remembered."""
+"""The number of data keys that are remembered."""
 REMEMBERED_S = 4 * 3600.0
-"""How long a data key is remembered after its private key was asked for."""
+"""The time for which a data key is remembered after its private key was asked for."""
 MAX_TRIED = 100
-"""Keys of one entry that are tried: each may take the time of an operation with a private key."""
+"""The number of keys of one entry that are tried: each may cost a private-key operation."""
 
 
 class Decrypting:
-    """Decrypts entries with the private keys of a key reader; None: there are no keys.
+    """Decrypts entries with the private keys of a key reader; None: without keys.
 
-    `on_failure` is the option on_undecryptable; `left_out` is called with fail.
+    `on_failure` is the option on_undecryptable; `left_out` is called if it is fail.
     """
 
     def __init__(
@@ -40,11 +40,11 @@ class Decrypting:
         self._on_failure = on_failure
         self._left_out = left_out
         self._clock = clock
-        # By the encrypted data key: the time at which it was decrypted, and its cipher.
+        # The time at which each data key was decrypted, and its cipher, by the encrypted data key.
         self._known: OrderedDict[bytes, tuple[float, AESGCM]] = OrderedDict()
 
     def admit(self, entry: Entry) -> None:
-        """Decrypt an entry, or have it taken as it is with consume; else DecryptionFailed."""
+        """Decrypt an entry, or with consume let it pass as it is; else DecryptionFailed."""
         try:
             self.decrypt(entry)
         except DecryptionFailed:
@@ -56,7 +56,7 @@ class Decrypting:
             raise
 
     def decrypt(self, entry: Entry) -> None:
-        """Decrypt an entry in place; DecryptionFailed says why it is not possible."""
+        """Decrypt an entry in place; DecryptionFailed gives the reason if that is not possible."""
         if self._reader is None:
             raise entry.undecryptable("this client has no keys")
         from cryptography.exceptions import InvalidTag  # noqa: PLC0415

@@ -1,4 +1,4 @@
-"""The encryption of what a producer sends."""
+"""The encryption of sent messages."""
 
 import asyncio
 import logging
@@ -20,18 +20,18 @@ logger = logging.getLogger(__name__)
 FAIL, SEND = "fail", "send"
 ON_ENCRYPTION_FAILURE = (FAIL, SEND)
 RENEWAL_S = 4 * 3600.0
-"""How long a data key is used, as in other clients."""
+"""The time for which a data key is used, as in other clients."""
 RETRY_S = 60.0
-"""When a renewal that failed is tried again."""
+"""The time after which a failed renewal is tried again."""
 NONCE_BYTES = 12
 TAG_BYTES = 16
 
 
 class Encrypting:
-    """Makes data keys for the public keys of these names, and encrypts payloads with them.
+    """Creates data keys for the public keys of these names, and encrypts payloads with them.
 
-    With `on_failure` send, messages go out as they are while no public key can be had; with fail
-    `open` raises EncryptionFailed.  A renewal that fails is logged, and the former data key stays.
+    While no public key is available, with `on_failure` send messages are sent unencrypted, and with
+    fail `open` raises EncryptionFailed.  If a renewal fails, it is logged and the data key stays.
     """
 
     def __init__(
@@ -54,18 +54,18 @@ class Encrypting:
         self._renewing: asyncio.Task[None] | None = None
 
     async def open(self) -> None:
-        """Make the first data key, and further ones until `close`."""
+        """Create the first data key, and further ones until `close`."""
         is_made = await self._renew()
         self._renewing = asyncio.create_task(self._renew_on(is_made))
 
     async def close(self) -> None:
-        """Make no more data keys; the last one stays usable."""
+        """Create no more data keys; the last one stays usable."""
         if self._renewing is not None:
             self._renewing.cancel()
             await asyncio.gather(self._renewing, return_exceptions=True)
 
     def forked(self, error: Closed) -> None:
-        """The task is the parent's."""
+        """Drop the task in a forked child: it is the parent's."""
         self._renewing = None
 
     async def _renew_on(self, is_made: bool) -> None:
@@ -74,7 +74,7 @@ class Encrypting:
             is_made = await self._renew()
 
     async def _renew(self) -> bool:
-        """Take a new data key into use; whether there is one."""
+        """Create and use a new data key; tell whether that worked."""
         try:
             # In a thread: key readers may wait for files or other services.
             made = await asyncio.to_thread(self._make)
@@ -107,11 +107,11 @@ class Encrypting:
 
     @property
     def overhead(self) -> int:
-        """How many bytes a payload gets longer."""
+        """The number of bytes by which encryption makes a payload longer."""
         return TAG_BYTES if self._cipher is not None else 0
 
     def describe(self, metadata: pb.MessageMetadata) -> None:
-        """Write into the metadata what decrypting needs, with a nonce that is used once."""
+        """Add the keys and a new nonce to the metadata."""
         if self._cipher is not None:
             if not metadata.encryption_keys:
                 metadata.encryption_keys.extend(self._keys)
@@ -119,14 +119,14 @@ class Encrypting:
             metadata.encryption_param = os.urandom(NONCE_BYTES)
 
     def encrypt(self, metadata: pb.MessageMetadata, payload: bytes) -> bytes:
-        """The payload, encrypted with the nonce in the metadata."""
+        """Encrypt the payload with the nonce in the metadata."""
         if self._cipher is None:
             return payload
         return self._cipher.encrypt(metadata.encryption_param, payload, None)
 
 
 class Options(Protocol):
-    """What the options of a producer say about encryption."""
+    """The options of a producer for encryption."""
 
     @property
     def encryption_keys(self) -> Sequence[str]: ...
@@ -137,7 +137,7 @@ class Options(Protocol):
 
 
 async def opened_for(topic: str, options: Options, clock: Clock) -> Encrypting | None:
-    """With its first data key, and None for a producer that does not encrypt."""
+    """Create and open the encryption of a producer; None if it does not encrypt."""
     if options.key_reader is None:
         return None
     encrypting = Encrypting(
