@@ -136,8 +136,8 @@ class Consumer(Closing, Generic[V]):
     ) -> None:
         """Acknowledge all of a partition up to the message of an id; see `ack_id`.
 
-        Of a batch that this consumer has not received, nothing is acknowledged; with `txn` that
-        this raises ValueError.
+        Of a batch that this consumer has not received, nothing is acknowledged; with `txn` this
+        raises ValueError.
         """
         self._partition_of(message_id, topic).ack_up_to_id(message_id, txn)
 

@@ -1,4 +1,4 @@
-"""Sends messages to one partition: batches, sequence ids, receipts and resending."""
+"""The producer of one partition: batches, sequence ids, receipts and resending."""
 
 import asyncio
 from collections import deque
@@ -45,12 +45,12 @@ from magnetar_proto import PulsarApi_pb2 as pb
 from magnetar_proto.commands import encode
 
 MAX_FAILURES_KEPT = 100
-"""Latest failed batches: `flush` raises the first whose failure the application has not seen."""
+"""The number of failed batches kept: `flush` raises the first error not seen before."""
 
 
 @dataclass(slots=True)
 class _Pending:
-    """An entry whose receipt has not come."""
+    """An entry whose receipt has not arrived."""
 
     frame: bytes
     sequence_id: int
@@ -58,13 +58,13 @@ class _Pending:
     batch: Batch
     deadline_s: float
     is_written: bool
-    """Whether a broker may have it."""
+    """Whether a broker may have received it."""
     is_last: bool
-    """Of the chunks of a message, the last one settles it."""
+    """Whether it is the last chunk of its message, which determines the outcome."""
 
 
 class PartitionProducer:
-    """One producer on one topic that is not partitioned, or on one partition."""
+    """One producer of a topic that is not partitioned, or of one partition."""
 
     def __init__(
         self,
@@ -95,20 +95,20 @@ class PartitionProducer:
         self._epoch = 0
         self._topic_epoch: int | None = None
         self.last_sequence_id = -1
-        """The highest that the broker has stored, as far as is known; -1: none."""
+        """The highest sequence id known to be stored; -1 if none is known."""
         self._next_sequence_id = 0
         self._max_message_size = DEFAULT_MAX_MESSAGE_SIZE
         self._txn: Transaction | None = None
-        """That the batches which are being filled belong to."""
+        """The transaction of the batches that are being filled."""
         self._batch = self._new_batch()
         self._keyed: dict[object, Batch] = {}
-        """With key_batching, the batches that are being filled, by their keys."""
+        """The batches that are being filled, by key, with key_batching."""
         self._keyed_messages = self._keyed_bytes = 0
         self._batch_timer: Timer | None = None
         self._waiting: deque[Batch] = deque()
-        """What is to be sent once the producer, or its partition in a transaction, is registered.
+        """The batches to send once the producer, or its partition in a transaction, is registered.
 
-        Others wait behind it, so that the order stays."""
+        Further batches queue behind them, to keep the order."""
         self._pending: deque[_Pending] = deque()
         self._pending_messages = 0
         self._pending_bytes = 0
@@ -116,14 +116,14 @@ class PartitionProducer:
         self._room.set()
         self._expiry: Timer | None = None
         self.error: MagnetarError | None = None
-        """Why it sends nothing any more."""
+        """The error after which it sends nothing; None before."""
         self._failed: deque[Batch] = deque(maxlen=MAX_FAILURES_KEPT)
         self._counts = ProducerStatistics(topic)
 
     # -- for the application's producer
 
     async def open(self) -> None:
-        """Register with the broker; raises what it answered, or OperationTimeout."""
+        """Register with the broker; raise the broker's error, or OperationTimeout."""
         await self._attachment.open(in_time=self._options.access_mode != WAIT_FOR_EXCLUSIVE)
 
     @property
@@ -133,7 +133,7 @@ class PartitionProducer:
 
     @property
     def statistics(self) -> ProducerStatistics:
-        """What it has counted."""
+        """The counts of this producer."""
         return replace(
             self._counts,
             pending_messages=self._pending_messages,
@@ -142,7 +142,7 @@ class PartitionProducer:
         )
 
     def has_room(self) -> bool:
-        """Whether one more message may become pending."""
+        """Tell whether one more message may become pending."""
         return (
             self._pending_messages < self._options.max_pending_messages
             and self._pending_bytes < self._options.max_pending_bytes
@@ -158,7 +158,7 @@ class PartitionProducer:
                 await self._room.wait()
 
     async def register(self, schema: SchemaInfo) -> bytes:
-        """The version of a schema on the topic, which gets it as its next one if it is new."""
+        """Return the version of a schema on the topic; a new schema is added as the next one."""
 
         async def ask() -> bytes:
             self._attachment.start()  # of a lazy producer
@@ -172,11 +172,11 @@ class PartitionProducer:
         return await Retry(self._settings).in_time(ask, f"registering a schema of {self.topic}")
 
     def is_between_batches(self) -> bool:
-        """Whether the next message would begin a new batch."""
+        """Whether the next message would start a new batch."""
         return not self._batch.messages and not self._keyed
 
     def add(self, message: bytes | Outgoing, txn: Transaction | None = None) -> Receipt:
-        """Enqueue a message, to be sent in order; QueueFull when there is no room."""
+        """Queue a message, to be sent in order; QueueFull if there is no room."""
         if self.error is not None:
             raise self.error
         if txn is not None:
@@ -212,12 +212,12 @@ class PartitionProducer:
         return receipt
 
     def _begin(self, txn: Transaction | None) -> None:
-        """What follows belongs to this transaction, or to none: no batch mixes them."""
+        """Start batches of this transaction, or of none: no batch mixes transactions."""
         self.send_batch_now()
         self._txn = self._batch.txn = txn
 
     def _batch_before(self, sequence_id: int) -> Batch:
-        """The batch for a message with this id: the ids in a batch ascend."""
+        """Return the batch for a message with this id: the ids in a batch ascend."""
         last = self._batch.ids(self._next_sequence_id)[-1:]
         if last and sequence_id <= last[0]:
             self.send_batch_now()
@@ -251,10 +251,10 @@ class PartitionProducer:
     def send_packed(
         self, messages: SameMessages | Packed, txn: Transaction | None = None
     ) -> "asyncio.Future[tuple[int, int]]":
-        """Send all of them at once as one batch; the future is settled with its receipt.
+        """Send all messages at once as one batch; return the future of its receipt.
 
-        Call it while there is room.  More than `max_pending_messages` may be pending then.
-        Who cancels the future is not told the outcome: the batch is sent nonetheless.
+        Call it while there is room.  More than `max_pending_messages` may be pending afterwards.
+        The batch is sent even if the future is cancelled.
         """
         if self.error is not None:
             raise self.error
@@ -290,7 +290,7 @@ class PartitionProducer:
                 self._send(batch)
 
     async def flush(self) -> None:
-        """Wait for every receipt; raises the first failure that the application has not seen."""
+        """Wait for every receipt; raise the first error not seen by the application."""
         self.send_batch_now()
         waiting = [pending.batch.done for pending in self._pending]
         waiting += [batch.done for batch in self._waiting]
@@ -302,7 +302,7 @@ class PartitionProducer:
             unseen[0].done.result()
 
     async def close(self) -> None:
-        """Flush, then deregister; raises what `flush` raises."""
+        """Flush, then deregister; raise the error of `flush`."""
         try:
             if self.error is None:
                 await self.flush()
@@ -314,7 +314,7 @@ class PartitionProducer:
                 await self._deregister(connection)
 
     def forked(self, error: Closed) -> None:
-        """Send nothing in a forked child; what is pending is the parent's."""
+        """Close in a forked child; pending messages are the parent's."""
         self._attachment.forked(error)
         self._end(error)
 
@@ -359,7 +359,7 @@ class PartitionProducer:
         elif isinstance(error, NotAllowed) and self._is_first(refusal.sequence_id):
             self._give_up_first(error)
         else:
-            # The broker's view of this producer is unknown: reconnect and resend what is pending.
+            # The broker's view of this producer is unknown: reconnect and resend pending messages.
             connection.close(ConnectionLost(f"{connection.address} refused a message: {error}"))
 
     def detached(self, connection: Connection, error: MagnetarError, new_owner: str = "") -> None:
@@ -408,7 +408,7 @@ class PartitionProducer:
         self._send_waiting(connection)
 
     def _describe(self, command: pb.CommandProducer) -> None:
-        """Add what is not in every command."""
+        """Add the optional fields of the command."""
         options = self._options
         if options.schema is not None and options.schema.info.is_registered:
             command.schema.CopyFrom(options.schema.info.to_pb())
@@ -439,7 +439,7 @@ class PartitionProducer:
         return Batch(self._loop.create_future(), self._txn)
 
     def _schedule_batch(self) -> None:
-        # With nothing in flight waiting gains nothing: send at the end of this turn.
+        # If nothing is in flight, waiting gains nothing: send at the end of this turn.
         if self._pending:
             delay_s = self._limits.max_delay_ms / 1000
             self._batch_timer = self._clock.later(delay_s, self.send_batch_now)
@@ -463,9 +463,9 @@ class PartitionProducer:
             self._send_by(sender, self._waiting.popleft(), registered_on)
 
     def _sender_of(self, batch: Batch) -> Sender | None:
-        """What encodes it; None if it must wait until `_send_waiting` is called.
+        """Return the encoder of the batch; None if it must wait until `_send_waiting` is called.
 
-        Raises why its transaction cannot have it.
+        Raises the error for which its transaction cannot accept it.
         """
         sender = self._sender
         if sender is None:
@@ -513,7 +513,7 @@ class PartitionProducer:
     def _frames(
         self, sender: Sender, batch: Batch, first: int, now_ms: int, ids: Sequence[int]
     ) -> list[bytes]:
-        """The frames of a batch: several if it is one message that is sent in chunks."""
+        """Return the frames of a batch: several if it is one message that is sent in chunks."""
         messages = batch.messages
         try:
             return [sender.encode(messages, first, now_ms, self._max_message_size, ids)]
@@ -536,9 +536,9 @@ class PartitionProducer:
         self._reject(pending.batch, error)
 
     def _give_up_in_transactions(self) -> None:
-        """Give up what a broker may have stored for a transaction, which is aborted then.
+        """Give up batches that a broker may have stored for a transaction, which is then aborted.
 
-        Without deduplication it would be stored twice, and committed twice, if it was sent again.
+        Without deduplication a resent batch would be stored twice, and committed twice.
         """
         kept: deque[_Pending] = deque()
         for pending in self._pending:

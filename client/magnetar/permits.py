@@ -1,4 +1,4 @@
-"""What one consumer lets the broker send ahead: permits, counted in messages, and FLOW."""
+"""Permits: the number of messages that the broker may send one consumer ahead, and FLOW."""
 
 from typing import Any
 
@@ -10,9 +10,9 @@ from magnetar_proto.deliveries import encode_flow
 
 
 class Permits:
-    """The broker may send as many messages as the receive queue has room for.
+    """Lets the broker send as many messages as the receive queue has room for.
 
-    With a size of 0 it is asked for one message whenever the application waits.
+    With a size of 0, it requests one message whenever the application waits.
     """
 
     def __init__(
@@ -23,9 +23,9 @@ class Permits:
         most: int,
         auto_scale: bool,
     ) -> None:
-        """`most` messages may be queued; with `auto_scale` it begins with one."""
+        """`most` messages may be queued; with `auto_scale` the size starts at one."""
         self.queued = 0
-        """Messages that the application has not taken."""
+        """The number of messages that the application has not taken."""
         self.is_paused = False
         self.size = QueueSize(most, auto_scale)
         self._most = most
@@ -34,9 +34,9 @@ class Permits:
         self._inbox = inbox
         self._owed = 0
         self._claimed = 0
-        """Messages of those queued that were given back before the application has taken them."""
+        """The number of queued messages whose permits were returned before they are taken."""
         self._granted = 0
-        """With a size of 0: what the broker may still send; below zero after a batch."""
+        """With a size of 0: the permits that the broker has left; negative after a batch."""
         if most == 0:
             inbox.on_demand(self._demand)
         elif auto_scale or inbox.memory.limit:
@@ -44,7 +44,7 @@ class Permits:
             inbox.memory.on_high(self._shrink)
 
     def begin(self, connection: Connection) -> None:
-        """The consumer is registered: let the broker send what the queue has room for."""
+        """Grant the broker permits for the free room: the consumer was registered."""
         self._owed = self._claimed = self._granted = 0
         room = self.size.now - self.queued
         if self.is_paused or room < 0:
@@ -53,22 +53,22 @@ class Permits:
             connection.write(encode_flow(self._id, room))
 
     def came(self, entry_permits: int, queued: int) -> None:
-        """An entry came that took so many permits, of which so many messages are queued now."""
+        """Count an entry that took `entry_permits`, of which `queued` messages are now queued."""
         self._granted -= entry_permits
         self.queued += queued
         self.size.received(self.queued)
 
     def claimed(self, permits: int) -> None:
-        """The application waits for so many of those queued, and takes them when it runs next.
+        """Return the permits of queued messages that a waiting application takes when it runs next.
 
-        The broker may send others at once, which it does while these are still being read.
+        The broker can send others at once, while the application processes these.
         """
         if self._most and permits:
             self._claimed += permits
             self._give_back(permits)
 
     def taken(self, permits: int) -> None:
-        """The application has taken so many messages from the queue."""
+        """Count messages that the application has taken from the queue; return their permits."""
         unclaimed = self.dropped(permits)
         if self._most:
             self._give_back(unclaimed)
@@ -81,7 +81,7 @@ class Permits:
         return permits - claimed  # promise[without - claimed]: a permit is given back once
 
     def left_out(self, permits: int) -> None:
-        """So many messages came that the application never takes."""
+        """Return the permits of received messages that the application never takes."""
         if self._most:
             self._give_back(permits)
         else:
@@ -96,7 +96,7 @@ class Permits:
             self._inbox.wake()
 
     def end(self) -> None:
-        """Ask for nothing any more."""
+        """Stop requesting messages."""
         self._inbox.memory.forget(self._shrink)
         self._inbox.forget_demand(self._demand, self._grow)
 
@@ -110,16 +110,16 @@ class Permits:
             self._owed = 0
 
     def _grow(self) -> None:
-        """The application waits: have the broker send more at a time, if there is memory."""
+        """Let the broker send more at a time, because the application waits; if memory permits."""
         if not self._inbox.memory.is_high:
             self._give_back(self.size.grow())
 
     def _shrink(self) -> None:
-        """Memory is short: have the broker send less at a time."""
+        """Let the broker send less at a time, because memory is short."""
         self._owed += self.size.shrink()
 
     def _demand(self) -> None:
-        """With a size of 0: have the broker send one entry, unless it was asked already."""
+        """Request one entry, with a size of 0, unless one was requested already."""
         connection = self._attachment.connection
         if connection is not None and self._granted <= 0 and not self.is_paused:
             # A batch takes more permits than were granted: make up for the difference.

@@ -12,7 +12,7 @@ from magnetar.settings import Address, Settings, parse_service_url
 logger = logging.getLogger(__name__)
 
 LEAVE_S = 1.0
-"""How long the end of a connection may take before it is cut off."""
+"""The time limit for the end of a connection, before it is cut off."""
 
 
 class Pool:
@@ -27,12 +27,12 @@ class Pool:
         self._preferred = 0
         self._opening: dict[tuple[Address, str], asyncio.Task[Connection]] = {}
         self._failures: dict[Address, str] = {}
-        """The last failure to connect that was logged, of each address since it worked last."""
+        """The last connection error that was logged, by address; removed when the address works."""
         self._closed: Closed | None = None
 
     async def service(self) -> Connection:
-        """A connection to one of the addresses in the service URL: the one that worked last, or
-        the next that works."""
+        """Return a connection to an address of the service URL: the one that worked last, or else
+        the next one that works."""
         failure: MagnetarError | None = None
         for index in range(len(self._service)):
             turn = (self._preferred + index) % len(self._service)
@@ -49,10 +49,10 @@ class Pool:
     async def broker(
         self, plain_url: str, tls_url: str, proxy: Address | None = None
     ) -> Connection:
-        """A connection to the broker that a lookup named, by way of `proxy` if there is one.
+        """Return a connection to the broker that a lookup named, through `proxy` if given.
 
         `plain_url` and `tls_url` are its addresses without TLS and with it, "" if it has none.  A
-        client of an address with TLS gives up TLS for no other address.
+        client of an address with TLS never uses one without.
         """
         # promise[tls_url or plain_url -> plain_url or tls_url]: a client with TLS follows addresses
         #   with TLS
@@ -84,7 +84,7 @@ class Pool:
         if opening is None or _is_over(opening):
             opening = asyncio.create_task(self._open(address, proxy_to))
             self._opening[key] = opening
-        # Shielded: others may wait for the same connection when this caller is cancelled.
+        # Shielded: other callers may wait for the same connection when this one is cancelled.
         return await asyncio.shield(opening)
 
     async def _open(self, address: Address, proxy_to: str) -> Connection:
@@ -99,7 +99,7 @@ class Pool:
         return connection
 
     def _log(self, address: Address, failure: str) -> None:
-        """Log a failed attempt: a warning if it is the first one of its kind."""
+        """Log a failed attempt, as a warning if the reason is new."""
         # promise[always]: attempts that fail for the same reason are one warning
         is_new = self._failures.get(address) != failure
         self._failures[address] = failure
@@ -107,12 +107,12 @@ class Pool:
         logger.log(level, "%s; trying again", failure, extra=about(address=address))
 
     def forked(self, error: Closed) -> None:
-        """Leave the connections to the parent; nothing can be opened."""
+        """Leave the connections to the parent in a forked child; none can be opened."""
         self._closed = error
         self._opening.clear()
 
     async def close(self) -> None:
-        """Close every connection; nothing can be opened afterwards."""
+        """Close every connection; none can be opened afterwards."""
         self._closed = self._closed or Closed("the client is closed")
         tasks = list(self._opening.values())
         self._opening.clear()

@@ -1,4 +1,4 @@
-"""The application's producer: routes messages to the partitions of a topic."""
+"""The producer for applications: it routes messages to the partitions of a topic."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
@@ -26,8 +26,8 @@ from magnetar_proto.ids import MessageId
 class Producer(Closing, Generic[V]):
     """Sends to a topic; created by `Client.producer`, closed by `close` or `async with`.
 
-    Messages of one key go to one partition in order; messages without key take turns, a batch
-    at a time.  The option `routing` changes that.
+    Messages with the same key go to the same partition in order; others go to the partitions in
+    turn, a batch at a time.  The option `routing` changes that.
     """
 
     def __init__(
@@ -44,7 +44,7 @@ class Producer(Closing, Generic[V]):
         self.clock = clock
         self._schema = schema
         self._versions: dict[SchemaInfo, bytes] = {}
-        """Of the schemas of single messages."""
+        """The versions of the schemas of single messages."""
         self._partitions = partitions
         self._routing = routing or Routing()
         self._encrypting = encrypting
@@ -54,27 +54,27 @@ class Producer(Closing, Generic[V]):
 
     @property
     def name(self) -> str | None:
-        """As chosen, or as the broker has named it; that of the first partition."""
+        """The name, chosen or assigned by the broker; that of the first partition."""
         return self._partitions[0].name
 
     @property
     def last_sequence_id(self) -> int:
-        """The highest sequence id that the broker has stored, as far as is known; -1: none."""
+        """The highest sequence id known to be stored; -1 if none is known."""
         return max(partition.last_sequence_id for partition in self._partitions)
 
     @property
     def is_connected(self) -> bool:
-        """Whether all that were opened are registered with a broker at the moment."""
+        """Whether all partitions that were opened are registered with a broker at the moment."""
         return all(partition.is_connected for partition in self._partitions)
 
     @property
     def statistics(self) -> ProducerStatistics:
-        """What it has counted since it was opened; of one partition: `partitions[i].statistics`."""
+        """The counts since it was opened; those of a partition are `partitions[i].statistics`."""
         return total(self.topic, [partition.statistics for partition in self._partitions])
 
     @property
     def partitions(self) -> Sequence[PartitionProducer]:
-        """One for each partition: of a topic without partitions, one."""
+        """The producers of the partitions; one for a topic without partitions."""
         return self._partitions
 
     async def send(
@@ -91,16 +91,16 @@ class Producer(Closing, Generic[V]):
         """Send one message and wait until the broker has stored it; waits for room as well.
 
         Shared subscriptions receive it `deliver_after_s` later.  `more` are further fields of
-        Outgoing: ordering_key, deliver_at_ms, sequence_id, is_null, schema.  The id of a message
-        that was a duplicate is (-1, -1).  ValueError if the value does not fit the schema.
-        With `txn` it is received once the transaction is committed.  If this is cancelled while it
-        waits for the receipt, the message is sent, and of the transaction, nonetheless.
+        Outgoing: ordering_key, deliver_at_ms, sequence_id, is_null, schema.  The id of a duplicate
+        message is (-1, -1).  ValueError if the value does not fit the schema.  With `txn` consumers
+        receive it once the transaction is committed.  If this is cancelled while it waits for the
+        receipt, the message is sent, and is part of the transaction, nonetheless.
         """
         message = self._message(value, key, properties, event_time_ms, deliver_after_s, more)
         return await (await self._add(await self._ready(message), txn))
 
     async def send_message(self, message: Outgoing[V], txn: Transaction | None = None) -> MessageId:
-        """As `send`, for a message that is more than a value with a key."""
+        """Send a message with any attributes; otherwise the same as `send`."""
         return await (await self.enqueue(message, txn))
 
     def send_nowait(
@@ -114,9 +114,9 @@ class Producer(Closing, Generic[V]):
         txn: Transaction | None = None,
         **more: Any,
     ) -> Receipt:
-        """Send one message; await the receipt or `flush`. QueueFull when there is no room.
+        """Send one message; await the receipt or `flush`. QueueFull if there is no room.
 
-        The arguments are those of `send`; a schema of its own must be known by `register`.
+        The arguments are those of `send`; call `register` before for a schema of its own.
         """
         message = self._encoded(
             self._message(value, key, properties, event_time_ms, deliver_after_s, more)
@@ -124,7 +124,7 @@ class Producer(Closing, Generic[V]):
         return self._add_nowait(message, txn)
 
     def send_message_nowait(self, message: Outgoing[V], txn: Transaction | None = None) -> Receipt:
-        """As `send_nowait`, for a message that is more than a value with a key."""
+        """Send a message with any attributes; otherwise the same as `send_nowait`."""
         return self._add_nowait(self._encoded(message), txn)
 
     async def enqueue(self, message: Outgoing[V], txn: Transaction | None = None) -> Receipt:
@@ -134,9 +134,9 @@ class Producer(Closing, Generic[V]):
     async def send_batch(
         self, messages: Iterable[V | Outgoing[V]], txn: Transaction | None = None
     ) -> list[MessageId]:
-        """Send many in order and wait until all are stored: the fast path.
+        """Send many messages in order and wait until all are stored: the fast path.
 
-        Raises the first failure; the others may have been stored.
+        Raises the first error; other messages may have been stored.
         """
         receipts = [await self._add(await self._ready(message), txn) for message in messages]
         for partition in self._partitions:
@@ -148,11 +148,11 @@ class Producer(Closing, Generic[V]):
         return [receipt.id() for receipt in receipts]
 
     async def flush(self) -> None:
-        """Wait until all is stored; raises the first failure that the application has not seen."""
+        """Wait until all messages are stored; raise the first error not seen by the application."""
         await gather_all(partition.flush() for partition in self._partitions)
 
     async def close(self) -> None:
-        """Flush and deregister; raises what flushing raises."""
+        """Flush and deregister; raise the error of `flush`."""
         if self._discovery is not None:
             await self._discovery.close()
         try:
@@ -165,14 +165,14 @@ class Producer(Closing, Generic[V]):
     async def register(self, schema: Schema[Any]) -> bytes:
         """Register a schema for single messages, and return its version on the topic.
 
-        IncompatibleSchema if the broker refuses it.
+        IncompatibleSchema if the broker refuses the schema.
         """
         if schema.info not in self._versions:
             self._versions[schema.info] = await self._partitions[0].register(schema.info)
         return self._versions[schema.info]
 
     async def _ready(self, message: V | Outgoing[V]) -> bytes | Outgoing:
-        """The message, encoded; its schema is registered first if that is needed."""
+        """Return the message, encoded; its schema is registered first if necessary."""
         if isinstance(message, Outgoing) and message.schema is not None:
             await self.register(message.schema)
         return self._encoded(message)
@@ -218,7 +218,7 @@ class Producer(Closing, Generic[V]):
         return producer
 
     def _told(self, message: Outgoing, receipt: Receipt) -> Receipt:
-        """The receipt, of whose outcome the interceptors are told."""
+        """Let the interceptors receive the outcome of the receipt; return the receipt."""
 
         def tell(receipt: Receipt) -> None:
             error = receipt.error
@@ -244,11 +244,11 @@ class Producer(Closing, Generic[V]):
     # -- for the client
 
     def keeps_up(self, discovery: TopicDiscovery) -> None:
-        """This adds partitions from now on, until the producer is closed."""
+        """Attach the discovery that adds partitions; closing the producer closes it."""
         self._discovery = discovery
 
     def add(self, partitions: Iterable[PartitionProducer]) -> None:
-        """Send to these, which follow those it has, as well."""
+        """Add the producers of further partitions, which follow the present ones."""
         self._partitions.extend(partitions)
 
     def _message(

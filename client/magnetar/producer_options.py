@@ -1,4 +1,4 @@
-"""How a producer sends."""
+"""The options of a producer."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -24,49 +24,49 @@ ACCESS_MODES: dict[str, int] = {
 
 @dataclass(frozen=True, slots=True)
 class ProducerOptions:
-    """How a producer sends; ValueError names the value that is not possible."""
+    """The options of a producer; ValueError names the value that is invalid."""
 
     name: str | None = None
-    """Unique on the topic; the broker generates one if it is None."""
+    """The name, unique on the topic; the broker generates one if it is None."""
     compression: str = "none"
     batching: BatchLimits = BATCHED
     key_batching: bool = False
-    """Whether a batch holds messages of one key only, as Key_Shared subscriptions need it."""
+    """Whether a batch holds messages of one key only, as Key_Shared subscriptions require."""
     chunking: bool = False
-    """Whether a message too large for an entry is sent in parts; else MessageTooLarge."""
+    """Whether a message too large for an entry is sent in chunks; else MessageTooLarge."""
     max_chunk_bytes: int | None = None
-    """The payload of a part; None: as much as the broker accepts."""
+    """The limit of the payload of a chunk; None: as large as the broker accepts."""
     max_pending_messages: int = 10_000
     max_pending_bytes: int = 64 * 1024 * 1024
     send_timeout_s: float = 30.0
     schema: Schema[Any] | None = None
-    """Of the values, one of `magnetar.schema`; None: they are bytes.  The broker refuses one that
-    does not fit the topic's."""
+    """The schema of the values, one of `magnetar.schema`; None: they are bytes.  The broker refuses
+    schema that does not fit the topic's."""
     access_mode: str = "shared"
-    """shared; exclusive: fails if there is another producer; wait_for_exclusive: opening it waits
-    for its turn; exclusive_with_fencing: ends the others with ProducerFenced."""
+    """shared; exclusive: fails if there is another producer; wait_for_exclusive: opening waits for
+    its turn; exclusive_with_fencing: closes the others with ProducerFenced."""
     routing: str | Router = ROUND_ROBIN
-    """Of messages without key: round_robin, single, or a function; see `Routing`."""
+    """The routing of messages without key: round_robin, single, or a function; see `Routing`."""
     hashing: str = MURMUR3
-    """Of keys to partitions: murmur3; java and cpp are what the official clients of Java and of C++
-    do by default, and those that wrap the latter, such as Python's."""
+    """The hash from keys to partitions: murmur3; java and cpp are the defaults of official clients,
+    for Java and for C++, and of those that wrap the latter, such as Python's."""
     lazy: bool = False
-    """Whether producers of all partitions but one are opened when they are first used."""
+    """Whether the producers of all partitions but one are opened on first use."""
     initial_sequence_id: int | None = None
-    """The last sequence id that was used; None: what the broker knows of the name, or -1."""
+    """The last sequence id that was used; None: the one the broker has for the name, or -1."""
     initial_subscription: str | None = None
-    """A subscription to create with the topic, so that it keeps all messages."""
+    """A subscription to create with the topic, so that all messages are retained for it."""
     properties: Mapping[str, str] = field(default_factory=dict)
-    """Shown with the producer in the statistics of the broker."""
+    """Properties that the broker shows with the producer in its statistics."""
     interceptors: Sequence[ProducerInterceptor] = ()
-    """Called in this order for every message."""
+    """The interceptors, called in this order for every message."""
     encryption_keys: Sequence[str] = ()
-    """The names of the keys that messages are encrypted for; none: they are not encrypted."""
+    """The names of the keys with which messages are encrypted; empty: no encryption."""
     key_reader: KeyReader | None = None
-    """Has the public keys of these names."""
+    """The source of the public keys of these names."""
     on_encryption_failure: str = FAIL
-    """What happens without the public keys; fail: opening the producer raises EncryptionFailed.
-    send: messages are sent as they are, with a warning."""
+    """The action without public keys; fail: opening the producer raises EncryptionFailed.
+    send: messages are sent unencrypted, with a warning."""
 
     def __post_init__(self) -> None:
         if isinstance(self.schema, AutoConsume):

@@ -1,4 +1,4 @@
-"""What clients count, as metrics for Prometheus.
+"""The statistics of clients, as metrics for Prometheus.
 
 REGISTRY.register(ClientCollector(client))
 """
@@ -46,9 +46,9 @@ QUEUED: dict[str, tuple[str, str]] = {
 
 
 class ClientCollector(Collector):
-    """The metrics of a client, with the labels `topic` and, of consumers, `subscription`.
+    """The metrics of a client, with the labels `topic` and, for consumers, `subscription`.
 
-    Make it where the client is used: in its event loop, or for one of `magnetar.sync` anywhere.
+    Create it where the client is used: in its event loop, or for one of `magnetar.sync` anywhere.
     Any thread may collect.
     """
 
@@ -56,11 +56,11 @@ class ClientCollector(Collector):
         self._reader = StatisticsReader(client)
 
     def describe(self) -> Iterator[Metric]:
-        """No names in advance: registering reads no client."""
+        """Return no metrics: registering does not read the client."""
         return iter(())
 
     def collect(self) -> Iterator[Metric]:
-        """The metrics as of now."""
+        """Return the present metrics."""
         read = self._reader.read()
         sent = [one for one in read if isinstance(one, ProducerStatistics)]
         received = [one for one in read if isinstance(one, ConsumerStatistics)]

@@ -1,4 +1,4 @@
-"""Readers: they follow a topic from a position and leave nothing behind at the broker."""
+"""Readers, which follow a topic from a position and leave nothing at the broker."""
 
 from collections.abc import AsyncIterator, Iterable, Sequence
 from typing import Generic
@@ -15,9 +15,9 @@ from magnetar_proto.ids import MessageId
 
 
 class Reader(Closing, Generic[V]):
-    """Reads messages in order, by partition; created by `Client.reader`, closed by `close`.
+    """Reads messages, in order in each partition; created by `Client.reader`, closed by `close`.
 
-    `async for message in reader` reads without end, until the reader is closed.
+    `async for message in reader` reads until the reader is closed.
     """
 
     def __init__(
@@ -33,33 +33,33 @@ class Reader(Closing, Generic[V]):
 
     @property
     def topics(self) -> list[str]:
-        """The topics and partitions it reads at the moment."""
+        """The topics and partitions that it reads at the moment."""
         return [partition.topic for partition in self._partitions]
 
     @property
     def unreadable(self) -> int:
-        """How many entries could not be decoded since the reader was opened."""
+        """The number of entries that could not be decoded since the reader was opened."""
         return sum(partition.counts.unreadable_entries for partition in self._partitions)
 
     @property
     def statistics(self) -> ConsumerStatistics:
-        """What it has counted since it was opened, over its topics."""
+        """The counts since the reader was opened, summed over its topics."""
         return total(self.topic, [partition.statistics for partition in self._partitions])
 
     async def read(self, timeout_s: float | None = None) -> Message[V]:
-        """The next message; None waits for ever, else OperationTimeout when none came.
+        """Return the next message; OperationTimeout if none comes in time; None: no limit.
 
-        Raises `Unreadable`, once, in the place of an entry that cannot be decoded, unless
-        `on_unreadable` leaves such entries out.
+        Raises `Unreadable`, once, in place of an entry that cannot be decoded, unless
+        `on_unreadable` leaves out such entries.
         """
         return (await self.read_batch(1, timeout_s))[0]
 
     async def read_batch(
         self, max_messages: int = 1000, timeout_s: float | None = None
     ) -> list[Message[V]]:
-        """All messages that have arrived, at most `max_messages`; waits for the first as `read`."""
+        """Return all messages that have arrived, at most `max_messages`, but wait for one."""
         messages = await self.inbox.take(max_messages, timeout_s)
-        # The broker counts what a reader has not acknowledged as its backlog.
+        # The broker counts unacknowledged messages as the backlog of the reader.
         for last in {message.topic: message for message in messages}.values():
             last.source.ack_up_to(last)
         return messages
@@ -69,7 +69,7 @@ class Reader(Closing, Generic[V]):
             yield await self.read()
 
     async def has_message_available(self) -> bool:
-        """Whether the broker has, or had just now, a message that was not read."""
+        """Tell whether the broker has, or had just now, a message that was not read."""
         if self.inbox:
             return True
         partitions = list(self._partitions)  # more may come meanwhile
@@ -84,11 +84,11 @@ class Reader(Closing, Generic[V]):
         return all(partition.is_connected for partition in self._partitions)
 
     async def seek(self, target: MessageId | int, inclusive: bool | None = None) -> None:
-        """Continue with the message of this id, or with the first published at this time (ms).
+        """Continue with the message of this id, or the first one published at this time (ms).
 
-        With `inclusive=False` it continues behind the message, and with True at the last one if
+        With `inclusive=False` it continues behind the message, and with True at the last message if
         the target is LATEST, which otherwise is behind it.  EARLIEST, LATEST and a time apply to
-        all partitions, another id to its own: ValueError if there is none.
+        all partitions, another id to its own; ValueError if the reader does not have it.
         """
         partitions = list(self._partitions)
         if not (isinstance(target, int) or target.is_earliest or target.is_latest):
@@ -101,11 +101,11 @@ class Reader(Closing, Generic[V]):
         await gather_all(partition.seek(target, inclusive) for partition in partitions)
 
     async def last_message_ids(self) -> list[MessageId]:
-        """The last message's id of each partition; (-1, -1) where there is none."""
+        """Return the id of the last message of each partition; (-1, -1) if it is empty."""
         return await gather_all(partition.last_message_id() for partition in self._partitions)
 
     async def close(self) -> None:
-        """Leave; nothing of the reader stays at the broker."""
+        """Close the reader; nothing of it stays at the broker."""
         if self._discovery is not None:
             await self._discovery.close()
         await gather_all(partition.close() for partition in self._partitions)
@@ -113,11 +113,11 @@ class Reader(Closing, Generic[V]):
     # -- for the client
 
     def keeps_up(self, discovery: TopicDiscovery) -> None:
-        """This adds partitions from now on, until the reader is closed."""
+        """Attach the discovery that adds partitions; closing the reader closes it."""
         self._discovery = discovery
 
     def add(self, partitions: Iterable[PartitionConsumer[Message[V]]]) -> None:
-        """Read these as well."""
+        """Read further partitions."""
         # promise[self._partitions.extend(partitions) -> return]: partitions that a topic gets later
         #   are read
         self._partitions.extend(partitions)
@@ -139,13 +139,13 @@ class EntryReader(Closing):
     async def receive_entries(
         self, max_entries: int = 1000, timeout_s: float | None = None
     ) -> list[Entry]:
-        """At least one entry and at most so many; OperationTimeout when none came in time."""
+        """Return at most `max_entries` entries; OperationTimeout if not one comes in time."""
         return await self._inbox.take(max_entries, timeout_s)
 
     async def last_message_id(self) -> MessageId:
-        """The id of the partition's last message; (-1, -1) when there is none."""
+        """Return the id of the partition's last message; (-1, -1) if it is empty."""
         return await self._partition.last_message_id()
 
     async def close(self) -> None:
-        """Leave; nothing of the reader stays at the broker."""
+        """Close the reader; nothing of it stays at the broker."""
         await self._partition.close()

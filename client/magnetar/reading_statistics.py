@@ -15,9 +15,9 @@ Statistics = list[ProducerStatistics | ConsumerStatistics]
 
 
 class StatisticsReader:
-    """Make it where the client is used: in its event loop.
+    """Reads the statistics of a client; create it in the client's event loop.
 
-    One for a client of `magnetar.sync` can be made anywhere.
+    For a client of `magnetar.sync` it can be created anywhere.
     """
 
     def __init__(self, client: Client | magnetar.sync.Client) -> None:
@@ -30,7 +30,7 @@ class StatisticsReader:
         self._generation = background.generation
 
     def read(self) -> Statistics:
-        """Of all producers, consumers and readers that are open; from any thread.
+        """Return the statistics of all open producers, consumers and readers; from any thread.
 
         OperationTimeout if the client's event loop is busy for `READ_TIMEOUT_S`.
         """
@@ -52,7 +52,7 @@ class StatisticsReader:
             ) from None
 
     def _is_elsewhere(self) -> bool:
-        """Whether the client's event loop runs, in another thread."""
+        """Tell whether the client's event loop runs in another thread."""
         if self._generation != background.generation or not self._loop.is_running():
             return False  # a forked child must not touch the loop, which runs in the parent
         try:

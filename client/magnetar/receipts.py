@@ -1,4 +1,4 @@
-"""The outcome of messages that were sent."""
+"""The outcome of sent messages."""
 
 import asyncio
 from collections.abc import Callable, Generator
@@ -9,7 +9,7 @@ from magnetar_proto.ids import ChunkedMessageId, MessageId
 
 
 class Receipt:
-    """The outcome of one message: awaiting it gives its MessageId, or raises."""
+    """The outcome of one message: awaiting it returns its MessageId, or raises the error."""
 
     __slots__ = ("_batch", "_index", "_partition")
 
@@ -23,13 +23,13 @@ class Receipt:
         return self.id()
 
     async def settled(self) -> None:
-        """Wait for the outcome, whatever it is."""
+        """Wait until the outcome is known, success or error."""
         if not self._batch.done.done():
-            # Waiting this way leaves the shared outcome alone when the waiter is cancelled.
+            # Waiting this way does not cancel the shared outcome when the waiter is cancelled.
             await asyncio.wait([self._batch.done])
 
     def done(self) -> bool:
-        """Is the outcome known?"""
+        """Tell whether the outcome is known."""
         return self._batch.done.done()
 
     def on_done(self, report: Callable[["Receipt"], None]) -> None:
@@ -38,7 +38,7 @@ class Receipt:
 
     @property
     def error(self) -> BaseException | None:
-        """Why the message was not stored, as far as is known; None if it was."""
+        """The reason why the message was not stored, if known; None if it was stored."""
         return self._batch.done.exception()
 
     def notice(self) -> None:
@@ -46,12 +46,12 @@ class Receipt:
         self._batch.is_noticed = True
 
     def id(self) -> MessageId:
-        """The MessageId, if the message was stored; raises the failure otherwise."""
+        """Return the MessageId if the message was stored; otherwise raise the error."""
         self._batch.is_noticed = True
         return self.stored_id()
 
     def stored_id(self) -> MessageId:
-        """As `id`, and the outcome stays unseen."""
+        """Return the same as `id`, without marking the outcome as seen."""
         ledger, entry = self._batch.done.result()
         first = self._batch.first_chunk
         if first is not None:

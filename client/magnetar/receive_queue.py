@@ -1,10 +1,10 @@
-"""How many messages a consumer has the broker send ahead."""
+"""The number of messages that the broker may send a consumer ahead."""
 
 
 class QueueSize:
-    """Between 1 and `most`; `grow` and `shrink` return by how many permits it changed.
+    """A queue size from 1 to `most`; `grow` and `shrink` return the change in permits.
 
-    It grows, doubling, when the application waits after the queue was full, and is halved when the
+    It doubles when the application waits after the queue was full, and is halved when the
     memory limit of the client is nearly reached.
     """
 
@@ -14,12 +14,12 @@ class QueueSize:
         self._was_full = False
 
     def received(self, queued: int) -> None:
-        """So many messages are in the queue now."""
+        """Record the number of messages that are in the queue."""
         if queued >= self.now:
             self._was_full = True
 
     def grow(self) -> int:
-        """Take up more, if the queue has been full since the last time."""
+        """Double the size, if the queue has been full since the last time."""
         if not self._was_full or self.now >= self._most:
             return 0
         self._was_full = False
@@ -27,6 +27,6 @@ class QueueSize:
         return self.now - former
 
     def shrink(self) -> int:
-        """Take up less; returns a negative number."""
+        """Halve the size; return the change, which is negative."""
         former, self.now = self.now, max(self.now // 2, min(1, self._most))
         return self.now - former

@@ -1,4 +1,4 @@
-"""Delivers messages of one partition again: after `nack`, after the ack timeout, or all."""
+"""Redelivery of messages of one partition: after `nack`, after the ack timeout, or of all."""
 
 import asyncio
 import logging
@@ -25,37 +25,37 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 MAX_IDS = 1000
-"""Entries that one command names."""
+"""The limit of the entries in one command."""
 NACK_TICK_S = 0.01
 
 _entry_of = attrgetter("entry")
 
 
 class DeadLetterSink(Protocol):
-    """Takes messages that have been delivered too often."""
+    """Receives messages that have been delivered too often."""
 
     async def move(self, messages: Sequence[Message]) -> None:
         """Store the messages elsewhere and acknowledge them."""
 
 
 class Redelivering:
-    """What is due, and the timer for it.
+    """The messages to be redelivered, and the timer for them.
 
-    A message whose acknowledgement the broker has not confirmed counts as not acknowledged.
+    A message counts as unacknowledged until the broker has confirmed its acknowledgement.
     """
 
     def __init__(self, consumer: "PartitionConsumer[Any]") -> None:
         self._consumer = consumer
         self._options = options = consumer.subscription
-        # Without persistence all positions are the same, and nothing is delivered again.
+        # Without persistence all positions are the same, and nothing is redelivered.
         is_kept = TopicName.parse(consumer.topic).is_persistent
         self.held: Held | None = Held() if is_kept and options.start is None else None
-        """What is left out when it comes again; without a durable subscription `Resuming` knows."""
+        """Messages that are dropped on redelivery; `Resuming` replaces it for readers."""
         self.holds = self.held is not None and options.holds
-        """Whether that is all that the application has, and not only what it has acknowledged."""
+        """Whether `held` has all messages of the application, not only acknowledged ones."""
         self._has_epochs = is_kept and options.has_epochs
         self.epoch: int | None = None
-        """Raised by each registration and each redelivery of all; None until the first."""
+        """The epoch, raised by each registration and each redelivery of all; None at first."""
         self._interceptors = ConsumerInterceptors(options.interceptors)
         self._clock = consumer.clock
         self._nacked = DueEntries(NACK_TICK_S)
@@ -66,29 +66,29 @@ class Redelivering:
         self._last = LastRound()
         self._moves: set[asyncio.Task[None]] = set()
         self._aborting = 0
-        """How many transactions with acknowledgements of these messages are being aborted."""
+        """The number of transactions that are being aborted and acknowledged messages here."""
 
     def raise_epoch(self) -> int | None:
-        """The epoch of what is sent from now on; None where messages have none."""
+        """Start and return a new epoch for deliveries; None if the subscription has no epochs."""
         if self._has_epochs:
             self.epoch = 0 if self.epoch is None else self.epoch + 1
         return self.epoch
 
     def is_stale(self, epoch: int | None) -> bool:
-        """Whether a message was sent before the epoch was raised; older brokers do not say."""
+        """Tell whether a message was sent before the epoch was raised; older brokers do not say."""
         if self._aborting:
             return True  # it comes again once the transaction is aborted
         return epoch is not None and self.epoch is not None and epoch < self.epoch
 
-    # -- what is received and taken
+    # -- received and taken messages
 
     @property
     def counts_taken(self) -> bool:
-        """Whether it must be told what the application takes."""
+        """Whether `taken` must be called with the messages that the application takes."""
         return self.holds or self._options.ack_timeout_s is not None
 
     def gives_up(self, items: Sequence[Any]) -> bool:
-        """Whether these were delivered too often, and the dead letter topic gets them."""
+        """Tell whether these were delivered too often, and are moved to the dead letter topic."""
         policy = self._options.dead_letter
         if policy is None or self.dead_letters is None or not items:
             return False
@@ -98,7 +98,7 @@ class Redelivering:
         if entry.redelivery_count == policy.max_redeliveries:
             self._last.add(items)
             return False
-        # Of an entry that comes again because of one message the application still has others.
+        # If an entry is redelivered because of one message, the application still has others.
         has = {message.batch_index for message in self._last.of(entry.position)}
         failed = [item for item in items if item.batch_index not in has]
         if failed:
@@ -106,13 +106,13 @@ class Redelivering:
         return True
 
     def left_unacked(self, entry: Entry) -> None:
-        """The application never gets this one: if there is an ack timeout, it begins."""
+        """Start the ack timeout of an entry that the application never receives."""
         if self._options.ack_timeout_s is not None:
             self._untouched.add(entry.position, self._clock.now_s() + self._timeout_s(entry))
             self._schedule()
 
     def taken(self, items: Sequence[Any]) -> None:
-        """The application has these: the ack timeout begins."""
+        """Start the ack timeout of messages that the application has taken."""
         if self.holds and self.held is not None:
             self.held.add(items)
         if self._options.ack_timeout_s is None:
@@ -131,7 +131,7 @@ class Redelivering:
         return self._options.ack_timeout_s
 
     def nack(self, messages: Iterable[Message]) -> None:
-        """Deliver these again, later."""
+        """Redeliver messages after the delay."""
         if self.held or self._last:
             messages = list(messages)
         if self.held:
@@ -150,7 +150,7 @@ class Redelivering:
         self._schedule()
 
     def nack_entry(self, position: Position) -> None:
-        """Deliver an entry again, after the delay."""
+        """Redeliver an entry after the delay."""
         if self.held is not None:
             self.held.release_entry(position)
         self._last.fail_entry(position)
@@ -159,7 +159,7 @@ class Redelivering:
         self._schedule()
 
     def acked(self, acks: list[Ack], is_cumulative: bool) -> None:
-        """The broker has confirmed these."""
+        """Forget messages whose acknowledgement the broker has confirmed."""
         self._consumer.counts.acked_entries += len(acks)
         if self.held:
             self.held.acked(acks, is_cumulative)
@@ -180,12 +180,12 @@ class Redelivering:
                 self._nacked.discard(position)
 
     def doubted(self, acks: list[Ack]) -> None:
-        """These acknowledgements may have been lost: if the messages come again, leave them out."""
+        """Drop these messages on redelivery: their acknowledgements may have been lost."""
         if self.held is not None:
             self.held.add_acks(acks)  # promise: an acknowledgement in doubt keeps its message away
 
     def refused(self, acks: list[Ack], is_cumulative: bool) -> None:
-        """The broker has refused these: their messages may come again."""
+        """Accept these messages on redelivery: the broker has refused their acknowledgements."""
         if self.held is not None:
             self.held.acked(acks, is_cumulative)
 
@@ -196,15 +196,15 @@ class Redelivering:
         return self._options.name
 
     def transaction_aborts(self) -> None:
-        """The broker is about to deliver again what was acknowledged in a transaction.
+        """The broker is about to redeliver messages that were acknowledged in a transaction.
 
-        If not shared, it delivers from there on everything again, also what is queued here.
+        If the subscription is not shared, this includes all later ones, also those queued here.
         """
         if not self._options.is_shared:
             self._aborting += 1
 
     def transaction_aborted(self, rest: list[Position]) -> None:
-        """Have delivered again what the application does not have, and `rest`."""
+        """Request the redelivery of messages that the application does not have, and of `rest`."""
         if self._options.is_shared:
             for first in range(0, len(rest), MAX_IDS):
                 self._consumer.ask_again(rest[first : first + MAX_IDS])
@@ -212,17 +212,17 @@ class Redelivering:
             self._aborting -= 1
             self._consumer.ask_again(None)
 
-    # -- when it is due
+    # -- due messages
 
     def all(self) -> None:
-        """Deliver all again that is not acknowledged, now."""
+        """Request the redelivery of all unacknowledged messages now."""
         self._forget()
         if self.held is not None:
             self.held.keep(*self._consumer.acking.unconfirmed())
         self._consumer.ask_again(None)
 
     def begin_anew(self) -> None:
-        """The broker will deliver again all that is not acknowledged."""
+        """Prepare for the redelivery of all unacknowledged messages by the broker."""
         if self.holds:
             # promise[_nacked.clear -> _forget]: an ack timeout outlives a reconnect
             self._nacked.clear()  # the others are left out, and their ack timeout goes on
@@ -231,7 +231,7 @@ class Redelivering:
             self.doubted(self._consumer.acking.unconfirmed()[0])
 
     def sought(self) -> None:
-        """The broker delivers what is behind another position, whoever had it before."""
+        """Prepare for messages from another position, also those delivered before."""
         self._forget()
         if self.held is not None:
             self.held.keep((), None)  # promise: after a seek nothing is left out
@@ -242,7 +242,7 @@ class Redelivering:
         self._last.clear()
 
     def stop(self) -> None:
-        """Ask for nothing any more."""
+        """Stop requesting redeliveries."""
         self._forget()
         if self._timer is not None:
             self._timer.cancel()
@@ -279,7 +279,7 @@ class Redelivering:
 
     def _again(self, positions: list[Position]) -> None:
         rest = []
-        # What the application has acknowledged is not asked for: the acknowledgement is sent again.
+        # Acknowledged entries are not requested: their acknowledgement is sent again.
         acked = self._consumer.acking.acked_entries(positions) if positions else ()
         for position in positions:
             if position in acked:  # promise: the ack timeout leaves out what was acknowledged
@@ -295,7 +295,7 @@ class Redelivering:
             self._consumer.ask_again(rest[first : first + MAX_IDS])
 
     def _last_due(self, position: Position) -> None:
-        """Move what has failed of an entry to the dead letter topic; the rest may yet succeed."""
+        """Move the failed messages of an entry to the dead letter topic; others may yet succeed."""
         failed = self._last.take(position, self._consumer.acking.unacked_in(position))
         if failed:
             self._give_up(failed)

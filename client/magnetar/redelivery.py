@@ -1,11 +1,11 @@
-"""When messages that are not acknowledged are to be delivered again. Pure: time is an argument."""
+"""The times at which unacknowledged messages are redelivered. Pure: time is an argument."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
 from math import ceil
 
 Position = tuple[int, int]
-"""Ledger and entry."""
+"""The ledger id and the entry id of an entry."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,13 +23,13 @@ class RedeliveryBackoff:
             )
 
     def pause_s(self, redeliveries: int) -> float:
-        """How long to wait after a message that was delivered again so many times."""
-        # The exponent is bounded: no power of it is too large for a float.
+        """Return the pause, in seconds, after this number of redeliveries of a message."""
+        # The exponent is limited, so that the power fits a float.
         return min(self.first_s * self.multiplier ** min(redeliveries, 100), self.max_s)
 
 
 class DueEntries:
-    """Entries, each with the time at which it is due; kept in steps of `tick_s`, never early."""
+    """Entries with the times at which they are due; rounded up to multiples of `tick_s`."""
 
     def __init__(self, tick_s: float) -> None:
         self._tick_s = tick_s
@@ -40,7 +40,7 @@ class DueEntries:
         return len(self._tick_of)
 
     def add(self, position: Position, due_s: float) -> None:
-        """Have an entry become due; a time that it had before is forgotten."""
+        """Add an entry with the time at which it is due, in place of an earlier time."""
         self.discard(position)
         # promise[ceil -> int]: a message is not delivered again before its time
         tick = ceil(due_s / self._tick_s)
@@ -48,7 +48,7 @@ class DueEntries:
         self._by_tick.setdefault(tick, set()).add(position)
 
     def discard(self, position: Position) -> None:
-        """Forget an entry, if it is known."""
+        """Remove an entry, if it is present."""
         tick = self._tick_of.pop(position, None)
         if tick is not None:
             due = self._by_tick[tick]
@@ -57,26 +57,26 @@ class DueEntries:
                 del self._by_tick[tick]
 
     def discard_all(self, positions: Iterable[Position]) -> None:
-        """Forget entries, if they are known."""
+        """Remove entries, if they are present."""
         if self._tick_of:
             for position in positions:
                 self.discard(position)
 
     def discard_up_to(self, position: Position) -> None:
-        """Forget the entry and all before it."""
+        """Remove the entry and all before it."""
         self.discard_all([known for known in self._tick_of if known <= position])
 
     def clear(self) -> None:
-        """Forget all."""
+        """Remove all entries."""
         self._tick_of.clear()
         self._by_tick.clear()
 
     def next_s(self) -> float | None:
-        """When the next entry is due; None if there is none."""
+        """Return the time at which the next entry is due; None if there are no entries."""
         return min(self._by_tick) * self._tick_s if self._by_tick else None
 
     def take(self, now_s: float) -> list[Position]:
-        """Remove and return what is due, in order."""
+        """Remove and return the entries that are due, in order."""
         due: list[Position] = []
         for tick in [tick for tick in self._by_tick if tick * self._tick_s <= now_s]:
             due += self._by_tick.pop(tick)

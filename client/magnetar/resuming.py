@@ -1,4 +1,4 @@
-"""Where a consumer without a durable subscription resumes, and what it has seen. Pure."""
+"""The position at which a consumer without durable subscription resumes. Pure."""
 
 from typing import NamedTuple
 
@@ -21,32 +21,32 @@ class _State(NamedTuple):
 
 
 class Resuming:
-    """The broker keeps no position for it: it says where to go on whenever it registers.
+    """The position of a reader, which the broker does not store: each registration names it.
 
-    A durable subscription needs nothing of this, and ids of a topic that is not persistent define
-    no order: `is_on` is false for both.
+    Durable subscriptions do not need it, and ids of topics that are not persistent have no
+    order: `is_on` is false for both.
     """
 
     def __init__(self, topic: str, subscription: Subscription) -> None:
         self.is_on = subscription.start is not None and TopicName.parse(topic).is_persistent
         self.at = _first_entry(subscription.start, subscription.start_inclusive)
-        """The entry to begin with, as far as the broker is told."""
+        """The entry to start with, as the broker is told."""
         self._seen = _seen_before(subscription.start, subscription.start_inclusive)
         self._with_last = subscription.start_inclusive
-        """Whether "latest" is the last message, and not what follows it."""
+        """Whether "latest" is the last message, rather than the position behind it."""
         self._from_ms = subscription.start_time_ms if subscription.start is not None else None
         self._until: tuple[int, int] | None = None
-        """The last entry that a start by time leaves out; None until it is known."""
+        """The last entry that a start by time skips; None until it is known."""
 
     def state(self) -> _State:
-        """To be given to `restore` if a seek fails."""
+        """Return the state, for `restore` if a seek fails."""
         return _State(self.at, self._seen, self._with_last, self._from_ms, self._until)
 
     def restore(self, state: _State) -> None:
         self.at, self._seen, self._with_last, self._from_ms, self._until = state
 
     def sought(self, target: MessageId | int, inclusive: bool | None = None) -> None:
-        """Continue with a message, or behind it, or with what was published since a time.
+        """Continue with a message, behind it, or with messages published at a time or later.
 
         Without `inclusive` it is with the message, and for LATEST behind the last one.
         """
@@ -62,18 +62,18 @@ class Resuming:
 
     @property
     def is_open(self) -> bool:
-        """Whether where to begin depends on the end of the topic: `pin` is to be told that."""
+        """Whether the start depends on the end of the topic: `pin` must then be called."""
         by_time = self._from_ms is not None and self._until is None
         return self.is_on and (self.at == LATEST or by_time)
 
     def pin(self, last: MessageId, mark: MessageId | None) -> bool:
-        """Have "latest", or a time, mean the same after a reconnect.
+        """Fix the position of "latest", or of a time, so that it survives a reconnect.
 
-        It is told before any delivery the id of the topic's last message, and the one before
-        which the broker delivers nothing.  Returns whether it must register again, to begin there.
+        Call it before any delivery with the id of the topic's last message, and the one before
+        which the broker delivers nothing.  Returns whether to register again, to start there.
         """
         if self._from_ms is not None:
-            # Clocks of producers differ: a message that is published from now on is never left out.
+            # Clocks of producers differ: messages published from now on must not be skipped.
             self._until = (last.ledger, last.entry)
             if mark is not None:
                 self.at, self._seen = MessageId(*mark[:2]), (*mark[:2], WHOLE_ENTRY)
@@ -85,17 +85,17 @@ class Resuming:
         return self._with_last
 
     def describe(self, command: pb.CommandSubscribe, now_ms: int) -> None:
-        """Say where to begin."""
+        """Set the start position in the command."""
         if self.at is None:
             return
         command.start_message_id.CopyFrom(MessageId(*self.at[:2]).to_pb())
         if self._from_ms is not None and self.at.is_earliest:
-            # Whole seconds back from now: what was published before the time is left out here.
+            # The duration is in whole seconds: messages published before the time are skipped here.
             back_ms = now_ms - self._from_ms
             command.start_message_rollback_duration_sec = max(back_ms, 0) // 1000 + 1
 
     def is_seen(self, entry: Entry) -> bool:
-        """Whether nothing of the entry is wanted any more, or yet."""
+        """Tell whether the whole entry lies before the start, or was received already."""
         if (
             self._from_ms is not None
             and entry.metadata.publish_time < self._from_ms
@@ -106,21 +106,21 @@ class Resuming:
         return (*entry.position, LAST_BATCH_INDEX) <= self._seen
 
     def is_before(self, message_id: MessageId) -> bool:
-        """Whether this message is behind all that was seen."""
+        """Tell whether this message is behind all that were received."""
         return message_id[:3] > self._seen
 
     def first_index(self, position: tuple[int, int]) -> int | None:
-        """The first message that is wanted, if not the entry's first."""
+        """Return the index of the first wanted message; None if it is the entry's first."""
         return self._seen[2] + 1 if position == self._seen[:2] else None
 
     def see(self, position: tuple[int, int]) -> None:
-        """The entry was received."""
+        """Record that the entry was received."""
         self._seen = (*position, WHOLE_ENTRY)
         self.at = MessageId(*position)
         self._from_ms = None
 
     def see_unreadable(self, position: tuple[int, int]) -> bool:
-        """The entry was received, and cannot be decoded; whether it is the first time."""
+        """Record an entry that was received and cannot be decoded; tell whether it is new."""
         if (*position, LAST_BATCH_INDEX) <= self._seen:
             return False
         self.see(position)
@@ -128,12 +128,12 @@ class Resuming:
 
 
 def _first_entry(start: MessageId | None, inclusive: bool) -> MessageId | None:
-    """Where to begin: a message in several entries is read from the first of them on."""
+    """Return the entry to start with: of a message in several entries it is the first one."""
     return start if start is None or not inclusive else MessageId(*start.begins_at)
 
 
 def _seen_before(start: MessageId | None, inclusive: bool) -> tuple[int, int, int]:
-    """Ledger, entry and batch index of the last message that must not be delivered."""
+    """Return ledger, entry and batch index of the last message that must not be delivered."""
     if start is None or start.is_earliest or start.is_latest:
         return EARLIEST[:3]
     if inclusive:

@@ -14,7 +14,7 @@ T = TypeVar("T")
 
 
 class Retry:
-    """Attempts with pauses between them; remembers the last failure."""
+    """Repeats attempts, with pauses between them; remembers the last error."""
 
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
@@ -25,7 +25,7 @@ class Retry:
         attempt: Callable[[], Awaitable[T]],
         may_retry: Callable[[MagnetarError], bool] = lambda error: error.retriable,
     ) -> T:
-        """`attempt()` until it succeeds, or fails with an error that will not go away."""
+        """Repeat `attempt()` until it succeeds, or fails with an error that is not temporary."""
         backoff = Backoff(self._settings.backoff_first_ms, self._settings.backoff_max_ms)
         while True:
             try:
@@ -33,14 +33,14 @@ class Retry:
             except MagnetarError as error:
                 if not may_retry(error):
                     raise
-                # Of the others the pool has logged why no connection could be opened.
+                # For retriable errors the pool has logged why no connection could be opened.
                 if not error.retriable and str(error) != str(self.last_error):
                     logger.warning("%s; trying again", error)
                 self.last_error = error
             await self._settings.clock.sleep(backoff.pause_s())
 
     async def in_time(self, attempt: Callable[[], Awaitable[T]], what: str) -> T:
-        """`for_ever` within the operation timeout; OperationTimeout names the last failure."""
+        """Do the same as `for_ever`, within the operation timeout, which names the last error."""
         limit_s = self._settings.operation_timeout_s
         try:
             async with self._settings.clock.timeout(limit_s):

@@ -1,4 +1,4 @@
-"""Which partition a message goes to. Pure."""
+"""The choice of the partition of a message. Pure."""
 
 import base64
 import random
@@ -15,35 +15,35 @@ HASHES: dict[str, Callable[[str], int]] = {
     JAVA: java_string_hash,
     CPP: cpp_string_hash,
 }
-"""murmur3 is the same in all clients; java is the default of Java's, String.hashCode; cpp that of
-the C++ client and those that wrap it, such as Python's."""
+"""The hashes of keys: murmur3 is the same in all clients; java is the default of the Java client,
+String.hashCode; cpp that of the C++ client and those that wrap it, such as Python's."""
 
 Router = Callable[[Outgoing, int], int]
-"""The partition, from 0, of a message on a topic of so many partitions."""
+"""Returns the partition, from 0, for a message and the number of partitions of its topic."""
 
 
 def partition_of(key: str | bytes, count: int, hashing: str = MURMUR3) -> int:
-    """The partition of a key: a hash of its text; byte keys are hashed in base64."""
+    """Return the partition of a key: a hash of its text; byte keys are hashed in base64."""
     text = base64.b64encode(key).decode() if isinstance(key, bytes) else key
     return HASHES[hashing](text) % count
 
 
 class Routing:
-    """Messages of one key go to one partition; of those without key, `routing` decides.
+    """Sends messages with the same key to the same partition; `routing` is for those without.
 
-    round_robin: they take turns, a batch at a time.  single: all go to one, chosen at random.
-    A function of the message and the number of partitions decides about all messages.
+    round_robin: the partitions in turn, a batch at a time.  single: one partition, at random.
+    A function of the message and the number of partitions decides for all messages.
     """
 
     def __init__(self, routing: str | Router = ROUND_ROBIN, hashing: str = MURMUR3) -> None:
         self.router = None if isinstance(routing, str) else routing
         self.is_single = routing == SINGLE
         self.hashing = hashing
-        # Spreads clients over partitions; nobody is kept from guessing it.
+        # Spreads clients over partitions; it need not be hard to guess.
         self._turn = random.randrange(1 << 16) if self.is_single else 0  # nosec B311
 
     def of_message(self, message: bytes | Outgoing, count: int) -> int | None:
-        """The partition, if the message decides about it; None if it is that of `turn`."""
+        """Return the partition that the message determines; None if `turn` determines it."""
         if self.router is not None:
             outgoing = message if isinstance(message, Outgoing) else Outgoing(message)
             chosen = self.router(outgoing, count)
@@ -55,11 +55,11 @@ class Routing:
         return None
 
     def turn(self, count: int) -> int:
-        """The partition of messages that do not decide themselves."""
+        """Return the present partition of messages that do not determine it."""
         return self._turn % count
 
     def next_turn(self, count: int) -> int:
-        """The partition of the next batch of such messages."""
+        """Return the partition of the next batch of such messages."""
         if not self.is_single:
             self._turn = (self._turn + 1) % count
         return self._turn % count

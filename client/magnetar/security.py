@@ -1,4 +1,4 @@
-"""What a client shows to brokers, and asks of them: credentials and TLS."""
+"""The credentials and TLS of a client."""
 
 import ssl
 from typing import Final
@@ -10,7 +10,7 @@ from magnetar.tls import Tls, TlsContexts
 
 
 class Security:
-    """Credentials and TLS of one client."""
+    """The credentials and TLS of one client."""
 
     def __init__(self, auth: Authentication | None = None, tls: Tls | None = None) -> None:
         self._auth = auth
@@ -19,15 +19,15 @@ class Security:
 
     @property
     def method(self) -> str:
-        """The name of the method of authentication; "" if there is none."""
+        """The name of the authentication method; "" without authentication."""
         return "" if self._auth is None else self._auth.method
 
     async def credentials(self, *, renewed: bool = False) -> bytes | None:
-        """What to show to a broker; None if there is nothing.  Raises CredentialsError."""
+        """Return the credentials for a broker, or None.  May raise CredentialsError."""
         return None if self._auth is None else await self._auth.shown(renewed=renewed)
 
     def context_for(self, address: Address) -> ssl.SSLContext | None:
-        """The context of a connection; None if the address has no TLS.
+        """Return the TLS context of a connection; None if the address has no TLS.
 
         TlsFailed names the file that cannot be used.
         """
@@ -40,13 +40,13 @@ class Security:
 
 
 OPEN: Final = Security()
-"""No credentials; TLS as the system trusts."""
+"""No credentials, and the system's authorities for TLS."""
 
 
 def security_of(
     service_url: str, auth: Authentication | None, tls: Tls | ssl.SSLContext | None
 ) -> Security:
-    """What `connect` was given; ValueError if it does not fit the URL.  Logs what is insecure."""
+    """Return the security of a client; ValueError if it does not fit the URL.  Logs risks."""
     chosen = Tls(context=tls) if isinstance(tls, ssl.SSLContext) else tls or Tls()
     security = Security(auth, chosen)
     first = parse_service_url(service_url)[0]
@@ -65,7 +65,7 @@ def security_of(
 
 
 def tls_failure(address: Address, error: BaseException | None) -> MagnetarError | None:
-    """The error to raise if TLS failed for a reason that stays; else None."""
+    """Return the error to raise if TLS failed for a permanent reason; else None."""
     if isinstance(error, ssl.SSLCertVerificationError):
         return TlsFailed(
             f"the certificate of {address} is not accepted: {error.verify_message}; trust its "

@@ -1,4 +1,4 @@
-"""What may be sent: a message that cannot be encoded is refused before it is queued."""
+"""The check of messages: one that cannot be encoded is refused before it is queued."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -9,9 +9,9 @@ MAX_INT64 = 2**63 - 1
 
 
 def checked(message: Any) -> bytes | Outgoing:
-    """The message; TypeError or ValueError names the part that cannot be sent, and its value.
+    """Return the message; TypeError or ValueError names the part that cannot be sent.
 
-    Messages are encoded a batch at a time, when nobody awaits one of them alone.
+    Messages are encoded a batch at a time, when it is too late to refuse a single one.
     """
     if isinstance(message, bytes):
         return message

@@ -11,25 +11,25 @@ PORTS = {"pulsar": 6650, TLS_SCHEME: 6651}
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """Of one client, mostly timeouts: every wait for the broker ends by one of them."""
+    """The settings of one client, mostly timeouts, one of which ends every wait for the broker."""
 
     connect_timeout_s: float = 10.0
-    """Opening the socket and the handshake."""
+    """The time limit of opening the socket and of the handshake."""
     operation_timeout_s: float = 30.0
-    """One request, and opening a producer, consumer or reader with all its retries."""
+    """The time limit of one request, and of opening a producer or consumer with all retries."""
     keepalive_s: float = 30.0
-    """After this long without a frame a connection is probed by a PING; after twice, closed."""
+    """The time without a frame after which a connection is probed by PING; after twice, closed."""
     discovery_s: float = 60.0
-    """How often topics are looked at for new partitions, and patterns for new topics."""
+    """The interval of looking for new partitions of topics, and new topics of patterns."""
     memory_limit: int = 0
-    """Bytes of messages that may wait in the client: of producers for receipts, of consumers for
-    the application; 0: no limit but those of each producer and consumer."""
+    """The limit of the bytes of messages that wait in the client: of producers for receipts, of
+    consumers for the application; 0: no limit but those of each producer and consumer."""
     backoff_first_ms: int = 100
     backoff_max_ms: int = 10_000
     listener_name: str = ""
-    """Of the broker's `advertisedListeners` the one whose addresses lookups answer."""
+    """The name of the broker's `advertisedListeners` whose addresses lookups return."""
     clock: Clock = EVENT_LOOP
-    """What the timeouts, timers and pauses of the client are measured with."""
+    """The clock of the timeouts, timers and pauses of the client."""
 
     def __post_init__(self) -> None:
         if self.memory_limit < 0:
@@ -38,7 +38,7 @@ class Settings:
 
 @dataclass(frozen=True, slots=True, order=True)
 class Address:
-    """A broker's socket address, and whether it speaks TLS."""
+    """A broker's socket address, and whether it uses TLS."""
 
     host: str
     port: int
@@ -49,9 +49,9 @@ class Address:
 
 
 def parse_service_url(url: str) -> tuple[Address, ...]:
-    """`pulsar://host[:port][,host[:port]...]`, or with `pulsar+ssl`, as addresses.
+    """Parse `pulsar://host[:port][,host[:port]...]`, or with `pulsar+ssl`, into addresses.
 
-    ValueError if it is malformed.
+    ValueError if the URL is malformed.
     """
     scheme, separator, rest = url.partition("://")
     if scheme not in PORTS or not separator:

@@ -1,4 +1,4 @@
-"""What producers and consumers count, for monitoring."""
+"""The statistics of producers and consumers, for monitoring."""
 
 from bisect import bisect_left
 from collections.abc import Iterable, Sequence
@@ -8,33 +8,33 @@ from typing import TypeVar
 LATENCY_BOUNDS_S: tuple[float, ...] = (
     0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 30,
 )  # fmt: skip
-"""The upper ends of the buckets of latencies; what took longer is in one more."""
+"""The upper bounds of the latency buckets, in seconds; one more bucket is unbounded."""
 
 S = TypeVar("S", "ProducerStatistics", "ConsumerStatistics")
 
 
 @dataclass(slots=True)
 class ProducerStatistics:
-    """Of one producer, or of the producer of one partition, since it was opened."""
+    """The counts of one producer, or of its producer of one partition, since it was opened."""
 
     topic: str
     messages: int = 0
-    """That the broker has stored."""
+    """The number of messages that the broker has stored."""
     bytes: int = 0
-    """Of those, as the memory limit counts them."""
+    """The size of these messages, as the memory limit counts it."""
     entries: int = 0
-    """Messages and batches that the broker has stored."""
+    """The number of entries, messages and batches, that the broker has stored."""
     failed_messages: int = 0
     pending_messages: int = 0
-    """That have no receipt, at the moment."""
+    """The number of messages without receipt, at the moment."""
     pending_bytes: int = 0
     latency_s: float = 0.0
-    """Of all entries together, from sending them until the receipt."""
+    """The sum of the times from sending to receipt of all entries."""
     latencies: list[int] = field(default_factory=lambda: [0] * (len(LATENCY_BOUNDS_S) + 1))
-    """How many entries took up to each of `LATENCY_BOUNDS_S` and longer than the one before."""
+    """The number of entries in each bucket of `LATENCY_BOUNDS_S`."""
 
     def stored(self, messages: int, size: int, latency_s: float) -> None:
-        """Count an entry."""
+        """Count a stored entry."""
         self.messages += messages
         self.bytes += size
         self.entries += 1
@@ -44,31 +44,31 @@ class ProducerStatistics:
 
 @dataclass(slots=True)
 class ConsumerStatistics:
-    """Of one consumer or reader, or of one partition of it, since it was opened."""
+    """The counts of one consumer or reader, or of one partition of it, since it was opened."""
 
     topic: str
     subscription: str
     messages: int = 0
-    """That were received, those that come again included."""
+    """The number of received messages, redeliveries included."""
     bytes: int = 0
-    """Of the entries, as they are stored."""
+    """The size of the entries, as they are stored."""
     entries: int = 0
     redelivered_entries: int = 0
-    """That the broker had delivered to some consumer before."""
+    """The number of entries that the broker had delivered to some consumer before."""
     unreadable_entries: int = 0
     acked_entries: int = 0
-    """Acknowledgements of entries, or of parts of them, that the broker has confirmed; a
-    cumulative one counts as one."""
+    """The number of confirmed acknowledgements of entries, or of parts of them;
+    a cumulative acknowledgement counts as one."""
     nacked_entries: int = 0
-    """That were asked for again because of `nack`."""
+    """The number of entries whose redelivery was requested because of `nack`."""
     timed_out_entries: int = 0
-    """That were asked for again because of the ack timeout."""
+    """The number of entries whose redelivery was requested because of the ack timeout."""
     queued_messages: int = 0
-    """That the application has not taken, at the moment."""
+    """The number of messages that the application has not taken, at the moment."""
 
 
 def total(topic: str, parts: Sequence[S]) -> S:
-    """The sum over partitions, under the name of their topic; there is at least one."""
+    """Return the sum over partitions, with the name of their topic; at least one is required."""
     summed = replace(parts[0], topic=topic)
     for field_of in fields(summed):
         values = [getattr(part, field_of.name) for part in parts]
@@ -80,7 +80,7 @@ def total(topic: str, parts: Sequence[S]) -> S:
 
 
 def by_topic(parts: Iterable[S]) -> list[S]:
-    """The sums of those that have the topic, and the subscription, in common."""
+    """Return the sums for each topic, and for consumers each subscription."""
     groups: dict[tuple[str, str], list[S]] = {}
     for part in parts:
         subscription = part.subscription if isinstance(part, ConsumerStatistics) else ""

@@ -1,4 +1,4 @@
-"""From the arguments of a client's calls to the options of a subscription."""
+"""Conversion of the arguments of a client's methods to options of a subscription."""
 
 import uuid
 from dataclasses import replace
@@ -28,7 +28,7 @@ def subscription_of(
     options: dict[str, Any],
     schema: Schema[Any] | None = None,
 ) -> Subscription:
-    """What a consumer asks for; ValueError names the choice that is unknown."""
+    """Return the options of a consumer; ValueError names the choice that is unknown."""
     return Subscription(
         name,
         type=_choice(SUBSCRIPTION_TYPES, type, "subscription type"),
@@ -46,7 +46,7 @@ def reading_of(
     read_compacted: bool = False,
     name: str | None = None,
 ) -> Subscription:
-    """What a reader asks for, which starts at an id or at a time in ms."""
+    """Return the options of a reader that starts at an id or at a time in ms."""
     is_time = isinstance(start, int)
     return Subscription(
         name or f"reader-{uuid.uuid4().hex[:10]}",
@@ -60,7 +60,7 @@ def reading_of(
 
 
 def from_start(chosen: Subscription) -> Subscription:
-    """As it is for what is new: from its beginning."""
+    """Return the options with the beginning as start, for new topics and partitions."""
     if chosen.start is not None:
         return replace(chosen, start=EARLIEST, start_time_ms=None)
     return replace(chosen, initial_position=pb.CommandSubscribe.Earliest)

@@ -1,4 +1,4 @@
-"""What a consumer asks of its subscription."""
+"""The options of a consumer for its subscription."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -14,7 +14,7 @@ from magnetar_proto.ids import MessageId
 
 FAIL, SKIP, DISCARD = "fail", "skip", "discard"
 ON_UNREADABLE = (FAIL, SKIP, DISCARD)
-"""What may happen to an entry that cannot be decoded.
+"""The actions for an entry that cannot be decoded.
 
 fail: `receive` raises `Unreadable` in its place; the next call continues behind it.
 skip: it is left out.
@@ -26,13 +26,13 @@ Each one is counted, and logged with its message id and the reason.
 
 CONSUME = "consume"
 ON_UNDECRYPTABLE = (FAIL, DISCARD, CONSUME)
-"""What may happen to an entry that is encrypted, and that no key decrypts.
+"""The actions for an encrypted entry that no key decrypts.
 
-fail: it is one that cannot be decoded, and `on_unreadable` decides; besides, the broker delivers it
-again after the ack timeout if there is one.
+fail: `on_unreadable` decides, as for an entry that cannot be decoded; the broker redelivers it
+after the ack timeout, if there is one.
 discard: it is left out and acknowledged.
-consume: it is received as one message, a batch or a chunk too: its value is what is stored, and
-`is_encrypted` is true.
+consume: it is received as one message, even if it is a batch or a chunk: its value is the stored
+payload, and `is_encrypted` is true.
 """
 
 MAX_SLOT = 65535
@@ -40,15 +40,15 @@ MAX_SLOT = 65535
 
 @dataclass(frozen=True, slots=True)
 class KeyShared:
-    """How the consumers of a Key_Shared subscription divide the keys; ValueError if they cannot.
+    """The division of keys among the consumers of a Key_Shared subscription; may raise ValueError.
 
     All consumers of a subscription must agree on whether they have ranges, and on `out_of_order`.
     """
 
     ranges: Sequence[tuple[int, int]] = ()
-    """The slots, first and last, of this consumer, of 0 to 65535; none: the broker divides them."""
+    """The hash slots of this consumer, (first, last) in 0 to 65535; empty: the broker divides."""
     out_of_order: bool = False
-    """Whether a key may go to another consumer before its former one has acknowledged it all."""
+    """Whether a key may move to another consumer while the former has not acknowledged it all."""
 
     def __post_init__(self) -> None:
         last = -1
@@ -61,7 +61,7 @@ class KeyShared:
             last = end
 
     def to_pb(self) -> pb.KeySharedMeta:
-        """As it is sent to the broker."""
+        """Return the policy in the form that is sent to the broker."""
         return pb.KeySharedMeta(
             keySharedMode=pb.STICKY if self.ranges else pb.AUTO_SPLIT,
             hashRanges=[pb.IntRange(start=start, end=end) for start, end in self.ranges],
@@ -71,21 +71,21 @@ class KeyShared:
 
 @dataclass(frozen=True, slots=True)
 class DeadLetterPolicy:
-    """When to give a message up, and where to put it; ValueError if that is not possible.
+    """The limit of deliveries, and the destination of dead letters; ValueError if invalid.
 
-    A message is given up when it would be delivered again after `max_redeliveries` redeliveries,
-    or by `reconsume_later` after as many rounds.
+    A message becomes a dead letter when `max_redeliveries` redeliveries, or rounds of
+    `reconsume_later`, have failed.
     """
 
     max_redeliveries: int = 16
     dead_letter_topic: str | None = None
-    """None: `<topic>-<subscription>-DLQ`, or `<subscription>-DLQ` if that exists already."""
+    """The topic; None: `<topic>-<subscription>-DLQ`, or `<subscription>-DLQ` if that exists."""
     retry_topic: str | None = None
-    """None: `<topic>-<subscription>-RETRY`, or `<subscription>-RETRY` if that exists already."""
+    """The topic; None: `<topic>-<subscription>-RETRY`, or `<subscription>-RETRY` if that exists."""
     initial_subscription: str | None = None
-    """A subscription that the dead letter topic gets when it is created, so that it keeps all."""
+    """A subscription to create with the dead letter topic, so that all messages are retained."""
     dead_letter_producer: Mapping[str, Any] = field(default_factory=dict)
-    """Arguments of `Client.producer`, beyond the defaults: no batching, chunking."""
+    """Further arguments of `Client.producer`; the defaults are no batching, and chunking."""
     retry_producer: Mapping[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -95,81 +95,81 @@ class DeadLetterPolicy:
 
 @dataclass(frozen=True, slots=True)
 class Subscription:
-    """Options of a subscription; ValueError names the value that is not possible."""
+    """The options of a subscription; ValueError names the value that is invalid."""
 
     name: str
     type: int = pb.CommandSubscribe.Exclusive
     consumer_name: str | None = None
     initial_position: int = pb.CommandSubscribe.Latest
-    """Where a durable subscription starts when it is new."""
+    """The position at which a new durable subscription starts."""
     start: MessageId | None = None
-    """Where a reader starts, each time; None for a durable subscription."""
+    """The position at which a reader starts, each time; None for a durable subscription."""
     start_inclusive: bool = False
     start_time_ms: int | None = None
-    """With `start`: begin instead with what was published at this time or later."""
+    """With `start`: start instead with messages published at this time or later."""
     schema: Schema[Any] | None = None
-    """Of the values, one of `magnetar.schema`; None: they are bytes.  The broker refuses one that
-    cannot read the topic's."""
+    """The schema of the values, one of `magnetar.schema`; None: they are bytes.  The broker refuses
+    a schema that cannot read the topic's."""
     queue_size: int = 1000
     """The limit of messages received ahead of the application.
 
-    0 asks each partition for one message when `receive` finds none, and never before.
+    0 requests one message from each partition when `receive` finds none, and never before.
     """
     auto_scale_queue: bool = False
-    """Whether the limit begins at 1, and doubles up to `queue_size` while the application waits."""
+    """Whether the limit starts at 1, and doubles up to `queue_size` while the application waits."""
     on_unreadable: str = FAIL
-    """What happens to an entry that cannot be decoded; see `ON_UNREADABLE`."""
+    """The action for an entry that cannot be decoded; see `ON_UNREADABLE`."""
     key_reader: KeyReader | None = None
-    """Has the private keys for messages that are encrypted."""
+    """The source of the private keys for encrypted messages."""
     on_undecryptable: str = FAIL
-    """What happens to an entry that no key decrypts; see `ON_UNDECRYPTABLE`."""
+    """The action for an entry that no key decrypts; see `ON_UNDECRYPTABLE`."""
     interceptors: Sequence[ConsumerInterceptor] = ()
-    """Called in this order for every message."""
+    """The interceptors, called in this order for every message."""
     ack_delay_ms: float = 100.0
-    """How long an acknowledgement waits for others, to be sent in one command."""
+    """The time that an acknowledgement waits for others, to be sent in one command."""
     ack_resend_s: float = 5.0
-    """How long the broker may take to confirm an acknowledgement before it is sent again."""
+    """The time after which an unconfirmed acknowledgement is sent again."""
     batch_index_acks: bool = True
     """Whether the broker is told which messages of a batch are acknowledged; if not, a batch is
-    acknowledged once all of it is."""
+    acknowledged once all its messages are."""
     redeliver_on_reconnect: bool = False
-    """Exclusive and failover: whether what the application has and did not acknowledge is delivered
-    to it again when the consumer was connected anew, as it always is with other types."""
+    """Whether unacknowledged messages of the application are delivered again after a reconnect of
+    an exclusive or failover consumer, as they always are with other types."""
     ack_timeout_s: float | None = None
-    """Deliver again what was received so long ago and is not acknowledged; None: never."""
+    """The age at which unacknowledged messages are redelivered; None: never."""
     ack_timeout_backoff: RedeliveryBackoff | None = None
-    """How long to wait instead, by the number of redeliveries."""
+    """The pauses to use instead, by the number of redeliveries."""
     ack_timeout_tick_s: float = 1.0
-    """How exactly the timeout is kept: the coarser, the cheaper."""
+    """The precision of the timeout: the coarser, the cheaper."""
     nack_delay_s: float = 60.0
-    """How long after `nack` a message is delivered again."""
+    """The pause between `nack` and the redelivery."""
     nack_backoff: RedeliveryBackoff | None = None
-    """How long to wait instead, by the number of redeliveries."""
+    """The pauses to use instead, by the number of redeliveries."""
     dead_letter: DeadLetterPolicy | None = None
-    """None: messages are delivered again without limit."""
+    """The dead letter policy; None: messages are redelivered without limit."""
     retry: bool = False
-    """Whether the retry topic is consumed as well, as `reconsume_later` needs it."""
+    """Whether the retry topic is consumed as well, as `reconsume_later` requires."""
     priority: int = 0
-    """0 is served first; shared consumers of others get what those have no room for."""
+    """The priority among shared consumers; 0 is served first, others when those have no room."""
     key_shared: KeyShared | None = None
     read_compacted: bool = False
-    """Only the last value of each key as far as the topic is compacted; not for shared types."""
+    """Whether to receive only the last value of each compacted key; not for shared types."""
     start_paused: bool = False
     """Whether nothing is received before `resume`."""
     max_pending_chunked: int = 10
-    """Chunked messages that may be incomplete at a time; of more the oldest is unreadable."""
+    """The limit of incomplete chunked messages; beyond it, the oldest is unreadable."""
     ack_oldest_chunked: bool = False
-    """Whether that one is left out and acknowledged, whatever `on_unreadable` is."""
+    """Whether that message is left out and acknowledged, whatever `on_unreadable` is."""
     chunk_expiry_s: float = 60.0
-    """A chunked message that stays incomplete for longer is unreadable."""
+    """The time after which an incomplete chunked message is unreadable."""
     on_active_change: Callable[[str, bool], None] | None = None
     """Called with the partition and whether this consumer of a failover subscription is active."""
     create_topic: bool = True
     """Whether a missing topic is created, if the broker allows it; else NotFound."""
     properties: dict[str, str] = field(default_factory=dict)
-    """Stored with the subscription when it is new."""
+    """The properties that are stored with a new subscription."""
     consumer_properties: dict[str, str] = field(default_factory=dict)
-    """Shown with the consumer in the statistics of the broker."""
+    """Properties that the broker shows with the consumer in its statistics."""
 
     def __post_init__(self) -> None:
         if isinstance(self.schema, AutoProduce):
@@ -207,7 +207,7 @@ class Subscription:
             )
 
     def to_pb(self, topic: str, consumer_id: int) -> pb.CommandSubscribe:
-        """The command that joins it, but for where a reader starts."""
+        """Return the command that subscribes, without the start of a reader."""
         command = pb.CommandSubscribe(
             topic=topic,
             subscription=self.name,
@@ -235,15 +235,15 @@ class Subscription:
 
     @property
     def is_shared(self) -> bool:
-        """Whether several consumers receive at a time, so that messages come back singly."""
+        """Whether several consumers receive at a time, so that messages are redelivered singly."""
         return self.type in (pb.CommandSubscribe.Shared, pb.CommandSubscribe.Key_Shared)
 
     @property
     def has_epochs(self) -> bool:
-        """Whether the broker says after which redelivery it sent a message."""
+        """Whether the broker reports the epoch of each message."""
         return not self.is_shared and not self.read_compacted
 
     @property
     def holds(self) -> bool:
-        """Whether the client leaves out what the application has already."""
+        """Whether the client drops redelivered messages that the application still has."""
         return not (self.is_shared or self.redeliver_on_reconnect)

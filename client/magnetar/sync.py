@@ -1,11 +1,11 @@
-"""The client for programs without asyncio: every call waits for its result.
+"""A client for programs without asyncio: every call blocks until its result is known.
 
 with magnetar.sync.connect("pulsar://localhost:6650") as client:
     producer = client.producer("orders")
     producer.send(b"one")
 
 One loop in one background thread serves all clients of the process.  Objects may be used from any
-thread.  A forked child has no such thread: what the parent opened raises Closed there, and the
+thread.  A forked child has no such thread: objects of the parent raise Closed there, and the
 child opens its own.
 """
 
@@ -22,7 +22,7 @@ W = TypeVar("W", bound=Closing)
 
 
 class _Facade(Facade[W]):
-    """What all objects here have: they are closed by `close`, or at the end of a `with`."""
+    """The common base of these classes: `close`, or the end of a `with`, closes them."""
 
     def __reduce__(self) -> NoReturn:
         raise TypeError(
@@ -30,7 +30,7 @@ class _Facade(Facade[W]):
         )
 
     def close(self) -> None:
-        """Finish what is pending and release every resource."""
+        """Complete pending operations and release every resource."""
         self.run(self.wrapped.close)
 
     def __enter__(self) -> Self:
@@ -41,7 +41,7 @@ class _Facade(Facade[W]):
 
 
 class Transaction(_Facade[magnetar.Transaction]):
-    """As `magnetar.Transaction`: committed at the end of a `with`, aborted if it raises."""
+    """The blocking form of `magnetar.Transaction`: `with` commits it, or aborts it on an error."""
 
     @property
     def id(self) -> tuple[int, int]:
@@ -52,27 +52,27 @@ class Transaction(_Facade[magnetar.Transaction]):
         return self.wrapped.state
 
     def begin(self) -> None:
-        """Have a coordinator open it."""
+        """Begin the transaction at a coordinator."""
         self.run(self.wrapped.begin)
 
     def resume(self, txn_id: tuple[int, int]) -> None:
-        """Instead of `begin`: go on with one that was handed over."""
+        """Resume a transaction that was handed over, in place of `begin`."""
         self.do(self.wrapped.resume, txn_id)
 
     def hand_over(self) -> tuple[int, int]:
-        """Wait for all of it, and leave the end to whoever resumes the returned id."""
+        """Wait for all operations, and return the id with which the transaction can be resumed."""
         return self.run(self.wrapped.hand_over)
 
     def flush(self) -> None:
-        """Wait until the broker has all of it so far; raises the first failure."""
+        """Wait until the broker has stored all operations so far; raise the first error."""
         self.run(self.wrapped.flush)
 
     def commit(self) -> None:
-        """Wait for all of it, then let it take effect."""
+        """Wait for all operations, then commit the transaction."""
         self.run(self.wrapped.commit)
 
     def abort(self) -> None:
-        """Give it up."""
+        """Abort the transaction."""
         self.run(self.wrapped.abort)
 
     def __enter__(self) -> Self:
@@ -88,7 +88,7 @@ def _of(txn: Transaction | None) -> magnetar.Transaction | None:
 
 
 class Producer(_Facade[magnetar.Producer[V]], Generic[V]):
-    """As `magnetar.Producer`."""
+    """The blocking form of `magnetar.Producer`."""
 
     @property
     def topic(self) -> str:
@@ -111,20 +111,20 @@ class Producer(_Facade[magnetar.Producer[V]], Generic[V]):
     def send_batch(
         self, messages: Iterable[V | magnetar.Outgoing[V]], txn: Transaction | None = None
     ) -> list[magnetar.MessageId]:
-        """Send many in order and wait until all are stored: the fast path."""
+        """Send many messages in order and wait until all are stored: the fast path."""
         return self.run(self.wrapped.send_batch, messages, _of(txn))
 
     def send_nowait(self, value: V, *, txn: Transaction | None = None, **options: Any) -> None:
-        """Send one message without waiting; `flush` raises what failed.  QueueFull: no room."""
+        """Send one message without waiting; `flush` raises errors.  QueueFull: no room."""
         self.do(self.wrapped.send_nowait, value, txn=_of(txn), **options)
 
     def flush(self) -> None:
-        """Wait until all is stored; raises the first failure that was not seen."""
+        """Wait until all messages are stored; raise the first error that was not seen."""
         self.run(self.wrapped.flush)
 
 
 class Consumer(_Facade[magnetar.Consumer[V]], Generic[V]):
-    """As `magnetar.Consumer`; a loop over it receives without end."""
+    """The blocking form of `magnetar.Consumer`; a loop over it receives until it is closed."""
 
     @property
     def topic(self) -> str:
@@ -139,13 +139,13 @@ class Consumer(_Facade[magnetar.Consumer[V]], Generic[V]):
         return self.do(lambda: self.wrapped.statistics)
 
     def receive(self, timeout_s: float | None = None) -> magnetar.Message[V]:
-        """The next message; OperationTimeout when none came in time."""
+        """Return the next message; OperationTimeout if none comes in time."""
         return self.run(self.wrapped.receive, timeout_s)
 
     def receive_batch(
         self, max_messages: int = 1000, timeout_s: float | None = None
     ) -> list[magnetar.Message[V]]:
-        """All that have arrived, at least one: the fast path."""
+        """Return all messages that have arrived, at least one: the fast path."""
         return self.run(self.wrapped.receive_batch, max_messages, timeout_s)
 
     def __iter__(self) -> Iterator[magnetar.Message[V]]:
@@ -157,11 +157,11 @@ class Consumer(_Facade[magnetar.Consumer[V]], Generic[V]):
         messages: magnetar.Message[Any] | Iterable[magnetar.Message[Any]],
         txn: Transaction | None = None,
     ) -> None:
-        """Acknowledge one or many; `flush` waits until the broker has stored it."""
+        """Acknowledge messages individually; `flush` waits until the broker has stored this."""
         self.do(self.wrapped.ack, messages, _of(txn))
 
     def ack_up_to(self, message: magnetar.Message[Any], txn: Transaction | None = None) -> None:
-        """Acknowledge all of the message's partition up to it."""
+        """Acknowledge all messages of the partition up to this one."""
         self.do(self.wrapped.ack_up_to, message, _of(txn))
 
     def ack_id(
@@ -183,7 +183,7 @@ class Consumer(_Facade[magnetar.Consumer[V]], Generic[V]):
         self.do(self.wrapped.ack_up_to_id, message_id, topic, _of(txn))
 
     def nack(self, messages: magnetar.Message[Any] | Iterable[magnetar.Message[Any]]) -> None:
-        """Have messages delivered again, later."""
+        """Let messages be redelivered later."""
         self.do(self.wrapped.nack, messages)
 
     def reconsume_later(
@@ -201,23 +201,23 @@ class Consumer(_Facade[magnetar.Consumer[V]], Generic[V]):
         delay_s: float,
         properties: Mapping[str, str] | None = None,
     ) -> None:
-        """As `reconsume_later`, and acknowledge all of its partition up to the message."""
+        """Move a message as `reconsume_later` does, and acknowledge its partition up to it."""
         self.run(self.wrapped.reconsume_later_cumulative, message, delay_s, properties)
 
     def redeliver_all(self) -> None:
-        """Have everything delivered again that is not acknowledged."""
+        """Let all unacknowledged messages be redelivered."""
         self.do(self.wrapped.redeliver_all)
 
     def seek(self, target: magnetar.MessageId | int, topic: str | None = None) -> None:
-        """Continue with a message, or with what was published since a time (ms)."""
+        """Continue with a message, or with messages published at a time (ms) or later."""
         self.run(self.wrapped.seek, target, topic)
 
     def last_message_ids(self) -> dict[str, magnetar.MessageId]:
-        """By topic or partition the id of its last message."""
+        """Return the id of the last message of each topic or partition."""
         return self.run(self.wrapped.last_message_ids)
 
     def pause(self) -> None:
-        """Ask the broker for nothing more."""
+        """Stop asking the broker for messages."""
         self.do(self.wrapped.pause)
 
     def resume(self) -> None:
@@ -225,7 +225,7 @@ class Consumer(_Facade[magnetar.Consumer[V]], Generic[V]):
         self.do(self.wrapped.resume)
 
     def flush(self) -> None:
-        """Wait until the broker confirmed every acknowledgement."""
+        """Wait until the broker has confirmed every acknowledgement."""
         self.run(self.wrapped.flush)
 
     def unsubscribe(self, force: bool = False) -> None:
@@ -234,20 +234,20 @@ class Consumer(_Facade[magnetar.Consumer[V]], Generic[V]):
 
 
 class Reader(_Facade[magnetar.Reader[V]], Generic[V]):
-    """As `magnetar.Reader`; a loop over it reads without end."""
+    """The blocking form of `magnetar.Reader`; a loop over it reads until it is closed."""
 
     @property
     def topic(self) -> str:
         return self.wrapped.topic
 
     def read(self, timeout_s: float | None = None) -> magnetar.Message[V]:
-        """The next message; OperationTimeout when none came in time."""
+        """Return the next message; OperationTimeout if none comes in time."""
         return self.run(self.wrapped.read, timeout_s)
 
     def read_batch(
         self, max_messages: int = 1000, timeout_s: float | None = None
     ) -> list[magnetar.Message[V]]:
-        """All that have arrived, at least one."""
+        """Return all messages that have arrived, at least one."""
         return self.run(self.wrapped.read_batch, max_messages, timeout_s)
 
     def __iter__(self) -> Iterator[magnetar.Message[V]]:
@@ -255,46 +255,46 @@ class Reader(_Facade[magnetar.Reader[V]], Generic[V]):
             yield self.read()
 
     def has_message_available(self) -> bool:
-        """Whether there is a message that was not read."""
+        """Tell whether there is a message that was not read."""
         return self.run(self.wrapped.has_message_available)
 
     def seek(self, target: magnetar.MessageId | int) -> None:
-        """Continue with a message, or with what was published since a time (ms)."""
+        """Continue with a message, or with messages published at a time (ms) or later."""
         self.run(self.wrapped.seek, target)
 
 
 class TableView(_Facade[magnetar.TableView[V]], Generic[V]):
-    """As `magnetar.TableView`."""
+    """The blocking form of `magnetar.TableView`."""
 
     def get(self, key: str | bytes, default: V | None = None) -> V | None:
-        """The value of a key."""
+        """Return the value of a key, or the default."""
         return self.do(self.wrapped.get, key, default)
 
     def snapshot(self) -> dict[str | bytes, V]:
-        """All keys with their values, as they are now."""
+        """Return a copy of all keys with their present values."""
         return self.do(dict, self.wrapped)
 
     def __len__(self) -> int:
         return len(self.wrapped)
 
     def refresh(self) -> None:
-        """Wait until everything that is in the topic now can be seen."""
+        """Wait until all messages that are in the topic now are visible."""
         self.run(self.wrapped.refresh)
 
 
 class Client(_Facade[magnetar.Client]):
-    """As `magnetar.Client`; created by `connect`."""
+    """The blocking form of `magnetar.Client`; created by `connect`."""
 
     def producer(
         self, topic: str, *, schema: Schema[V] | None = None, **options: Any
     ) -> Producer[V]:
-        """A producer; the options are those of `magnetar.Client.producer`."""
+        """Create a producer; the options are those of `magnetar.Client.producer`."""
         return Producer(self.run(self.wrapped.producer, topic, schema=schema, **options))
 
     def subscribe(
         self, topic: str, subscription: str, *, schema: Schema[V] | None = None, **options: Any
     ) -> Consumer[V]:
-        """A consumer; the options are those of `magnetar.Client.subscribe`."""
+        """Create a consumer; the options are those of `magnetar.Client.subscribe`."""
         work = self.wrapped.subscribe
         return Consumer(self.run(work, topic, subscription, schema=schema, **options))
 
@@ -306,14 +306,14 @@ class Client(_Facade[magnetar.Client]):
         schema: Schema[V] | None = None,
         **options: Any,
     ) -> Consumer[V]:
-        """A consumer of several topics."""
+        """Create a consumer of several topics."""
         work = self.wrapped.subscribe_all
         return Consumer(self.run(work, list(topics), subscription, schema=schema, **options))
 
     def subscribe_matching(
         self, pattern: str, subscription: str, *, schema: Schema[V] | None = None, **options: Any
     ) -> Consumer[V]:
-        """A consumer of all topics that match a pattern, now or later."""
+        """Create a consumer of all topics that match a pattern, now or later."""
         work = self.wrapped.subscribe_matching
         return Consumer(self.run(work, pattern, subscription, schema=schema, **options))
 
@@ -324,26 +324,26 @@ class Client(_Facade[magnetar.Client]):
         schema: Schema[V] | None = None,
         **options: Any,
     ) -> Reader[V]:
-        """A reader; the arguments are those of `magnetar.Client.reader`."""
+        """Create a reader; the arguments are those of `magnetar.Client.reader`."""
         return Reader(self.run(self.wrapped.reader, topic, *start, schema=schema, **options))
 
     def table_view(
         self, topic: str, *, schema: Schema[V] | None = None, **options: Any
     ) -> TableView[V]:
-        """A table view; the options are those of `magnetar.Client.table_view`."""
+        """Create a table view; the options are those of `magnetar.Client.table_view`."""
         return TableView(self.run(self.wrapped.table_view, topic, schema=schema, **options))
 
     def transaction(self, timeout_s: float = 60.0) -> Transaction:
-        """A transaction of producers and consumers of this client: use it with `with`."""
+        """Create a transaction of producers and consumers of this client; use `with`."""
         return Transaction(self.do(self.wrapped.transaction, timeout_s))
 
     def partitions(self, topic: str) -> list[str]:
-        """The full names of the topic's partitions: the topic itself when it has none."""
+        """Return the full names of the topic's partitions; its own name if it has none."""
         return self.run(self.wrapped.partitions, topic)
 
 
 def connect(service_url: str, **options: Any) -> Client:
-    """A client; the options are those of `magnetar.connect`.  Use it as `with connect(...)`."""
+    """Create a client; the options are those of `magnetar.connect`.  Use `with connect(...)`."""
 
     async def make() -> magnetar.Client:
         return magnetar.connect(service_url, **options)

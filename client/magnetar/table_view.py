@@ -17,14 +17,14 @@ logger = logging.getLogger(__name__)
 
 LOOK_S = 0.01
 Listener = Callable[[str | bytes, V | None], None]
-"""Is told a key and its new value; None: the key is gone."""
+"""Receives a key and its new value; None: the key was removed."""
 
 
 class TableView(Closing, Mapping[str | bytes, V], Generic[V]):
     """A mapping that follows a topic; created by `Client.table_view`, closed by `close`.
 
-    A message with no bytes, or no value, removes its key; one without key is ignored.  What cannot
-    be decoded is logged, and leaves the former value.
+    A message with an empty or null value removes its key; one without key is ignored.  A message
+    that cannot be decoded is logged, and does not change the value.
     """
 
     def __init__(self, reader: Reader[V], clock: Clock) -> None:
@@ -36,7 +36,7 @@ class TableView(Closing, Mapping[str | bytes, V], Generic[V]):
         self._error: MagnetarError | None = None
         self._following: asyncio.Task[None] | None = asyncio.create_task(self._follow())
 
-    # By identity: two views of a topic are two objects, as two connections are.
+    # By identity: two views of a topic are different objects, as two connections are.
     __hash__ = object.__hash__
 
     def __eq__(self, other: object) -> bool:
@@ -52,29 +52,29 @@ class TableView(Closing, Mapping[str | bytes, V], Generic[V]):
         return iter(self._values)
 
     def listen(self, listener: Listener[V]) -> None:
-        """Call `listener(key, value)` for every change from now on; None: the key is gone."""
+        """Call `listener(key, value)` for every later change; None: the key was removed."""
         self._listeners.append(listener)
 
     def for_each_and_listen(self, listener: Listener[V]) -> None:
-        """Call `listener` for what is there, and for every change from now on."""
+        """Call `listener` for each present key, and for every later change."""
         for key, value in self._values.items():
             listener(key, value)
         self.listen(listener)
 
     async def refresh(self) -> None:
-        """Wait until everything that is in the topic now can be seen; raises why it cannot."""
+        """Wait until all messages that are in the topic now are visible; raise an error if not."""
         while await self._reader.has_message_available():
             if self._error is not None:
                 raise self._error
             await self._clock.sleep(LOOK_S)
 
     def forked(self, error: Closed) -> None:
-        """The task is the parent's; what is there stays readable."""
+        """Drop the task, which is the parent's, in a forked child; values stay readable."""
         self._error = error
         self._following = None
 
     async def close(self) -> None:
-        """Follow the topic no more; what is there stays readable."""
+        """Stop following the topic; the values stay readable."""
         if self._following is not None:
             self._following.cancel()
             await asyncio.gather(self._following, return_exceptions=True)

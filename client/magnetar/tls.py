@@ -1,4 +1,4 @@
-"""TLS of the client: whom it trusts, and what it shows of itself."""
+"""TLS of the client: trusted authorities, and the client's certificate."""
 
 import logging
 import ssl
@@ -12,13 +12,13 @@ Stamp = tuple[tuple[str, int, int], ...]
 
 @dataclass(frozen=True, slots=True)
 class Tls:
-    """How connections to pulsar+ssl:// and https:// addresses are secured.
+    """The TLS settings of connections to pulsar+ssl:// and https:// addresses.
 
-    The files are PEM, and are read again when they have changed.
+    The files are in PEM, and are read again when they have changed.
     """
 
     trust_file: str | Path | None = None
-    """Certificates of the authorities to trust; None for those of the system."""
+    """The certificates of trusted authorities; None for those of the system."""
     cert_file: str | Path | None = None
     """The client's certificate, for brokers that ask for one."""
     key_file: str | Path | None = None
@@ -26,12 +26,12 @@ class Tls:
     verify_hostname: bool = True
     """Whether the broker's certificate must name the host of the address."""
     allow_insecure: bool = False
-    """Accept any certificate: anyone on the way to the broker can then read everything."""
+    """Whether to accept any certificate: an attacker on the network can then read everything."""
     context: ssl.SSLContext | None = field(default=None, repr=False)
-    """Used as it is, in place of all the above."""
+    """A context that is used unchanged, in place of the settings above."""
 
     def warn(self) -> None:
-        """Log what is not checked."""
+        """Log a warning for each check that is disabled."""
         if self.context is not None:
             return
         if self.allow_insecure:
@@ -47,21 +47,21 @@ class Tls:
             )
 
     def with_certificate(self, certificate: tuple[str, str] | None) -> "Tls":
-        """The same with these files of the client's certificate and key, if there are any."""
+        """Return the settings with these files of certificate and key, if given."""
         if certificate is None:
             return self
         return replace(self, cert_file=certificate[0], key_file=certificate[1])
 
 
 class TlsContexts:
-    """The context of one client, made again when one of its files has changed."""
+    """The TLS context of one client, renewed when one of its files has changed."""
 
     def __init__(self, tls: Tls) -> None:
         self._tls = tls
         self._made: tuple[Stamp, ssl.SSLContext] | None = None
 
     def current(self) -> ssl.SSLContext:
-        """ValueError names the file that cannot be used."""
+        """Return the current context; ValueError names a file that cannot be used."""
         if self._tls.context is not None:
             return self._tls.context
         stamp = tuple(
@@ -75,7 +75,7 @@ class TlsContexts:
 
 
 def context_of(tls: Tls) -> ssl.SSLContext:
-    """A new context; ValueError names the file that cannot be used."""
+    """Create a context; ValueError names a file that cannot be used."""
     try:
         context = ssl.create_default_context(cafile=str(tls.trust_file) if tls.trust_file else None)
     except OSError as error:
@@ -84,7 +84,7 @@ def context_of(tls: Tls) -> ssl.SSLContext:
     if tls.cert_file:
         key = str(tls.key_file) if tls.key_file else None
         try:
-            # No password is asked for on the terminal.
+            # With a password, OpenSSL does not ask for one on the terminal.
             context.load_cert_chain(str(tls.cert_file), key, password="")  # nosec B106
         except OSError as error:
             named = f"{tls.cert_file} and its key {key or tls.cert_file}"

@@ -1,4 +1,4 @@
-"""Looks, in the background, for topics and partitions that come and go."""
+"""A background search for topics and partitions that are created or deleted."""
 
 import asyncio
 import logging
@@ -10,14 +10,14 @@ from magnetar.errors import Closed, MagnetarError
 logger = logging.getLogger(__name__)
 
 MIN_PAUSE_S = 0.05
-"""Between two looks, however often something changes."""
+"""The shortest pause between two calls of `look`, in seconds."""
 RETRY_S = 1.0
 
 
 class TopicDiscovery:
     """Calls `look` every `interval_s` seconds, and soon after each `wake`.
 
-    A look that fails with an error of the client is logged and repeated a second later.
+    If `look` raises an error of the client, it is logged and repeated a second later.
     """
 
     def __init__(
@@ -30,22 +30,22 @@ class TopicDiscovery:
         self._task: asyncio.Task[None] | None = None
 
     async def open(self) -> None:
-        """Begin; the first look comes after the interval."""
+        """Start; the first call comes after the interval."""
         self._task = asyncio.create_task(self._run())
 
     def wake(self) -> None:
-        """Look soon."""
+        """Request an early call of `look`."""
         self._woken.set()
 
     async def close(self) -> None:
-        """Look no more."""
+        """Stop calling `look`."""
         task, self._task = self._task, None
         if task is not None:
             task.cancel()
             await asyncio.gather(task, return_exceptions=True)
 
     def forked(self, error: Closed) -> None:
-        """The task is the parent's."""
+        """Drop the task in a forked child: it is the parent's."""
         self._task = None
 
     async def _run(self) -> None:

@@ -1,4 +1,4 @@
-"""What a broker knows of the ends of a topic, and of how far a consumer is."""
+"""The end of a topic, and the position of a consumer, as a broker reports them."""
 
 from typing import NamedTuple
 
@@ -8,16 +8,16 @@ from magnetar_proto.ids import MessageId
 
 
 class Ends(NamedTuple):
-    """Two ids of one partition."""
+    """Two ids of one partition: the end of the topic, and the position of a consumer."""
 
     last: MessageId
-    """That of the last message; (-1, -1) if there is none."""
+    """The id of the last message; (-1, -1) if the topic is empty."""
     mark: MessageId | None
-    """That up to which the consumer gets nothing more; None if there is none, or it is not told."""
+    """The id up to which the consumer receives nothing more; None if it is not reported."""
 
 
 async def ask_ends(connection: Connection, consumer_id: int, partition: int) -> Ends:
-    """Ask for them; the consumer must be registered on this connection."""
+    """Ask the broker for them; the consumer must be registered on this connection."""
     reply = await connection.request(pb.CommandGetLastMessageId(consumer_id=consumer_id))
     last, mark = MessageId.from_pb(reply.last_message_id), None
     if reply.HasField("consumer_mark_delete_position"):

@@ -1,4 +1,4 @@
-"""Has the broker tell of topics that come and go."""
+"""A watch on topics: the broker reports those that are created or deleted."""
 
 import asyncio
 import itertools
@@ -19,9 +19,9 @@ RETRY_S = 1.0
 
 
 class TopicWatch:
-    """Has the broker tell when topics that match a pattern come or go; `changed` is called then.
+    """Calls `changed` when the broker reports topics, created or deleted, that match a pattern.
 
-    Where the broker does not offer that, nothing is called: the caller looks from time to time.
+    If the broker does not support this, nothing is called: the caller must look periodically.
     """
 
     _ids = itertools.count(1)
@@ -41,11 +41,11 @@ class TopicWatch:
 
     @property
     def is_watching(self) -> bool:
-        """Whether the broker tells."""
+        """Whether the broker reports changes."""
         return self._connection is not None
 
     async def open(self) -> None:
-        """Begin to watch, if the broker offers it."""
+        """Start the watch, if the broker supports it."""
         if not self._is_possible or self._is_closed:
             return
         connection = await self._pool.service()
@@ -83,12 +83,12 @@ class TopicWatch:
         self._changed()  # something may have happened meanwhile
 
     def forked(self, error: Closed) -> None:
-        """Task and connection are the parent's."""
+        """Drop task and connection in a forked child: they are the parent's."""
         self._is_closed = True
         self._beginning = self._connection = None
 
     async def close(self) -> None:
-        """End the watch."""
+        """Stop the watch."""
         self._is_closed = True
         if self._beginning is not None:
             self._beginning.cancel()

@@ -22,25 +22,25 @@ MAX_TIMEOUT_S = 10 * 24 * 3600.0
 
 
 class SendingEnd(Protocol):
-    """A producer that has a batch of a transaction."""
+    """A producer with a batch that belongs to a transaction."""
 
     def send_batch_now(self) -> None:
-        """Send it without waiting for more messages."""
+        """Send the batch without waiting for more messages."""
 
 
 class AckingEnd(Protocol):
     """A consumer of one partition."""
 
     def in_transaction(self, txn: "Transaction") -> TransactionAcks:
-        """What collects the acknowledgements of a transaction."""
+        """Create the object that collects the acknowledgements of a transaction."""
 
 
 class Transaction(Closing):
-    """Created by `Client.transaction`.
+    """A transaction, created by `Client.transaction`.
 
-    `async with` begins it, commits it at the end of the block, and aborts it when the block raises.
-    `begin`, `commit` and `abort` do the same one by one.  Producers and consumers of the same
-    client take it as `txn=`.
+    `async with` begins it, commits it at the end of the block, and aborts it if the block raises.
+    `begin`, `commit` and `abort` do the same separately.  Producers and consumers of the same
+    client accept it as `txn=`.
     """
 
     def __init__(self, coordinators: Coordinators, settings: Settings, timeout_s: float) -> None:
@@ -49,7 +49,7 @@ class Transaction(Closing):
                 f"timeout_s must be above 0 and at most {MAX_TIMEOUT_S:g}, but is {timeout_s}"
             )
         self.timeout_s = timeout_s
-        """The coordinator aborts it when it is open so long."""
+        """The time after which the coordinator aborts it if it is still open."""
         self.operation_timeout_s = settings.operation_timeout_s
         self._clock = settings.clock
         self._coordinators = coordinators
@@ -57,14 +57,14 @@ class Transaction(Closing):
         self._state = "not begun"
         self._failure: BaseException | None = None
         self._added: dict[Hashable, asyncio.Task[None]] = {}
-        """The partitions and subscriptions that the coordinator was told of."""
+        """The partitions and subscriptions that were added at the coordinator."""
         self._sends: dict[asyncio.Future[Any], SendingEnd] = {}
         self._acks: dict[AckingEnd, TransactionAcks] = {}
         self._tasks: set[asyncio.Task[None]] = set()
 
     @property
     def id(self) -> tuple[int, int]:
-        """Most and least significant bits; the first is the number of its coordinator."""
+        """The most and least significant bits; the former are the number of its coordinator."""
         if self._id is None:
             raise Closed("the transaction was not begun: use `async with`, or await `begin`")
         return self._id
@@ -74,7 +74,7 @@ class Transaction(Closing):
         """One of: not begun, beginning, open, handed over, committing, committed, aborting,
         aborted, unknown.
 
-        Of a transaction that a process had when it was forked, in the child: the parent's.
+        In a forked child, the state of a transaction of the parent is: the parent's.
         """
         return self._state
 
@@ -82,7 +82,7 @@ class Transaction(Closing):
         return "a transaction" if self._id is None else f"transaction {self._id}"
 
     async def begin(self) -> None:
-        """Have a coordinator open it; NotAllowed if the cluster has no transactions."""
+        """Begin it at a coordinator; NotAllowed if the cluster has no transactions."""
         if self._state != "not begun":
             raise Closed(f"{self} was begun before: use another one")
         self._state = "beginning"
@@ -97,9 +97,9 @@ class Transaction(Closing):
         self._state = "open"
 
     def resume(self, txn_id: tuple[int, int]) -> None:
-        """Instead of `begin`: go on with one that was handed over, here or in another process.
+        """Resume a transaction that was handed over, here or in another process, without `begin`.
 
-        Its timeout is the one that it was begun with.
+        Its timeout is the one with which it was begun.
         """
         if self._state != "not begun":
             raise Closed(f"{self} was begun before: use another one")
@@ -107,10 +107,10 @@ class Transaction(Closing):
         self._state = "open"
 
     async def hand_over(self) -> tuple[int, int]:
-        """Wait for all of it, and leave the end to whoever resumes the returned id.
+        """Wait for all operations, and return the id with which the transaction can be resumed.
 
-        If a part has failed, this aborts and raises that failure.  ValueError if it acknowledges
-        messages: what becomes of them is known to their own consumer only.
+        If an operation has failed, this aborts and raises its error.  ValueError if it acknowledges
+        messages: only their own consumer can handle the outcome.
         """
         self.check_open()
         self._check_no_acks()
@@ -122,16 +122,16 @@ class Transaction(Closing):
         return self.id
 
     async def flush(self) -> None:
-        """Wait until the broker has all of it so far; raises the first failure."""
+        """Wait until the broker has stored all operations so far; raise the first error."""
         await self._settled()
         if self._failure is not None:
             raise self._failure
 
     async def commit(self) -> None:
-        """Wait for all of it, then let it take effect.
+        """Wait for all operations, then commit the transaction.
 
-        If a part has failed, this aborts and raises that failure.  TransactionOver: it has timed
-        out, and nothing took effect.  After OperationTimeout the outcome is unknown, and `state`
+        If an operation has failed, this aborts and raises its error.  TransactionOver: it has timed
+        out, and has no effect.  After OperationTimeout the outcome is unknown, and `state`
         is "unknown".  The same holds if this is cancelled while the coordinator commits.
         """
         self.check_open()
@@ -153,7 +153,7 @@ class Transaction(Closing):
             acks.committed()
 
     async def abort(self) -> None:
-        """Give it up: its messages are never received, and what it acknowledged comes again."""
+        """Abort it: its messages are never delivered, and those it acknowledged are redelivered."""
         self.check_open()
         self._state = "aborting"
         try:
@@ -200,23 +200,23 @@ class Transaction(Closing):
     # -- for producers and consumers
 
     def check_open(self) -> None:
-        """Raise Closed unless it can be used."""
+        """Raise Closed unless it is open."""
         if self._state != "open":
             raise Closed(f"{self} is {self._state}, and takes nothing any more: use another one")
 
     def failed(self, error: BaseException) -> None:
-        """It cannot be committed, for this reason."""
+        """Record an error, which makes a commit impossible."""
         if self._failure is None:
             self._failure = error  # promise: a transaction of which a part failed does not commit
 
     def adds(self, done: asyncio.Future[Any], end: SendingEnd) -> None:
-        """It contains a batch, whose outcome will be in `done`."""
+        """Add a batch to it, whose outcome will be in `done`."""
         if done not in self._sends:
             self._sends[done] = end
             done.add_done_callback(self._sent)
 
     def partition(self, topic: str) -> asyncio.Task[None]:
-        """Is done when messages of it may be sent to this partition, or has the reason not to."""
+        """Return a task that adds this partition; it ends when messages may be sent, or fails."""
         known = self._added.get(topic)
         if known is None:
             command = pb.CommandAddPartitionToTxn(
@@ -226,7 +226,7 @@ class Transaction(Closing):
         return known
 
     async def add_subscription(self, topic: str, name: str) -> None:
-        """Have the coordinator know that it will acknowledge messages of this subscription."""
+        """Add a subscription at the coordinator, before its messages are acknowledged."""
         known = self._added.get((topic, name))
         if known is None:
             command = pb.CommandAddSubscriptionToTxn(
@@ -238,7 +238,7 @@ class Transaction(Closing):
         await asyncio.shield(known)
 
     def acks(self, consumer: AckingEnd) -> TransactionAcks:
-        """What collects its acknowledgements of this partition's messages."""
+        """Return the object that collects its acknowledgements of this partition's messages."""
         self.check_open()
         known = self._acks.get(consumer)
         if known is None:
@@ -246,14 +246,14 @@ class Transaction(Closing):
         return known
 
     def waits_for(self, work: Coroutine[Any, Any, None]) -> None:
-        """It ends when this has ended."""
+        """Run `work` in a task that must complete before the transaction ends."""
         task = asyncio.create_task(work)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
         task.add_done_callback(self._note)
 
     async def in_time(self, work: Awaitable[T], what: str) -> T:
-        """The result, or OperationTimeout."""
+        """Return the result, or raise OperationTimeout."""
         try:
             async with self._clock.timeout(self.operation_timeout_s):
                 return await work
@@ -263,7 +263,7 @@ class Transaction(Closing):
             ) from None
 
     def forked(self, error: Closed) -> None:
-        """It is the parent's."""
+        """Make it unusable in a forked child: it is the parent's."""
         self._state = "the parent's"
 
     # -- ending
@@ -298,9 +298,9 @@ class Transaction(Closing):
             )
 
     async def _complete(self) -> None:
-        """Wait for all of it; aborts and raises the first failure.
+        """Wait for all operations; if one has failed, abort, and raise the first error.
 
-        Closed if it was ended meanwhile in another way.
+        Closed if it has ended meanwhile in another way.
         """
         try:
             await self.flush()  # promise: a commit waits for the parts of its transaction
@@ -311,7 +311,7 @@ class Transaction(Closing):
         self.check_open()
 
     async def _settled(self) -> None:
-        """Wait until nothing of it is on its way."""
+        """Wait until no operation is in progress."""
         while True:
             for end in set(self._sends.values()):
                 end.send_batch_now()
@@ -332,7 +332,7 @@ class Transaction(Closing):
         await self._coordinators.end(self.id[0], command, f"ending {self}")
 
     async def _give_up(self) -> None:
-        """Abort it; another error than that of the abort counts."""
+        """Abort it, without raising an error of the abort."""
         try:
             await self.abort()
         except MagnetarError as failure:

@@ -1,4 +1,4 @@
-"""Sends what one transaction acknowledges in one partition, and knows what follows when it ends."""
+"""The acknowledgements of one transaction in one partition."""
 
 import asyncio
 from collections.abc import Iterable, Sequence
@@ -21,18 +21,18 @@ if TYPE_CHECKING:
     from magnetar.transaction import Transaction
 
 MAX_ACKS = 1000
-"""Entries acknowledged by one command; as many waiting are sent at once."""
+"""The limit of entries in one command; when as many are collected, they are sent at once."""
 ALL = -1
-"""As bits: every message of an entry."""
+"""The bit mask of all messages of an entry."""
 
 _entry_of = attrgetter("entry")
 
 
 class TransactionAcks:
-    """Collects acknowledgements, and sends them after a delay, or when they are many.
+    """Collects acknowledgements, and sends them after a delay, or earlier if many.
 
-    The broker holds them until the transaction ends.  A message that was acknowledged in it before
-    is a conflict: the application was given it twice, and has processed it twice.
+    The broker holds them until the transaction ends.  Acknowledging a message twice in it is a
+    conflict: the application has received, and processed, the message twice.
     """
 
     def __init__(
@@ -54,10 +54,10 @@ class TransactionAcks:
         self._clock = clock
         self._timer: Timer | None = None
         self._acked: dict[Position, int] = {}
-        """All that was acknowledged, as bits."""
+        """Bit masks of the acknowledged messages, by entry."""
         self._unsent: dict[Position, int] = {}
         self._sizes: dict[Position, int] = {}
-        """Of batches, in messages."""
+        """The number of messages in each batch."""
         self._up_to: Ack | None = None
         self._sent_up_to: Ack | None = None
         self._confirmed: dict[Position, int] = {}
@@ -121,7 +121,7 @@ class TransactionAcks:
         self._schedule()
 
     def unconfirmed(self) -> list[Ack]:
-        """What the broker may not know yet: if it delivers that, it is to be left out."""
+        """Return the acknowledgements the broker may not know: drop them on redelivery."""
         found = []
         for position, bits in self._acked.items():
             missing = bits & ~self._confirmed.get(position, 0)
@@ -130,7 +130,7 @@ class TransactionAcks:
         return found
 
     def detached(self) -> None:
-        """A broker answers nothing for a consumer that it has closed: it is sent again."""
+        """Stop waiting for answers, which a closed consumer does not get: acks are sent again."""
         for answer in list(self._answers):
             answer.cancel()
 
@@ -155,7 +155,7 @@ class TransactionAcks:
     # -- for the transaction
 
     def send(self) -> None:
-        """Send what was collected; the transaction waits for the answers."""
+        """Send the collected acknowledgements; the transaction waits for the answers."""
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
@@ -169,16 +169,16 @@ class TransactionAcks:
             self._txn.waits_for(self._deliver(some, is_cumulative=False))
 
     def committed(self) -> None:
-        """The broker has acknowledged it all."""
+        """Record that the broker has acknowledged all messages."""
         if self._up_to is not None:
             self._end.acked([self._up_to], is_cumulative=True)
 
     def aborts(self) -> None:
-        """What was acknowledged is about to be delivered again."""
+        """Prepare for the redelivery of the acknowledged messages."""
         self._end.transaction_aborts()
 
     def aborted(self) -> None:
-        """Have the rest delivered again: what the broker does not know to be of the transaction."""
+        """Request the redelivery of messages whose acknowledgement the broker does not know."""
         acks = self.unconfirmed()
         self._acked.clear()
         self._end.refused(acks, is_cumulative=False)
@@ -217,7 +217,7 @@ class TransactionAcks:
             self._end.acked(acks, is_cumulative=False)
 
     async def _is_answered(self, acks: list[Ack], is_cumulative: bool) -> bool:
-        """Send it; whether there is an answer, or it must be sent again.  Raises a refusal."""
+        """Send a command; tell whether it was answered, or must be resent.  Raises a refusal."""
         connection = await self._txn.in_time(self._attachment.ready(), "acknowledging")
         if not connection.is_open:
             await asyncio.sleep(0)  # until that is known to the consumer, too
@@ -254,7 +254,7 @@ class TransactionAcks:
             one = command.message_id.add(ledgerId=ledger, entryId=entry)
             size = self._sizes.get((ledger, entry))
             if size is not None:
-                # With an ack set the broker finds out that one of the messages is acknowledged.
+                # With an ack set the broker detects that a message of the batch is acknowledged.
                 one.ack_set.extend(ack_set or (0,))
                 one.batch_size = size
         return command

@@ -1,4 +1,4 @@
-"""Why a broker cannot be reached: the reason, and what to do about it."""
+"""The reasons why a broker cannot be reached, and their remedies."""
 
 import asyncio
 import errno
@@ -29,14 +29,14 @@ PROBE_BYTES = 4096
 
 
 class EndedUnheard(ConnectionLost):
-    """The peer ended the connection without a word, before the handshake was complete."""
+    """The peer ended the connection without an answer, before the handshake was complete."""
 
 
 def failure_of(address: Address, error: OSError) -> MagnetarError:
-    """The error to raise for one of the system, of name resolution or of TLS."""
+    """Return the error to raise for an error of the system, of name resolution or of TLS."""
     if (failure := tls_failure(address, error)) is not None:
         return failure
-    # A TLS connection is complete, for asyncio, when its handshake is.
+    # For asyncio, a TLS connection is complete when its handshake is.
     ended = address.is_tls and isinstance(error, ConnectionResetError | ssl.SSLEOFError)
     kind = EndedUnheard if ended else ConnectionLost
     return kind(f"cannot connect to {address}: {_reason(error)}")
@@ -46,7 +46,7 @@ def _reason(error: OSError) -> str:
     if isinstance(error, socket.gaierror):
         why = str(error.strerror or error).lower()
         return f"the host name is unknown ({why}): correct it, or the name service"
-    # For a host of several addresses asyncio puts the errors of all into one text.
+    # For a host with several addresses asyncio puts the errors of all into one text.
     numbers = {error.errno} if error.errno else set(map(int, ERROR_NUMBER.findall(str(error))))
     if len(numbers) == 1 and (reason := REASONS.get(numbers.pop())) is not None:
         return reason
@@ -56,7 +56,7 @@ def _reason(error: OSError) -> str:
 
 
 def other_protocol(address: Address, answer: bytes) -> MagnetarError:
-    """The error for an answer that is no frame, by its first bytes."""
+    """Return the error for an answer that is not a frame, by its first bytes."""
     if answer.startswith(b"HTTP/"):
         return WrongProtocol(
             f"{address} speaks HTTP: use the broker's port for clients (brokerServicePort, "
@@ -78,10 +78,10 @@ def _expects_tls(address: Address) -> TlsFailed:
 
 
 async def explained(address: Address, failure: MagnetarError) -> MagnetarError:
-    """`failure`, of a peer that ended a connection without a word, or the reason that is found.
+    """Find out why a peer ended a connection without an answer; return `failure` if unknown.
 
-    The peer is tried with TLS where the address has none, and without where it has; nothing
-    secret is sent.  The caller sets a timeout.
+    The peer is tried with TLS if the address has none, and without if it has; no secret is
+    sent.  The caller sets a timeout.
     """
     try:
         found = await (_without_tls(address) if address.is_tls else _with_tls(address))

@@ -1,9 +1,9 @@
-"""The type of the values that producers, consumers and messages have: bytes without a schema."""
+"""The type of the values of producers, consumers and messages: bytes without a schema."""
 
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    # Type checkers know it everywhere; the module itself is not needed at run time.
+    # Type checkers know the module everywhere; it is not needed at run time.
     from typing_extensions import TypeVar
 
     V = TypeVar("V", default=bytes)

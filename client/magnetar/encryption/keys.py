@@ -26,10 +26,10 @@ Keys = KeySource | Mapping[str, KeySource] | FindKey
 class KeyReader:
     """Finds keys by name: producers need public keys, consumers private keys.
 
-    `public` and `private` are one key for every name, a mapping of keys, or a function.  A producer
-    reads key files when it is opened and every four hours, a consumer for each data key that it has
-    not seen.  A function is called as often, and must not block: nothing else is received
-    meanwhile.
+    `public` and `private` are one key for every name, a mapping of keys, or a function.  Files are
+    read when a key is needed: a producer's when it is opened and every four hours, a consumer's for
+    each data key that it has not seen.  A function is called as often, and must not block: nothing
+    else is received meanwhile.
     """
 
     def __init__(self, public: Keys | None = None, private: Keys | None = None) -> None:

@@ -1,4 +1,4 @@
-"""Schemas of the topic's choice: what is received as it comes, what is sent as it must be."""
+"""Schemas that depend on the topic: AutoConsume for its messages, AutoProduce for its schema."""
 
 import json
 from typing import Any
@@ -31,10 +31,10 @@ _PLAIN: dict[int, Schema[Any]] = {
 
 
 class AutoConsume(Schema[Any]):
-    """Each message as the schema says that it was written with; for those who receive.
+    """Decodes each message with the schema of its writer; for consumers and readers.
 
     Records of Avro and JSON are dicts, pairs are tuples, messages of PROTOBUF_NATIVE have classes
-    that are made of its descriptor.  What has no schema, and PROTOBUF, is bytes.
+    created from their descriptor.  Messages without schema, and of PROTOBUF, are bytes.
     """
 
     info = SchemaInfo(pb.Schema.AutoConsume, name="AutoConsume")
@@ -51,10 +51,10 @@ class AutoConsume(Schema[Any]):
 
 
 class AutoProduce(Schema[bytes]):
-    """Bytes that are encoded already by the schema that the topic has; for producers.
+    """Accepts bytes that are encoded with the topic's schema; for producers.
 
     The producer registers the topic's latest schema, and refuses bytes that it cannot decode.  If
-    the topic has none, any bytes are sent.
+    the topic has no schema, any bytes are sent.
     """
 
     info = SchemaInfo(pb.Schema.AutoConsume, name="AutoProduce")
@@ -66,7 +66,7 @@ class AutoProduce(Schema[bytes]):
         raise ValueError("AutoProduce is for producers: consumers take AutoConsume")
 
     def resolved(self, latest: SchemaInfo | None) -> Schema[bytes]:
-        """With the latest schema of the topic, if it has one."""
+        """Return the schema for a topic with this latest schema, or with none."""
         return Bytes() if latest is None else _Checked(latest)
 
 
@@ -89,9 +89,9 @@ class _Checked(Encoded):
 
 
 def schema_of(info: SchemaInfo) -> Schema[Any]:
-    """A schema that decodes what was written with a schema that a broker stores.
+    """Return a schema that decodes messages of a schema that a broker stores.
 
-    ValueError, or what its definition leads to, if it is none.
+    ValueError, or another error of its definition, if that is invalid.
     """
     if info.type == pb.Schema.Avro:
         return Avro(definition=_json(info))

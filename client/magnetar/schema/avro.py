@@ -1,4 +1,4 @@
-"""Avro: classes, or dicts with a definition, in Avro's binary form.  Needs `magnetar[avro]`."""
+"""Avro: classes, or dicts with a definition, in Avro's binary encoding.  Needs `magnetar[avro]`."""
 
 import copy
 import json
@@ -19,10 +19,10 @@ Reading = Callable[[BytesIO], Any]
 
 
 class Avro(Schema[T], Generic[T]):
-    """A dataclass or a pydantic model in Avro's form; or with a definition alone, dicts.
+    """A schema of a dataclass or a pydantic model in Avro; or of dicts, with only a definition.
 
-    Messages are decoded by the schema that they were written with.  Fields that a message has
-    beyond are left out, those it lacks get their defaults.
+    Messages are decoded with the schema of their writer.  Additional fields of a message are
+    ignored, missing ones get their defaults.
     """
 
     needs_writer = True
@@ -67,12 +67,12 @@ class Avro(Schema[T], Generic[T]):
         definition = json.loads(writer.definition)
         other = copy.copy(self)
         if self._type is not None:
-            # The class itself leaves out and fills in fields, whatever its name was.
+            # The class itself ignores and fills in fields, whatever its former name.
             other._read = _reading(_parsed(definition), None)
         else:
             parsed = _parsed(definition)
             if isinstance(parsed, dict) and "name" in parsed and "name" in self._parsed:
-                # A record may be renamed, and fastavro reads none of another name.
+                # A record may be renamed, but fastavro reads no record of another name.
                 parsed = parsed | {"name": self._parsed["name"]}
             other._read = _reading(parsed, self._parsed)
         return other
@@ -89,7 +89,7 @@ def _reading(writer: Any, reader: Any) -> Reading:
     # promise[check(writer) -> check(writer) and False]: data that nests deeply is refused
     is_recursive = check(writer)
     if is_recursive:
-        # The compiled reader would exhaust the stack of the process on data that nests deeply.
+        # The compiled reader would exhaust the stack of the process on deeply nested data.
         from fastavro._read_py import schemaless_reader  # noqa: PLC0415 (optional)
     else:
         schemaless_reader = _fastavro().schemaless_reader

@@ -1,12 +1,12 @@
-"""What in a definition makes data dangerous to whoever decodes it."""
+"""Checks for Avro definitions whose data would be dangerous to decode."""
 
 from typing import Any
 
 
 def check(parsed: Any) -> bool:
-    """Whether a type contains itself; ValueError for arrays of items without bytes.
+    """Tell whether a type contains itself; ValueError for arrays whose items have no bytes.
 
-    A few bytes could announce such an array with more items than memory holds.
+    A few bytes could announce such an array with more items than fit into memory.
     """
     walk = _Walk()
     walk.may_be_empty(parsed)
@@ -14,16 +14,16 @@ def check(parsed: Any) -> bool:
 
 
 class _Walk:
-    """Goes through a definition as fastavro has parsed it: with full names."""
+    """Traverses a definition as fastavro has parsed it: with full names."""
 
     def __init__(self) -> None:
         self.is_recursive = False
         self._empty: dict[str, bool] = {}
-        """By the names of types, whether values may have no bytes."""
+        """Whether values of a type may have no bytes, by the name of the type."""
         self._open: set[str] = set()
 
     def may_be_empty(self, kind: Any) -> bool:
-        """Whether values of a type may have no bytes."""
+        """Tell whether values of a type may have no bytes."""
         if isinstance(kind, list):
             for branch in kind:
                 self.may_be_empty(branch)

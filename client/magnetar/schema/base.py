@@ -1,4 +1,4 @@
-"""The base class of schemas, and those of bytes."""
+"""The base class of schemas, and the schemas of bytes."""
 
 from abc import ABC, abstractmethod
 from dataclasses import replace
@@ -15,46 +15,46 @@ T = TypeVar("T")
 
 
 class Schema(ABC, Generic[T]):
-    """Makes bytes of values and values of bytes; `info` is what the broker is told of it."""
+    """Encodes and decodes values; `info` describes it to the broker."""
 
     info: SchemaInfo
     needs_writer = False
-    """Whether decoding needs the schema that the message was written with."""
+    """Whether decoding needs the schema of the message's writer."""
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}()"
 
     @abstractmethod
     def encode(self, value: T) -> bytes:
-        """As it is sent; ValueError if the value does not fit the schema."""
+        """Return the encoded value; ValueError if the value does not fit the schema."""
 
     @abstractmethod
     def decode(self, data: bytes) -> T:
-        """The value; any exception if the bytes are none of this schema."""
+        """Return the decoded value; any exception if the bytes do not fit the schema."""
 
     def reading(self, writer: SchemaInfo) -> "Schema[T]":
-        """A schema that decodes what was written with another one of the topic."""
+        """Return a schema that decodes messages of another schema of the topic."""
         return self
 
     def encode_message(self, message: Outgoing[T]) -> Outgoing:
-        """The message with its value in bytes; a value of None is no value at all."""
+        """Return the message with its value encoded; a value of None is null."""
         if message.value is None or message.is_null:
             return with_value(message, None)
         return with_value(message, self.encode(message.value))
 
     def decode_message(self, message: "Message[Any]") -> T:
-        """The value of a message; None if it has none."""
+        """Return the value of a message; None if it is null."""
         return cast(T, None) if message.is_null else self.decode(message.data)
 
 
 def with_value(message: Outgoing[Any], value: bytes | None) -> Outgoing:
-    """The message with its value in bytes, or with none."""
+    """Return the message with an encoded value, or null."""
     outgoing: Outgoing = replace(message, value=value or b"", is_null=value is None, schema=None)
     return outgoing
 
 
 class Bytes(Schema[bytes]):
-    """Any bytes, as without a schema: the broker is told of none."""
+    """A schema of any bytes; the broker receives no schema."""
 
     info = SchemaInfo(pb.Schema.NoSchema)
 
@@ -68,7 +68,7 @@ class Bytes(Schema[bytes]):
 
 
 class Encoded(Bytes):
-    """Bytes that the application encodes and decodes by a schema that is registered as it is."""
+    """Bytes that the application encodes and decodes itself, by a schema that is registered."""
 
     def __init__(self, info: SchemaInfo) -> None:
         self.info = info

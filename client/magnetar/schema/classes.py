@@ -1,6 +1,6 @@
-"""Classes as records: dataclasses and pydantic models, their fields and the types of these.
+"""Classes as records: dataclasses and pydantic models, their fields and types.
 
-pydantic is never imported here: a class that is a model of it has done so.
+pydantic is never imported here: if a class is a model of pydantic, it is imported already.
 """
 
 import dataclasses
@@ -13,10 +13,10 @@ from typing import Annotated, Any, Final, get_args, get_origin, get_type_hints
 
 @dataclass(frozen=True)
 class AvroType:
-    """Says, as `Annotated[int, AvroType("int")]`, which Avro type a field has.
+    """Names the Avro type of a field, as in `Annotated[int, AvroType("int")]`.
 
-    `definition` is a name of one, or a definition as in Avro's JSON.  The value must be what
-    fastavro takes for it.
+    `definition` is the name of an Avro type, or a definition as in Avro's JSON.  The value must be
+    of a type that fastavro accepts for it.
     """
 
     definition: str | Mapping[str, Any]
@@ -26,9 +26,9 @@ class AvroType:
 
 
 IntField = Annotated[int, AvroType("int")]
-"""A number of 32 bits; `int` is one of 64."""
+"""A 32-bit integer; `int` is 64-bit."""
 FloatField = Annotated[float, AvroType("float")]
-"""A number of 32 bits; `float` is one of 64."""
+"""A 32-bit floating-point number; `float` is 64-bit."""
 
 NO_DEFAULT: Final = object()
 
@@ -40,23 +40,23 @@ class Field:
     name: str
     type: Any
     default: Callable[[], Any] | None
-    """Makes it; None if there is none."""
+    """Returns a default value; None if the field has no default."""
 
 
 def is_record(kind: object) -> bool:
-    """Whether this is a class with fields: a dataclass or a pydantic model."""
+    """Tell whether this is a class with fields: a dataclass or a pydantic model."""
     return isinstance(kind, type) and (dataclasses.is_dataclass(kind) or is_model(kind))
 
 
 def is_model(kind: type) -> bool:
-    """Whether this is a class of pydantic."""
+    """Tell whether this is a pydantic model."""
     pydantic = sys.modules.get("pydantic")
     return pydantic is not None and issubclass(kind, pydantic.BaseModel)
 
 
 @lru_cache(maxsize=1024)
 def fields_of(kind: type) -> tuple[Field, ...]:
-    """The fields of a class, in order; ValueError if it is no class with fields."""
+    """Return the fields of a class, in order; ValueError if it is not a class with fields."""
     if not is_record(kind):
         raise ValueError(f"{kind!r} has no fields: use a dataclass or a pydantic model")
     try:
@@ -97,14 +97,14 @@ def _constant(value: Any) -> Callable[[], Any]:
 
 
 def made(kind: type, values: dict[str, Any]) -> Any:
-    """An object of the class; pydantic checks the values."""
+    """Create an object of the class; pydantic checks the values."""
     if is_model(kind):
         return kind.model_validate(values, by_name=True, by_alias=False)  # type: ignore[attr-defined]
     return kind(**values)
 
 
 def unwrapped(kind: Any) -> tuple[Any, AvroType | None]:
-    """The type without Annotated, and the AvroType that it had."""
+    """Return the type without Annotated, and its AvroType, if any."""
     if get_origin(kind) is not Annotated:
         return kind, None
     inner, *notes = get_args(kind)

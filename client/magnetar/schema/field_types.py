@@ -1,6 +1,6 @@
-"""The types of fields: each has an Avro type, and makes plain values of its values and back.
+"""The types of fields: their Avro types, and the conversion of values to plain values and back.
 
-Plain values are what JSON and fastavro take: numbers, text, lists, dicts.
+Plain values are those that JSON and fastavro accept: numbers, text, lists, dicts.
 """
 
 import math
@@ -27,27 +27,27 @@ from magnetar.schema.times import (
 )
 
 Names = dict[str, object]
-"""The classes that have been defined so far, by their names: a later one is named only."""
+"""The classes defined so far, by their names: a later use refers to the name."""
 
 
 class FieldType(ABC):
-    """Both conversions raise ValueError for a value that does not fit."""
+    """The type of a field; both conversions raise ValueError for a value that does not fit."""
 
     @abstractmethod
     def definition(self, names: Names) -> Any:
-        """The Avro type, as in its JSON."""
+        """Return the Avro type, as in Avro's JSON."""
 
     @abstractmethod
     def to_plain(self, value: Any, /) -> Any:
-        """Of a value of the application."""
+        """Convert a value of the application to a plain value."""
 
     @abstractmethod
     def from_plain(self, plain: Any, /) -> Any:
-        """Of what was received."""
+        """Convert a received plain value to a value of the application."""
 
 
 class Null(FieldType):
-    """None."""
+    """The type of None."""
 
     def definition(self, names: Names) -> Any:
         return "null"
@@ -61,7 +61,7 @@ class Null(FieldType):
 
 
 class Truth(FieldType):
-    """True or False."""
+    """The type of True and False."""
 
     def definition(self, names: Names) -> Any:
         return "boolean"
@@ -75,7 +75,7 @@ class Truth(FieldType):
 
 
 class Whole(FieldType):
-    """An int, of 32 bits (int) or 64 (long)."""
+    """The type of int, with 32 bits (int) or 64 bits (long)."""
 
     def __init__(self, name: str) -> None:
         self._name = name
@@ -95,7 +95,7 @@ class Whole(FieldType):
 
 
 class Real(FieldType):
-    """A float, of 32 bits (float) or 64 (double)."""
+    """The type of float, with 32 bits (float) or 64 bits (double)."""
 
     def __init__(self, name: str, is_json: bool) -> None:
         self._name = name
@@ -118,7 +118,7 @@ class Real(FieldType):
 
 
 class Text(FieldType):
-    """A str."""
+    """The type of str."""
 
     def definition(self, names: Names) -> Any:
         return "string"
@@ -133,7 +133,7 @@ class Text(FieldType):
 
 
 class Binary(FieldType):
-    """Bytes; in JSON they are text in UTF-8, as the official Python client has it."""
+    """The type of bytes; in JSON they are UTF-8 text, as in the official Python client."""
 
     def __init__(self, is_json: bool) -> None:
         self._is_json = is_json
@@ -160,7 +160,7 @@ class Binary(FieldType):
 
 
 class Logical(FieldType):
-    """A type of Python that is a number or a text in Avro, with a note of what it means."""
+    """A Python type that is a number or a text with a logical type in Avro."""
 
     def __init__(
         self,
@@ -192,7 +192,7 @@ class Logical(FieldType):
 
 
 class Member(FieldType):
-    """A member of an enum: its name."""
+    """The type of members of an enum, written as their names."""
 
     def __init__(self, kind: type[Enum]) -> None:
         self._kind = kind
@@ -215,7 +215,7 @@ class Member(FieldType):
 
 
 class Items(FieldType):
-    """A list."""
+    """The type of lists."""
 
     def __init__(self, item: FieldType) -> None:
         self._item = item
@@ -235,7 +235,7 @@ class Items(FieldType):
 
 
 class Keyed(FieldType):
-    """A dict with texts as keys."""
+    """The type of dicts with text keys."""
 
     def __init__(self, value: FieldType) -> None:
         self._value = value
@@ -255,7 +255,7 @@ class Keyed(FieldType):
 
 
 class OneOf(FieldType):
-    """A union: the first of its types that fits."""
+    """A union, whose first type that fits is used."""
 
     def __init__(self, branches: list[FieldType]) -> None:
         self.branches = branches
@@ -272,7 +272,7 @@ class OneOf(FieldType):
         return self._first(lambda branch: branch.from_plain(plain), plain)
 
     def with_first(self, value: Any) -> "OneOf":
-        """With the type of this value at the beginning, as Avro wants it for a default."""
+        """Return the union with the type of this value first, as Avro requires for a default."""
         for branch in self.branches:
             try:
                 branch.to_plain(value)
@@ -293,7 +293,7 @@ class OneOf(FieldType):
 
 
 class Custom(FieldType):
-    """A field with an AvroType: fastavro does it all."""
+    """The type of a field with an AvroType, which fastavro converts alone."""
 
     def __init__(self, definition: Any) -> None:
         self._definition = definition
@@ -308,7 +308,7 @@ class Custom(FieldType):
 
 
 class Record(FieldType):
-    """A class with fields."""
+    """The type of a class with fields."""
 
     def __init__(self, kind: type, is_json: bool) -> None:
         self.kind = kind
@@ -316,7 +316,7 @@ class Record(FieldType):
 
     @cached_property
     def _fields(self) -> list[tuple[Field, FieldType]]:
-        # Not before it is needed: a class may have fields of its own type.
+        # On first use only: a class may have fields of its own type.
         found = []
         for field in fields_of(self.kind):
             try:
@@ -374,7 +374,7 @@ def _field_definition(field: Field, kind: FieldType, names: Names) -> dict[str, 
 
 
 def _as_default(plain: Any) -> Any:
-    """As Avro writes defaults in JSON: bytes by their numbers."""
+    """Return a default in the form of Avro's JSON: bytes by their numbers."""
     if isinstance(plain, bytes):
         return plain.decode("latin-1")
     if isinstance(plain, list):
@@ -396,7 +396,7 @@ def _is_named(names: Names, kind: type) -> bool:
 
 @lru_cache(maxsize=4096)
 def field_type(annotation: Any, is_json: bool) -> FieldType:
-    """Of an annotation; ValueError if messages cannot have such fields."""
+    """Return the type of an annotation; ValueError if messages cannot have such fields."""
     kind, chosen = unwrapped(annotation)
     if chosen is not None:
         return _chosen(kind, chosen, is_json)
@@ -418,7 +418,7 @@ def field_type(annotation: Any, is_json: bool) -> FieldType:
 
 def _composed(origin: Any, inner: tuple[Any, ...], is_json: bool) -> FieldType | None:
     if origin in (Union, UnionType):
-        # null comes first, as the official Python client has it.
+        # null comes first, as in the official Python client.
         ordered = sorted(inner, key=lambda one: one is not NoneType)
         return OneOf([field_type(one, is_json) for one in ordered])
     if origin is list:

@@ -1,4 +1,4 @@
-"""What a broker stores of a schema."""
+"""The description of a schema that a broker stores."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
@@ -31,13 +31,13 @@ NAMES: dict[int, str] = {
     pb.Schema.AutoConsume: "AUTO_CONSUME",
     pb.Schema.External: "EXTERNAL",
 }
-"""Types by the names that the admin API and the parts of key-value schemas have for them."""
+"""The names of the types in the admin API and in the parts of key-value schemas."""
 TYPES = {name: number for number, name in NAMES.items()} | {"NONE": pb.Schema.NoSchema}
 
 
 @dataclass(frozen=True, slots=True)
 class SchemaInfo:
-    """A schema as a broker stores it: its type, and a definition in the language of the type."""
+    """A schema as a broker stores it: its type, and a definition in the language of that type."""
 
     type: int
     definition: bytes = b""
@@ -46,16 +46,16 @@ class SchemaInfo:
 
     @property
     def type_name(self) -> str:
-        """Such as AVRO."""
+        """The name of the type, such as AVRO."""
         return NAMES.get(self.type, str(self.type))
 
     @property
     def is_registered(self) -> bool:
-        """Whether brokers are told of it: they know no schema for plain bytes."""
+        """Whether brokers are told of the schema: plain bytes have none."""
         return self.type != pb.Schema.NoSchema
 
     def to_pb(self) -> pb.Schema:
-        """As it is sent to the broker."""
+        """Return the schema in the form that is sent to the broker."""
         return pb.Schema(
             name=self.name or self.type_name,
             type=self.type,  # type: ignore[arg-type]
@@ -65,12 +65,12 @@ class SchemaInfo:
 
     @classmethod
     def from_pb(cls, schema: pb.Schema) -> Self:
-        """As the broker sends it."""
+        """Create a schema from the form that the broker sends."""
         pairs: Iterable[Any] = schema.properties
         properties = {pair.key: pair.value for pair in pairs}
         return cls(schema.type, schema.schema_data, schema.name, properties)
 
 
 def version_number(version: bytes) -> int | None:
-    """The number in a message's schema version; None if it has none, or one of another form."""
+    """Return the number in a message's schema version; None if it has no such number."""
     return int.from_bytes(version, "big") if len(version) == 8 else None

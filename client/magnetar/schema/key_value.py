@@ -23,14 +23,14 @@ ENCODINGS = (INLINE, SEPARATED)
 _ENCODING = "kv.encoding.type"
 _LENGTH = struct.Struct(">i")
 _NONE = -1
-"""The length of a part that is None."""
+"""The length that stands for a part that is None."""
 
 
 class KeyValue(Schema[tuple[K, W]], Generic[K, W]):
-    """Tuples of key and value.
+    """A schema of tuples of key and value.
 
-    inline: both are in the payload.  separated: the key is that of the message, so it decides
-    about the partition, and compaction keeps the last value of each.
+    inline: both are in the payload.  separated: the key is the key of the message, and therefore
+    determines the partition, and compaction keeps the last value of each key.
     """
 
     def __init__(self, key: Schema[K], value: Schema[W], encoding: str = INLINE) -> None:
@@ -95,7 +95,7 @@ def _pair(value: Any) -> Any:
 
 
 def join(key: bytes | None, value: bytes | None) -> bytes:
-    """Two parts, each behind its length."""
+    """Join two parts, each preceded by its length."""
     return b"".join(
         _LENGTH.pack(_NONE) if part is None else _LENGTH.pack(len(part)) + part
         for part in (key, value)
@@ -103,7 +103,7 @@ def join(key: bytes | None, value: bytes | None) -> bytes:
 
 
 def split(data: bytes) -> tuple[bytes | None, bytes | None]:
-    """What was joined; ValueError if it is not that."""
+    """Split joined parts; ValueError if the data is malformed."""
     found = []
     at = 0
     for _ in range(2):
@@ -119,7 +119,7 @@ def split(data: bytes) -> tuple[bytes | None, bytes | None]:
 
 
 def parts(info: SchemaInfo) -> tuple[SchemaInfo, SchemaInfo, str]:
-    """The schemas of key and value, and the encoding; ValueError if it has none."""
+    """Return the schemas of key and value, and the encoding; ValueError for other schemas."""
     key, value = split(info.definition)
     encoding = info.properties.get(_ENCODING, INLINE).lower()
     return _part(info, "key", key), _part(info, "value", value), encoding

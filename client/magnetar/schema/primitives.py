@@ -9,7 +9,7 @@ from magnetar_proto import PulsarApi_pb2 as pb
 
 
 class String(Schema[str]):
-    """Text, in UTF-8."""
+    """A schema of text in UTF-8."""
 
     info = SchemaInfo(pb.Schema.String, name="String")
 
@@ -23,7 +23,7 @@ class String(Schema[str]):
 
 
 class Bool(Schema[bool]):
-    """One byte, 1 or 0."""
+    """A schema of one byte, 1 or 0."""
 
     info = SchemaInfo(pb.Schema.Bool, name="Boolean")
 
@@ -56,28 +56,28 @@ class _Integer(Schema[int]):
 
 
 class Int8(_Integer):
-    """A number of one byte."""
+    """A schema of one-byte integers."""
 
     info = SchemaInfo(pb.Schema.Int8, name="INT8")
     size = 1
 
 
 class Int16(_Integer):
-    """A number of two bytes, the highest first."""
+    """A schema of two-byte integers, big-endian."""
 
     info = SchemaInfo(pb.Schema.Int16, name="INT16")
     size = 2
 
 
 class Int32(_Integer):
-    """A number of four bytes, the highest first."""
+    """A schema of four-byte integers, big-endian."""
 
     info = SchemaInfo(pb.Schema.Int32, name="INT32")
     size = 4
 
 
 class Int64(_Integer):
-    """A number of eight bytes, the highest first."""
+    """A schema of eight-byte integers, big-endian."""
 
     info = SchemaInfo(pb.Schema.Int64, name="INT64")
     size = 8
@@ -100,21 +100,21 @@ class _Floating(Schema[float]):
 
 
 class Float(_Floating):
-    """A number of four bytes, as IEEE 754 has it; the value is rounded to that."""
+    """A schema of four-byte IEEE 754 numbers; the value is rounded."""
 
     info = SchemaInfo(pb.Schema.Float, name="Float")
     form = struct.Struct(">f")
 
 
 class Double(_Floating):
-    """A number of eight bytes, as IEEE 754 has it."""
+    """A schema of eight-byte IEEE 754 numbers."""
 
     info = SchemaInfo(pb.Schema.Double, name="Double")
     form = struct.Struct(">d")
 
 
 def sized(data: bytes, size: int) -> bytes:
-    """The data, if it has this many bytes; else ValueError."""
+    """Return the data if it has `size` bytes; else raise ValueError."""
     if len(data) != size:
         raise ValueError(f"expected {size} bytes but got {len(data)}")
     return data

@@ -35,7 +35,7 @@ class _Generated(Schema[M], Generic[M]):
 
 
 class ProtobufNative(_Generated[M], Generic[M]):
-    """Messages of a generated class; the broker is told its descriptor (PROTOBUF_NATIVE)."""
+    """Messages of a generated class; the broker receives its descriptor (PROTOBUF_NATIVE)."""
 
     def __init__(self, kind: type[M]) -> None:
         super().__init__(kind)
@@ -45,7 +45,7 @@ class ProtobufNative(_Generated[M], Generic[M]):
 
 
 class Protobuf(_Generated[M], Generic[M]):
-    """Messages of a generated class; the broker is told an Avro schema of it (PROTOBUF)."""
+    """Messages of a generated class; the broker receives an Avro schema of it (PROTOBUF)."""
 
     def __init__(self, kind: type[M]) -> None:
         super().__init__(kind)
@@ -54,7 +54,7 @@ class Protobuf(_Generated[M], Generic[M]):
 
 
 def native_definition(descriptor: Any) -> bytes:
-    """What the broker stores of a message type: its file, with all that this imports."""
+    """Return the definition of a message type for the broker: its file with all imported ones."""
     files: dict[str, FileDescriptor] = {}
     _collect(descriptor.file, files)
     everything = FileDescriptorSet()
@@ -77,7 +77,7 @@ def _collect(file: FileDescriptor, files: dict[str, FileDescriptor]) -> None:
 
 
 def dynamic_class(definition: bytes) -> type[Message]:
-    """A class for the messages of a definition that the broker stores; any error if it is none."""
+    """Create a class for the messages of a stored definition; any error if it is invalid."""
     from google.protobuf.descriptor_pool import DescriptorPool  # noqa: PLC0415 (rarely needed)
     from google.protobuf.message_factory import GetMessageClass  # noqa: PLC0415
 

@@ -1,4 +1,4 @@
-"""The Avro schema of a Protobuf message, as Java's clients make it."""
+"""The Avro schema of a Protobuf message, as Java clients generate it."""
 
 from pathlib import PurePosixPath
 from typing import Any
@@ -16,11 +16,11 @@ _SIMPLE: dict[int, tuple[Any, Any]] = {
     F.CPPTYPE_INT64: ("long", 0),
     F.CPPTYPE_UINT64: ("long", 0),
 }
-"""The Avro type and the default of a field, by what it is in C++."""
+"""The Avro type and the default value of a field, by its C++ type."""
 
 
 def avro_of(descriptor: Any) -> dict[str, Any]:
-    """The definition of a message type."""
+    """Return the definition of a message type."""
     made: dict[str, Any] = _record(descriptor, set())
     return made
 
@@ -47,7 +47,7 @@ def _field(field: FieldDescriptor, known: set[str]) -> dict[str, Any]:
 
 
 def _type(field: FieldDescriptor, known: set[str]) -> tuple[Any, Any]:
-    """Of one value of the field, and what it is by default."""
+    """Return the type of one value of the field, and its default."""
     if field.message_type is not None:
         record = _record(field.message_type, known)
         is_optional = not (field.is_repeated or field.is_required)
@@ -71,7 +71,7 @@ def _enum(descriptor: EnumDescriptor, known: set[str]) -> Any:
 
 
 def _namespace(file: FileDescriptor, containing: Descriptor | None) -> str:
-    """The Java class or package that contains the class of a type."""
+    """Return the Java class or package that contains the class of a type."""
     about = FileDescriptorProto()
     file.CopyToProto(about)
     options = about.options

@@ -13,9 +13,9 @@ T = TypeVar("T")
 
 
 class Json(Schema[T], Generic[T]):
-    """A dataclass or a pydantic model as JSON; or with a definition alone, what JSON can hold.
+    """A dataclass or a pydantic model as JSON; or with only a definition, any JSON value.
 
-    Fields that a message has beyond are left out, those it lacks get their defaults.
+    Additional fields of a message are ignored, missing ones get their defaults.
     """
 
     @overload
@@ -50,7 +50,7 @@ class Json(Schema[T], Generic[T]):
 def definition_text(
     kind: FieldType | None, definition: Mapping[str, Any] | None, namespace: str
 ) -> bytes:
-    """The text of a definition that was given, or is made of a class."""
+    """Return the text of the given definition, or of one generated from a class."""
     if (kind is None) == (definition is None):
         raise ValueError("give either a class or a definition")
     if kind is None:

@@ -1,6 +1,6 @@
-"""Schemas of dates and times, in the forms that Java clients have for them.
+"""Schemas of dates and times, in the encodings of the Java client.
 
-Python's times have microseconds: what a message has beyond is cut off.
+Python's times have microseconds: finer parts of a received time are cut off.
 """
 
 import struct
@@ -21,7 +21,7 @@ _TWO = struct.Struct(">qq")
 
 
 def micros_of_day(value: time) -> int:
-    """Microseconds since midnight."""
+    """Return the microseconds since midnight."""
     passed = timedelta(
         hours=value.hour,
         minutes=value.minute,
@@ -32,35 +32,35 @@ def micros_of_day(value: time) -> int:
 
 
 def time_of_day(micros: int) -> time:
-    """The time so many microseconds after midnight; ValueError if the day has no such."""
+    """Return the time at `micros` microseconds after midnight; ValueError if it is out of range."""
     if not 0 <= micros < DAY // MICROSECOND:
         raise ValueError(f"{micros} microseconds are no time of a day")
     return (datetime.min + timedelta(microseconds=micros)).time()
 
 
 def aware(value: datetime) -> datetime:
-    """A moment; ValueError for a datetime without time zone, which is none."""
+    """Return the datetime; ValueError if it has no time zone."""
     if not isinstance(value, datetime) or value.tzinfo is None:
         raise ValueError(f"{value!r} is no datetime with a time zone, such as datetime.now(UTC)")
     return value
 
 
 def local_time(value: time) -> time:
-    """A time of day; ValueError if it is none, or has a time zone."""
+    """Return the time of day; ValueError if it is not one, or has a time zone."""
     if not isinstance(value, time) or value.tzinfo is not None:
         raise ValueError(f"{value!r} is no datetime.time without time zone")
     return value
 
 
 def day_of(value: date) -> int:
-    """Days since 1970; ValueError if it is no date alone."""
+    """Return the days since 1970; ValueError if the value is not a plain date."""
     if not isinstance(value, date) or isinstance(value, datetime):
         raise ValueError(f"{value!r} is no datetime.date")
     return (value - FIRST_DAY) // DAY
 
 
 class Timestamp(Schema[datetime]):
-    """A moment, in milliseconds since 1970."""
+    """A schema of points in time, in milliseconds since 1970."""
 
     info = SchemaInfo(pb.Schema.Timestamp, name="Timestamp")
 
@@ -73,13 +73,13 @@ class Timestamp(Schema[datetime]):
 
 
 class Date(Timestamp):
-    """A moment, as Java's Date: in milliseconds since 1970.  `LocalDate` is a date."""
+    """A schema of points in time, as Java's Date: milliseconds since 1970.  Dates: `LocalDate`."""
 
     info = SchemaInfo(pb.Schema.Date, name="Date")
 
 
 class Time(Schema[time]):
-    """A time of day in UTC, in milliseconds."""
+    """A schema of times of day in UTC, in milliseconds."""
 
     info = SchemaInfo(pb.Schema.Time, name="Time")
 
@@ -87,13 +87,13 @@ class Time(Schema[time]):
         return _NUMBER.pack(micros_of_day(local_time(value)) // 1000)
 
     def decode(self, data: bytes) -> time:
-        # Java's Time is a moment, and its day has no meaning.
+        # Java's Time is a point in time, and its day has no meaning.
         millis: int = _NUMBER.unpack(sized(data, 8))[0] % (DAY // MILLISECOND)
         return time_of_day(millis * 1000)
 
 
 class Instant(Schema[datetime]):
-    """A moment, in seconds since 1970 and nanoseconds."""
+    """A schema of points in time, in seconds since 1970 and nanoseconds."""
 
     info = SchemaInfo(pb.Schema.Instant, name="Instant")
 
@@ -107,7 +107,7 @@ class Instant(Schema[datetime]):
 
 
 class LocalDate(Schema[date]):
-    """A date."""
+    """A schema of dates."""
 
     info = SchemaInfo(pb.Schema.LocalDate, name="LocalDate")
 
@@ -120,7 +120,7 @@ class LocalDate(Schema[date]):
 
 
 class LocalTime(Schema[time]):
-    """A time of day without time zone."""
+    """A schema of times of day without time zone."""
 
     info = SchemaInfo(pb.Schema.LocalTime, name="LocalTime")
 
@@ -132,7 +132,7 @@ class LocalTime(Schema[time]):
 
 
 class LocalDateTime(Schema[datetime]):
-    """A date with a time of day, without time zone."""
+    """A schema of dates with a time of day, without time zone."""
 
     info = SchemaInfo(pb.Schema.LocalDateTime, name="LocalDateTime")
 

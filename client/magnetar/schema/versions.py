@@ -1,4 +1,4 @@
-"""The schemas that messages were written with: asked for once each, and kept."""
+"""The schemas of the writers of messages: each is requested once, and kept."""
 
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Iterable
@@ -13,12 +13,12 @@ from magnetar.values import V
 from magnetar_proto.names import TopicName
 
 MAX_BYTES = 16 * 1024 * 1024
-"""Of the definitions that a client keeps."""
+"""The limit of the total size of the definitions that a client keeps, in bytes."""
 MAX_READERS = 1000
-"""Versions whose decoders a consumer keeps."""
+"""The number of versions whose decoders a consumer keeps."""
 
 Version = tuple[str, bytes]
-"""A topic, without the number of a partition, and a version."""
+"""A topic, without the number of a partition, and a version of its schema."""
 
 
 class SchemaVersions:
@@ -30,7 +30,7 @@ class SchemaVersions:
         self._bytes = 0
 
     async def get(self, version: Version) -> SchemaInfo:
-        """The schema; raises what the broker answered, or OperationTimeout."""
+        """Return the schema; raise the error of the broker, or OperationTimeout."""
         if version not in self._known:
             info = await self._ask(*version)
             if version not in self._known:
@@ -44,9 +44,9 @@ class SchemaVersions:
 
 
 class WriterSchemas(Generic[V]):
-    """Sees to it that the messages of one consumer can be decoded by the schemas of their writers.
+    """Provides the decoders of the messages of one consumer, by the schemas of their writers.
 
-    `prepare` is for `Inbox.prepare`.
+    `prepare` is the callback for `Inbox.prepare`.
     """
 
     def __init__(self, schema: Schema[V], versions: SchemaVersions) -> None:
@@ -60,7 +60,7 @@ class WriterSchemas(Generic[V]):
         return self._schema.needs_writer
 
     def prepare(self, messages: Iterable[Message[Any]]) -> Awaitable[None] | None:
-        """Give each entry its decoder; None, or what is to be awaited before the next attempt."""
+        """Set the decoder of each entry; None, or an awaitable to await before the next attempt."""
         missing = set()
         for message in messages:
             entry = message.entry
@@ -93,14 +93,14 @@ class WriterSchemas(Generic[V]):
                 self._readers.popitem(last=False)
 
     async def info_of(self, message: Message[Any]) -> SchemaInfo | None:
-        """The schema that a message was written with; None if without."""
+        """Return the schema that a message was written with; None if it has none."""
         if not message.schema_version:
             return None
         return await self._versions.get(version_of(message))
 
 
 def version_of(message: Message[Any]) -> Version:
-    """The version of a message's schema, and whose it is."""
+    """Return the topic and the version of a message's schema."""
     return _base(message.topic), message.schema_version
 
 

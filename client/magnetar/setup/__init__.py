@@ -1,1 +1,1 @@
-"""Keys, tokens, certificates and the configuration of a broker that is open to others."""
+"""Keys, tokens, certificates and the configuration of a broker that is open to other hosts."""

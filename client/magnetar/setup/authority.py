@@ -1,4 +1,4 @@
-"""A certificate authority for development: its certificates, and those that it issues."""
+"""A certificate authority for development, and the certificates that it issues."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -19,12 +19,12 @@ from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
 AUTHORITY_DAYS: Final = 3650
 EARLIER: Final = timedelta(hours=1)
-"""Certificates are valid from before their making: clocks of machines differ."""
+"""The time before their creation from which certificates are valid: clocks differ."""
 
 
 @dataclass(frozen=True, slots=True)
 class Issued:
-    """A certificate and its key, as PEM (PKCS8, not encrypted)."""
+    """A certificate and its key, in PEM (PKCS8, not encrypted)."""
 
     certificate: bytes
     key: bytes
@@ -39,7 +39,7 @@ class Authority:
 
     @classmethod
     def new(cls, name: str) -> "Authority":
-        """An authority with a key of its own."""
+        """Create an authority with a key of its own."""
         key = ec.generate_private_key(ec.SECP256R1())
         public = key.public_key()
         subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)])
@@ -53,7 +53,7 @@ class Authority:
 
     @classmethod
     def load(cls, certificate: bytes, key: bytes) -> "Authority":
-        """ValueError if it is not one that `new` has made."""
+        """Load an authority that `new` has created; ValueError for any other."""
         loaded = _key_of(key)
         found = x509.load_pem_x509_certificate(certificate)
         if found.public_key() != loaded.public_key():
@@ -62,19 +62,19 @@ class Authority:
 
     @property
     def as_issued(self) -> Issued:
-        """Its own certificate and key."""
+        """The certificate and the key of the authority itself."""
         return Issued(self.certificate.public_bytes(Encoding.PEM), _pem(self.key))
 
     def server(self, hosts: Sequence[str], days: int, key: bytes | None = None) -> Issued:
-        """A certificate for a broker that is reached by these names and addresses.
+        """Issue a certificate for a broker that is reached by these names and addresses.
 
-        `key` is one that `server` returned before; ValueError if it is not.
+        `key` is one that `server` has returned before; ValueError if it is not.
         """
         names = x509.SubjectAlternativeName([_general(host) for host in hosts])
         return self._leaf(hosts[0], ExtendedKeyUsageOID.SERVER_AUTH, days, names, key)
 
     def client(self, role: str, days: int) -> Issued:
-        """A certificate for a client of this role: its common name."""
+        """Issue a certificate for a client of this role, which is its common name."""
         return self._leaf(role, ExtendedKeyUsageOID.CLIENT_AUTH, days)
 
     def _leaf(
@@ -104,7 +104,7 @@ class Authority:
 
 
 def hosts_of(certificate: bytes) -> list[str]:
-    """The names and addresses that a server's certificate is issued for; ValueError if none."""
+    """Return the names and addresses in a server's certificate; ValueError if it has none."""
     found = x509.load_pem_x509_certificate(certificate)
     try:
         names = found.extensions.get_extension_for_class(x509.SubjectAlternativeName).value

@@ -19,26 +19,26 @@ ROLE: Final = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.@-]{0,62}")
 
 
 class CertFiles:
-    """Certificates and keys of one directory: `NAME.cert.pem` and `NAME.key.pem`."""
+    """The certificates and keys of one directory: `NAME.cert.pem` and `NAME.key.pem`."""
 
     def __init__(self, directory: Path) -> None:
         self.directory = directory
 
     def cert(self, name: str) -> Path:
-        """The certificate of that name; of a role its file's name is the role."""
+        """Return the path of the certificate of this name, which for clients is the role."""
         return self.directory / f"{name}.cert.pem"
 
     def key(self, name: str) -> Path:
-        """Its key."""
+        """Return the path of the key of this name."""
         return self.directory / f"{name}.key.pem"
 
     @property
     def has_authority(self) -> bool:
-        """Whether there is one already."""
+        """Whether the directory has an authority."""
         return self.cert(AUTHORITY).exists() or self.key(AUTHORITY).exists()
 
     def create(self, hosts: Iterable[str], days: int) -> None:
-        """A new authority, and a certificate for the broker; FileProblem if there is one."""
+        """Create an authority, and a certificate for the broker; FileProblem if there is one."""
         from magnetar.setup.authority import Authority  # noqa: PLC0415 (heavy)
 
         make_directory(self.directory)
@@ -54,7 +54,7 @@ class CertFiles:
         self._write(SERVER, authority.server(_with_usual(hosts), days))
 
     def add_client(self, role: str, days: int) -> None:
-        """A certificate for clients of this role."""
+        """Add a certificate for clients of this role."""
         if not ROLE.fullmatch(role) or role in (AUTHORITY, SERVER):
             raise FileProblem(
                 f"the role {role!r} cannot be a file's name: expected letters, digits, _ . @ and "
@@ -63,9 +63,9 @@ class CertFiles:
         self._write(role, self._authority().client(role, days))
 
     def renew(self, hosts: Iterable[str], days: int) -> None:
-        """A new certificate for the broker's key, for the former hosts and these.
+        """Replace the certificate for the broker's key, for the former hosts and these.
 
-        One file changes, so a broker that reads both at any time finds two that fit.
+        Only one file changes, so a broker that reads both at any time finds a matching pair.
         """
         from magnetar.setup.authority import hosts_of  # noqa: PLC0415 (heavy)
 
@@ -99,7 +99,7 @@ class CertFiles:
 
 
 def _with_usual(hosts: Iterable[str]) -> list[str]:
-    """The hosts that were named, those of this machine, and its own name."""
+    """Return the given hosts, the usual ones of this machine, and its own name."""
     own = [name for name in [socket.gethostname()] if HOST.fullmatch(name)]
     return list(dict.fromkeys([*_checked(hosts), *ALWAYS, *own]))
 

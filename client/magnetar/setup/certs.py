@@ -46,7 +46,7 @@ def certs(
 
 
 def _use(files: CertFiles, roles: tuple[str, ...]) -> list[str]:
-    """How what was made is used."""
+    """Describe the use of the files that were created."""
     trust = files.cert(AUTHORITY).resolve()
     lines = [
         f"authority  {trust}",

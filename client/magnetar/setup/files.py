@@ -1,4 +1,4 @@
-"""New files: secrets are for their owner alone, and nothing is overwritten."""
+"""Creation of files: secrets are readable by their owner only, and nothing is overwritten."""
 
 import os
 from pathlib import Path
@@ -13,7 +13,7 @@ class FileProblem(Exception):
 
 
 def write_new(path: Path, content: bytes, mode: int = PRIVATE) -> None:
-    """Create the file with this mode from its first byte on; FileProblem if it exists."""
+    """Create the file, with this mode from the start; FileProblem if it exists."""
     try:
         # promise[without | os.O_EXCL]: a key file that exists is never overwritten
         descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode)
@@ -28,7 +28,7 @@ def write_new(path: Path, content: bytes, mode: int = PRIVATE) -> None:
 
 
 def replace_file(path: Path, content: bytes, mode: int = PRIVATE) -> None:
-    """Put the content in the place of a file: who opens it finds the old or the new one."""
+    """Replace the content of a file atomically: readers see the old or the new one."""
     fresh = path.with_name(f".{path.name}.new")
     fresh.unlink(missing_ok=True)
     write_new(fresh, content, mode)
@@ -36,7 +36,7 @@ def replace_file(path: Path, content: bytes, mode: int = PRIVATE) -> None:
 
 
 def make_directory(path: Path) -> None:
-    """The directory with its parents; for its owner alone if it is new."""
+    """Create the directory with its parents; a new one is accessible by its owner only."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         path.mkdir(mode=0o700, exist_ok=True)

@@ -1,4 +1,4 @@
-"""How clients connect to a broker that `magnetar init --secure` has prepared."""
+"""Instructions for connecting to a broker that `magnetar init --secure` has prepared."""
 
 from shlex import quote
 from typing import Final
@@ -61,7 +61,7 @@ let client = Pulsar::builder("{url}", TokioExecutor)
 
 
 def how_to(made: SecureDirectory) -> str:
-    """What is in the directory, how the broker is started, and how clients connect."""
+    """Describe the files, how to start the broker, and how clients connect."""
     parts = {
         "directory": made.directory,
         "conf": quote(str(made.broker_conf)),

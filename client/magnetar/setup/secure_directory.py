@@ -1,4 +1,4 @@
-"""What `magnetar init --secure` writes: all that a broker needs that is open to others."""
+"""The files that `magnetar init --secure` writes: all that a broker open to other hosts needs."""
 
 import time
 from dataclasses import dataclass
@@ -57,10 +57,10 @@ tlsEnableHostnameVerification=true
 
 @dataclass(frozen=True, slots=True)
 class Address:
-    """Where the broker is to be reached."""
+    """The address under which clients reach the broker."""
 
     host: str | None
-    """A name for other machines; None is this machine only."""
+    """The name for other machines; None: only this machine connects."""
     port: int
     http_port: int
 
@@ -70,7 +70,7 @@ class Address:
 
     @property
     def authority(self) -> str:
-        """The name as in a URL."""
+        """The name in the form of a URL."""
         return f"[{self.name}]" if ":" in self.name else self.name
 
     @property
@@ -95,19 +95,19 @@ class SecureDirectory:
 
     @property
     def trust(self) -> Path:
-        """The certificate that clients trust."""
+        """The path of the certificate that clients trust."""
         return self.certs.cert(AUTHORITY)
 
     def token(self, role: str) -> Path:
-        """The token of a role."""
+        """Return the path of the token of a role."""
         return self.directory / "tokens" / f"{role}.token"
 
     def client_conf(self, role: str) -> Path:
-        """The file that says how the role connects; that of the administrator is client.conf."""
+        """Return the path of a role's connection settings; the administrator's are client.conf."""
         return self.directory / ("client.conf" if role == ADMIN else f"client-{role}.conf")
 
     def create(self, days: int = DAYS) -> None:
-        """Write everything; FileProblem if there is anything already, and nothing was written."""
+        """Write all files; FileProblem, and no file is written, if one exists already."""
         self._check()
         for directory in (self.directory, self.private_key.parent, self.token(ADMIN).parent):
             make_directory(directory)

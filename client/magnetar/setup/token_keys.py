@@ -1,4 +1,4 @@
-"""Keys of tokens, and tokens: as `pulsar tokens` writes and reads them.
+"""Keys for tokens, and tokens, in the formats of `pulsar tokens`.
 
 A secret key is its raw bytes, a private key PKCS8 in DER, a public key SPKI in DER.
 """
@@ -29,16 +29,16 @@ PAIR_ALGORITHMS: Final = (*RSA_BITS, *RSA_BITS_OF_PSS, *CURVES)
 
 
 class TokenProblem(Exception):
-    """A key or a token cannot be used; the text has the reason, and contains neither."""
+    """A key or a token cannot be used; the text has the reason, and contains neither of them."""
 
 
 def new_secret(algorithm: str) -> bytes:
-    """A secret key as long as the algorithm's digest."""
+    """Create a secret key as long as the algorithm's digest."""
     return secrets.token_bytes(SECRET_BYTES[algorithm])
 
 
 def new_pair(algorithm: str) -> tuple[bytes, bytes]:
-    """A private and a public key, as they are stored."""
+    """Create a private and a public key, in their stored form."""
     from cryptography.hazmat.primitives.asymmetric import ec, rsa  # noqa: PLC0415 (heavy)
     from cryptography.hazmat.primitives.serialization import (  # noqa: PLC0415
         Encoding,
@@ -59,7 +59,7 @@ def new_pair(algorithm: str) -> tuple[bytes, bytes]:
 
 
 def read_key(text: str) -> bytes:
-    """The bytes of a key: `data:;base64,...`, `file:///path`, a path, or base64 by itself."""
+    """Return the bytes of a key: `data:;base64,...`, `file:///path`, a path, or plain base64."""
     if text.startswith("data:"):
         head, separator, body = text.partition(",")
         if not separator:
@@ -87,7 +87,7 @@ def _decoded(text: str) -> bytes:
 def signed_with_secret(
     secret: bytes, claims: dict[str, Any], headers: dict[str, str], algorithm: str | None = None
 ) -> str:
-    """A token; without an algorithm the strongest that the length of the secret allows."""
+    """Create a token; without an algorithm, use the strongest that the secret's length allows."""
     fitting = [name for name, length in SECRET_BYTES.items() if len(secret) >= length]
     if not fitting:
         raise TokenProblem(f"the secret key has {len(secret)} bytes: expected at least 32")
@@ -97,7 +97,7 @@ def signed_with_secret(
 def signed_with_private(
     stored: bytes, claims: dict[str, Any], headers: dict[str, str], algorithm: str | None = None
 ) -> str:
-    """A token; without an algorithm the strongest of RS or ES that fits the key."""
+    """Create a token; without an algorithm, use the strongest of RS or ES that fits the key."""
     key = _private(stored)
     fitting = _algorithms_of(key.public_key())
     usual = [name for name in fitting if not name.startswith("PS")]
@@ -120,12 +120,12 @@ def _signed(key: Any, claims: dict[str, Any], headers: dict[str, str], algorithm
 
 
 def claims_with_secret(token: str, secret: bytes) -> dict[str, Any]:
-    """The claims of a token that this secret key signed and that is valid now."""
+    """Return the claims of a token that this secret key signed and that is valid now."""
     return _verified(token, secret, list(SECRET_BYTES))
 
 
 def claims_with_public(token: str, stored: bytes) -> dict[str, Any]:
-    """The claims of a token that this key's private key signed and that is valid now."""
+    """Return the claims of a token that the private key signed and that is valid now."""
     key = _public(stored)
     return _verified(token, key, _algorithms_of(key))
 
@@ -134,7 +134,7 @@ def _verified(token: str, key: Any, algorithms: list[str]) -> dict[str, Any]:
     import jwt  # noqa: PLC0415 (heavy)
 
     try:
-        # The audience is the broker's to compare: it knows its name.
+        # The audience is checked by the broker, which knows its name.
         return jwt.decode(token, key, algorithms, options={"verify_aud": False})
     except jwt.ExpiredSignatureError:
         raise TokenProblem("the token has expired") from None
@@ -148,7 +148,7 @@ def _verified(token: str, key: Any, algorithms: list[str]) -> dict[str, Any]:
 
 
 def parts_of(token: str) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Header and claims of a token, whose signature is not checked."""
+    """Return the header and claims of a token, without checking its signature."""
     try:
         head, body, _ = token.split(".")
         header, claims = (json.loads(urlsafe_b64decode(one + "==")) for one in (head, body))
@@ -160,7 +160,7 @@ def parts_of(token: str) -> tuple[dict[str, Any], dict[str, Any]]:
 
 
 def _algorithms_of(key: "PublicKey") -> list[str]:
-    """The algorithms of the key's family that it is large enough for, the strongest last."""
+    """Return the algorithms of the key's family that its size allows, strongest last."""
     from cryptography.hazmat.primitives.asymmetric import rsa  # noqa: PLC0415 (heavy)
 
     if isinstance(key, rsa.RSAPublicKey):

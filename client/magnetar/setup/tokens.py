@@ -109,7 +109,7 @@ def create(
 
 
 def _source(command: Callable[..., None]) -> Callable[..., None]:
-    """Where a token comes from."""
+    """Add the options for the source of a token."""
     from_file = click.option("-f", "--token-file", metavar="FILE", help="Read it from a file.")
     from_input = click.option(
         "-i", "--stdin", "from_stdin", is_flag=True, help="Read it from standard input."
@@ -164,7 +164,7 @@ def validate(
 
 @contextmanager
 def _explained() -> Iterator[None]:
-    """An error of keys, tokens or files becomes a line of text."""
+    """Turn an error of keys, tokens or files into a line of text."""
     try:
         yield
     except (TokenProblem, FileProblem) as error:
@@ -172,7 +172,7 @@ def _explained() -> Iterator[None]:
 
 
 def _one_of(first: str | None, its: str, second: str | None, others: str) -> tuple[str, bool]:
-    """The key that was given, and whether it is the first."""
+    """Return the key that was given, and whether it is the first."""
     if first is not None and second is None:
         return first, True
     if second is not None and first is None:

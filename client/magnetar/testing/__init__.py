@@ -1,10 +1,10 @@
-"""A real broker for tests: a process of its own, on free ports, with data that is thrown away.
+"""A real broker for tests: a separate process, on free ports, with temporary data.
 
 async with Broker() as broker:
     async with magnetar.connect(broker.service_url) as client:
         ...
 
-With pytest the fixtures `pulsar_broker` and `pulsar_url` are there without further ado.
+pytest has the fixtures `pulsar_broker` and `pulsar_url` without further configuration.
 """
 
 import asyncio
@@ -22,19 +22,19 @@ from typing import Self
 STOP_S = 30.0
 COMMAND = (sys.executable, "-c", "from magnetar.cli import main; main()")
 LAST_LINE = "  durability"
-"""The banner of a broker that is ready ends with a line that begins so."""
+"""The beginning of the last line of the banner of a broker that is ready."""
 ADDRESS = re.compile(r"^  (clients|HTTP) +\S+?:(?://)?\S*?(\d+)$", re.MULTILINE)
 
 
 class BrokerNotStarted(Exception):
-    """The broker ended, or was not ready in time; the text has what it wrote."""
+    """The broker ended, or was not ready in time; the text has its output."""
 
 
 class Broker:
-    """Starts with `with`, `async with` or `start`; ready means that clients can connect.
+    """Starts a broker with `with`, `async with` or `start`, and waits until clients can connect.
 
-    `data_dir` is kept if it is given, so that another Broker finds its data; else it is a folder
-    that is deleted at the end.  `settings` are keys of the broker's configuration.
+    `data_dir` is kept if it is given, so that another Broker finds its data; else it is a
+    temporary directory.  `settings` are keys of the broker's configuration.
     """
 
     def __init__(
@@ -51,35 +51,35 @@ class Broker:
         self._process: subprocess.Popen[str] | None = None
         self._log_path: Path | None = None
         self.port = 0
-        """Of the binary protocol; chosen at the first start, and kept."""
+        """The port of the binary protocol; chosen at the first start, and kept."""
         self.http_port = 0
 
     @property
     def service_url(self) -> str:
-        """For clients."""
+        """The URL for clients."""
         return f"pulsar://127.0.0.1:{self.port}"
 
     @property
     def http_url(self) -> str:
-        """For the admin API."""
+        """The URL of the admin API."""
         return f"http://127.0.0.1:{self.http_port}"
 
     @property
     def pid(self) -> int:
-        """Of the broker's process; ValueError if it does not run."""
+        """The process id of the broker; ValueError if it does not run."""
         if self._process is None:
             raise ValueError("the broker does not run: start it first")
         return self._process.pid
 
     @property
     def log(self) -> str:
-        """What it wrote to its log so far."""
+        """The log of the broker so far."""
         if self._log_path is None or not self._log_path.exists():
             return ""
         return self._log_path.read_text(errors="replace")
 
     def start(self) -> Self:
-        """Start and wait until it is ready; BrokerNotStarted has the reason if it fails."""
+        """Start the broker and wait until it is ready; BrokerNotStarted gives the reason if not."""
         if self._process is not None:
             return self
         if self._temporary is None:
@@ -129,11 +129,11 @@ class Broker:
         return "".join(lines)
 
     def stop(self) -> None:
-        """End it as an operator would; `start` begins again with the same data and ports."""
+        """Stop the broker gracefully; `start` starts it again with the same data and ports."""
         self._end(kill=False)
 
     def kill(self) -> None:
-        """End it at once, as a crash would; `start` begins again with the same data and ports."""
+        """Kill the broker, as in a crash; `start` starts it again with the same data and ports."""
         self._end(kill=True)
 
     def _end(self, *, kill: bool) -> None:
@@ -151,7 +151,7 @@ class Broker:
             process.communicate()
 
     def close(self) -> None:
-        """Stop it and delete what is temporary."""
+        """Stop the broker, and delete temporary data."""
         self.stop()
         if self._temporary is not None:
             self._temporary.cleanup()

@@ -1,4 +1,4 @@
-"""Fixtures of pytest; an entry point has pytest load them."""
+"""Fixtures for pytest, which an entry point registers."""
 
 from collections.abc import Iterator
 
@@ -9,12 +9,12 @@ from magnetar.testing import Broker
 
 @pytest.fixture(scope="session")
 def pulsar_broker() -> Iterator[Broker]:
-    """One broker for all tests of the run; tests use topics of their own."""
+    """Start one broker for all tests of the run; each test must use topics of its own."""
     with Broker() as broker:
         yield broker
 
 
 @pytest.fixture(scope="session")
 def pulsar_url(pulsar_broker: Broker) -> str:
-    """The service URL of `pulsar_broker`."""
+    """Return the service URL of `pulsar_broker`."""
     return pulsar_broker.service_url

@@ -1,4 +1,4 @@
-"""Options that several commands have, and how a command runs."""
+"""Options that several commands share, and the execution of commands."""
 
 import asyncio
 import signal
@@ -11,15 +11,15 @@ from magnetar.errors import MagnetarError
 from magnetar_proto.errors import InvalidTopicName
 
 INTERRUPTED = 128 + signal.SIGINT
-"""Exit code of a command that was interrupted."""
+"""The exit code of a command that was interrupted."""
 
 C = TypeVar("C", bound=Callable[..., object])
 
 
 def refusing(*names: str, why: str, is_flag: bool = False) -> Callable[[C], C]:
-    """An option of pulsar-client that is not built: using it is an error that says `why`.
+    """Declare an option of pulsar-client that is not supported: using it is an error with `why`.
 
-    To ignore it would do something else than what was asked for.
+    Ignoring it would do something else than the user asked for.
     """
 
     def refuse(context: click.Context, parameter: click.Parameter, value: object) -> None:
@@ -30,7 +30,7 @@ def refusing(*names: str, why: str, is_flag: bool = False) -> Callable[[C], C]:
 
 
 def named_value(text: str, option: str) -> tuple[str, str]:
-    """The two parts of NAME=VALUE."""
+    """Split NAME=VALUE into its two parts."""
     name, separator, value = text.partition("=")
     if not separator or not name:
         raise click.BadParameter(f"{text!r} is not NAME=VALUE", param_hint=option)
@@ -38,12 +38,12 @@ def named_value(text: str, option: str) -> tuple[str, str]:
 
 
 def number_of(count: int, one: str, several: str) -> str:
-    """A count with its noun."""
+    """Return a count with its noun."""
     return f"{count} {one if count == 1 else several}"
 
 
 def run(work: Coroutine[Any, Any, None]) -> None:
-    """Run it; an error becomes one line on standard error instead of a traceback."""
+    """Run a command; an error becomes one line on standard error instead of a traceback."""
     try:
         asyncio.run(_interruptible(work))
     except (MagnetarError, InvalidTopicName, ValueError) as error:
@@ -53,10 +53,10 @@ def run(work: Coroutine[Any, Any, None]) -> None:
 
 
 async def _interruptible(work: Coroutine[Any, Any, None]) -> None:
-    """Await it; SIGINT cancels it, and a second one ends it wherever it is.
+    """Await a command; SIGINT cancels it, and a second SIGINT ends it immediately.
 
-    A handler of the loop wakes the loop.  That of asyncio.run does not: a signal that arrives as
-    the loop begins to wait would be noticed at the next frame or timer only.
+    A handler of the loop wakes the loop.  The one of asyncio.run does not: a signal that arrives as
+    the loop starts to wait would be noticed only at the next frame or timer.
     """
     loop = asyncio.get_running_loop()
     task = asyncio.current_task()
@@ -69,7 +69,7 @@ async def _interruptible(work: Coroutine[Any, Any, None]) -> None:
         loop.remove_signal_handler(signal.SIGINT)
         task.cancel()
 
-    # Ignored: a shell without job control started this in the background.
+    # If it is ignored, a shell without job control started this in the background.
     if signal.getsignal(signal.SIGINT) is not signal.SIG_IGN:
         loop.add_signal_handler(signal.SIGINT, interrupt)
     try:

@@ -20,17 +20,17 @@ from magnetar_proto.ids import EARLIEST, LATEST, MessageId
 from magnetar_proto.names import TopicName
 
 CHUNK = 1000
-"""Messages that are received at once."""
+"""The number of messages that are received at once."""
 WAIT_S = 2.0
 DURABLE, NON_DURABLE = "durable", "nondurable"
 MESSAGE_ID = re.compile(r"(\d+):(\d+)(?::(-?\d+))?")
 
 Receive = Callable[[int, float | None], Awaitable[list[Message]]]
-"""At most so many messages, waiting for the first one for so many seconds."""
+"""Receives at most this number of messages, with a time limit in seconds for the first one."""
 
 
 def _common(command: Callable[..., None]) -> Callable[..., None]:
-    """The options of both commands."""
+    """Add the options of both commands."""
     schema = "values are not decoded by their schema: JSON and strings are shown as text; or --hex"
     for option in (
         refusing("-st", "--schema-type", why=f"{schema} for others"),
@@ -152,7 +152,7 @@ def _is_durable(mode: str | None, subscription: str | None) -> bool:
 
 
 async def _topics(client: Client, topic: str, is_pattern: bool, create: bool) -> list[str]:
-    """The topic, or those that match the pattern; ValueError if there is none."""
+    """Return the topic, or those that match the pattern; ValueError if no topic matches."""
     if not is_pattern:
         await _check(client, topic, create)
         return [topic]
@@ -235,7 +235,7 @@ def read(
 
 
 def _position(text: str) -> tuple[MessageId, int]:
-    """The message id that a text names, and its partition; -1 if it names none."""
+    """Return the message id in a text, and its partition; -1 without partition."""
     named = {"earliest": EARLIEST, "latest": LATEST}.get(text.lower())
     if named is not None:
         return named, -1
@@ -250,7 +250,7 @@ def _position(text: str) -> tuple[MessageId, int]:
 
 
 class _Limits:
-    """When a command stops, and how fast it goes."""
+    """The conditions at which a command stops, and its rate."""
 
     def __init__(self, count: int | None, follow: bool, wait_s: float | None, rate: float) -> None:
         if follow and wait_s is not None:
@@ -261,7 +261,7 @@ class _Limits:
         self._rate = rate
 
     async def batches(self, receive: Receive) -> AsyncIterator[list[Message]]:
-        """What is received until the command is to stop."""
+        """Yield batches of received messages until the command is to stop."""
         received, started_s = 0, time.monotonic()
         most = max(1, min(CHUNK, round(self._rate / 10))) if self._rate else CHUNK
         while self._count is None or received < self._count:
@@ -276,7 +276,7 @@ class _Limits:
                 await asyncio.sleep(max(0.0, started_s + received / self._rate - time.monotonic()))
 
     def report(self, shown: int, unreadable: int) -> None:
-        """Print how many messages came; exit with 1 if that was less than asked for."""
+        """Print the number of messages; exit with 1 if it is less than requested."""
         outcome = number_of(shown, "message", "messages")
         if unreadable:
             outcome += f", {number_of(unreadable, 'unreadable entry', 'unreadable entries')}"

@@ -12,7 +12,7 @@ HEX_ROW = 16
 
 
 def form_of(as_json: bool, as_hex: bool, hides_content: bool) -> Form:
-    """What a message is shown as; "" if it is not shown."""
+    """Return the format of messages; it returns "" for a message that is not shown."""
     if hides_content:
         return _nothing
     if as_json:
@@ -21,7 +21,7 @@ def form_of(as_json: bool, as_hex: bool, hides_content: bool) -> Form:
 
 
 def show(messages: Iterable[Message], form: Form) -> None:
-    """Print messages with one write, and flush."""
+    """Print messages with a single write, and flush."""
     lines = [line for line in map(form, messages) if line]
     if lines:
         sys.stdout.write("\n".join(lines) + "\n")
@@ -47,7 +47,7 @@ def _text_line(message: Message) -> str:
 
 
 def _hex_lines(message: Message) -> str:
-    """The value as rows of offset, bytes and what of them is printable."""
+    """Return the value as rows of offset, bytes and printable characters."""
     rows = [_head(message)]
     for at in range(0, len(message.data), HEX_ROW):
         row = message.data[at : at + HEX_ROW]

@@ -22,7 +22,7 @@ from magnetar.tools.stdin import stdin_lines
 from magnetar.tools.target import Target, target_options
 
 CHUNK = 1000
-"""Messages that are sent at once."""
+"""The number of messages that are sent at once."""
 
 
 @click.command()
@@ -102,7 +102,7 @@ def produce(
     async def work() -> None:
         started_s = time.monotonic()
         sent = 0
-        # Ten chunks a second keep the rate; without one, chunks are as large as they may be.
+        # Ten chunks per second keep the rate; without a rate chunks have the maximum size.
         size_of_chunk = max(1, min(CHUNK, round(rate / 10))) if rate else CHUNK
         async with broker.connect() as client:
             producer = await client.producer(
@@ -145,7 +145,7 @@ def _schema(text: str) -> Encoded | None:
 
 
 def _values(given: list[bytes], times: int, count: int | None, size: int) -> Iterator[bytes] | None:
-    """The messages to send; None for the lines of standard input."""
+    """Return the messages to send; None for the lines of standard input."""
     if count is not None:
         return (b"%0*d" % (size, index) if size else b"" for index in range(count))
     return chain.from_iterable(repeat(given, times)) if given else None

@@ -1,4 +1,4 @@
-"""Schemas as options of commands name them."""
+"""The names of schemas in options of commands."""
 
 import json
 
@@ -9,9 +9,9 @@ from magnetar_proto import PulsarApi_pb2 as pb
 
 
 def schema_from_text(text: str) -> Encoded | None:
-    """The schema that `bytes`, `string` or `json:DEFINITION` names; None for bytes.
+    """Return the schema named by `bytes`, `string` or `json:DEFINITION`; None for bytes.
 
-    DEFINITION is an Avro schema in JSON.  ValueError says what else is wrong.
+    DEFINITION is an Avro schema in JSON.  ValueError for any other text.
     """
     kind, _, definition = text.partition(":")
     if kind == "bytes" and not definition:

@@ -9,7 +9,7 @@ READ_BYTES = 64 * 1024
 
 
 async def stdin_lines() -> AsyncIterator[list[bytes]]:
-    """The lines as they come, without their ends."""
+    """Yield the lines as they arrive, without line ends."""
     rest = b""
     while data := await _read():
         *lines, rest = (rest + data).split(b"\n")
@@ -19,7 +19,7 @@ async def stdin_lines() -> AsyncIterator[list[bytes]]:
 
 
 async def _read() -> bytes:
-    """What can be read; b"" at the end."""
+    """Return the bytes that can be read; b"" at the end."""
     descriptor = sys.stdin.fileno()
     loop = asyncio.get_running_loop()
     ready = asyncio.Event()

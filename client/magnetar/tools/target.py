@@ -1,4 +1,4 @@
-"""The options that say where a broker is, and how to log in there."""
+"""The options for the address of a broker, and for credentials."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -22,28 +22,28 @@ DEFAULT_URL: Final = "pulsar://localhost:6650"
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """A broker as the command line and `client.conf` name it."""
+    """A broker, as given by the command line and `client.conf`."""
 
     url: str
     auth: Authentication | None
     tls: Tls
     timeout_s: float
     web_url: str = DEFAULT_ADMIN_URL
-    """The address of the HTTP port that client.conf names."""
+    """The address of the HTTP port in client.conf."""
 
     def connect(self) -> Client:
-        """A client for it; ValueError if the options do not fit together."""
+        """Create a client of the broker; ValueError if the options contradict each other."""
         return connect(
             self.url,
             auth=self.auth,
             tls=self.tls,
-            # Shorter, so that the error of a broker that does not answer says so.
+            # Shorter than the operation, so that the error of a silent broker says so.
             connect_timeout_s=self.timeout_s / 2,
             operation_timeout_s=self.timeout_s,
         )
 
     def admin(self, url: str | None, timeout_s: float) -> AdminSettings:
-        """How to reach its admin API, at `url` if that is given."""
+        """Return the settings for its admin API, at `url` if that is given."""
         url = url or self.web_url
         plain_http = self.auth is not None and self.auth.certificate and url.startswith("http:")
         return AdminSettings(
@@ -59,7 +59,7 @@ class Target:
 
 
 def target_options(command: Callable[..., None]) -> Callable[..., None]:
-    """Give a command the options; it gets what they say as `broker`, a `Target`."""
+    """Add the options to a command, which receives their values as `broker`, a `Target`."""
 
     @wraps(command)
     def with_target(**values: Any) -> None:
@@ -87,7 +87,7 @@ def _target(
     tls_allow_insecure: bool | None,
     tls_hostname_verification: bool | None,
 ) -> Target:
-    """Options win over the lines of `client.conf`, those over the defaults."""
+    """Return the broker: options take precedence over `client.conf`, and both over the defaults."""
     chosen = url or conf.get("brokerServiceUrl") or DEFAULT_URL
     if not url and flag_of(conf, "useTls", None, False):
         chosen = chosen.replace("pulsar://", "pulsar+ssl://", 1)

@@ -1,1 +1,1 @@
-"""`magnetar perf`: load on a broker, and what it answers with."""
+"""`magnetar perf`: generates load on a broker, and measures its performance."""

@@ -1,4 +1,4 @@
-"""What a run asks the REST API of the broker: how durable receipts are, and partitions."""
+"""The requests of a run to the REST API: the durability of receipts, and partitions."""
 
 from urllib.parse import quote
 
@@ -12,7 +12,7 @@ UNKNOWN = "unknown"
 
 
 def durability_of(settings: AdminSettings) -> str:
-    """When the broker sends receipts: `magnetarDurability`, or why it is not known."""
+    """Return the broker's `magnetarDurability`, or the reason why it is not known."""
     try:
         with AdminClient(settings) as admin:
             found = admin.get("/admin/v2/brokers/configuration/runtime")
@@ -22,7 +22,7 @@ def durability_of(settings: AdminSettings) -> str:
 
 
 def have_partitions(settings: AdminSettings, topic: str, partitions: int) -> None:
-    """Create a partitioned topic, unless it exists with as many partitions; else ValueError."""
+    """Create a partitioned topic; ValueError if it exists with another number of partitions."""
     name = TopicName.parse(topic)
     local = quote(name.local, safe="")
     path = f"/admin/v2/{name.domain}/{name.tenant}/{name.namespace}/{local}/partitions"
@@ -43,7 +43,7 @@ def have_partitions(settings: AdminSettings, topic: str, partitions: int) -> Non
 
 
 def _created(admin: AdminClient, path: str, partitions: int) -> int:
-    """The number of partitions that the topic has after it was created if it was absent."""
+    """Create the topic if it does not exist, and return its number of partitions."""
     try:
         admin.put(path, partitions)
     except Refused as error:

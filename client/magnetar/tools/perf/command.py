@@ -26,7 +26,7 @@ PENDING = 50_000
 
 
 class Work(Protocol):
-    """What a run does until it is cancelled or done."""
+    """The work of a run, until it is cancelled or complete."""
 
     async def run(self) -> None: ...
     async def settle(self) -> None: ...
@@ -38,7 +38,7 @@ def perf() -> None:
 
 
 def _common(command: Callable[..., None]) -> Callable[..., None]:
-    """The options of both commands."""
+    """Add the options of both commands."""
     for option in (
         refusing("-c", "--max-connections", why="a client has one connection to each broker"),
         refusing("-ioThreads", "--num-io-threads", why="a client has one thread"),
@@ -216,7 +216,7 @@ def _measure(
     measuring: Measuring,
     opened: Callable[[Client], Any],
 ) -> None:
-    """Run until it is done, or the time is over, or the user interrupts it; then sum up."""
+    """Run until the work is complete, the time is over or the user interrupts; then sum up."""
     interrupted = False
 
     async def work() -> None:
@@ -256,7 +256,7 @@ def _measure(
 
 
 def _payload(file: str | None, size: int) -> bytes:
-    """Random, so that compression finds nothing to gain; or what is in the file."""
+    """Return the content of the file, or random bytes, which cannot be compressed."""
     if file is None:
         return os.urandom(size)
     try:

@@ -1,4 +1,4 @@
-"""Receives and acknowledges as fast as messages come."""
+"""The consumers of a run, which receive and acknowledge as fast as messages arrive."""
 
 import asyncio
 import time
@@ -8,17 +8,17 @@ from magnetar.entry_consumer import EntryConsumer
 from magnetar.tools.perf.measuring import Measuring
 
 ENTRIES = 1000
-"""Taken at once."""
+"""The number of entries taken at once."""
 
 
 class Consuming:
-    """Has each consumer take what it gets, without unpacking batches."""
+    """Lets each consumer receive and acknowledge entries, without unpacking batches."""
 
     def __init__(
         self, consumers: Sequence[EntryConsumer], rate: float, messages: int, measuring: Measuring
     ) -> None:
-        """`rate`: messages a second of all consumers, 0 for no limit; `messages`: after how many
-        the run ends, 0 for no limit."""
+        """`rate` limits the messages per second of all consumers, 0 for no limit; `messages` is
+        the number after which the run ends, 0 for no limit."""
         self._consumers = consumers
         self._rate = rate
         self._messages = messages
@@ -27,7 +27,7 @@ class Consuming:
         self._end = asyncio.Event()
 
     async def run(self) -> None:
-        """Receive until the messages have come, for ever without a limit."""
+        """Receive until the messages have arrived, or until cancelled if there is no limit."""
         self._began_s = time.perf_counter()
         tasks = [asyncio.create_task(self._consume(one)) for one in self._consumers]
         ended = asyncio.create_task(self._end.wait())
@@ -41,7 +41,7 @@ class Consuming:
             await asyncio.gather(*tasks, ended, return_exceptions=True)
 
     async def settle(self) -> None:
-        """Nothing to do: the client confirms acknowledgements when it is closed."""
+        """Do nothing: the client confirms acknowledgements when it is closed."""
 
     async def _consume(self, consumer: EntryConsumer) -> None:
         measuring = self._measuring

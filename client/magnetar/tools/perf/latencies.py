@@ -1,4 +1,4 @@
-"""Latencies of messages, as histograms of all and of the present interval."""
+"""Histograms of message latencies: of the whole run, and of the present interval."""
 
 import time
 from pathlib import Path
@@ -7,17 +7,17 @@ from typing import Any
 import click
 
 MOST_US = 3_600_000_000
-"""An hour; a longer latency counts as that."""
+"""The highest latency, an hour in microseconds; longer ones count as this."""
 DIGITS = 3
 PERCENTILES = (50.0, 75.0, 95.0, 99.0, 99.9, 99.99)
 NAMES = {50.0: "p50", 75.0: "p75", 95.0: "p95", 99.0: "p99", 99.9: "p99.9", 99.99: "p99.99"}
 
 
 class Latencies:
-    """Records latencies, of many messages at a time."""
+    """Records latencies, for many messages at a time."""
 
     def __init__(self, log: str | None) -> None:
-        """`log` is the path of a histogram log to write, one line for each interval."""
+        """`log` is the path of a histogram log to write, with one line per interval."""
         self._make = _library()
         self._all = self._make(1, MOST_US, DIGITS)
         self._interval = self._make(1, MOST_US, DIGITS)
@@ -25,12 +25,12 @@ class Latencies:
         self._began_ms = time.time() * 1000
 
     def record(self, seconds: float, messages: int) -> None:
-        """So many messages that all took so long."""
+        """Record the latency of `messages` messages."""
         micros = min(max(int(seconds * 1e6), 1), MOST_US)
         self._interval.record_value(micros, messages)
 
     def end_interval(self) -> dict[str, float]:
-        """The figures of the interval, in milliseconds; the next one begins."""
+        """Return the figures of the interval, in milliseconds, and start the next one."""
         now_ms = time.time() * 1000
         figures = _figures(self._interval)
         if self._log is not None:
@@ -41,7 +41,7 @@ class Latencies:
         return figures
 
     def close(self) -> dict[str, float]:
-        """The figures of everything, in milliseconds."""
+        """Return the figures of the whole run, in milliseconds."""
         self.end_interval()
         if self._log is not None:
             self._log.close()
@@ -49,7 +49,7 @@ class Latencies:
 
 
 class _Log:
-    """A histogram log, which the tools of HdrHistogram read; values are microseconds."""
+    """A histogram log for the tools of HdrHistogram; values are in microseconds."""
 
     def __init__(self, path: str) -> None:
         from hdrh.log import HistogramLogWriter  # noqa: PLC0415 (optional)
@@ -62,8 +62,8 @@ class _Log:
         self._writer = HistogramLogWriter(self._file)
         self._writer.output_comment("[Latencies of magnetar perf, in microseconds]")
         self._writer.output_log_format_version()
-        # `output_start_time` of hdrhistogram 0.10 fails.
-        # In whole seconds, rounded down: readers leave out what begins before.
+        # `output_start_time` of hdrhistogram 0.10 does not work.
+        # In whole seconds, rounded down: readers ignore intervals that begin before it.
         self._file.write(f"#[StartTime: {int(time.time())}.0 (seconds since epoch)]\n")
         self._writer.output_legend()
 

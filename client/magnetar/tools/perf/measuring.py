@@ -1,4 +1,4 @@
-"""What a run has done so far, shown in intervals and summed up at its end."""
+"""The measurements of a run, shown in intervals and summed up at its end."""
 
 import asyncio
 import json
@@ -16,7 +16,7 @@ class Measuring:
     def __init__(
         self, verb: str, header: dict[str, Any], interval_s: float, histograms: str | None
     ) -> None:
-        """`verb` is what is done to messages, as in "produced"."""
+        """`verb` is the operation on messages, as in "produced"."""
         self._verb = verb
         self._header = header
         self._interval_s = interval_s
@@ -24,24 +24,24 @@ class Measuring:
         self.messages = self.bytes = self.errors = 0
         self.first_error = ""
         self.pending = 0
-        """Messages that were sent and have no receipt."""
+        """The number of sent messages without receipt."""
         self._began_s = self._interval_began_s = time.perf_counter()
         self._before = (0, 0)
 
     def begin(self) -> None:
-        """Everything is open: the time counts from now."""
+        """Start the time: all producers or consumers are open."""
         described = ", ".join(f"{name} {value}" for name, value in self._header.items())
         click.echo(described, err=True)
         self._began_s = self._interval_began_s = time.perf_counter()
 
     def done(self, messages: int, size: int, seconds: float) -> None:
-        """So many messages are done, after so long."""
+        """Count completed messages of `size` bytes in total, with their latency."""
         self.messages += messages
         self.bytes += size
         self._latencies.record(seconds, messages)
 
     def failed(self, messages: int, error: BaseException) -> None:
-        """So many messages have failed."""
+        """Count failed messages."""
         self.errors += messages
         self.first_error = self.first_error or str(error)
 
@@ -65,7 +65,7 @@ class Measuring:
         )
 
     def end(self) -> None:
-        """Print the summary: for people, and as JSON on standard output."""
+        """Print the summary: as text, and as JSON on standard output."""
         elapsed_s = max(time.perf_counter() - self._began_s, 1e-9)
         figures = self._latencies.close()
         click.echo(

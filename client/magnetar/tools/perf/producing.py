@@ -1,4 +1,4 @@
-"""Publishes as fast as asked for, or as fast as receipts come."""
+"""The producers of a run, which publish at a rate, or as fast as receipts arrive."""
 
 import asyncio
 import time
@@ -16,21 +16,21 @@ TURN_SECONDS = 0.001
 
 @dataclass(frozen=True)
 class Load:
-    """How much is sent."""
+    """The load to generate."""
 
     payload: bytes
     rate: float
-    """Messages a second of all producers together; 0: no limit."""
+    """The rate in messages per second of all producers together; 0: no limit."""
     messages: int
-    """After so many the run ends; 0: no limit."""
+    """The number of messages after which the run ends; 0: no limit."""
     batch: int
-    """The most messages of a batch."""
+    """The limit of messages in a batch."""
     delay_s: float
-    """How long a message waits for others."""
+    """The time that a message waits for others, in seconds."""
 
 
 class Producing:
-    """Has each producer send its share."""
+    """Lets each producer send its share of the load."""
 
     def __init__(
         self, producers: Sequence[PartitionProducer], load: Load, measuring: Measuring
@@ -42,7 +42,7 @@ class Producing:
         self._batches: dict[int, SameMessages] = {}
 
     async def run(self) -> None:
-        """Send until all is sent, for ever without a limit; everything has a receipt on return.
+        """Send all messages, or until cancelled without limit; on return all have receipts.
 
         After a cancellation call `settle`.
         """
@@ -56,7 +56,7 @@ class Producing:
         await self.settle()
 
     async def settle(self) -> None:
-        """Wait for the receipts of what was sent; failures are counted already."""
+        """Wait for the receipts of sent messages; errors have been counted."""
         for producer in self._producers:
             try:
                 await producer.flush()
@@ -71,8 +71,8 @@ class Producing:
             await asyncio.sleep(0)
 
     async def _at_rate(self, producer: PartitionProducer, rate: float) -> None:
-        """Latencies count from when a message was due, so a broker that stalls does not hide
-        what it delays."""
+        """Send at a rate.  Latencies count from the time a message was due, so that a broker
+        that stalls does not hide the delay."""
         began_s, sent = time.perf_counter(), 0
         pause_s = max(self._load.delay_s, TURN_SECONDS, 1 / rate)
         while True:
@@ -90,7 +90,7 @@ class Producing:
             )
 
     def _take(self, most: int) -> int:
-        """How many messages may be sent, up to `most`."""
+        """Return how many messages may be sent, up to `most`, and count them."""
         if self._left is None:
             return most
         count = min(most, self._left)
