@@ -74,7 +74,7 @@ class Permits:
             self._give_back(unclaimed)
 
     def dropped(self, permits: int) -> int:
-        """So many messages have left the queue; returns how many of them are not given back."""
+        """Count messages that have left the queue; return how many permits are still to return."""
         self.queued -= permits
         claimed = min(permits, self._claimed)
         self._claimed -= claimed

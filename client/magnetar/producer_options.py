@@ -41,15 +41,15 @@ class ProducerOptions:
     send_timeout_s: float = 30.0
     schema: Schema[Any] | None = None
     """The schema of the values, one of `magnetar.schema`; None: they are bytes.  The broker refuses
-    schema that does not fit the topic's."""
+    a schema that does not fit the topic's."""
     access_mode: str = "shared"
     """shared; exclusive: fails if there is another producer; wait_for_exclusive: opening waits for
     its turn; exclusive_with_fencing: closes the others with ProducerFenced."""
     routing: str | Router = ROUND_ROBIN
     """The routing of messages without key: round_robin, single, or a function; see `Routing`."""
     hashing: str = MURMUR3
-    """The hash from keys to partitions: murmur3; java and cpp are the defaults of official clients,
-    for Java and for C++, and of those that wrap the latter, such as Python's."""
+    """The hash from keys to partitions: murmur3; java or cpp, the defaults of the official clients
+    for Java and for C++, the latter also of those that wrap it, such as Python's."""
     lazy: bool = False
     """Whether the producers of all partitions but one are opened on first use."""
     initial_sequence_id: int | None = None

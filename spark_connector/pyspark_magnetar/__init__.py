@@ -1,7 +1,7 @@
 """A Structured Streaming source and sink for brokers that speak the Pulsar protocol.
 
-PySpark imports every module named `pyspark_*` to look for data sources: installing the package
-makes `format("pulsar")` work.  Therefore nothing heavy is imported here.
+PySpark imports every module named `pyspark_*` to look for data sources: once the package is
+installed, `format("pulsar")` works.  Therefore nothing heavy is imported here.
 """
 
 from pyspark_magnetar.extras import require

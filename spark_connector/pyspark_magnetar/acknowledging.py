@@ -1,7 +1,7 @@
-"""Acknowledges what finished batches have read, on the subscription that the user named.
+"""Acknowledgement of what finished batches have read, on the subscription of the user.
 
-It protects what is not read yet from being deleted, and shows the query's backlog at the broker.
-No message is received on it.
+The subscription protects unread messages from deletion, and shows the query's backlog at the
+broker.  No message is received on it.
 """
 
 import asyncio
@@ -17,7 +17,7 @@ logger = logging.getLogger(__name__)
 
 
 class Acknowledger:
-    """Of one query; a failure is a warning, for it loses no message."""
+    """Acknowledges for one query; a failure is only a warning, because no message is lost."""
 
     def __init__(self, bridge: Bridge, subscription: str) -> None:
         self._bridge = bridge
@@ -27,7 +27,7 @@ class Acknowledger:
         self._turn = asyncio.Lock()
 
     def ack(self, positions: Mapping[str, Position]) -> None:
-        """All up to these is finished; returns at once."""
+        """Acknowledge everything up to these positions, in the background."""
         new = {
             topic: position
             for topic, position in positions.items()
@@ -42,7 +42,7 @@ class Acknowledger:
             for topic, position in positions.items():
                 try:
                     await self._ack_one(topic, position)
-                except Exception as error:  # also a mistake: nobody waits for this to raise it
+                except Exception as error:  # also a programming error: nobody awaits the task
                     logger.warning(
                         "%s: what was read cannot be acknowledged on subscription %s: %s",
                         topic, self._subscription, error,

@@ -1,4 +1,4 @@
-"""From Spark's blocking calls to the asyncio client: one event loop and client a process."""
+"""Spark's blocking calls to the asyncio client: one event loop and client per process."""
 
 import asyncio
 import logging
@@ -15,7 +15,7 @@ logger = logging.getLogger(__name__)
 T = TypeVar("T")
 
 END_S = 10.0
-"""The longest wait for a coroutine to end whose thread was interrupted."""
+"""The longest wait for the end of a coroutine whose calling thread was interrupted."""
 
 
 class Bridge:
@@ -29,9 +29,9 @@ class Bridge:
         self._thread.start()
 
     def run(self, work: Coroutine[Any, Any, T]) -> T:
-        """Wait for the coroutine's result, in whichever thread this is called.
+        """Run a coroutine, and wait for its result; may be called in any thread.
 
-        A thread that is interrupted cancels it, so that what it uses can be closed behind it.
+        If the thread is interrupted, the coroutine is cancelled, and can release its resources.
         """
         tasks: list[asyncio.Task[T]] = []
         ended = threading.Event()
@@ -43,7 +43,7 @@ class Bridge:
         def cancel() -> None:
             if tasks:
                 tasks[0].cancel()
-            else:  # the thread was interrupted before it could have it begin
+            else:  # the thread was interrupted before the coroutine started
                 work.close()
                 ended.set()
 
@@ -54,19 +54,19 @@ class Bridge:
             self._loop.call_soon_threadsafe(cancel)
             ended.wait(END_S)
             raise
-        return tasks.pop().result()  # what it raises refers to this frame, and not this to it
+        return tasks.pop().result()  # its exception refers to this frame, but this frame not to it
 
     def start(self, work: Coroutine[Any, Any, object]) -> None:
-        """Have the coroutine run by itself until the process ends, or the bridge is closed.
+        """Run a coroutine in the background until the process ends, or the bridge is closed.
 
-        What it raises is logged.
+        Its exception is logged.
         """
         self._started = [one for one in self._started if not one.done()]
         self._started.append(asyncio.run_coroutine_threadsafe(work, self._loop))
         self._started[-1].add_done_callback(_log_failure)
 
     def close(self) -> None:
-        """End what runs by itself, the connections and the thread; nothing can be run then."""
+        """Close background coroutines, connections and the thread; nothing can be run after it."""
         for one in self._started:
             one.cancel()
         self.run(self.client.close())
@@ -84,7 +84,7 @@ _bridges: dict[tuple[Connecting, int], Bridge] = {}
 
 
 def bridge_to(connecting: Connecting) -> Bridge:
-    """This process's bridge to a broker, created on first use.
+    """Return this process's bridge to a broker, created on first use.
 
     Spark reuses its worker processes, so connections outlive a task; a forked process creates
     its own.
@@ -96,6 +96,6 @@ def bridge_to(connecting: Connecting) -> Bridge:
 
 
 def close_bridges() -> None:
-    """Close this process's bridges, for one that goes on without Spark, such as that of tests."""
+    """Close this process's bridges, if it continues without Spark, as that of tests does."""
     for key in [one for one in _bridges if one[1] == os.getpid()]:
         _bridges.pop(key).close()

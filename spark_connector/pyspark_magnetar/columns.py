@@ -1,4 +1,4 @@
-"""The columns of a record batch: each is made of all of its entries at once.
+"""The columns of a record batch: each is built from all of its entries at once.
 
 `COLUMNS` has them by name, in the order of the schema.
 """
@@ -22,9 +22,9 @@ MAX_TIME_US: Final = 2**63 - 1
 MAX_INT64: Final = 2**63 - 1
 MAX_INT32: Final = 2**31 - 1
 ENTRY_TAG: Final = b"\x10"
-"""MessageIdData.entryId; it follows the ledger."""
+"""The tag of MessageIdData.entryId, which follows the ledger."""
 BATCH_INDEX_TAG: Final = b"\x20"
-"""MessageIdData.batch_index; it follows ledger, entry and partition."""
+"""The tag of MessageIdData.batch_index, which follows ledger, entry and partition."""
 INT32: Final = Struct("=i").pack
 INT64: Final = Struct("=q").pack
 
@@ -35,12 +35,12 @@ class Gathered:
     def __init__(self, entries: Sequence[Decoded]) -> None:
         self.entries = entries
         self.counts = [decoded.rows for decoded in entries]
-        """How many messages each of them has."""
+        """The number of messages in each entry."""
         self.rows = sum(self.counts)
 
     @cached_property
     def indexes(self) -> "array[int]":
-        """The batch index of every message; -1 of those that are entries by themselves."""
+        """The batch index of every message; -1 for messages that are entries by themselves."""
         found = array("i")
         for decoded in self.entries:
             indexes = decoded.indexes
@@ -52,11 +52,11 @@ class Gathered:
 
 
 Column = Callable[[Gathered, pa.DataType], pa.Array]
-"""Makes one column of all messages."""
+"""Builds one column of all messages."""
 
 
 def _values(gathered: Gathered, kind: pa.DataType) -> pa.Array:
-    """The values, as bytes."""
+    """Build the column of values, as bytes."""
     parts: list[bytes | pa.Buffer] = []
     lengths = array("i", [0])
     # promise[decoded.cut -> decoded.cut and gathered.entries[0].cut]: batches are
@@ -78,7 +78,7 @@ def _values(gathered: Gathered, kind: pa.DataType) -> pa.Array:
 
 
 def _cut(bodies: list[bytes], start: int, stride: int) -> tuple[bytes | pa.Buffer, int]:
-    """What is behind `start` in every stride of the bodies, and how many strides they have."""
+    """Return the bytes behind `start` in every stride of the bodies, and the number of strides."""
     body = b"".join(bodies)
     count = len(body) // stride
     if start == stride:
@@ -88,7 +88,7 @@ def _cut(bodies: list[bytes], start: int, stride: int) -> tuple[bytes | pa.Buffe
 
 
 def _nulls_of(gathered: Gathered) -> set[int]:
-    """The rows without a value."""
+    """Return the rows without a value."""
     found: set[int] = set()
     row = 0
     for decoded, count in zip(gathered.entries, gathered.counts, strict=True):
@@ -98,7 +98,7 @@ def _nulls_of(gathered: Gathered) -> set[int]:
 
 
 def _number(pack: Callable[[int], bytes], of: Callable[[Decoded], int]) -> Column:
-    """A number that all messages of an entry share."""
+    """Return a column of numbers, which all messages of an entry share."""
 
     def column(gathered: Gathered, kind: pa.DataType) -> pa.Array:
         numbers = map(of, gathered.entries)
@@ -111,7 +111,7 @@ def _number(pack: Callable[[int], bytes], of: Callable[[Decoded], int]) -> Colum
 
 
 def _shared(of: Callable[[Decoded], Any]) -> Column:
-    """A text or bytes that all messages of an entry share, and mostly all entries."""
+    """Return a column of text or bytes that all messages of an entry share, and most entries."""
 
     def column(gathered: Gathered, kind: pa.DataType) -> pa.Array:
         found = [of(decoded) for decoded in gathered.entries]
@@ -123,7 +123,7 @@ def _shared(of: Callable[[Decoded], Any]) -> Column:
 
 
 def _dense(of: Callable[[Decoded], Sequence[Any]]) -> Column:
-    """What some messages have and others do not."""
+    """Return a column whose values some messages have and others do not."""
 
     def column(gathered: Gathered, kind: pa.DataType) -> pa.Array:
         found = [of(decoded) for decoded in gathered.entries]
@@ -138,7 +138,7 @@ def _dense(of: Callable[[Decoded], Sequence[Any]]) -> Column:
 
 
 def _sparse(of: Callable[[Decoded], dict[int, Any]], default: Any) -> Column:
-    """What few messages have."""
+    """Return a column whose values few messages have."""
 
     def column(gathered: Gathered, kind: pa.DataType) -> pa.Array:
         found = [of(decoded) for decoded in gathered.entries]
@@ -156,7 +156,7 @@ def _sparse(of: Callable[[Decoded], dict[int, Any]], default: Any) -> Column:
 
 
 def _message_ids(gathered: Gathered, kind: pa.DataType) -> pa.Array:
-    """Serialized MessageIdData."""
+    """Build the column of serialized MessageIdData."""
     parts: list[bytes] = []
     lengths = array("i", [0])
     for decoded in gathered.entries:
@@ -183,7 +183,7 @@ def _message_ids(gathered: Gathered, kind: pa.DataType) -> pa.Array:
 
 @lru_cache(maxsize=64)
 def _around_entry(ledger: int, partition: int) -> tuple[bytes, bytes]:
-    """What is before the number of the entry in a MessageIdData, and what is behind it."""
+    """Return the encoded MessageIdData before the number of the entry, and behind it."""
     without = MessageId(ledger, 0, -1, partition).to_pb()
     without.ClearField("entryId")
     before = pb.MessageIdData(ledgerId=without.ledgerId).SerializePartialToString()
@@ -192,7 +192,7 @@ def _around_entry(ledger: int, partition: int) -> tuple[bytes, bytes]:
 
 @lru_cache(maxsize=64)
 def _id_lengths(indexes: range, head: int) -> "array[int]":
-    """The sizes of the encoded ids of a batch whose head has so many bytes."""
+    """Return the sizes of the encoded ids of a batch whose head has `head` bytes."""
     return array("i", (head + len(_index_field(index)) for index in indexes))
 
 
@@ -208,7 +208,7 @@ def _sequence_ids(gathered: Gathered, kind: pa.DataType) -> pa.Array:
 
 
 def _is_counted(decoded: Decoded) -> bool:
-    """Whether each sequence id is the batch's and an index, which 64 bits hold."""
+    """Tell whether each sequence id is the batch's plus the index, and fits 64 bits."""
     first: int = decoded.entry.metadata.sequence_id
     return isinstance(decoded.indexes, range) and not decoded.sequence_ids and first < MAX_INT32
 
@@ -225,7 +225,7 @@ def _each_sequence_id(gathered: Gathered) -> Iterable[int]:
 
 
 def micros(time_ms: int) -> int:
-    """In microseconds; the sender chose the time, and one that is too late ends no query."""
+    """Convert to microseconds; a time chosen by the sender that is too late is capped."""
     return min(time_ms * 1000, MAX_TIME_US)
 
 
@@ -254,7 +254,7 @@ COLUMNS: Final[dict[str, Column]] = {
 
 
 def _repeated(value: Any, kind: pa.DataType, rows: int) -> pa.Array:
-    """An array of one value so many times; those of the last record batches are kept."""
+    """Return an array of one value `rows` times; recent arrays are cached."""
     return _repeated_often(value, kind, _power(rows))[:rows]
 
 
@@ -264,12 +264,12 @@ def _repeated_often(value: Any, kind: pa.DataType, rows: int) -> pa.Array:
 
 
 def _power(count: int) -> int:
-    """The first power of two that is not below: so few different sizes are kept."""
+    """Return the next power of two, so that only few different sizes are cached."""
     return 1 << max(count - 1, 0).bit_length()
 
 
 def _offsets(lengths: "array[int]") -> pa.Buffer:
-    """Where each value begins; `lengths` has a 0 before the first."""
+    """Return the offset of each value; `lengths` has a 0 before the first."""
     whole = pa.Array.from_buffers(pa.int32(), len(lengths), [None, pa.py_buffer(lengths)])
     return pc.cumulative_sum(whole).buffers()[1]
 

@@ -1,4 +1,4 @@
-"""Which broker to connect to, and how: the options that the source and the sink share."""
+"""The connection options that the source and the sink share."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -12,7 +12,7 @@ from pyspark_magnetar.option_table import CLIENT, SERVICE_URL
 
 @dataclass(frozen=True, slots=True)
 class Connecting:
-    """How a process connects; it travels to the executors, so files are read there."""
+    """The connection settings of a process; executors receive them, and read files there."""
 
     service_url: str
     auth_plugin: str = ""
@@ -26,7 +26,7 @@ class Connecting:
 
     @classmethod
     def of(cls, values: Mapping[str, Any]) -> Self:
-        """Of the values of all options; ValueError names the one that is missing."""
+        """Create the settings from all option values; ValueError names an option that is absent."""
         if values[SERVICE_URL] is None:
             raise ValueError(f"option {SERVICE_URL!r} is missing, such as pulsar://localhost:6650")
 
@@ -51,9 +51,9 @@ class Connecting:
         )
 
     def client(self) -> magnetar.Client:
-        """A new client; ValueError if credentials or files cannot be used.
+        """Create a client; ValueError if credentials or files cannot be used.
 
-        No error shows a secret.
+        No error contains a secret.
         """
         try:
             auth = authentication_of(self.auth_plugin, self.auth_params)

@@ -1,7 +1,7 @@
-"""From an entry to its messages, in columns and without an object for each.
+"""The decoding of an entry to its messages, in columns and without an object for each message.
 
-In most batches the messages have heads of equal size, and values of equal size behind them: then
-the heads are compared, and the values are left where they are, to be cut out of many batches in one
+In most batches the messages have heads of equal size, followed by values of equal size: then the
+heads are compared, and the values stay in place, to be cut out of many batches in one
 step.
 """
 
@@ -16,7 +16,7 @@ from magnetar_proto.batch_scan import Scan, scan_batch
 from magnetar_proto.errors import BadBatch
 
 LEAST_STRIDES = 4
-"""Shorter batches are scanned at once."""
+"""The size of a batch below which it is scanned without looking for strides."""
 CONTINUED = bytes(range(128, 256))
 
 Properties = tuple[tuple[str, str], ...]
@@ -24,27 +24,27 @@ Properties = tuple[tuple[str, str], ...]
 
 @dataclass(slots=True)
 class Decoded:
-    """The messages of one entry; an empty column has no value at all."""
+    """The messages of one entry; a column without any values is empty."""
 
     entry: magnetar.Entry
     indexes: Sequence[int]
-    """In the batch; -1 of an entry that is one message."""
+    """The indexes in the batch; -1 for an entry that is one message."""
     size: int
-    """Bytes of the values."""
+    """The size of the values, in bytes."""
     values: Sequence[bytes] = ()
-    """One by one, unless there are strides."""
+    """The values one by one, unless there are strides."""
     body: bytes = b""
-    """Strides of equal size, one for each message."""
+    """The strides, of equal size, one for each message."""
     cut: tuple[int, int] | None = None
-    """Where the value begins in each stride of the body, and where the stride ends."""
+    """The offset of the value in each stride of the body, and the size of a stride."""
     nulls: Sequence[int] = ()
-    """Messages without value, as places in `indexes`."""
+    """The messages without value, as places in `indexes`."""
     keys: Sequence[bytes | None] = ()
     event_times_ms: Sequence[int] = ()
     sequence_ids: Sequence[int] = ()
-    """-1 of messages without one of their own: theirs is counted from the batch's."""
+    """The sequence ids; -1 for messages without one, which are counted from the batch's."""
     properties: dict[int, Properties] = field(default_factory=dict)
-    """By place, of those that have any."""
+    """The properties, by place, of messages that have any."""
     ordering_keys: dict[int, bytes] = field(default_factory=dict)
 
     @property
@@ -52,7 +52,7 @@ class Decoded:
         return len(self.indexes)
 
     def each_value(self) -> Sequence[bytes]:
-        """The values one by one."""
+        """Return the values one by one."""
         if self.cut is None:
             return self.values
         start, stride = self.cut
@@ -61,9 +61,9 @@ class Decoded:
 
 
 def decode(entry: magnetar.Entry, first: int = 0, stop: int = 0) -> Decoded:
-    """The messages that compaction left; Unreadable if it cannot be decoded.
+    """Decode the messages that compaction has left; Unreadable if the entry cannot be decoded.
 
-    Of a batch those from one index to before another; 0: to the end.
+    Of a batch, return the indexes from `first` to before `stop`; 0: to the end.
     """
     if not entry.is_batch:
         return _single(entry)
@@ -92,7 +92,7 @@ def _single(entry: magnetar.Entry) -> Decoded:
 
 
 def _strides(entry: magnetar.Entry, body: bytes, count: int) -> Decoded | None:
-    """The batch if all its messages look like the first, but for their sequence ids."""
+    """Return the batch if its messages are alike, apart from sequence ids; else None."""
     stride, rest = divmod(len(body), count)
     if rest or count < LEAST_STRIDES or stride < 6:
         return None
@@ -112,7 +112,7 @@ def _strides(entry: magnetar.Entry, body: bytes, count: int) -> Decoded | None:
 
 @lru_cache(maxsize=64)
 def _head(encoded: bytes, length: int) -> Scan | None:
-    """What is in the head of a message whose value has this length; None if it is unusual."""
+    """Return the head of a message whose value has this length; None if it is unusual."""
     try:
         found = scan_batch(encoded + bytes(length), 1)
     except BadBatch:
@@ -122,9 +122,9 @@ def _head(encoded: bytes, length: int) -> Scan | None:
 
 
 def _heads_are_equal(body: bytes, start: int, stride: int, count: int, has_ids: bool) -> bool:
-    """Whether the first `start` bytes of every stride are those of the first.
+    """Tell whether the first `start` bytes of every stride equal those of the first stride.
 
-    A sequence id may differ: it is the last field, and only its size must be the same.
+    A sequence id may differ: it is the last field, and only its size must be equal.
     """
     fixed = start
     if has_ids:
@@ -140,7 +140,7 @@ def _heads_are_equal(body: bytes, start: int, stride: int, count: int, has_ids: 
 
 
 def _sequence_ids(body: bytes, start: int, stride: int, count: int) -> list[int]:
-    """Of varints that end at `start` in each stride, and have the size of the first."""
+    """Decode the varints that end at `start` in each stride; all have the size of the first."""
     first = start - 1
     while body[first - 1] > 127:
         first -= 1
@@ -189,7 +189,7 @@ def _describe_others(found: Decoded, others: dict[int, pb.SingleMessageMetadata]
 def _describe(
     found: Decoded, place: int, about: pb.SingleMessageMetadata | pb.MessageMetadata
 ) -> None:
-    """Set what messages rarely have."""
+    """Set the attributes that messages rarely have."""
     if about.properties:
         pairs = {pair.key: pair.value for pair in about.properties}
         found.properties[place] = tuple(pairs.items())

@@ -32,7 +32,7 @@ Queries that were written for Pulsar's connector for Java may have these. A warn
 
 
 def pages() -> Iterator[str]:
-    """The page, in parts."""
+    """Yield the page in parts."""
     yield INTRODUCTION
     for title, use in PARTS:
         found = [option for option in OPTIONS if option.use == use and option.has_effect]

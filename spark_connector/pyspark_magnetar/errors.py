@@ -1,10 +1,10 @@
-"""Errors of the source that a user can act upon."""
+"""Errors of the source that a user can correct."""
 
 import magnetar
 
 
 class DataLoss(magnetar.MagnetarError):
-    """Messages that the query still has to read were deleted."""
+    """Messages that the query had still to read were deleted."""
 
 
 REMEDY = (

@@ -1,10 +1,10 @@
-"""What the connector needs beyond the client: the packages of the extra `magnetar[spark]`."""
+"""The requirements beyond those of the client: the packages of the extra `magnetar[spark]`."""
 
 from importlib import import_module
 
 
 def require(package: str) -> None:
-    """ImportError with the remedy if the package is not installed."""
+    """Raise ImportError with the remedy if the package is not installed."""
     try:
         import_module(package)
     except ModuleNotFoundError as error:

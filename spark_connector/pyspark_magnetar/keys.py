@@ -1,4 +1,4 @@
-"""Private keys for messages that are encrypted, from files of the executor."""
+"""Private keys for encrypted messages, from files of the executor."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -7,7 +7,7 @@ from magnetar.encryption.keys import KeyReader
 
 
 def key_reader(place: str | None) -> KeyReader | None:
-    """Of a directory with NAME.pem for each name, or of one file for all names."""
+    """Create a reader of a directory with NAME.pem for each name, or of one file for all."""
     if place is None:
         return None
     path = Path(place.removeprefix("file://"))
@@ -16,7 +16,7 @@ def key_reader(place: str | None) -> KeyReader | None:
         if path.is_file():
             return path
         found = path / f"{name}.pem"
-        # The sender chose the name: it must not lead out of the directory.
+        # The sender chose the name: it must not lead outside the directory.
         if found.parent != path or not found.is_file():
             raise LookupError(f"there is no key {name!r} in {path}")
         return found

@@ -1,4 +1,4 @@
-"""Prints how far queries are behind their topics, after each micro-batch."""
+"""A listener that prints the backlog of queries after each micro-batch."""
 
 import json
 import sys
@@ -14,7 +14,7 @@ from pyspark.sql.streaming.listener import (
 
 
 class BacklogListener(StreamingQueryListener):
-    """`spark.streams.addListener(BacklogListener())`.
+    """Prints the backlog; register it with `spark.streams.addListener(BacklogListener())`.
 
     The source puts its backlog into `sources[].latestOffset` of the progress: entries, messages
     and bytes, and messages by partition.  All but the entries are estimates.
@@ -24,7 +24,7 @@ class BacklogListener(StreamingQueryListener):
         self._out = out
 
     def onQueryStarted(self, event: QueryStartedEvent) -> None:
-        """Nothing to print yet."""
+        """Ignore the event: there is no progress yet."""
 
     def onQueryProgress(self, event: QueryProgressEvent) -> None:
         progress = event.progress
@@ -35,14 +35,14 @@ class BacklogListener(StreamingQueryListener):
                 print(f"{name} batch {progress.batchId}: {line}", file=self._out or sys.stdout)
 
     def onQueryIdle(self, event: QueryIdleEvent) -> None:
-        """A query without new messages is not behind."""
+        """Ignore the event: a query without new messages has no backlog."""
 
     def onQueryTerminated(self, event: QueryTerminatedEvent) -> None:
-        """Its last progress was printed."""
+        """Ignore the event: the last progress was printed."""
 
 
 def backlog_line(latest_offset: str | None) -> str | None:
-    """The backlog in one line; None if the offset is not of this source."""
+    """Return the backlog in one line; None if the offset is not from this source."""
     try:
         report: Any = json.loads(latest_offset or "")
         backlog = report["backlog"]

@@ -1,7 +1,7 @@
-"""Finds out whether messages that a query still had to read were deleted.
+"""Detection of messages that were deleted before a query has read them.
 
-Entry numbers have legal gaps: markers of transactions, and ends of ledgers.  So only a ledger that
-is gone can be a loss, and only if it had entries behind the query's position.
+Entry numbers have regular gaps: markers of transactions, and ends of ledgers.  Only a ledger that
+is missing can therefore be a loss, and only if it had entries behind the query's position.
 """
 
 import logging
@@ -16,21 +16,21 @@ logger = logging.getLogger(__name__)
 
 
 class Losses:
-    """Of one query; each loss is an error, or reported once."""
+    """Detects the losses of one query; each is an error, or reported once."""
 
     def __init__(self, view: View, fails: bool) -> None:
         self._view = view
         self._fails = fails
         self._reported: set[tuple[str, Position]] = set()
         self._observed: dict[str, Position] = {}
-        """The last entry that each partition had when it was asked for last."""
+        """The last entry of each partition when the broker was last asked."""
         self._continued: dict[str, dict[Position, int]] = {}
-        """By partition and entry: in which ledger it went on when that was its last entry."""
+        """By partition and former last entry, the ledger in which it continued."""
         self._checked: dict[str, Position] = {}
-        """Positions behind which nothing is missing."""
+        """Positions, by partition, behind which nothing is missing."""
 
     def observe(self, last: Mapping[str, Position]) -> None:
-        """These are the last entries now; to be called with every answer of the broker."""
+        """Record the last entries; call this with every answer of the broker."""
         for topic, position in last.items():
             if position == NOTHING:
                 continue
@@ -40,8 +40,8 @@ class Losses:
             self._observed[topic] = position
 
     async def check(self, topic: str, read: Position, last: Position) -> None:
-        """DataLoss, or a line in the log, if messages behind `read` were deleted."""
-        # A compacted view ends before what was read, if the end was replaced or deleted since.
+        """Raise DataLoss, or log a line, if messages behind `read` were deleted."""
+        # The end of a compacted view moves back if it is replaced or deleted after it was read.
         # promise[without or self._view.compacted]: the end of a compacted view is no loss
         if NOTHING in (last, read) or self._view.compacted:
             return
@@ -76,7 +76,7 @@ class Losses:
         )
 
     def report(self, topic: str, read: Position, why: str) -> None:
-        """Once for each position."""
+        """Report a loss, once for each position."""
         if self._fails:
             raise DataLoss(f"{topic}: {why}; {REMEDY}")
         if (topic, read) not in self._reported:

@@ -1,4 +1,4 @@
-"""What a range of a partition holds: the ends of its ledgers, and what a typical entry has."""
+"""The contents of a partition's range: the ends of its ledgers, and the size of a typical entry."""
 
 import time
 from dataclasses import replace
@@ -11,14 +11,14 @@ from pyspark_magnetar.probing import first_at, ledger_ends
 from pyspark_magnetar.view import View
 
 SAMPLED_ENTRIES: Final = 16
-"""With fewer entries in a partition's range, what a typical entry has changes nothing."""
+"""The number of entries below which the size of a typical entry changes nothing."""
 SAMPLE_KEPT_S: Final = 60.0
 MAX_LEDGERS: Final = 16
-"""Ends that are looked for in one plan, as each takes some dozen requests."""
+"""The limit of ledger ends found in one plan, as each takes some dozen requests."""
 
 
 class Measuring:
-    """Of one query: what the broker has answered is kept for the next micro-batches."""
+    """Measures for one query; the broker's answers are kept for the next micro-batches."""
 
     def __init__(self, view: View) -> None:
         self._view = view
@@ -26,10 +26,10 @@ class Measuring:
         self._means: dict[str, tuple[float, Mean]] = {}
 
     async def measured(self, wanted: Range, counts: bool = False) -> Range:
-        """The range with the ends of its ledgers, and what a typical entry has.
+        """Return the range with the ends of its ledgers, and the size of a typical entry.
 
-        Without `counts` the latter is only asked for where it decides how many tasks there are.
-        With it, the range ends where no more ends of ledgers are known.
+        Without `counts`, the size is requested only if it determines the number of tasks.
+        With `counts`, the range is cut where the known ends of ledgers end.
         """
         view, topic = self._view, wanted.topic
         known = [end for end in self._ends.get(topic, ()) if end >= wanted.start]
@@ -40,7 +40,7 @@ class Measuring:
             known += await ledger_ends(view, topic, begin, wanted.end, most)
         self._ends[topic] = known
         if counts and len(known) >= MAX_LEDGERS and wanted.start < known[-1] < wanted.end:
-            # What is behind is for later batches: nothing tells how much that is.
+            # The rest is for later batches: its number of entries is not known.
             wanted = replace(wanted, end=known[-1])
         inside = tuple(end for end in known if end < wanted.end)
         found = replace(wanted, ledger_ends=inside)
@@ -49,7 +49,7 @@ class Measuring:
         return replace(found, mean=await self._mean(found))
 
     def mean_of(self, topic: str) -> Mean:
-        """What a typical entry of a partition had last; an empty one if nothing is known."""
+        """Return the last known size of a typical entry of a partition, or an empty one."""
         return self._means.get(topic, (0.0, Mean()))[1]
 
     async def _mean(self, wanted: Range) -> Mean:

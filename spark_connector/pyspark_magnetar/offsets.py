@@ -1,4 +1,4 @@
-"""How far a query has read: the offsets that Spark stores. Pure.
+"""The progress of a query: the offsets that Spark stores. Pure.
 
     {"v": 1,
      "p": {topic: [ledger, entry]},
@@ -7,10 +7,10 @@
      "mean": {topic: [messages, bytes]}}
 
 `p` is the last finished entry of each partition.  `init` is where a partition began, in the first
-offset that knows it: Spark does not store the answer of `initialOffset`, so what "latest" meant
-must be part of the first end offset.  With a third number the entry itself is still to be read,
-but for so many messages.  `seg` has the last entry of each ledger that was completed in the batch,
-and `mean` the messages and bytes of a typical entry: the batch is divided into tasks by them.
+offset with this partition: Spark does not store the answer of `initialOffset`, so the meaning of
+"latest" must be part of the first end offset.  With a third number the entry itself is still to
+be read, without that many messages.  `seg` has the last entry of each ledger completed in the
+batch, and `mean` the messages and bytes of a typical entry, by which it is divided into tasks.
 A range is always (start, end], in whole entries.
 """
 
@@ -21,19 +21,19 @@ from typing import Any, NamedTuple, Self
 VERSION = 1
 
 Position = tuple[int, int]
-"""Ledger and entry; (-1, -1) is before everything."""
+"""Ledger and entry; (-1, -1) precedes all entries."""
 NOTHING: Position = (-1, -1)
 
 
 class Start(NamedTuple):
-    """Where a partition begins: behind a position, and behind messages of the entry after it."""
+    """The start in a partition: behind a position, and behind some messages of the next entry."""
 
     position: Position
     messages: int = 0
 
 
 class Mean(NamedTuple):
-    """A typical entry; zeros when that is not known."""
+    """The messages and bytes of a typical entry; zeros if they are not known."""
 
     messages: int = 0
     bytes: int = 0
@@ -50,9 +50,9 @@ class Range:
     start: Position
     end: Position
     skipped: int = 0
-    """Messages at the beginning of its first entry that do not belong to it."""
+    """The number of messages at the beginning of its first entry that do not belong to it."""
     kept: int = 0
-    """Messages at the beginning of its last entry that belong to it; 0: all."""
+    """The number of messages at the beginning of its last entry that belong to it; 0: all."""
     ledger_ends: tuple[Position, ...] = ()
     """The last entries of the ledgers that end in it, as far as they are known."""
     mean: Mean = UNKNOWN
@@ -60,7 +60,7 @@ class Range:
 
 @dataclass(frozen=True, slots=True)
 class Offset:
-    """One stored offset."""
+    """A stored offset."""
 
     positions: Mapping[str, Position] = field(default_factory=dict)
     began_at: Mapping[str, Start] = field(default_factory=dict)
@@ -89,7 +89,7 @@ class Offset:
             raise ValueError(f"the offset {offset} of the checkpoint is damaged: {error}") from None
 
     def to_json(self) -> dict[str, Any]:
-        """With sorted keys: Spark compares offsets as text."""
+        """Encode the offset with sorted keys, because Spark compares offsets as text."""
         offset: dict[str, Any] = {"v": VERSION}
         began = {topic: _stored(start) for topic, start in self.began_at.items()}
         ends = {topic: [list(end) for end in ends] for topic, ends in self.ledger_ends.items()}
@@ -101,7 +101,7 @@ class Offset:
         return {name: offset[name] for name in sorted(offset)}
 
     def start_of(self, topic: str) -> Start | None:
-        """Where the partition goes on; None if it is not known."""
+        """Return where to continue in the partition; None if it is not known."""
         position = self.positions.get(topic)
         began = self.began_at.get(topic)
         # promise[without or (began is not None and began.position == position)]: nothing before the
@@ -117,9 +117,9 @@ class Offset:
         ledger_ends: Mapping[str, Sequence[Position]] | None = None,
         means: Mapping[str, Mean] | None = None,
     ) -> "Offset":
-        """The offset after reading up to `last`; `began` holds the partitions that are new.
+        """Return the offset after reading up to `last`; `began` has the new partitions.
 
-        Positions never go back.  Returns `self` when nothing changed.
+        Positions never go back.  Returns `self` if nothing has changed.
         """
         positions = dict(self.positions)
         for topic, start in began.items():
@@ -131,7 +131,7 @@ class Offset:
         if positions == self.positions:
             return self
         moved = {topic for topic, at in positions.items() if at != self.positions.get(topic)}
-        # Messages that a start skips are skipped whenever its partition moves.
+        # Skipped messages at a start are skipped until its partition advances.
         waiting = {
             topic: start
             for topic, start in self.began_at.items()
@@ -151,7 +151,7 @@ class Offset:
 
 
 def ranges(start: Offset, end: Offset) -> list[Range]:
-    """What lies between two offsets; it depends on nothing else, so that a replay is the same."""
+    """Return the ranges between two offsets; they depend on nothing else: a replay is the same."""
     found = []
     for topic in sorted(end.positions):
         begin = start.start_of(topic) or end.began_at.get(topic)

@@ -1,4 +1,4 @@
-"""All options of the source and the sink: each is declared here, once."""
+"""All options of the source and the sink, each declared once."""
 
 from collections.abc import Callable
 from typing import Any, Final
@@ -37,7 +37,7 @@ def _client(
     is_secret: bool = False,
     has_effect: bool = True,
 ) -> Option:
-    """An option of the client under the name that Pulsar's Java client has for it."""
+    """Declare an option of the client, under its name in Pulsar's Java client."""
     return Option(
         f"{CLIENT}{name}",
         Use.BOTH,
@@ -201,7 +201,7 @@ READING: Final = (
         aliases=("readCompacted",),
     ),
 )
-"""Reading; `topic` is in `PLACE`."""
+"""The options for reading; `topic` is in `PLACE`."""
 
 PLACE: Final = (Option("topic", Use.BOTH, "the topic to read or to write", text),)
 
@@ -214,7 +214,7 @@ def _producer(
     *,
     has_effect: bool = True,
 ) -> Option:
-    """An option of producers under the name that Pulsar's Java client has for it."""
+    """Declare an option of producers, under its name in Pulsar's Java client."""
     return Option(
         f"{PRODUCER}{name}",
         Use.WRITE,
@@ -328,6 +328,6 @@ WRITING: Final = (
         has_effect=False,
     ),
 )
-"""Writing."""
+"""The options for writing."""
 
 OPTIONS: Final = (*CONNECTING, *PLACE, *READING, *WRITING)

@@ -1,7 +1,7 @@
-"""What an option of `.option(...)` is, and how given options become values.
+"""The options of `.option(...)`: their declaration, and the conversion of given options to values.
 
-`option_table` declares all options.  Names are case-insensitive; an unknown one is refused, for a
-misspelled option must not be ignored.
+`option_table` declares all options.  Names are case-insensitive; an unknown option is refused,
+because a misspelled option must not be ignored.
 """
 
 import logging
@@ -14,7 +14,7 @@ from typing import Any
 logger = logging.getLogger(__name__)
 
 OF_SPARK = ("checkpointLocation", "queryName")
-"""Spark adds these to a sink's options by itself."""
+"""The options that Spark adds to those of a sink."""
 
 MULTIPLES = {"": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30}
 UNITS_MS = {
@@ -34,7 +34,7 @@ UNITS_MS = {
 
 
 class Use(Flag):
-    """Who takes an option."""
+    """The users of an option: source, sink or both."""
 
     READ = 1
     WRITE = 2
@@ -43,20 +43,20 @@ class Use(Flag):
 
 @dataclass(frozen=True, slots=True)
 class Option:
-    """One option; `parse` raises ValueError with what is expected instead."""
+    """One option; `parse` raises a ValueError that says what is expected."""
 
     name: str
     use: Use
     meaning: str
-    """For the documentation."""
+    """The meaning, for the documentation."""
     parse: Callable[[str], Any] = str
     default: Any = None
-    """The value, not its text."""
+    """The default value, not its text."""
     aliases: tuple[str, ...] = ()
     is_secret: bool = False
-    """Whether an error must not show the value."""
+    """Whether errors must not contain the value."""
     has_effect: bool = True
-    """If not, it is accepted from a migrated query, and a warning is logged."""
+    """Whether it has an effect; if not, it is accepted, for migrated queries, with a warning."""
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -64,7 +64,7 @@ class Option:
 
 
 def parse_options(given: Mapping[str, str], use: Use, table: Iterable[Option]) -> dict[str, Any]:
-    """The value of every option for this use, by name; ValueError names the one that is wrong."""
+    """Return the value of every option for this use, by name; ValueError names a wrong option."""
     rows = list(table)
     known = {name.lower(): option for option in rows for name in option.names}
     of_spark = {name.lower() for name in OF_SPARK}
@@ -109,7 +109,7 @@ def _unknown(name: str, use: Use, rows: list[Option]) -> str:
 
 
 def flag(text: str) -> bool:
-    """true or false."""
+    """Parse true or false."""
     found = {"true": True, "false": False}.get(text.strip().lower())
     if found is None:
         raise ValueError("expected true or false")
@@ -117,7 +117,7 @@ def flag(text: str) -> bool:
 
 
 def whole(least: int = 0) -> Callable[[str], int]:
-    """A whole number of at least this."""
+    """Return a parser of integers of at least `least`."""
 
     def parse(text: str) -> int:
         try:
@@ -132,7 +132,7 @@ def whole(least: int = 0) -> Callable[[str], int]:
 
 
 def size(text: str) -> int:
-    """A number of bytes, such as 1048576, 64k, 32m or 1g."""
+    """Parse a number of bytes, such as 1048576, 64k, 32m or 1g."""
     digits = text.strip().lower().removesuffix("b").removesuffix("i")
     unit = digits[-1:] if digits[-1:] in MULTIPLES else ""
     number = digits.removesuffix(unit).strip()
@@ -142,7 +142,7 @@ def size(text: str) -> int:
 
 
 def duration_ms(text: str) -> int:
-    """A duration as 500ms, 10s, 5m, 1h or "2 minutes"; a number alone is of milliseconds."""
+    """Parse a duration as 500ms, 10s, 5m, 1h or "2 minutes"; plain numbers are milliseconds."""
     trimmed = text.strip().lower()
     number = trimmed.rstrip("abcdefghijklmnopqrstuvwxyz ")
     unit = trimmed.removeprefix(number).strip() or "ms"
@@ -152,7 +152,7 @@ def duration_ms(text: str) -> int:
 
 
 def one_of(*words: str) -> Callable[[str], str]:
-    """One of these words; their case does not matter."""
+    """Return a parser of these words, ignoring case."""
 
     def parse(text: str) -> str:
         for word in words:
@@ -164,14 +164,14 @@ def one_of(*words: str) -> Callable[[str], str]:
 
 
 def text(given: str) -> str:
-    """Any text that is not empty."""
+    """Return any text that is not empty."""
     if not given.strip():
         raise ValueError("expected a text that is not empty")
     return given.strip()
 
 
 def names(given: str) -> tuple[str, ...]:
-    """Names divided by commas."""
+    """Parse names separated by commas."""
     found = tuple(name.strip() for name in given.split(",") if name.strip())
     if not found:
         raise ValueError("expected names, divided by commas")

@@ -1,8 +1,8 @@
-"""Where to begin and to end, as the options name it. Pure.
+"""The start and end positions in the options. Pure.
 
 Words (earliest, latest), "ledger:entry" or "ledger:entry:message", and JSON with one of these for
-each topic or partition, -2 and -1 as Kafka has them, or a serialized message id as a list of
-bytes as pulsar-spark has it.  Times are ms since 1970 or ISO 8601, or JSON with one for each.
+each topic or partition, -2 and -1 as in Kafka, or a serialized message id as a list of bytes as
+in pulsar-spark.  Times are ms since 1970 or ISO 8601, or JSON with one for each.
 """
 
 import json
@@ -30,20 +30,20 @@ EXPECTED_TIME: Final = (
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """One position: an id, or a time in ms."""
+    """A position: an id, or a time in ms."""
 
     at: MessageId | int
 
 
 @dataclass(frozen=True, slots=True)
 class Places:
-    """A position for every partition."""
+    """The positions of all partitions."""
 
     default: Place | None = None
     by_topic: Mapping[str, Place] = field(default_factory=dict)
 
     def of(self, partition: str) -> Place | None:
-        """That of the partition, of its topic, or of all; None if there is none."""
+        """Return the position of the partition, of its topic, or the default, which may be None."""
         found = self.by_topic.get(partition)
         if found is None:
             found = self.by_topic.get(str(TopicName.parse(partition).base))
@@ -51,12 +51,12 @@ class Places:
 
 
 def parse_offsets(text: str) -> Places:
-    """ValueError with what is expected."""
+    """Parse positions; ValueError says what is expected."""
     return _places(text, _offset, EXPECTED)
 
 
 def parse_times(text: str) -> Places:
-    """ValueError with what is expected."""
+    """Parse times; ValueError says what is expected."""
     return _places(text, _time, EXPECTED_TIME)
 
 
@@ -93,7 +93,7 @@ def _offset(stored: Any) -> Place | None:
 
 
 def _serialized(stored: list[Any]) -> Place | None:
-    """A MessageIdData; Java's bytes may be negative."""
+    """Parse a MessageIdData; Java's bytes may be negative."""
     try:
         data = pb.MessageIdData.FromString(bytes(byte & 255 for byte in stored))
     except (TypeError, DecodeError):
@@ -114,6 +114,6 @@ def _time(stored: Any) -> Place | None:
         moment = datetime.fromisoformat(text)
     except ValueError:
         return None
-    # Without a zone it is of UTC: the machines of a cluster may have different ones.
+    # A time without zone is in UTC: the machines of a cluster may have different zones.
     moment = moment if moment.tzinfo else moment.replace(tzinfo=UTC)
     return Place(int(moment.timestamp() * 1000))

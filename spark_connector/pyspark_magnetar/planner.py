@@ -1,4 +1,4 @@
-"""Decides what the next micro-batch reads, in the driver's Python process."""
+"""The plan of the next micro-batch, in the driver's Python process."""
 
 import asyncio
 import logging
@@ -31,11 +31,11 @@ from pyspark_magnetar.view import View
 logger = logging.getLogger(__name__)
 
 LONGEST_POLL_S: Final = 1.0
-"""Spark asks for the latest offset without pause: an answer of "nothing new" takes this long."""
+"""The delay of an answer "nothing new": Spark asks for the latest offset without pause."""
 
 
 class Planner:
-    """Of one query."""
+    """Plans the micro-batches of one query."""
 
     def __init__(self, options: ReadOptions, bridge: Bridge) -> None:
         self._options = options
@@ -44,18 +44,18 @@ class Planner:
         self._losses = Losses(self._view, options.fails_on_loss)
         self._tail = Tail(bridge, self._view, options.topics, options.polling, self._losses.observe)
         self._first: frozenset[str] | None = None
-        """The partitions that there were when the query was started."""
+        """The partitions that existed when the query was started."""
         self._stop_at: Seen | None = None
         self._measuring = Measuring(self._view)
         self._planned_s = float("-inf")
         self._reached = Offset()
 
     def stop_at_what_there_is(self) -> None:
-        """Read what there is now, and nothing that comes later."""
+        """Read up to the present end of the topics, and nothing that comes later."""
         self._stop_at = self._tail.now()
 
     def next_offset(self, current: Offset, limits: Limits) -> Offset:
-        """Where the batch behind `current` ends: `current` itself if there is nothing new."""
+        """Return the end of the batch behind `current`, or `current` itself if nothing is new."""
         give_up_s = time.monotonic() + LONGEST_POLL_S
         seen = self._stop_at or self._tail.seen()
         while True:
@@ -67,14 +67,14 @@ class Planner:
             seen = self._tail.wait(seen, wait_s)
 
     def whole(self) -> list[Range]:
-        """All that there is between the options' places; once, and then the planner is done."""
+        """Return all ranges between the start and the end of the options, and close the planner."""
         try:
             return self._bridge.run(self._whole(self._tail.now()))
         finally:
             self._tail.close()
 
     def report(self) -> dict[str, Any] | None:
-        """The latest positions and the backlog behind the last plan, from what is known."""
+        """Return the latest positions and the backlog behind the last plan, as far as known."""
         seen = self._stop_at or self._tail.last_seen
         if seen is None:
             return None
@@ -101,7 +101,7 @@ class Planner:
         return replace(latest, positions=positions)
 
     async def _planned(self, current: Offset, seen: Seen, limits: Limits) -> Offset:
-        """The plan; a broker that is away for a while does not end the query."""
+        """Return the plan, and retry for some time if the broker is not available."""
         give_up_s = time.monotonic() + GIVE_UP_S
         while True:
             try:
@@ -157,14 +157,14 @@ class Planner:
         )
 
     async def _began(self, current: Offset, seen: Seen) -> dict[str, Start]:
-        """Where partitions begin that the query has not read."""
+        """Return the start of each partition that the query has not read."""
         if self._first is None:
             self._first = frozenset() if current.positions else frozenset(seen.last)
         bounds = self._options.bounds
         wanted = {}
         for topic, last in seen.last.items():
             if topic not in current.positions:
-                # Partitions that appear in a running query were empty when it began.
+                # Partitions that appear in a running query were empty at its start.
                 is_new = bool(current.positions) or topic not in self._first
                 place = None if is_new else bounds.start.of(topic) or bounds.default_start
                 wanted[topic] = (place or Place(EARLIEST), last)
@@ -180,7 +180,7 @@ class Planner:
 
 
 def _stop(last: Position, place: Place | None) -> tuple[Position, int]:
-    """Where a batch read of a partition ends, and how many messages of that entry it has."""
+    """Return the end of a batch read in a partition, and the number of messages of that entry."""
     at = None if place is None else place.at
     if at is None or isinstance(at, int) or at.is_latest:
         return last, 0  # times are compared message by message

@@ -1,7 +1,7 @@
-"""Divides what is to be read: among micro-batches, and among tasks. Pure.
+"""The division of ranges among micro-batches, and among tasks. Pure.
 
-Both count entries, of which the ledgers' ends tell how many there are; the mean of an entry turns
-messages and bytes into entries.
+Both divisions count entries, whose number follows from the ends of the ledgers; the mean of an
+entry converts messages and bytes to entries.
 """
 
 from collections.abc import Mapping, Sequence
@@ -11,12 +11,12 @@ from typing import Final, NamedTuple
 from pyspark_magnetar.offsets import Position, Range
 
 LEAST_MESSAGES: Final = 50_000
-"""A task costs some 50 ms whatever it reads: below this no range is divided of its own accord."""
+"""The size below which a range is not divided: a task costs some 50 ms, whatever it reads."""
 MAX_TASKS: Final = 10_000
 
 
 class Run(NamedTuple):
-    """Consecutive entries of one ledger, both included."""
+    """Consecutive entries of one ledger, both ends included."""
 
     ledger: int
     first: int
@@ -41,12 +41,12 @@ def runs(wanted: Range) -> list[Run]:
 
 
 def entries_in(wanted: Range) -> int:
-    """How many entries there are, at most: some may be markers."""
+    """Return the number of entries, at most: some may be markers."""
     return sum(run.entries for run in runs(wanted))
 
 
 def position_after(wanted: Range, entries: int) -> Position:
-    """The last of the first so many entries, or the range's end."""
+    """Return the last of the first `entries` entries, or the range's end."""
     for run in runs(wanted):
         if entries <= run.entries:
             return run.ledger, run.first + max(entries, 1) - 1
@@ -56,7 +56,7 @@ def position_after(wanted: Range, entries: int) -> Position:
 
 @dataclass(frozen=True, slots=True)
 class Sizes:
-    """How large tasks shall be; 0 or None: as it comes."""
+    """The sizes of tasks; 0 or None: not limited."""
 
     target_bytes: int = 64 << 20
     min_partitions: int = 0
@@ -64,7 +64,7 @@ class Sizes:
 
 
 def split(found: Sequence[Range], sizes: Sizes) -> list[Range]:
-    """The ranges, divided into those of tasks; it depends on nothing but the arguments."""
+    """Divide the ranges into those of tasks; the result depends on the arguments only."""
     pieces = [_pieces(wanted, sizes) for wanted in found]
     short = min(sizes.min_partitions, MAX_TASKS) - sum(pieces)
     if short > 0 and found:
@@ -90,7 +90,7 @@ def _pieces(wanted: Range, sizes: Sizes) -> int:
         if sizes.max_records is not None:
             count = max(count, -(-entries // max(1, sizes.max_records // messages)))
     elif sizes.max_records is not None:
-        count = entries  # nothing is known of them: one entry a task is the least there is
+        count = entries  # their size is not known: one entry per task is the minimum
     return max(1, min(count, entries, MAX_TASKS))
 
 
@@ -122,26 +122,26 @@ def _cut(wanted: Range, count: int) -> list[Range]:
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """Of one micro-batch; None: no limit."""
+    """The limits of one micro-batch; None: no limit."""
 
     messages: int | None = None
     bytes: int | None = None
 
 
 def messages_in(wanted: Range) -> int:
-    """About how many messages there are; at least one an entry."""
+    """Return the estimated number of messages, at least one per entry."""
     return entries_in(wanted) * max(wanted.mean.messages, 1)
 
 
 def bytes_in(wanted: Range) -> int:
-    """About how many bytes there are."""
+    """Return the estimated number of bytes."""
     return entries_in(wanted) * max(wanted.mean.bytes, 1)
 
 
 def limited(found: Sequence[Range], limits: Limits) -> Mapping[str, Position]:
-    """Where each range shall end, so that all together keep the limits.
+    """Return the end of each range, so that all together keep the limits.
 
-    The limits are shared in proportion to what there is, and each range gets an entry at least.
+    The limits are shared in proportion to the contents, and each range gets at least one entry.
     """
     share = 1.0
     if limits.messages is not None:

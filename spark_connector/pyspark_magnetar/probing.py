@@ -1,7 +1,7 @@
-"""Asks a partition where its entries are, by reading single ones.
+"""Search for the entries of a partition, by reading single ones.
 
 The binary protocol has no list of ledgers.  A reader at any position receives the first entry
-there or behind it, and that is enough to find where a ledger ends.
+at it or behind it, which suffices to find the end of a ledger.
 """
 
 import asyncio
@@ -14,11 +14,11 @@ from pyspark_magnetar.offsets import NOTHING, Mean, Position
 from pyspark_magnetar.view import View
 
 SILENCE_S: Final = 1.0
-"""After which the broker is asked whether there is anything to come."""
+"""The time without an entry after which the broker is asked whether one is to come."""
 PROBE_S: Final = 60.0
-"""How long an entry that is there may take to come."""
+"""The time limit for the arrival of an existing entry."""
 WIDTH: Final = 8
-"""Probes at a time, and the factor by which each round narrows the search."""
+"""The number of concurrent probes, by which each round narrows the search."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,10 +31,10 @@ class Probed:
 
 
 async def first_at(view: View, topic: str, at: Position | int = NOTHING) -> Probed | None:
-    """The first entry at a position or behind it; None if there is none.
+    """Return the first entry at a position or behind it; None if there is none.
 
-    Or since a time in ms, if the topic has such an entry.  OperationTimeout if the entry does not
-    come.
+    With a time in ms, it is the first entry since then, if there is one.  OperationTimeout if the
+    entry does not arrive.
     """
     start: magnetar.MessageId | int
     if isinstance(at, int):
@@ -64,15 +64,15 @@ def _probed(entry: magnetar.Entry) -> Probed:
 
 
 async def _has_any(reader: magnetar.EntryReader, at: Position | int) -> bool:
-    """Whether there is an entry at a position or behind it; with a time, whether there is any."""
+    """Tell whether there is an entry at a position or behind it; with a time, whether any."""
     last = await reader.last_message_id()
     return last.entry >= 0 and (isinstance(at, int) or (last.ledger, last.entry) >= at)
 
 
 async def ledger_end(view: View, topic: str, ledger: int, known: int) -> tuple[int, Position]:
-    """The last entry of a ledger, and the first one behind it; there must be one.
+    """Return the last entry of a ledger, and the first one behind it, which must exist.
 
-    `known` is an entry at or before the last one, -1 if none is known.
+    `known` is an entry at or before the last one; -1 if none is known.
     """
     behind: Position | None = None
     low, high = known, -1  # the last entry is in [low, high)
@@ -98,9 +98,9 @@ async def ledger_end(view: View, topic: str, ledger: int, known: int) -> tuple[i
 async def ledger_ends(
     view: View, topic: str, start: Position, end: Position, most: int
 ) -> list[Position]:
-    """The last entries of the ledgers from `start` on that end before `end`'s, at most so many.
+    """Return the last entries of at most `most` ledgers from `start` to before that of `end`.
 
-    A ledger that was deleted, or has nothing behind `start`, is left out.
+    A ledger that was deleted, or has nothing behind `start`, is omitted.
     """
     found: list[Position] = []
     ledger, known = start

@@ -1,8 +1,8 @@
-"""Which tasks of a batch read can be left out because of the query's filters. Pure.
+"""The tasks of a batch read that the query's filters exclude. Pure.
 
-Spark evaluates every filter again, so a task stays whenever its range does not show that no row can
-pass.  Filters on the publish time leave out nothing: producers set it, and it need not ascend with
-the message ids.  Neither do lower limits of the ledger: a chunked message is read with its first
+Spark evaluates every filter again, so a task stays unless its range shows that no row can pass.
+Filters on the publish time exclude nothing: producers set it, and it need not ascend with the
+message ids.  Neither do lower limits of the ledger: a chunked message is read with its first
 chunk, and its id is that of the last one, which may be in any later ledger.
 """
 
@@ -26,12 +26,12 @@ LAST_LEDGERS: Final[Sequence[tuple[Any, Callable[[int], int]]]] = (
     (LessThan, lambda value: value - 1),
     (LessThanOrEqual, lambda value: value),
 )
-"""The last ledger that a comparison with a value leaves."""
+"""The last ledger that can satisfy a comparison with a value."""
 
 
 @dataclass(frozen=True, slots=True)
 class PushedFilters:
-    """What a task must have in its range; None is anything."""
+    """The conditions on the range of a task; None: any."""
 
     topics: frozenset[str] | None = None
     partitions: frozenset[int] | None = None
@@ -39,7 +39,7 @@ class PushedFilters:
 
     @classmethod
     def of(cls, filters: Iterable[Filter]) -> Self:
-        """Of filters that all must hold; those of other kinds or columns change nothing."""
+        """Combine filters that all must hold; other kinds of filters, or columns, are ignored."""
         found = cls()
         for one in filters:
             found = found._and(one)
@@ -70,7 +70,7 @@ class PushedFilters:
         return replace(self, last_ledger=last)
 
     def keeps(self, wanted: Range) -> bool:
-        """Whether a range may have rows for which the filters hold."""
+        """Tell whether a range may have rows for which the filters hold."""
         if self.topics is not None and wanted.topic not in self.topics:
             return False
         if self.partitions is not None and partition_of(wanted.topic) not in self.partitions:
@@ -79,7 +79,7 @@ class PushedFilters:
 
 
 def partition_of(topic: str) -> int:
-    """As the column has it: -1 of a topic without partitions."""
+    """Return the partition as its column has it: -1 for a topic without partitions."""
     return TopicName.parse(topic).partition
 
 

@@ -1,4 +1,4 @@
-"""The options of the source, as its parts use them."""
+"""The options of the source, for its modules."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -19,16 +19,16 @@ NOT_PERSISTENT = "non-persistent"
 
 @dataclass(frozen=True, slots=True)
 class Topics:
-    """Which topics to read."""
+    """The topics to read."""
 
     names: tuple[str, ...] = ()
-    """Full names, of topics or of partitions."""
+    """The full names of topics or partitions."""
     pattern: str | None = None
     may_be_missing: bool = False
 
     @classmethod
     def of(cls, values: Mapping[str, Any]) -> Self:
-        """ValueError unless exactly one of the three options is given."""
+        """Return the topics; ValueError unless exactly one of the three options is given."""
         given = [name for name in ("topic", "topics", "topicsPattern") if values[name]]
         if len(given) != 1:
             raise ValueError(
@@ -49,20 +49,20 @@ class Topics:
 
 @dataclass(frozen=True, slots=True)
 class Bounds:
-    """Where to begin and to end."""
+    """The start and the end of reading."""
 
     start: Places
     default_start: Place
     end: Places | None = None
     since: Places | None = None
-    """With times: messages published earlier are left out."""
+    """Times before which messages are skipped."""
     until: Places | None = None
-    """With times: messages published then or later are left out."""
+    """Times from which on messages are skipped."""
 
 
 @dataclass(frozen=True, slots=True)
 class Polling:
-    """When to look, and for how much to wait."""
+    """The polling interval, and the data to wait for."""
 
     poll_s: float = 0.2
     discovery_s: float = 10.0
@@ -72,7 +72,7 @@ class Polling:
 
 @dataclass(frozen=True, slots=True)
 class Values:
-    """What becomes of values."""
+    """The handling of values."""
 
     mode: str = "bytes"
     may_differ: bool = False
@@ -81,7 +81,7 @@ class Values:
 
 @dataclass(frozen=True, slots=True)
 class ReadOptions:
-    """Where to read, and where to begin when a query is new."""
+    """The options for reading, with the start of a new query."""
 
     connecting: Connecting
     topics: Topics
@@ -96,18 +96,18 @@ class ReadOptions:
     subscription: str | None = None
     queue_size: int = 20_000
     keys: str | None = None
-    """Where the executors find private keys."""
+    """The path of the private keys at the executors."""
     values: Values = field(default_factory=Values)
     value_schema: ValueSchema | None = None
-    """The topic's, once it was asked for; None: the values are bytes."""
+    """The schema of the topics, after it was requested; None: the values are bytes."""
     pushes_filters: bool = False
     reads_compacted: bool = False
 
     @classmethod
     def parse(cls, options: Mapping[str, str], *, is_streaming: bool | None) -> Self:
-        """ValueError names the option that is missing, unknown or wrong.
+        """Parse the options; ValueError names an option that is missing, unknown or wrong.
 
-        None: it is not known yet which kind of reading it is for.
+        `is_streaming` is None if it is not known yet how the source is read.
         """
         values = parse_options(options, Use.READ, OPTIONS)
         return cls(

@@ -32,25 +32,25 @@ if TYPE_CHECKING:
 
 
 class Split(InputPartition):
-    """One task's part: a range of entries."""
+    """The part of one task: a range of entries."""
 
     def __init__(self, wanted: Range) -> None:
         self.wanted = wanted
 
 
 class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
-    """Plans batches in the driver's Python process; `read` runs in the executors'."""
+    """Plans batches in the driver's Python process; `read` runs in those of the executors."""
 
     def __init__(self, options: ReadOptions) -> None:
         self._options = options
         self._made: tuple[Planner, Acknowledger | None] | None = None
 
     def __reduce__(self) -> tuple[type["StreamReader"], tuple[ReadOptions]]:
-        # To the tasks it travels without its connections.
+        # It is sent to the tasks without its connections.
         return StreamReader, (self._options,)
 
     def initialOffset(self) -> dict[str, Any]:
-        # A constant: Spark asks several times and stores none of the answers.
+        # A constant: Spark asks several times, and does not store the answer.
         return Offset().to_json()
 
     def getDefaultReadLimit(self) -> ReadLimit:
@@ -65,7 +65,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:
         current = Offset.from_json(start)
         found = self._planner.next_offset(current, self._limits(limit))
-        # Spark commits a batch only when a later one has data; this one is finished already.
+        # Spark commits a batch only when a later one has data; but this one is finished.
         self._ack(current, found)
         return start if found is current else found.to_json()
 
@@ -96,7 +96,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def _ack(self, finished: Offset, latest: Offset) -> None:
         acknowledger = self._parts[1]
         if acknowledger is not None:
-            # A partition is protected from where it begins on.
+            # A partition is protected from its start on.
             began = {topic: start.position for topic, start in latest.began_at.items()}
             acknowledger.ack({**began, **finished.positions})
 
@@ -117,7 +117,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
 
 class BatchReader(DataSourceReader):
-    """Reads once, from the start to what was the end when the query was planned."""
+    """Reads once, from the start to the end as of the planning of the query."""
 
     def __init__(self, options: ReadOptions) -> None:
         self._options = options
@@ -137,9 +137,9 @@ class BatchReader(DataSourceReader):
 
 
 class FilteringBatchReader(BatchReader):
-    """Leaves out tasks in whose range no row can pass the query's filters.
+    """Skips tasks in whose range no row can pass the query's filters.
 
-    A class of its own: Spark refuses every query of a reader with `pushFilters` unless
+    It is a separate class because Spark refuses queries of readers with `pushFilters` unless
     spark.sql.python.filterPushdown.enabled is set.
     """
 

@@ -1,4 +1,4 @@
-"""Reads the entries of a range, and knows when it has all of them."""
+"""The reading of the entries of a range, until it is complete."""
 
 import asyncio
 import logging
@@ -19,33 +19,33 @@ logger = logging.getLogger(__name__)
 
 MAX_ENTRIES: Final = 1000
 PATIENCE_S: Final = 5.0
-"""Silence after which the broker is asked whether the rest still exists."""
+"""The time without an entry after which the broker is asked whether the rest still exists."""
 MAX_SILENCES: Final = 12
 RECEIVED_BYTES: Final = 32 << 20
-"""Of messages received ahead, about."""
+"""The approximate limit of the bytes of messages received ahead."""
 MAX_CHUNKED: Final = 100
 CHUNK_WAIT_S: Final = 60.0
-"""How long the chunks that complete a message may take to come."""
+"""The time limit for the arrival of the chunks that complete a message."""
 
 EntryLists = AsyncGenerator[list[magnetar.Entry], None]
 
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """How to read."""
+    """The options for reading a range."""
 
     queue_size: int = 20_000
-    """Messages received ahead."""
+    """The number of messages received ahead."""
     skips_unreadable: bool = False
     fails_on_loss: bool = True
     key_reader: magnetar.KeyReader | None = None
 
 
 def read_range(bridge: Bridge, view: View, wanted: Range, how: Reading) -> Iterator[magnetar.Entry]:
-    """The entries of the range, chunked messages joined, in order.
+    """Yield the entries of the range in order, with chunked messages joined.
 
-    DataLoss if entries were deleted, and Unreadable for one that cannot be received, unless they
-    are to be left out.
+    DataLoss if entries were deleted, and Unreadable for an entry that cannot be received, unless
+    the options skip them.
     """
     source = _RangeReader(view, wanted, how)
     lists = source.lists()
@@ -78,11 +78,11 @@ class _RangeReader:
         self._how = how
         self._joiner = ChunkJoiner(MAX_CHUNKED, CHUNK_WAIT_S)
         self._at: Position = wanted.start
-        """Up to where the range was read."""
+        """The position up to which the range was read."""
         self.unreadable = 0
 
     async def lists(self) -> EntryLists:
-        """Lists of entries, none of them empty."""
+        """Yield lists of entries, none of them empty."""
         async with await self._open() as reader:
             silences = 0
             while self._at < self._wanted.end:
@@ -111,7 +111,7 @@ class _RangeReader:
 
     async def _open(self) -> magnetar.EntryReader:
         ledger, entry = self._wanted.start
-        # Before the first entry of a ledger there is no id to start behind.
+        # There is no id before the first entry of a ledger to start behind.
         start = magnetar.MessageId(ledger, max(entry, 0)) if ledger >= 0 else magnetar.EARLIEST
         mean = self._wanted.mean
         most = messages_in(self._wanted) if mean.messages else self._how.queue_size
@@ -126,7 +126,7 @@ class _RangeReader:
         )
 
     async def _inside(self, entries: list[magnetar.Entry]) -> list[magnetar.Entry]:
-        """Those of the range, with chunked messages in the place of their last chunk."""
+        """Return the entries in the range, with chunked messages in place of their last chunk."""
         end, last = self._wanted.end, entries[-1].position
         if not self._at[0] == entries[0].ledger == last[0]:
             for entry in entries:
@@ -144,9 +144,9 @@ class _RangeReader:
         return inside
 
     def _joined(self, entry: magnetar.Entry) -> magnetar.Entry | None:
-        """The entry, the message that is complete with it, or None.
+        """Return the entry, or the message that it completes; None if that is incomplete.
 
-        A chunked message belongs to the range that has its first chunk.
+        A chunked message belongs to the range of its first chunk.
         """
         is_inside = entry.position <= self._wanted.end
         if not entry.is_chunk:
@@ -163,7 +163,7 @@ class _RangeReader:
     async def _rest_of_chunks(
         self, reader: magnetar.EntryReader
     ) -> AsyncGenerator[magnetar.Entry, None]:
-        """Messages of which the range has the first chunk, but not all."""
+        """Yield messages whose first chunk is in the range, but whose last chunk is not."""
         loop = asyncio.get_running_loop()
         give_up_s = loop.time() + CHUNK_WAIT_S
         while self._joiner and loop.time() < give_up_s:
@@ -172,7 +172,7 @@ class _RangeReader:
             except magnetar.OperationTimeout:
                 break
             except magnetar.Unreadable:
-                continue  # it is another range's
+                continue  # it belongs to another range
             for entry in entries:
                 found = self._joined(entry) if entry.is_chunk else None
                 if found is not None:
@@ -195,7 +195,7 @@ class _RangeReader:
         self.unreadable += 1
 
     async def _check_gap(self, first: Position) -> None:
-        """What came next is in another ledger: was everything between read, or deleted?"""
+        """Check, when an entry is in another ledger, that the entries between were not deleted."""
         if self._view.compacted:  # promise: a gap of a compacted view is no loss
             return
         ends = (*self._wanted.ledger_ends, self._wanted.end)
@@ -205,7 +205,7 @@ class _RangeReader:
             self._lost(f"the next one is {first[0]}:{first[1]}")
 
     async def _is_all(self, reader: magnetar.EntryReader) -> bool:
-        """After a silence: whether the range has no more, as far as it is readable."""
+        """Tell, after a silence, whether the range is complete as far as it can be read."""
         last = await reader.last_message_id()
         if (last.ledger, last.entry) >= self._wanted.end:
             return False
@@ -216,12 +216,12 @@ class _RangeReader:
         return True
 
     async def _is_deleted(self, position: Position) -> bool:
-        """Whether the first entry that there is lies behind the position."""
+        """Tell whether the first existing entry lies behind the position."""
         first = await first_at(self._view, self._wanted.topic)
         return first is None or first.position > position
 
     def _lost(self, why: str) -> None:
-        """Report it: as an error, or in the log."""
+        """Report a loss, as an error or in the log."""
         at, end = self._at, self._wanted.end
         text = (
             f"{self._wanted.topic}: the entries behind {at[0]}:{at[1]} up to {end[0]}:{end[1]} "

@@ -1,4 +1,4 @@
-"""From entries to record batches: columns are made of many entries at a time."""
+"""Conversion of entries to record batches: columns are built from many entries at a time."""
 
 from collections.abc import Callable, Iterable, Iterator
 from typing import Final
@@ -15,13 +15,13 @@ from pyspark_magnetar.value_columns import ValueColumns
 
 MAX_ROWS: Final = 10_000
 MAX_BYTES: Final = 8 * 1024 * 1024
-"""A record batch is handed over when it has so many rows, or so many bytes of values."""
+"""The limits of rows and of bytes of values at which a record batch is passed on."""
 
 MakeValues = Callable[[], ValueColumns]
 
 
 def arrow_schema(schema: StructType) -> pa.Schema:
-    """Spark compares with exactly this."""
+    """Return the Arrow schema; Spark requires exactly this one."""
     return to_arrow_schema(schema, timezone="UTC")
 
 
@@ -48,7 +48,7 @@ class Rows:
         self._bytes += decoded.size
 
     def to_batch(self) -> pa.RecordBatch:
-        """All rows but those that are left out, with the schema; Undecodable."""
+        """Return the batch of all rows that are kept; may raise Undecodable."""
         arrays, kept = self._values.arrays() if self._values is not None else ([], None)
         gathered = Gathered(self._entries)
         for field in list(self._schema)[len(arrays) :]:
@@ -63,9 +63,9 @@ def record_batches(
     decoder: Callable[[magnetar.Entry], Decoded | None] = decode,
     make_values: MakeValues | None = None,
 ) -> Iterator[pa.RecordBatch]:
-    """The messages of all entries, in order; Unreadable if one cannot be decoded.
+    """Yield the messages of all entries in order; Unreadable if an entry cannot be decoded.
 
-    `columns` are those of metadata; without `make_values` the values are bytes.
+    `columns` are metadata columns; without `make_values` the values are bytes.
     """
     values = None if make_values is None else make_values()
     schema = source_schema(columns) if values is None else source_schema(columns, values.fields)

@@ -1,4 +1,4 @@
-"""The data source that Spark finds: `format("pulsar")`."""
+"""The data source that Spark finds as `format("pulsar")`."""
 
 from typing import TYPE_CHECKING
 
@@ -17,13 +17,13 @@ if TYPE_CHECKING:
 
     from pyspark_magnetar.read_options import ReadOptions
 
-# Spark imports this module in every session, also in those that read from no broker: everything
+# Spark imports this module in every session, also those that read from no broker: everything
 # else is imported where it is needed.
 # ruff: noqa: PLC0415
 
 
 class DefaultSource(DataSource):
-    """Messages of a topic as rows, and rows as messages.
+    """Reads messages of a topic as rows, and writes rows as messages.
 
     `option_table` declares the options.
     """
@@ -33,7 +33,7 @@ class DefaultSource(DataSource):
         return "pulsar"
 
     def schema(self) -> "StructType":
-        # It is asked for before the way of reading is known: the columns are the same.
+        # Called before it is known how the source is read: the columns are the same.
         return self._reading(is_streaming=None)[1]
 
     def reader(self, schema: "StructType") -> DataSourceReader:
@@ -55,7 +55,7 @@ class DefaultSource(DataSource):
         return StreamReader(options)
 
     def _reading(self, is_streaming: bool | None) -> "tuple[ReadOptions, StructType]":
-        """The options, and the columns that they lead to; asks for the topic's schema if needed."""
+        """Return the options and the resulting columns; asks for the topic's schema if needed."""
         from pyspark_magnetar.read_options import ReadOptions
         from pyspark_magnetar.source_schema import source_schema
 
@@ -89,7 +89,7 @@ class DefaultSource(DataSource):
 
 
 class MagnetarSource(DefaultSource):
-    """`DefaultSource` as `format("magnetar")`, for when a Java connector has the name pulsar.
+    """`DefaultSource` as `format("magnetar")`, for use beside a Java connector named pulsar.
 
     It must be registered: `spark.dataSource.register(MagnetarSource)`.
     """

@@ -38,16 +38,16 @@ FIELDS: Final = {
         StructField(SCHEMA_VERSION, BinaryType()),
     )
 }
-"""All of them, in order; `__messageId` is a serialized MessageIdData, and `__partition` and
+"""All columns, in order; `__messageId` is a serialized MessageIdData, and `__partition` and
 `__batchIndex` may be -1."""
 
 METADATA: Final = tuple(name for name in FIELDS if name != VALUE)
 DEFAULT_METADATA: Final = METADATA[:6]
-"""What pulsar-spark has."""
+"""The metadata columns of pulsar-spark."""
 
 
 def metadata_columns(chosen: tuple[str, ...] | None) -> tuple[str, ...]:
-    """The metadata columns of the option, in order; ValueError names one that does not exist."""
+    """Return the metadata columns of the option, in order; ValueError names an unknown one."""
     if chosen is None:
         return DEFAULT_METADATA
     if [name.lower() for name in chosen] in (["all"], ["none"]):
@@ -66,13 +66,13 @@ def metadata_columns(chosen: tuple[str, ...] | None) -> tuple[str, ...]:
 def source_schema(
     columns: tuple[str, ...], values: Sequence[StructField] = (FIELDS[VALUE],)
 ) -> StructType:
-    """Of the columns of values and these metadata columns; a key in the values is the key."""
+    """Return the columns of values and of metadata; a key in the values replaces `__key`."""
     names = {field.name for field in values}
     return StructType([*values, *(FIELDS[name] for name in columns if name not in names)])
 
 
 def require_source_schema(schema: StructType, own: StructType) -> None:
-    """ValueError unless it has the source's own columns: there are no others."""
+    """Raise ValueError unless the schema is the source's own: there are no other columns."""
     if schema.fieldNames() != own.fieldNames():
         raise ValueError(
             "format('pulsar') makes its schema itself: leave out .schema(...), choose metadata "

@@ -1,4 +1,4 @@
-"""From places of the options to positions of the broker."""
+"""Conversion of places in the options to positions of the broker."""
 
 from magnetar.concurrency import gather_all
 from pyspark_magnetar.offsets import NOTHING, Position, Start
@@ -8,7 +8,7 @@ from pyspark_magnetar.view import View
 
 
 async def starts_of(view: View, wanted: dict[str, tuple[Place, Position]]) -> dict[str, Start]:
-    """Where each partition begins, of a place and its last entry."""
+    """Return the start of each partition, by its place and its last entry."""
     found = await gather_all(
         _start(view, topic, place, last) for topic, (place, last) in wanted.items()
     )

@@ -1,6 +1,6 @@
-"""Knows the last entry of each partition, from a task in the background.
+"""The last entry of each partition, kept up to date by a task in the background.
 
-Spark asks for the latest offset without pause, so it is answered from what is known here.
+Spark asks for the latest offset without pause, and is answered from here.
 """
 
 import asyncio
@@ -22,16 +22,16 @@ from pyspark_magnetar.view import View
 logger = logging.getLogger(__name__)
 
 GIVE_UP_S = 120.0
-"""Errors of the broker end the query when none of the attempts in this time succeeded."""
+"""The time after which errors of the broker end the query, if no attempt succeeds."""
 
 
 async def find_partitions(
     client: magnetar.Client, topics: Topics, *, all_exist: bool = True
 ) -> list[str]:
-    """The partitions of the topics that there are now.
+    """Return the partitions of the topics that exist now.
 
     With `all_exist`, a topic that does not exist raises TopicMissing, unless the option
-    waitingForNonExistedTopic is set.  Without it, such a topic is left out.
+    waitingForNonExistedTopic is set.  Without it, such a topic is omitted.
     """
     if topics.pattern is not None:
         names = await client.topics_matching(topics.pattern)
@@ -48,10 +48,10 @@ async def find_partitions(
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """What was found at one time."""
+    """The last entries found by one query of the broker."""
 
     last: Mapping[str, Position]
-    """The last entry of each partition that there is; `NOTHING` where there is none."""
+    """The last entry of each existing partition; `NOTHING` if it is empty."""
 
 
 class Tail:
@@ -79,16 +79,16 @@ class Tail:
         self._is_started = False
 
     def now(self) -> Seen:
-        """What the broker answers now."""
+        """Ask the broker for the last entries."""
         return self._bridge.run(self._look())
 
     @property
     def last_seen(self) -> Seen | None:
-        """What was found last, without asking."""
+        """The last entries found most recently, without asking."""
         return self._seen
 
     def seen(self) -> Seen:
-        """What was found last; the first time the broker is asked."""
+        """Return the last entries found most recently; the first call asks the broker."""
         if self._seen is None:
             self._seen = self.now()
         if not self._is_started:
@@ -100,13 +100,13 @@ class Tail:
             return self._seen
 
     def wait(self, seen: Seen, timeout_s: float) -> Seen:
-        """What was found last, once it is not this; the same if nothing changes in time."""
+        """Wait until the last entries differ from `seen`, and return them, or `seen` on timeout."""
         with self._changed:
             self._changed.wait_for(lambda: self._seen != seen or self._error is not None, timeout_s)
         return self.seen()
 
     def close(self) -> None:
-        """Leave the partitions; what runs in the background must not have been started."""
+        """Close the readers; the background task must not have been started."""
         readers = list(self._readers.values())
         self._readers.clear()
         for reader in readers:
@@ -156,7 +156,7 @@ class Tail:
         return (found.ledger, found.entry) if found.entry >= 0 else NOTHING
 
     async def _discover(self) -> None:
-        # A topic that is deleted later is a loss of its messages: the others are read on.
+        # Deleting a topic later is a loss of its messages: the others are still read.
         is_first = self._discovered_s == float("-inf")
         # promise[is_first -> True]: a query goes on with the topics that are left
         found = await find_partitions(self._view.client, self._topics, all_exist=is_first)

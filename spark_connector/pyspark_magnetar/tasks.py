@@ -1,4 +1,4 @@
-"""What one task does: it reads its range, and makes record batches of it."""
+"""The work of one task: it reads its range, and converts it to record batches."""
 
 import logging
 from collections.abc import Callable, Iterator
@@ -26,7 +26,7 @@ Decoder = Callable[[magnetar.Entry], Decoded | None]
 
 
 def read_split(options: ReadOptions, wanted: Range) -> Iterator["RecordBatch"]:
-    """The messages of a range, in the executor that was given it."""
+    """Yield the messages of a range, in the executor."""
     how = Reading(
         options.queue_size,
         options.skips_unreadable,
@@ -50,7 +50,7 @@ def _make_values(options: ReadOptions, bridge: Bridge) -> MakeValues | None:
 
 
 def _skipping(decoder: Decoder) -> Decoder:
-    """Leaves out what cannot be decoded."""
+    """Return a decoder that skips entries which cannot be decoded."""
 
     def decode_or_skip(entry: magnetar.Entry) -> Decoded | None:
         try:
@@ -63,7 +63,7 @@ def _skipping(decoder: Decoder) -> Decoder:
 
 
 def _decoder(options: ReadOptions, wanted: Range) -> Decoder:
-    """What is wanted of an entry: mostly all of it."""
+    """Return the decoder of the wanted messages of an entry, which mostly are all."""
     since = _time(options.bounds.since, wanted.topic, 0)
     until = _time(options.bounds.until, wanted.topic, 2**64)
     partly: dict[Position, tuple[int, int]] = {}

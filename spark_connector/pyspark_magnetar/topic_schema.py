@@ -1,4 +1,4 @@
-"""Which schema the topics of a query have, and the versions that messages were written with."""
+"""The schemas of the topics of a query, and the versions with which messages were written."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -17,7 +17,7 @@ AUTO = "auto"
 
 
 def resolved(options: ReadOptions) -> ReadOptions:
-    """The options with the schema of the topics, if values are to be columns; ValueError."""
+    """Add the schema of the topics to the options, if values become columns; ValueError."""
     if options.values.mode != AUTO:
         return options
     bridge = bridge_to(options.connecting)
@@ -26,7 +26,7 @@ def resolved(options: ReadOptions) -> ReadOptions:
 
 
 def version_finder(bridge: Bridge) -> Callable[[str, bytes], SchemaInfo]:
-    """Asks the broker for versions of schemas; each is asked for once."""
+    """Return a function that asks the broker for versions of schemas, once for each."""
     known: dict[tuple[str, bytes], SchemaInfo] = {}
 
     def find(topic: str, version: bytes) -> SchemaInfo:

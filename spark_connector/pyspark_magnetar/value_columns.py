@@ -1,4 +1,4 @@
-"""Values as columns of their schema: decoded by the version that each was written with."""
+"""Values as columns of their schema, decoded with the version of their writer."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -42,14 +42,14 @@ from pyspark_magnetar.value_schema import (
 IN_BLOCKS: Final = (
     BooleanType, DoubleType, FloatType, IntegerType, LongType, StringType,
 )  # fmt: skip
-"""Types that Arrow parses from JSON itself."""
+"""Types that Arrow itself parses from JSON."""
 
 FindVersion = Callable[[str, bytes], SchemaInfo]
 
 
 @dataclass(slots=True)
 class Carrier:
-    """What a schema decodes of a message."""
+    """The parts of a message that a schema decodes."""
 
     data: bytes
     key: bytes | None
@@ -83,7 +83,7 @@ class ValueColumns:
         ]
 
     def arrays(self) -> tuple[list[pa.Array], pa.Array | None]:
-        """The columns, and which rows are kept; None: all."""
+        """Return the columns, and which rows are kept; None: all rows."""
         found = self._parsed_in_blocks()
         if found is not None:
             return self._with_corrupt(found, {}), None
@@ -102,7 +102,7 @@ class ValueColumns:
         return [*arrays, pa.array(data, pa.binary())]
 
     def _parsed_in_blocks(self) -> list[pa.Array] | None:
-        """All values in one step, where Arrow can parse them; None if it cannot."""
+        """Parse all values in one step; None if Arrow cannot parse them."""
         schema = self._schema
         if schema.info.type != pb.Schema.Json or not _is_parsed_in_blocks(schema.typed.kind):
             return None
@@ -117,7 +117,7 @@ class ValueColumns:
                 pj.ParseOptions(arrow, True, "ignore"),
             )
         except pa.ArrowInvalid:
-            return None  # one by one it turns out which it was
+            return None  # decoding them one by one shows which value it was
         if table.num_rows != len(self._carriers):
             return None
         table = table.select(arrow.names).combine_chunks()

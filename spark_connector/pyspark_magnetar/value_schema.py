@@ -1,7 +1,7 @@
-"""The columns of values, of the schema that a topic has.
+"""The columns of values, derived from a topic's schema.
 
-Records of Avro and JSON become a column for each field, everything else the column `value`; of
-pairs the key is the column `__key`.  All columns may be null, so that schemas can evolve.
+Records of Avro and JSON become a column for each field, everything else the column `value`; the
+key of pairs is the column `__key`.  All columns may be null, so that schemas can evolve.
 """
 
 import json
@@ -39,10 +39,10 @@ KEY, VALUE = "__key", "value"
 SPACE: Final = ""
 """The name under which the enclosing namespace is kept among the named types."""
 CORRUPT: Final = "_corrupt"
-"""With the mode PERMISSIVE: the bytes of a value that does not fit the schema."""
+"""The column of values that do not fit the schema, as bytes, in the mode PERMISSIVE."""
 
 FAILFAST, PERMISSIVE, DROP = "FAILFAST", "PERMISSIVE", "DROP"
-"""What may become of a value that does not fit the schema."""
+"""The actions for a value that does not fit the schema."""
 
 Convert = Callable[[Any], Any]
 
@@ -78,12 +78,12 @@ PRIMITIVES: Final[dict[int, DataType]] = {
     pb.Schema.LocalDate: DateType(),
     pb.Schema.LocalDateTime: TimestampNTZType(),
 }
-"""Types of the schemas of single values."""
+"""The types of the schemas of single values."""
 
 
 @dataclass(frozen=True, slots=True)
 class Typed:
-    """A column type, and what makes a decoded value fit for it; None: it does already."""
+    """A column type, and the conversion of decoded values to it; None: no conversion."""
 
     kind: DataType
     convert: Convert | None = None
@@ -91,15 +91,15 @@ class Typed:
 
 @dataclass(frozen=True, slots=True)
 class ValueSchema:
-    """What the columns of values are made of."""
+    """The schema of a topic, with the column types of its values."""
 
     info: SchemaInfo
     is_record: bool
     """Whether each field of the value is a column."""
     typed: Typed
-    """Of the value as a whole."""
+    """The type of the whole value."""
     key: Typed | None = None
-    """Of the key, if the values are pairs."""
+    """The type of the key, if the values are pairs."""
 
     @property
     def fields(self) -> list[StructField]:
@@ -111,12 +111,12 @@ class ValueSchema:
 
 
 def value_fields(schema: ValueSchema, mode: str) -> list[StructField]:
-    """The columns of values, with that for what is corrupt if there is one."""
+    """Return the columns of values, with that of corrupt values if the mode has one."""
     return schema.fields + ([StructField(CORRUPT, BinaryType())] if mode == PERMISSIVE else [])
 
 
 def value_schema(info: SchemaInfo) -> ValueSchema:
-    """ValueError if there is no column for what the schema describes."""
+    """Convert a schema; ValueError if it describes values without a column type."""
     try:
         if info.type == pb.Schema.KeyValue:
             key, value, _ = parts(info)
@@ -140,7 +140,7 @@ def _of(info: SchemaInfo) -> Typed:
 
 
 def _typed(definition: Any, named: dict[str, Any], inside: tuple[str, ...]) -> Typed:
-    """Of an Avro definition; `named` has the types that were defined before."""
+    """Convert an Avro definition; `named` has the types that were defined before."""
     if isinstance(definition, list):
         return _union(definition, named, inside)
     if isinstance(definition, str):
@@ -208,7 +208,7 @@ def _union(members: list[Any], named: dict[str, Any], inside: tuple[str, ...]) -
     raise ValueError(f"a union of {found} has no column type: read the values as bytes")
 
 
-# -- what Arrow takes instead of what is decoded
+# -- conversions of decoded values for Arrow
 
 
 @dataclass(frozen=True, slots=True)
@@ -268,4 +268,4 @@ TIMES_OF_DAY: Final[dict[str, Convert]] = {
     "time-millis": _millis_of_day,
     "time-micros": _micros_of_day,
 }
-"""Numbers, as Spark has no type for them."""
+"""Conversions to numbers, as Spark has no type for times of day."""

@@ -1,4 +1,4 @@
-"""What a query sees of its topics: all entries, or the compacted view."""
+"""The view of a query of its topics: all entries, or the compacted view."""
 
 from dataclasses import dataclass
 
@@ -10,8 +10,8 @@ class View:
     """Opens readers of entries.
 
     In the compacted view any entry may be missing, because later messages have replaced those in
-    it.  So none of its gaps counts as a loss.  A topic that was compacted deletes no entry before
-    it is compacted again, but nothing tells whether a topic ever was.
+    it.  Therefore none of its gaps is a loss.  A topic that was compacted deletes no entry before
+    it is compacted again, but it is not known whether a topic was ever compacted.
     """
 
     client: magnetar.Client
@@ -26,7 +26,7 @@ class View:
         queue_size: int,
         key_reader: magnetar.KeyReader | None = None,
     ) -> magnetar.EntryReader:
-        """A reader of a partition, which must exist; `Client.entry_reader` has the arguments."""
+        """Open a reader of a partition, which must exist; the arguments are those of the client."""
         # promise[without read_compacted=self.compacted,]: the compacted view is asked for
         return await self.client.entry_reader(
             topic,

@@ -1,7 +1,7 @@
-"""Spark's workers must run a Python that has this package.
+"""The choice of a Python for Spark's workers that has this package.
 
-Without PYSPARK_PYTHON Spark starts `python3`.  Where that is another Python, a query fails far
-away, and with a trace of Java.
+Without PYSPARK_PYTHON Spark starts `python3`.  If that is another Python, a query fails late, and
+with a stack trace of Java.
 """
 
 import os
@@ -16,36 +16,36 @@ if TYPE_CHECKING:
 
 VARIABLE = "PYSPARK_PYTHON"
 DRIVER_VARIABLE = "PYSPARK_DRIVER_PYTHON"
-"""Where it is set, a source that Spark finds by itself runs this Python, in its tasks too."""
+"""The variable that makes a source found by Spark itself run this Python, also in tasks."""
 SUBMITTED = "PYSPARK_GATEWAY_PORT"
-"""Set by spark-submit, whose JVM has read the environment already."""
+"""The variable that spark-submit sets; its JVM has read the environment already."""
 DEFAULT = "python3"
 FINDS_US = f"import importlib.util, sys; sys.exit(not importlib.util.find_spec({__package__!r}))"
 
 
 def use_this_python() -> None:
-    """Have the workers of sessions on this machine run this Python; call it in the driver.
+    """Make the workers of sessions on this machine run this Python; call it in the driver.
 
     RuntimeError if a session is active, or the environment chooses, and the workers run another
-    one that is on this machine.
+    Python that is on this machine.
     """
     active = _active_context()
     if active is None:
         os.environ.setdefault(VARIABLE, sys.executable)
-    # What is not on this machine may be in the image of the executors.
+    # A Python that is not on this machine may be in the image of the executors.
     found = shutil.which(active.pythonExec if active is not None else os.environ[VARIABLE])
     if found is not None and not _is_this(found):
         raise RuntimeError(_remedy(found, "is another Python than this one"))
 
 
 def check_workers_python() -> None:
-    """In a driver whose environment names no Python: set it if the workers' has no connector.
+    """Set the workers' Python in a driver whose environment names none, if it has no connector.
 
-    RuntimeError if it is too late for that: Spark's JVM was started before.  A Python that has the
-    connector is left alone, and so is one that the environment names as long as no session runs it.
+    RuntimeError if it is too late for that, because Spark's JVM was started before.  A Python with
+    the connector is left alone, and so is one that the environment names if no session runs it.
     """
-    # The other variable may name what only starts a driver, such as jupyter; then it depends on
-    # how the source is registered which of the two Spark runs.
+    # The other variable may name a program that only starts a driver, such as jupyter; which of
+    # the two Spark runs then depends on how the source is registered.
     if _in_worker() or DRIVER_VARIABLE in os.environ:
         return
     active = _active_context()
@@ -58,7 +58,7 @@ def check_workers_python() -> None:
         return
     if is_settled:
         raise RuntimeError(_remedy(found, f"has no {__package__}"))
-    # A source is planned on this machine by the workers' Python: no query could use that one.
+    # The workers' Python plans a source on this machine: no query could use the other one.
     os.environ[VARIABLE] = sys.executable
 
 
@@ -70,7 +70,7 @@ def _remedy(found: str, fault: str) -> str:
 
 
 def _in_worker() -> bool:
-    """Whether Spark started this process: `python -m pyspark.daemon`, or a worker itself."""
+    """Tell whether Spark started this process: `python -m pyspark.daemon`, or a worker itself."""
     spec = getattr(sys.modules.get("__main__"), "__spec__", None)
     return spec is not None and spec.name.startswith("pyspark.")
 
@@ -86,7 +86,7 @@ def _active_context() -> "SparkContext | None":
 
 
 def _is_this(executable: str) -> bool:
-    """Whether it is this Python with the same packages: a virtual environment has its own path."""
+    """Tell whether it is this Python with the same packages; a virtual environment differs."""
     here, there = (Path(path).absolute() for path in (sys.executable, executable))
     return here.parent.resolve() == there.parent.resolve() and here.resolve() == there.resolve()
 

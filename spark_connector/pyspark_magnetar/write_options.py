@@ -1,4 +1,4 @@
-"""The options of the sink, as its parts use them."""
+"""The options of the sink, for its modules."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -13,7 +13,7 @@ from pyspark_magnetar.option_table import OPTIONS, PRODUCER
 from pyspark_magnetar.options import Use, parse_options
 
 NONE, DEDUP, TRANSACTION = "none", "dedup", "transaction"
-"""Of the option exactlyOnce."""
+"""The values of the option exactlyOnce."""
 
 HASHING = {"JavaStringHash": JAVA, "Murmur3_32Hash": MURMUR3}
 ROUTING = {"RoundRobinPartition": ROUND_ROBIN, "SinglePartition": SINGLE}
@@ -21,7 +21,7 @@ ROUTING = {"RoundRobinPartition": ROUND_ROBIN, "SinglePartition": SINGLE}
 
 @dataclass(frozen=True, slots=True)
 class Producing:
-    """How messages are sent."""
+    """The options of the producers."""
 
     compression: str
     batching: BatchLimits
@@ -37,7 +37,7 @@ class Producing:
 
     @classmethod
     def of(cls, values: Mapping[str, Any]) -> Self:
-        """Of the values of all options."""
+        """Create the options from all option values."""
 
         def producer(name: str) -> Any:
             return values[PRODUCER + name]
@@ -57,7 +57,7 @@ class Producing:
         )
 
     def options(self) -> dict[str, Any]:
-        """For `Client.producer`."""
+        """Return the arguments for `Client.producer`."""
         return {
             "compression": self.compression,
             "batching": self.batching,
@@ -71,25 +71,25 @@ class Producing:
 
 @dataclass(frozen=True, slots=True)
 class WriteOptions:
-    """Where to write, and how."""
+    """The options for writing."""
 
     connecting: Connecting
     topic: str | None
-    """None: the column __topic has it."""
+    """The topic; None: the column __topic has it."""
     form: str
-    """Of values: see `sink.values`."""
+    """The form of values: see `sink.values`."""
     exactly_once: str
     name_prefix: str
     name_timeout_s: float
     job_id: str | None
     txn_timeout_s: float
     log_topic: str | None
-    """Where the driver notes which transactions it commits; None: see `sink.committing`."""
+    """The topic where the driver records its commits; None: see `sink.committing`."""
     producing: Producing
 
     @classmethod
     def parse(cls, options: Mapping[str, str]) -> Self:
-        """ValueError names the option that is missing, unknown or wrong."""
+        """Parse the options; ValueError names an option that is missing, unknown or wrong."""
         values = parse_options(options, Use.WRITE, OPTIONS)
         topic, log = values["topic"], values["transactionLogTopic"]
         found = cls(
@@ -139,6 +139,6 @@ class WriteOptions:
 
 
 def topic_to_write(name: str) -> str:
-    """The full name of the topic; ValueError if it is none."""
+    """Return the full name of the topic; ValueError if it is invalid."""
     topic = TopicName.parse(name)
     return str(topic)

@@ -1,4 +1,4 @@
-"""The sink: every row becomes a message, and a task is done when the broker stored all of its."""
+"""The sink: every row becomes a message; a task ends when the broker has stored its messages."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -27,18 +27,18 @@ if TYPE_CHECKING:
 
 @dataclass
 class Written(WriterCommitMessage):
-    """What one task wrote: by topic or partition how many messages, and the id of the last one."""
+    """The result of one task: the number of messages and the last id, by topic or partition."""
 
     topics: dict[str, tuple[int, tuple[int, int] | None]]
     owner: str = ""
-    """With exactlyOnce=transaction, the query or job."""
+    """The query or job, with exactlyOnce=transaction."""
     filled: Filled | None = None
-    """With exactlyOnce=transaction, what the driver has to commit."""
+    """The transaction for the driver to commit, with exactlyOnce=transaction."""
 
 
 class _Writer:
-    """At least once: a task that is run again sends its rows again, unless they are numbered, or in
-    a transaction of each attempt."""
+    """A writer that delivers at least once: a repeated task sends its rows again, unless they are
+    numbered, or in a transaction of each attempt."""
 
     is_streaming: bool
 
@@ -74,7 +74,7 @@ class _Writer:
             raise
 
     def _commit(self, messages: list[WriterCommitMessage | None], batch: int) -> None:
-        """Let take effect what is in transactions; otherwise all is stored already."""
+        """Commit transactions, if any; without them everything is stored already."""
         written, filled = _filled(messages)
         if not filled:
             return
@@ -84,7 +84,7 @@ class _Writer:
         has_rows = any(one.txn is not None for one in filled)
 
         async def commit() -> None:
-            # Without rows there may be a log nevertheless, and in it that the batch had some.
+            # Without rows there may be a log nevertheless, which says that the batch had some.
             if not has_rows and not await bridge.client.exists(topic):
                 return
             async with TransactionLog(bridge.client, topic, owner, options.name_timeout_s) as log:
@@ -93,7 +93,7 @@ class _Writer:
         bridge.run(commit())
 
     def _abort(self, messages: list[WriterCommitMessage | None]) -> None:
-        """Give up what is in transactions; otherwise what is stored stays."""
+        """Abort transactions, if any; without them stored messages stay."""
         _, filled = _filled(messages)
         if filled:
             bridge = bridge_to(self._options.connecting)
@@ -101,14 +101,14 @@ class _Writer:
 
 
 def _filled(messages: list[WriterCommitMessage | None]) -> tuple[str, list[Filled]]:
-    """Of the tasks that have succeeded: whose they are, and what they have stored."""
+    """Return the owner and the results of the successful tasks."""
     written = [one for one in messages if isinstance(one, Written) and one.filled is not None]
     owner = written[0].owner if written else ""
     return owner, [one.filled for one in written if one.filled is not None]
 
 
 class BatchWriter(_Writer, DataSourceArrowWriter):
-    """For `df.write`."""
+    """The writer for `df.write`."""
 
     is_streaming = False
 
@@ -120,7 +120,7 @@ class BatchWriter(_Writer, DataSourceArrowWriter):
 
 
 class StreamWriter(_Writer, DataSourceStreamArrowWriter):
-    """For `df.writeStream`."""
+    """The writer for `df.writeStream`."""
 
     is_streaming = True
 
@@ -132,19 +132,19 @@ class StreamWriter(_Writer, DataSourceStreamArrowWriter):
 
 
 def require_append(overwrite: bool) -> None:
-    """ValueError for a mode that would have to delete messages."""
+    """Raise ValueError for a mode that would require deleting messages."""
     if overwrite:
         raise ValueError('messages cannot be overwritten: use .mode("append")')
 
 
 def require_topic(options: WriteOptions, schema: SinkSchema) -> None:
-    """ValueError unless it is known where rows go."""
+    """Raise ValueError unless the topic of the rows is known."""
     if options.topic is None and TOPIC not in schema.taken:
         raise ValueError(f"option 'topic' is missing, and there is no column {TOPIC!r} either")
 
 
 def require_job_id(options: WriteOptions) -> None:
-    """ValueError unless a batch job that writes once can be recognized when it is run again."""
+    """Raise ValueError unless a repeated run of a batch job that writes once can be recognized."""
     if options.job_id is None:
         raise ValueError(
             f"exactlyOnce={options.exactly_once} needs the option 'jobId' in a batch job: a name "

@@ -1,1 +1,1 @@
-"""The sink: columns of rows become the bytes of batches, which are sent and waited for."""
+"""The sink: it encodes columns of rows to batches, sends these, and waits for their receipts."""

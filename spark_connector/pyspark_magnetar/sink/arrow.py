@@ -1,4 +1,4 @@
-"""Arrow expressions that the sink's encodings are made of: whole columns, no object for each row.
+"""Arrow expressions for the sink's encodings: whole columns, without an object for each row.
 
 A null stays null until `or_else` replaces it.
 """
@@ -13,32 +13,32 @@ import pyarrow.compute as pc
 from magnetar_proto.wire import encode_varint
 
 GROUP_BITS = 14
-"""Of a number, in two bytes of its varint."""
+"""The bits of a number that two bytes of its varint hold."""
 LAST, NOTHING = 1 << GROUP_BITS, 2 << GROUP_BITS
-"""In the table of such groups: where those begin that no other follows, and that of no bytes."""
+"""Offsets in the table of such groups: of last groups, and of the empty one."""
 
 
 def joined(*parts: pa.Array | bytes, separator: bytes = b"") -> pa.Array:
-    """Row by row the parts behind each other; null where one of them is null."""
+    """Join the parts row by row; null where one of the parts is null."""
     arguments = [_scalar(part) if isinstance(part, bytes) else part for part in parts]
     return pc.call_function("binary_join_element_wise", [*arguments, _scalar(separator)])
 
 
 @lru_cache(maxsize=1000)
 def _scalar(value: bytes) -> pa.Scalar:
-    # Making one takes as long as a pass over hundreds of rows.
+    # Creating a scalar takes as long as a pass over hundreds of rows.
     return pa.scalar(value, pa.binary())
 
 
 def by_distinct(column: pa.Array, encode: Callable[[Any], Any], kind: pa.DataType) -> pa.Array:
-    """`encode` of every value, called once for equal ones."""
+    """Apply `encode` to every value, once for equal values."""
     found = pc.dictionary_encode(column)
     encoded = pa.array([encode(value) for value in found.dictionary.to_pylist()], kind)
     return encoded.take(found.indices)
 
 
 def or_else(column: pa.Array, other: bytes, nulls: pa.Array | None = None) -> pa.Array:
-    """The column with `other` where it, or where `nulls`, is null."""
+    """Return the column with `other` where it, or where `nulls`, is null."""
     where = column if nulls is None else nulls
     if not where.null_count:
         return column
@@ -46,12 +46,12 @@ def or_else(column: pa.Array, other: bytes, nulls: pa.Array | None = None) -> pa
 
 
 def varints(numbers: pa.Array) -> pa.Array:
-    """Numbers, taken as unsigned, as varints."""
+    """Encode numbers, taken as unsigned, as varints."""
     return joined(*varint_parts(numbers))
 
 
 def varint_parts(numbers: pa.Array) -> list[pa.Array]:
-    """The parts of `varints`, to be joined: two bytes of all of them at a time."""
+    """Return the parts of `varints`, to be joined: two bytes of all numbers at a time."""
     rest = numbers.cast(pa.int64()).view(pa.uint64())
     highest = pc.max(rest).as_py() or 0
     parts: list[pa.Array] = []
@@ -81,22 +81,22 @@ def _number(value: int) -> pa.Scalar:
 
 
 def sized(tag: bytes, *parts: pa.Array) -> list[pa.Array]:
-    """Row by row the parts, of bytes or text, with their size as a varint before them, and that
-    behind a tag.
+    """Return the parts, of bytes or text, preceded row by row by a tag and their size as a
+    varint.
 
-    They are to be joined: each join copies everything.
+    They are to be joined later: each join copies everything.
     """
     data = [part.cast(pa.binary()) for part in parts]
     return [by_distinct(lengths(data), lambda size: tag + encode_varint(size), pa.binary()), *data]
 
 
 def lengths(parts: Iterable[pa.Array]) -> pa.Array:
-    """Row by row how many bytes the parts have together."""
+    """Return the sum of the sizes of the parts, in bytes, row by row."""
     return reduce(pc.add, map(pc.binary_length, parts))
 
 
 def lists(column: pa.Array, items: pa.Array, separator: bytes = b"") -> pa.Array:
-    """Row by row the encoded items of a list or map behind each other; null for a null list."""
+    """Join the encoded items of each list or map; null for a null list."""
     whole = pa.ListArray.from_arrays(column.offsets, items)
     found = pc.call_function("binary_join", [whole, _scalar(separator)])
     if not column.null_count:
@@ -105,9 +105,9 @@ def lists(column: pa.Array, items: pa.Array, separator: bytes = b"") -> pa.Array
 
 
 def millis(times: pa.Array) -> pa.Array:
-    """Timestamps as milliseconds since 1970; of a fraction the past one."""
+    """Convert timestamps to milliseconds since 1970, rounded down."""
     micros = times.cast(pa.timestamp("us", times.type.tz)).cast(pa.int64())
-    # Arrow divides towards zero: this is the floor for times before 1970 as well.
+    # Arrow rounds towards zero: this is the floor for times before 1970 as well.
     whole = pc.divide(micros, signed(1000))
     rest = pc.subtract(micros, pc.multiply(whole, signed(1000)))
     return pc.subtract(whole, pc.less(rest, signed(0)).cast(pa.int64()))
@@ -115,14 +115,14 @@ def millis(times: pa.Array) -> pa.Array:
 
 @cache
 def signed(value: int) -> pa.Scalar:
-    """The number, to count or compare with.
+    """Return the number as an Arrow scalar, for arithmetic and comparisons.
 
-    Arrow looks for a module that is not installed each time that it is given one of Python.
+    For a Python number, Arrow looks each time for a module that is not installed.
     """
     return pa.scalar(value, pa.int64())
 
 
 def fixed_bytes(column: pa.Array) -> pa.Array:
-    """Numbers of a fixed width as their bytes, the lowest first."""
+    """Return numbers of a fixed width as bytes, little-endian."""
     width: int = column.type.bit_width // 8
     return column.view(pa.binary(width)).cast(pa.binary())

@@ -39,11 +39,11 @@ from pyspark_magnetar.sink.arrow import (
 )
 
 ROOT = "topLevelRecord"
-"""The name of the record, as Spark's own Avro writer has it."""
+"""The name of the record, as in Spark's own Avro writer."""
 NULL, PRESENT = b"\x00", b"\x02"
-"""What a field that may be null begins with: the place in the union of null and its type."""
+"""The first byte of a nullable field: the index in the union of null and its type."""
 DECIMAL_BYTES = 16
-"""Arrow's width of a decimal number; leading bytes of the sign are allowed."""
+"""The width of Arrow's decimal numbers; leading bytes of the sign are allowed."""
 
 WHOLE: dict[type[DataType], Any] = {
     ByteType: "int",
@@ -64,7 +64,7 @@ PLAIN: dict[type[DataType], Any] = WHOLE | {
 
 
 def definition_of(fields: list[StructField]) -> bytes:
-    """The Avro schema of rows with these columns; ValueError names a type that has none."""
+    """Return the Avro schema of rows with these columns; ValueError names an unsupported type."""
     return json.dumps(_record(fields, ROOT)).encode()
 
 
@@ -82,7 +82,7 @@ def _field(field: StructField, name: str) -> dict[str, Any]:
     found = _type(field.dataType, name)
     if not field.nullable:
         return {"name": field.name, "type": found}
-    # With null as the default a reader may know a field that older messages lack.
+    # With null as the default, readers can have fields that older messages lack.
     return {"name": field.name, "type": ["null", found], "default": None}
 
 
@@ -109,7 +109,7 @@ def _maybe(found: Any, is_nullable: bool) -> Any:
 
 
 def encode_records(columns: list[pa.Array], fields: list[StructField]) -> pa.Array:
-    """One record for each row."""
+    """Encode each row as a record."""
     parts = [
         _encode_maybe(column, field.dataType, field.nullable)
         for column, field in zip(columns, fields, strict=True)
@@ -164,7 +164,7 @@ def _text(column: pa.Array) -> pa.Array:
 
 
 def _blocks(column: pa.Array, items: pa.Array) -> pa.Array:
-    """A list or map: how many items, these, and 0; without items only 0."""
+    """Encode a list or map: the number of items, the items, and 0; if empty, only 0."""
     counts = pc.subtract(column.offsets[1:], column.offsets[:-1])
     heads = by_distinct(counts, lambda count: _size(count) if count else b"", pa.binary())
     return joined(heads, lists(column, items), b"\x00")

@@ -1,4 +1,4 @@
-"""Which columns of a row are the value, and which describe the message."""
+"""The columns of a row: those of the value, and those that describe the message."""
 
 from dataclasses import dataclass
 from difflib import get_close_matches
@@ -40,10 +40,10 @@ TAKEN: dict[str, tuple[type[DataType], ...]] = {
     DELIVER_AT: MOMENTS,
     PROPERTIES: (MapType,),
 }
-"""The columns that describe a message, with their types; a time in numbers is in milliseconds."""
+"""The columns that describe a message, with their types; numeric times are in milliseconds."""
 
 LEFT_OUT = set(METADATA) - set(TAKEN)
-"""Columns of the source that a new message cannot have: what was read can be written as it is."""
+"""The columns of the source that are ignored, so that rows can be written as they were read."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,13 +51,13 @@ class SinkSchema:
     """The columns of the rows to write."""
 
     taken: tuple[str, ...]
-    """Those that describe the message."""
+    """The columns that describe the message."""
     values: tuple[StructField, ...]
-    """Those that are its value."""
+    """The columns of the value."""
 
     @classmethod
     def of(cls, schema: StructType) -> "SinkSchema":
-        """ValueError names the column that cannot be written."""
+        """Create the schema; ValueError names the column that cannot be written."""
         taken: list[str] = []
         values: list[StructField] = []
         for field in schema.fields:
@@ -91,7 +91,7 @@ def _require_type(field: StructField) -> None:
 
 
 def messages_of(batch: pa.RecordBatch, schema: SinkSchema, form: ValueForm) -> pa.RecordBatch:
-    """The rows as messages: `value` is encoded, times are milliseconds, the rest is as it was."""
+    """Convert rows to messages: `value` is encoded, times are milliseconds, the rest is kept."""
     columns = {VALUE: form.encode([batch.column(field.name) for field in schema.values])}
     for name in schema.taken:
         column = batch.column(name)

@@ -1,17 +1,17 @@
-"""What a driver notes in the transaction log: JSON, which an operator can read."""
+"""The records of a driver in the transaction log: JSON, which an operator can read."""
 
 import json
 from dataclasses import asdict, dataclass
 from typing import TypeAlias
 
 TxnId: TypeAlias = tuple[int, int]
-"""Most and least significant bits of a transaction."""
+"""The most and the least significant bits of a transaction."""
 VERSION = 1
 
 
 @dataclass(frozen=True, slots=True)
 class Announcement:
-    """These transactions of a micro-batch are about to be committed."""
+    """The announcement that these transactions of a micro-batch are about to be committed."""
 
     owner: str
     """The query or job, and the topic that it writes to."""
@@ -21,15 +21,15 @@ class Announcement:
 
 @dataclass(frozen=True, slots=True)
 class Mark:
-    """Is in the transaction of a partition's rows: who can read it knows that it was committed."""
+    """The proof, in the transaction of a partition's rows, that it was committed."""
 
     owner: str
     batch: int
     partition: int
     rows: int
-    """Of the partition."""
+    """The number of rows of the partition."""
     partitions: int
-    """Of the micro-batch."""
+    """The number of partitions of the micro-batch."""
 
 
 Record: TypeAlias = Announcement | Mark
@@ -40,7 +40,7 @@ def encoded(record: Record) -> bytes:
 
 
 def decoded(data: bytes) -> Record:
-    """ValueError if it is none."""
+    """Decode a record; ValueError for any other data."""
     found = json.loads(data)
     if not isinstance(found, dict) or found.pop("v", None) != VERSION:
         raise ValueError(f"{data[:80]!r} is no record of version {VERSION}")

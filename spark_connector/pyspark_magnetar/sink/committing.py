@@ -1,19 +1,19 @@
-"""Which transactions of a micro-batch take effect: one of each partition.
+"""The commit of a micro-batch: one transaction of each partition takes effect.
 
 Every attempt of a task writes its rows in a transaction of its own.  The driver ends them: it is
-given those of the attempts that count.  It may die between two of them, and then the batch is run
-again, with other transactions, perhaps while the first driver still lives.  So the drivers note in
-a topic what they do:
+given those of the successful attempts.  It may fail between two of them, and then the batch is
+run again, with other transactions, perhaps while the first driver still runs.  Drivers therefore
+record in a topic what they do:
 
-1. A driver announces its transactions, and reads the log up to there.
-2. It aborts the transactions of earlier announcements of this batch.  From then on none of them can
-   be committed, unless it is already.
-3. It reads the marks that are there then.  A mark is a message in a transaction: the broker shows
+1. A driver announces its transactions, and reads the log up to the announcement.
+2. It aborts the transactions of earlier announcements of this batch.  From then on none of them
+   can be committed, unless it was committed before.
+3. It reads the marks present then.  A mark is a message in a transaction: the broker delivers
    it if, and only if, the transaction is committed.
-4. It aborts its transactions of the partitions that have a mark.  It commits the others, each with
+4. It aborts its transactions of partitions with a mark.  It commits the others, each with
    its mark.
 
-Of two drivers the one that announced later aborts what the other one has not committed, and finds
+Of two drivers, the one that announced later aborts what the other has not committed, and finds
 the marks of what it has: nothing takes effect twice.
 """
 
@@ -30,7 +30,7 @@ logger = logging.getLogger(__name__)
 
 
 class BatchChanged(magnetar.MagnetarError):
-    """A part of the batch is committed, and now the batch has other rows."""
+    """A part of the batch is committed, but the batch now has other rows."""
 
 
 class StaleDriver(magnetar.MagnetarError):
@@ -39,35 +39,35 @@ class StaleDriver(magnetar.MagnetarError):
 
 @dataclass(frozen=True, slots=True)
 class Filled:
-    """What the attempt of a task that counts has stored."""
+    """The result of the successful attempt of a task."""
 
     partition: int
     rows: int
     txn: TxnId | None
-    """None without rows."""
+    """The transaction of the rows; None without rows."""
 
 
 class Committing:
-    """The end of one micro-batch, by one driver."""
+    """The commit of one micro-batch, by one driver."""
 
     def __init__(
         self, log: TransactionLog, owner: str, batch: int, filled: Sequence[Filled]
     ) -> None:
-        """`filled` has every partition of the batch."""
+        """`filled` must have every partition of the batch."""
         self._log = log
         self.filled = {one.partition: one for one in filled}
-        """By partition."""
+        """The results by partition."""
         txns = [one.txn for one in filled if one.txn is not None]
         self._announcement = Announcement(owner, batch, txns)
         self._is_taken_over = False
         """Whether another driver has announced the batch before."""
         self._marks: dict[int, Mark] = {}
-        """Of the partitions that are committed."""
+        """The marks of the partitions that are committed."""
         self._old: magnetar.Message | None = None
-        """The last record before the first of this batch: all of earlier batches."""
+        """The last record before those of this batch: up to it all are of earlier batches."""
 
     async def run(self) -> None:
-        """Let take effect what has not; raises if a part of it does not."""
+        """Commit all partitions not committed before; raise an error if a part of them is not."""
         await self.announce()
         await self.find_done()
         if self._marks:
@@ -82,7 +82,7 @@ class Committing:
             await self._log.forget(self._old)
 
     async def announce(self) -> None:
-        """Steps 1 and 2; StaleDriver."""
+        """Take steps 1 and 2; may raise StaleDriver."""
         mine = set(self._announcement.txns)
         has_begun = False
         async for record, message in self._log.read_behind(self._announcement):
@@ -93,23 +93,23 @@ class Committing:
             if not has_begun:
                 self._old = message
             elif isinstance(record, Announcement) and record.batch == self._announcement.batch:
-                # It may be this one, whose receipt was lost when it was sent first.
+                # It may be the same announcement, whose receipt was lost when it was first sent.
                 earlier = set(record.txns) - mine
                 self._is_taken_over |= bool(earlier)
                 # promise: what an earlier driver has announced is aborted
                 await gather_all(self._log.abort(txn) for txn in earlier)
 
     async def find_done(self) -> None:
-        """Step 3; BatchChanged."""
+        """Take step 3; may raise BatchChanged."""
         if self._is_taken_over:  # promise: what an earlier driver committed meanwhile is seen
-            # All that was committed before the aborts has its mark before this.
+            # The marks of all commits before the aborts precede this.
             async for record, _ in self._log.read_behind(self._announcement):
                 self._take(record)
         for mark in self._marks.values():
             self._check_same(mark)
 
     async def end(self, partition: int) -> None:
-        """Step 4, for one partition."""
+        """Take step 4, for one partition."""
         filled = self.filled[partition]
         if filled.txn is None:
             return
@@ -145,7 +145,7 @@ class Committing:
 
 
 async def abort_all(client: magnetar.Client, filled: Sequence[Filled]) -> None:
-    """Give up what is not committed of these; a failure is logged: each has its timeout."""
+    """Abort the transactions that are not committed; failures are logged: each has a timeout."""
     await gather_all(_give_up(client, one.txn) for one in filled if one.txn is not None)
 
 
@@ -153,5 +153,5 @@ async def _give_up(client: magnetar.Client, txn_id: TxnId) -> None:
     try:
         await resumed(client, txn_id).abort()
     except magnetar.MagnetarError as error:
-        # Raised, it would be reported in place of why the query has failed.
+        # If it were raised, it would hide the reason why the query has failed.
         logger.warning("transaction %s ends by its timeout, it was not aborted: %s", txn_id, error)

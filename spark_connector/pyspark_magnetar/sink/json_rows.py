@@ -30,11 +30,11 @@ from pyspark_magnetar.sink.arrow import by_distinct, joined, lists, or_else
 
 NULL = b"null"
 ESCAPED = r'[\x00-\x1f"\\]'
-"""What cannot stand in a string of JSON as it is."""
+"""The characters that must be escaped in a JSON string."""
 
 
 def require_json(fields: list[StructField]) -> None:
-    """ValueError names a type that JSON cannot hold without loss."""
+    """Raise a ValueError that names a type which JSON cannot hold without loss."""
     for field in fields:
         _require(field.dataType)
 
@@ -52,7 +52,7 @@ def _require(kind: DataType) -> None:
 
 
 def encode_objects(columns: list[pa.Array], fields: list[StructField]) -> pa.Array:
-    """One object for each row."""
+    """Encode each row as an object."""
     parts: list[pa.Array | bytes] = []
     for index, (column, field) in enumerate(zip(columns, fields, strict=True)):
         parts.append((b"," if index else b"{") + json.dumps(field.name).encode() + b":")
@@ -126,4 +126,4 @@ ENCODERS: dict[type[DataType], Callable[[pa.Array], pa.Array]] = {
     TimestampType: _micros,
     TimestampNTZType: _micros,
 }
-"""Dates are days and times microseconds since 1970, as in Avro: the schema's language is Avro's."""
+"""Dates are days and times microseconds since 1970, as in Avro, the language of the schema."""

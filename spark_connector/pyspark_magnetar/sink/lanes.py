@@ -10,31 +10,31 @@ from magnetar.partition_producer import PartitionProducer
 from magnetar.receipts import Receipt
 
 Entry = Packed | magnetar.Outgoing[bytes]
-"""What is stored as one: a batch, or a message by itself."""
+"""The unit of storage: a batch, or a message by itself."""
 
 
 class Lane:
-    """Sends entries to one partition, and knows which of them have no receipt yet."""
+    """Sends entries to one partition, and waits for their receipts."""
 
     def __init__(
         self, producer: PartitionProducer, txn: magnetar.Transaction | None = None
     ) -> None:
-        """With `txn` everything is of this transaction."""
+        """With `txn`, everything belongs to this transaction."""
         self.producer = producer
         self._txn = txn
         self.messages = 0
-        """That were sent."""
+        """The number of messages sent."""
         self.last_id: tuple[int, int] | None = None
-        """Ledger and entry of the last one with a receipt."""
+        """The ledger and entry of the last entry with a receipt."""
         self._pending: deque[asyncio.Future[tuple[int, int]] | Receipt] = deque()
 
     @property
     def last_sequence_id(self) -> int:
-        """The highest that the broker has of this producer's name; -1: none."""
+        """The highest sequence id that the broker has for the producer's name; -1 if none."""
         return self.producer.last_sequence_id
 
     async def send(self, entries: Iterable[Entry]) -> None:
-        """Send these in order, as fast as there is room; raises the failure of an earlier one."""
+        """Send entries in order, as fast as there is room; raise the error of an earlier one."""
         producer = self.producer
         for entry in entries:
             if not producer.has_room():
@@ -51,7 +51,7 @@ class Lane:
                 self._take_receipt()
 
     async def settle(self) -> None:
-        """Wait until all is stored; raises the first failure."""
+        """Wait until all entries are stored; raise the first error."""
         while self._pending:
             first = self._pending[0]
             if isinstance(first, Receipt):

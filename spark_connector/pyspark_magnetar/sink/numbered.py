@@ -1,5 +1,5 @@
 """Topics that are written exactly once: named producers, numbered rows, and a broker that skips
-what it has."""
+duplicates."""
 
 import magnetar
 from magnetar.concurrency import gather_all
@@ -17,10 +17,10 @@ class DeduplicationOff(magnetar.MagnetarError):
 
 
 class NumberedTopic(Topic):
-    """Written by one producer for each partition, whose name tells the broker of the task.
+    """A topic written by one producer per partition, whose name identifies the task.
 
-    They are closed with the task: its next attempt, or the next batch, may run elsewhere, and a
-    name belongs to one producer at a time.
+    The producers are closed with the task: its next attempt, or the next batch, may run elsewhere,
+    and only one producer at a time can have a name.
     """
 
     def __init__(
@@ -49,10 +49,10 @@ class NumberedTopic(Topic):
         return len(self._names)
 
     def prove(self, partition: int, first: Entry, sequence_id: int) -> None:
-        """Send the first message by itself, and see that the broker remembers its number.
+        """Send the first message by itself, and check that the broker remembers its sequence id.
 
         DeduplicationOff if not.  To be done where the broker knows nothing of the name: without
-        deduplication it never does.
+        it never does.
         """
         self._bridge.run(self._prove(partition, first, sequence_id))
 
@@ -74,9 +74,9 @@ class NumberedTopic(Topic):
         return Lane(self._bridge.run(self._named(partition)))
 
     async def _named(self, partition: int) -> PartitionProducer:
-        """Busy if another producer keeps the name for too long."""
+        """Open the producer of a partition; Busy if another one keeps the name for too long."""
         # An earlier attempt of this task is alive, or the broker has not noticed its end: what it
-        # has stored is certain once its producer is gone.
+        # it has stored is certain once its producer is closed.
         opened = await when_free(
             lambda: self._sending.open(
                 self._bridge.client,

@@ -1,4 +1,4 @@
-"""Names and numbers that are the same each time a task is run: what deduplication needs.
+"""Names and numbers that are the same in each run of a task, as deduplication requires.
 
 The broker keeps the highest sequence id of each producer name, for each topic.
 """
@@ -10,7 +10,7 @@ from pyspark import TaskContext
 
 QUERY_ID = "sql.streaming.queryId"
 BATCH_ID = "streaming.sql.batchId"
-"""Local properties in which Spark tells its own tasks what they belong to."""
+"""The local property in which Spark tells a task its micro-batch."""
 ROW_BITS = 32
 MAX_ROWS = 1 << ROW_BITS
 MAX_BATCHES = 1 << 31
@@ -18,26 +18,26 @@ MAX_BATCHES = 1 << 31
 
 @dataclass(frozen=True, slots=True)
 class Work:
-    """What a task is to do; another attempt of it is to do the same."""
+    """The work of a task, which is the same in each attempt."""
 
     owner: str
-    """The id of the query, or that of the job."""
+    """The id of the query or of the job."""
     batch: int
-    """The number of the micro-batch; 0 of a job."""
+    """The number of the micro-batch; 0 for a job."""
     partition: int
     """The number of the sink's partition whose rows it writes."""
 
 
 @dataclass(frozen=True, slots=True)
 class Numbering:
-    """Of one task; another attempt of the task has the same."""
+    """The numbering of one task, which is the same in each attempt."""
 
     producer_name: str
     first_id: int
     """The sequence id of its first row."""
 
     def ids_of(self, rows: Sequence[int]) -> Sequence[int]:
-        """The sequence ids of rows, counted from 0 in the order in which Spark has them."""
+        """Return the sequence ids of rows, counted from 0 in Spark's order."""
         if rows[-1] >= MAX_ROWS:
             raise ValueError(
                 f"a task with more than {MAX_ROWS} rows cannot be numbered for exactlyOnce=dedup: "
@@ -49,7 +49,7 @@ class Numbering:
 
 
 def work_of(job_id: str | None, is_streaming: bool) -> Work:
-    """That of the running task; ValueError if this Spark does not tell what it belongs to."""
+    """Return the work of the running task; ValueError if this Spark does not report it."""
     context = TaskContext.get()
     if context is None:
         raise ValueError("exactlyOnce works in the tasks of Spark only")
@@ -66,5 +66,5 @@ def work_of(job_id: str | None, is_streaming: bool) -> Work:
 
 
 def numbering_of(prefix: str, work: Work) -> Numbering:
-    """That of the rows of a task, whose producers have names that begin so."""
+    """Return the numbering of a task; the producer names begin with `prefix`."""
     return Numbering(f"{prefix}-{work.owner}-{work.partition}", work.batch << ROW_BITS)

@@ -1,4 +1,4 @@
-"""The body of a batch: what describes each message, and its value, behind each other."""
+"""The body of a batch: for each message its metadata, followed by its value."""
 
 from collections.abc import Iterator
 from struct import Struct
@@ -24,7 +24,7 @@ from pyspark_magnetar.sink.columns import DELIVER_AT, EVENT_TIME, KEY, ORDERING_
 from pyspark_magnetar.source_schema import VALUE
 
 SIZE = Struct(">I")
-"""The size of what describes a message, before it."""
+"""The size of the metadata of a message, which precedes them."""
 
 
 def _tag(number: int, is_sized: bool) -> bytes:
@@ -44,7 +44,7 @@ NULL_VALUE = _tag(_ABOUT.NULL_VALUE_FIELD_NUMBER, False) + b"\x01"
 
 
 def packed(messages: pa.RecordBatch, ids: pa.Array | None = None) -> pa.Array:
-    """Each message as a part of a batch's body; `ids` are their sequence ids."""
+    """Encode each message as a part of a batch's body; `ids` are their sequence ids."""
     values = messages.column(VALUE)
     more = _descriptions(messages, ids)
     if values.null_count:
@@ -53,7 +53,7 @@ def packed(messages: pa.RecordBatch, ids: pa.Array | None = None) -> pa.Array:
         values = or_else(values, b"")
     sizes = pc.binary_length(values)
     if not more:
-        # The values differ in their size at most: the rest follows from it.
+        # The values differ at most in size, which determines the rest.
         return joined(by_distinct(sizes, _plain_head, pa.binary()), values)
     about = [by_distinct(sizes, _payload_size, pa.binary()), *more]
     return joined(by_distinct(lengths(about), SIZE.pack, pa.binary()), *about, values)
@@ -69,9 +69,9 @@ def _plain_head(size: int) -> bytes:
 
 
 def _descriptions(messages: pa.RecordBatch, ids: pa.Array | None) -> list[pa.Array]:
-    """The fields of what describes a message beyond the size of its value, in parts to be joined.
+    """Return the fields of the metadata beyond the size of the value, in parts to be joined.
 
-    Empty where a message has no such field.
+    A part is empty where a message does not have the field.
     """
     found: list[pa.Array] = []
     names = messages.schema.names
@@ -114,9 +114,9 @@ def _properties(column: pa.Array) -> pa.Array:
 
 
 def cuts(parts: pa.Array, borders: list[int], limits: BatchLimits) -> Iterator[tuple[int, int]]:
-    """Ranges of rows that become one entry each; none contains a border but at its ends.
+    """Yield ranges of rows that become one entry each; none contains a border but at its ends.
 
-    They depend on what begins at a range's start alone: from there on they are the same each time.
+    Each depends only on the rows from its start on, so that a repetition yields the same ranges.
     """
     ends = offsets_of(parts)
     start, count = 0, len(parts)
@@ -138,18 +138,18 @@ def _last_within(ends: memoryview, start: int, end: int, most: int) -> int:
 
 
 def offsets_of(parts: pa.Array) -> memoryview:
-    """Where each part begins in `data_of`, and where the last one ends."""
+    """Return the offset of each part in `data_of`, and the end of the last one."""
     view = memoryview(parts.buffers()[1]).cast("i")
     return view[parts.offset : parts.offset + len(parts) + 1]
 
 
 def data_of(parts: pa.Array) -> memoryview:
-    """The parts behind each other."""
+    """Return the concatenated parts."""
     return memoryview(parts.buffers()[2] or b"")
 
 
 def outgoing(messages: pa.RecordBatch, row: int, sequence_id: int | None = None) -> Outgoing:
-    """One message, for an entry by itself."""
+    """Return one message, for an entry by itself."""
     about: dict[str, Any] = {
         name: messages.column(name)[row].as_py() for name in messages.schema.names
     }
@@ -166,5 +166,5 @@ def outgoing(messages: pa.RecordBatch, row: int, sequence_id: int | None = None)
 
 
 def ordering_key_of(given: bytes | str | None) -> bytes | None:
-    """As it is sent: bytes."""
+    """Return the ordering key as bytes."""
     return given.encode() if isinstance(given, str) else given

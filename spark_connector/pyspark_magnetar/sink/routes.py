@@ -1,4 +1,4 @@
-"""Which rows go to which topic and partition."""
+"""The assignment of rows to topics and partitions."""
 
 from collections.abc import Iterator, Sequence
 from typing import TypeAlias
@@ -12,14 +12,14 @@ from pyspark_magnetar.sink.columns import KEY, PARTITION, TOPIC
 from pyspark_magnetar.write_options import Producing
 
 TURN_ROWS = 1000
-"""Rows without key that go to one partition before the next one has its turn."""
+"""The number of consecutive rows without key that go to the same partition."""
 
 Rows: TypeAlias = pa.Array | None
-"""Indexes of rows; None: all of them."""
+"""The indexes of rows; None: all rows."""
 
 
 def by_topic(messages: pa.RecordBatch, topic: str | None) -> Iterator[tuple[str, Rows]]:
-    """The rows of each topic: all for the one of the option, or as the column has it."""
+    """Yield the rows of each topic: all for that of the option, or by the column."""
     if topic is not None:
         yield topic, None
         return
@@ -35,9 +35,9 @@ def by_topic(messages: pa.RecordBatch, topic: str | None) -> Iterator[tuple[str,
 def by_partition(
     messages: pa.RecordBatch, count: int, producing: Producing, numbers: Sequence[int], turn: int
 ) -> Iterator[tuple[int, Rows]]:
-    """The rows of each of the topic's partitions: chosen by the row, or by its key, or in turns.
+    """Yield the rows of each partition: chosen by the row, or by its key, or in turn.
 
-    Rows with the same `numbers` go to the same partitions while `turn` and the options are the
+    Rows with the same `numbers` go to the same partitions if `turn` and the options are the
     same.
     """
     if count == 1:
@@ -73,7 +73,7 @@ def _chosen(column: pa.Array, count: int) -> pa.Array:
 
 
 def groups(numbers: pa.Array) -> Iterator[Rows]:
-    """The rows of each number from 0 on."""
+    """Yield the rows of each number, from 0 on."""
     highest = pc.max(numbers).as_py()
     if highest == 0:
         yield None

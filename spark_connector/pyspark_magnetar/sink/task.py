@@ -1,4 +1,4 @@
-"""One task of the sink: its rows become entries, which are sent to their topics."""
+"""One task of the sink: it encodes rows to entries, and sends these to their topics."""
 
 import asyncio
 from bisect import bisect_right
@@ -31,7 +31,7 @@ from pyspark_magnetar.write_options import Producing, WriteOptions, topic_to_wri
 
 
 class Task:
-    """Takes batches of rows; `finish` returns when the broker has stored all of them."""
+    """Accepts batches of rows; `finish` returns when the broker has stored all of them."""
 
     def __init__(
         self,
@@ -44,7 +44,7 @@ class Task:
     ) -> None:
         """`turn` is where rows without key begin; with `numbering` rows are written once.
 
-        With `txn` they are of this transaction, which begins with the first of them.
+        With `txn` they belong to this transaction, which begins with the first row.
         """
         self._options = options
         self._schema = schema
@@ -57,10 +57,10 @@ class Task:
         self._sending = Sending(options.producing, self._form.schema, required)
         self._topics: dict[str, Topic] = {}
         self.rows = 0
-        """That were added."""
+        """The number of rows added."""
 
     def add(self, rows: pa.RecordBatch) -> None:
-        """Encode and send these; raises the failure of earlier ones."""
+        """Encode and send rows; raise the error of earlier ones."""
         if not rows.num_rows:
             return
         if self._txn is not None and not self.rows:
@@ -71,7 +71,7 @@ class Task:
         self.rows += rows.num_rows  # promise: rows are numbered over all record batches
 
     def finish(self) -> dict[str, tuple[int, tuple[int, int] | None]]:
-        """How many messages were sent to each topic, and the last id; all are stored."""
+        """Wait until all is stored; return the number of messages and last id of each topic."""
         self._bridge.run(gather_all(topic.settle() for topic in self._topics.values()))
         for topic in self._topics.values():
             topic.leave()
@@ -82,7 +82,7 @@ class Task:
         }
 
     def hand_over(self) -> tuple[int, int] | None:
-        """The id of its transaction, for the driver to end; None if there were no rows."""
+        """Return the id of its transaction, which the driver ends; None without rows."""
         if self._txn is None or not self.rows:
             return None
         return self._bridge.run(self._txn.hand_over())
@@ -92,7 +92,7 @@ class Task:
         self._bridge.run(self._close())
 
     async def _close(self) -> None:
-        # The task has raised why it failed; that its producers fail as well tells nothing new.
+        # The task has raised its error; errors of its producers add nothing.
         closing = [topic.close() for topic in self._topics.values()]
         if self._txn is not None:
             # promise: the transaction of a task that failed is closed
@@ -133,7 +133,7 @@ class Task:
     def _send_new(
         self, topic: NumberedTopic, partition: int, messages: pa.RecordBatch, ids: Sequence[int]
     ) -> None:
-        """Send what the broker does not have: it has everything up to the highest id it knows."""
+        """Send the rows that the broker does not have: those above its highest sequence id."""
         lane = topic.lane(partition)
         # promise[bisect_right(ids, lane.last_sequence_id) -> 0]: an attempt leaves out what the one
         #   before has stored
@@ -156,13 +156,13 @@ def _taken(
 def entries_of(
     messages: pa.RecordBatch, producing: Producing, ids: Sequence[int] = ()
 ) -> Iterator[Entry]:
-    """The entries that hold these messages, with these ids if there are any."""
+    """Yield the entries of these messages, with these ids, if given."""
     borders: list[int] = []
     if producing.is_by_key:
         messages, borders = _by_key(messages)
     if DELIVER_AT in messages.schema.names:
         borders = sorted({*borders, *_around_delayed(messages.column(DELIVER_AT))})
-    # Without ids of their own the messages of a batch are numbered from that of the first.
+    # Without ids of their own, messages of a batch are numbered from the first one's.
     parts = packed(messages, pa.array(ids, pa.int64()) if isinstance(ids, list) else None)
     ends, data = offsets_of(parts), data_of(parts)
     keys, ordering_keys = _column(messages, KEY), _column(messages, ORDERING_KEY)
@@ -186,7 +186,7 @@ def _column(messages: pa.RecordBatch, name: str) -> pa.Array:
 
 
 def _by_key(messages: pa.RecordBatch) -> tuple[pa.RecordBatch, list[int]]:
-    """The messages with those of one key together, in their order, and where keys change."""
+    """Group messages by key, in their order; return them, and the rows where the key changes."""
     columns = [
         pc.dictionary_encode(_column(messages, name), null_encoding="encode").indices
         for name in (ORDERING_KEY, KEY)
@@ -202,7 +202,7 @@ def _by_key(messages: pa.RecordBatch) -> tuple[pa.RecordBatch, list[int]]:
 
 
 def _around_delayed(times: pa.Array) -> Iterator[int]:
-    """The broker delays whole entries: a message that is to wait is one by itself."""
+    """Yield borders around delayed messages: the broker delays entries, not single messages."""
     for row in pc.indices_nonzero(pc.fill_null(times, signed(0))).to_pylist():
         yield row
         yield row + 1

@@ -1,4 +1,4 @@
-"""The topics that a task writes to: how their producers are opened, kept and closed."""
+"""The topics that a task writes to: opening, keeping and closing their producers."""
 
 import logging
 import os
@@ -20,12 +20,12 @@ from pyspark_magnetar.write_options import Producing
 logger = logging.getLogger(__name__)
 
 MAX_IDLE = 256
-"""Producers that a process keeps for its next tasks."""
+"""The number of producers that a process keeps for its next tasks."""
 
 
 @dataclass(frozen=True, slots=True)
 class Sending:
-    """How a producer is opened, but for its name and topic."""
+    """The options of a producer without its name and topic."""
 
     producing: Producing
     schema: SchemaInfo | None
@@ -33,7 +33,7 @@ class Sending:
     """The columns that cannot be null."""
 
     async def open(self, client: magnetar.Client, topic: str, **more: Any) -> magnetar.Producer:
-        """A producer for this topic, with more options than these."""
+        """Open a producer for this topic, with `more` options."""
         schema = None if self.schema is None else Encoded(self.schema)
         options = self.producing.options() | {"schema": schema}
         try:
@@ -49,7 +49,7 @@ class Sending:
 
 
 class Topic(ABC):
-    """One topic, with a lane for each partition that is written to."""
+    """A topic, with a lane for each partition that is written to."""
 
     def __init__(self) -> None:
         self.lanes: dict[int, Lane] = {}
@@ -57,10 +57,10 @@ class Topic(ABC):
     @property
     @abstractmethod
     def partitions(self) -> int:
-        """How many the topic has; 1 if it is not partitioned."""
+        """The number of partitions; 1 if the topic is not partitioned."""
 
     def lane(self, partition: int) -> Lane:
-        """The lane of a partition, opened when it is first used."""
+        """Return the lane of a partition, which is opened on first use."""
         found = self.lanes.get(partition)
         if found is None:
             found = self.lanes[partition] = self._open(partition)
@@ -70,22 +70,22 @@ class Topic(ABC):
     def _open(self, partition: int) -> Lane: ...
 
     async def settle(self) -> None:
-        """Wait until all that was sent is stored; raises the first failure."""
+        """Wait until everything sent is stored; raise the first error."""
         await gather_all(lane.settle() for lane in self.lanes.values())
 
     @abstractmethod
     def leave(self) -> None:
-        """The task has done: everything is settled."""
+        """Release the topic at the end of the task, after `settle`."""
 
     @abstractmethod
     async def close(self) -> None:
-        """Close the producers that the task still has; raises what sending raises."""
+        """Close the producers that the task still has; raise errors of sending."""
 
 
 class SharedTopic(Topic):
-    """Written by a producer that has no name of its own; the process keeps it for its next tasks.
+    """A topic written by an unnamed producer, which the process keeps for its next tasks.
 
-    Spark uses its Python processes again, and opening a producer takes a round trip.
+    Spark reuses its Python processes, and opening a producer takes a round trip.
     """
 
     def __init__(
@@ -95,7 +95,7 @@ class SharedTopic(Topic):
         sending: Sending,
         txn: magnetar.Transaction | None = None,
     ) -> None:
-        """With `txn` everything that is sent is of this transaction."""
+        """With `txn`, everything sent belongs to this transaction."""
         super().__init__()
         self._key = (name, sending)
         self._bridge = bridge
@@ -128,7 +128,7 @@ async def _close_unused(producer: magnetar.Producer[bytes]) -> None:
     try:
         await producer.close()
     except magnetar.MagnetarError as error:
-        # All that was sent with it is stored: the task that closes it has nothing to do again.
+        # Everything sent with it is stored: the task that closes it has nothing to repeat.
         logger.warning("%s: an unused producer was not closed: %s", producer.topic, error)
 
 
@@ -137,5 +137,5 @@ Idle = OrderedDict[tuple[str, Sending], magnetar.Producer[bytes]]
 
 @lru_cache(maxsize=16)
 def _idle_of(bridge: Bridge, pid: int) -> Idle:
-    """The producers that this process keeps on a bridge: one task at a time uses them."""
+    """Return the producers that this process keeps on a bridge: one task at a time uses them."""
     return OrderedDict()

@@ -1,4 +1,4 @@
-"""The transaction log: a topic in which the drivers of a query note what they commit."""
+"""The transaction log: a topic in which the drivers of a query record their commits."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -21,9 +21,9 @@ from pyspark_magnetar.write_options import WriteOptions
 
 
 def owner_of(options: WriteOptions, work_of: str) -> str:
-    """Whose batches are committed once: a query or job, as far as it writes to this topic.
+    """Return the owner whose batches are committed once: a query or job, and its topic.
 
-    With a copy of a checkpoint the same query may write to another topic as well.
+    With a copy of a checkpoint, the same query may write to another topic as well.
     """
     if options.topic is None:
         return work_of
@@ -32,7 +32,7 @@ def owner_of(options: WriteOptions, work_of: str) -> str:
 
 
 def log_of(options: WriteOptions, owner: str) -> str:
-    """The topic that is the log of a query or job."""
+    """Return the topic that is the log of a query or job."""
     if options.log_topic is not None:
         return options.log_topic
     assert options.topic is not None  # the driver has refused it otherwise
@@ -41,12 +41,12 @@ def log_of(options: WriteOptions, owner: str) -> str:
 
 
 class TransactionLog(Closing):
-    """One driver has it at a time, as long as its connection lives."""
+    """The log of one owner; only one driver at a time has it, until its connection ends."""
 
     def __init__(self, client: magnetar.Client, topic: str, owner: str, timeout_s: float) -> None:
-        """`owner` is that of `owner_of`; others may have the same topic.
+        """`owner` is the result of `owner_of`; other owners may share the topic.
 
-        A subscription of that name keeps what is not forgotten.  `timeout_s` is the longest wait
+        A subscription of that name retains records until `forget`.  `timeout_s` limits the wait
         for another driver, and for a transaction to end.
         """
         self._client = client
@@ -55,7 +55,7 @@ class TransactionLog(Closing):
         self._timeout_s = timeout_s
 
     async def __aenter__(self) -> Self:
-        """Open it; Busy if another driver keeps it, ValueError if the topic has partitions."""
+        """Open the log; Busy if another driver keeps it, ValueError if the topic has partitions."""
         if len(await self._client.partitions(self._topic)) > 1:
             raise ValueError(
                 f"the transaction log {self._topic} has partitions, and needs one order: name a "
@@ -76,9 +76,9 @@ class TransactionLog(Closing):
     async def read_behind(
         self, announcement: Announcement
     ) -> AsyncIterator[tuple[Record, magnetar.Message]]:
-        """Announce, and yield the owner's records before it that were not read yet.
+        """Write the announcement, and yield the owner's unread records before it.
 
-        Those that are behind a mark come once its transaction has ended.
+        Records behind a mark follow once the transaction of the mark has ended.
         """
         end = await self._producer.send(encoded(announcement))
         while True:
@@ -115,23 +115,23 @@ class TransactionLog(Closing):
             try:
                 await self._producer.send(mark, txn=txn)
             except magnetar.ConnectionLost:
-                # It may be there, which nobody knows: a second one says the same.
+                # It may be stored, which cannot be known: a second one says the same.
                 if asyncio.get_running_loop().time() >= deadline_s:
                     raise
             else:
                 return txn
 
     async def abort(self, txn_id: TxnId) -> None:
-        """From now on the transaction cannot be committed, unless it is already."""
+        """Abort a transaction: from now on it cannot be committed, unless it was before."""
         await resumed(self._client, txn_id).abort()
 
     async def forget(self, last: magnetar.Message) -> None:
-        """Nobody needs this record, and those before it, any more."""
+        """Release this record, and those before it, for deletion."""
         self._consumer.ack_up_to(last)
         await self._consumer.flush()
 
     async def close(self) -> None:
-        """Leave it to the next driver."""
+        """Close the log, so that the next driver can open it."""
         try:
             await self._consumer.close()
         finally:
@@ -139,7 +139,7 @@ class TransactionLog(Closing):
 
 
 def resumed(client: magnetar.Client, txn_id: TxnId) -> magnetar.Transaction:
-    """The transaction of a task, to be ended."""
+    """Return the transaction of a task, to be ended."""
     txn = client.transaction()
     txn.resume(txn_id)
     return txn

@@ -1,4 +1,4 @@
-"""From the columns of a row to the value of a message, and the schema that describes it.
+"""Conversion of the columns of a row to the value of a message, and the schema of the value.
 
 A single column is a value of its type; several are a record.
 """
@@ -38,15 +38,15 @@ Encode = Callable[[list[pa.Array]], pa.Array]
 
 @dataclass(frozen=True, slots=True)
 class ValueForm:
-    """How values are encoded: columns in, binary out; null where a message has no value."""
+    """The encoding of values: columns to binary; null where a message has no value."""
 
     encode: Encode
     schema: SchemaInfo | None
-    """To be registered with the topic; None for plain bytes."""
+    """The schema to register with the topic; None for plain bytes."""
 
 
 def form_of(fields: list[StructField], form: str = AUTO) -> ValueForm:
-    """The form for these columns; ValueError if they cannot be written in the wanted one."""
+    """Return the encoding of these columns; ValueError if the wanted form does not support them."""
     single = fields[0].dataType if len(fields) == 1 else None
     if form == BYTES or (form == AUTO and isinstance(single, BinaryType)):
         if not isinstance(single, BinaryType | StringType):
@@ -89,4 +89,4 @@ PRIMITIVES: dict[type[DataType] | type[None], tuple[int, Callable[[pa.Array], pa
     TimestampType: (pb.Schema.Timestamp, lambda column: _highest_first(millis(column))),
     TimestampNTZType: (pb.Schema.Timestamp, lambda column: _highest_first(millis(column))),
 }
-"""By the type of the only column, the type of the schema and the encoding."""
+"""The schema type and the encoding, by the type of the only column."""

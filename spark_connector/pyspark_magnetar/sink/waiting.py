@@ -1,4 +1,4 @@
-"""Waiting for what belongs to one at a time: the name of a producer, an exclusive subscription."""
+"""Waiting for exclusive resources: the name of a producer, an exclusive subscription."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -9,11 +9,11 @@ import magnetar
 T = TypeVar("T")
 
 PAUSE_S = 0.2
-"""Between attempts to have what another one has."""
+"""The pause between attempts to get a resource, in seconds."""
 
 
 async def when_free(attempt: Callable[[], Awaitable[T]], timeout_s: float, what: str) -> T:
-    """The result of `attempt`, repeated while another one has it; Busy if that takes too long.
+    """Repeat `attempt` while another holds the resource; Busy if that takes too long.
 
     `what` names the resource in the note of the error.
     """
