@@ -56,7 +56,7 @@ def _check_text(text: Any, what: str) -> None:
     if not isinstance(text, str):
         raise TypeError(f"{what} must be str, but is {text!r}")
     if not text.isascii():
-        text.encode()  # a lone surrogate is no text: UnicodeEncodeError
+        text.encode()  # a lone surrogate is not text: UnicodeEncodeError
 
 
 def _check_number(number: Any, what: str) -> None:

@@ -201,7 +201,7 @@ def _batch_indexes(gathered: Gathered, kind: pa.DataType) -> pa.Array:
 
 
 def _sequence_ids(gathered: Gathered, kind: pa.DataType) -> pa.Array:
-    """As the client has them: messages without one of their own are counted from the batch's."""
+    """Build the column of sequence ids; missing ones are counted from the batch's."""
     if all(map(_is_counted, gathered.entries)):
         return pc.add(_first_ids(gathered, kind), _batch_indexes(gathered, pa.int32()))
     return pa.array(list(_each_sequence_id(gathered)), kind)

@@ -69,7 +69,7 @@ class Offset:
 
     @classmethod
     def from_json(cls, offset: Mapping[str, Any]) -> Self:
-        """ValueError if its version is not the one this package writes, or it is damaged."""
+        """Decode an offset; ValueError if it is damaged, or of another version."""
         if offset.get("v") != VERSION:
             raise ValueError(
                 f"this checkpoint has offsets of version {offset.get('v')!r}, and this connector "

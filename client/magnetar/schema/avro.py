@@ -81,7 +81,7 @@ class Avro(Schema[T], Generic[T]):
 def _parsed(definition: Any) -> Any:
     try:
         return _fastavro().parse_schema(definition)
-    except Exception as error:  # it has no errors of its own for what is no schema at all
+    except Exception as error:  # it has no exception of its own for an invalid schema
         raise ValueError(f"the definition is no Avro schema: {error!r}") from error
 
 

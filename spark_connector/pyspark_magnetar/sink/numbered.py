@@ -51,8 +51,8 @@ class NumberedTopic(Topic):
     def prove(self, partition: int, first: Entry, sequence_id: int) -> None:
         """Send the first message by itself, and check that the broker remembers its sequence id.
 
-        DeduplicationOff if not.  To be done where the broker knows nothing of the name: without
-        it never does.
+        DeduplicationOff if it does not.  Call this only while the broker does not know the name,
+        as it never does without deduplication.
         """
         self._bridge.run(self._prove(partition, first, sequence_id))
 
@@ -75,8 +75,8 @@ class NumberedTopic(Topic):
 
     async def _named(self, partition: int) -> PartitionProducer:
         """Open the producer of a partition; Busy if another one keeps the name for too long."""
-        # An earlier attempt of this task is alive, or the broker has not noticed its end: what it
-        # it has stored is certain once its producer is closed.
+        # An earlier attempt of this task is alive, or the broker has not noticed its end: which
+        # rows it has stored is certain only once its producer is closed.
         opened = await when_free(
             lambda: self._sending.open(
                 self._bridge.client,

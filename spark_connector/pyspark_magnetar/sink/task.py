@@ -42,7 +42,7 @@ class Task:
         numbering: Numbering | None = None,
         txn: magnetar.Transaction | None = None,
     ) -> None:
-        """`turn` is where rows without key begin; with `numbering` rows are written once.
+        """`turn` is the first partition for rows without key; `numbering` makes writing idempotent.
 
         With `txn` they belong to this transaction, which begins with the first row.
         """

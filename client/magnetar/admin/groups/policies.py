@@ -364,7 +364,7 @@ SUBSCRIBE_RATE = Policy(
     ),
 )
 
-# What is allowed --------------------------------------------------------------------------
+# Permitted uses ---------------------------------------------------------------------------
 
 SUBSCRIPTION_TYPES = Policy(
     "subscription-types-enabled",
