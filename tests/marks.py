@@ -1,4 +1,4 @@
-"""The marks of all tests, in one place: what each test needs and which command runs it.
+"""The marks of all tests, in one place: the requirements of each test, and the command to run it.
 
 `make test-fast` runs the core, `make test` the core and the tests marked `smoke`, `make test-all`
 all tests.
@@ -134,18 +134,18 @@ BY_PATH: Final = {
     "storage/world/test_disk.py::test_one_process_at_a_time": "process",
     "storage/verify/test_verify.py::test_every_byte": "slow",
 }
-"""Marks by the folder, file or test that they are for, relative to tests/.
+"""The marks of tests, by their folder, file or test, relative to tests/.
 
-A test has the marks of every entry that its id begins with.
+A test has the marks of every entry with which its id begins.
 """
 
 LONGEST_FIRST: Final = (
     "jvm", "foreign", "crash", "bench", "slow", "workers", "broker", "process", "core",
 )  # fmt: skip
-"""The order in which tests run: a long test that begins last leaves the other processors idle."""
+"""The order in which tests run: a long test that starts last leaves other processors idle."""
 
 TURNS: Final = 3
-"""Days within which `make test` has played every recorded dialogue once."""
+"""The number of days in which `make test` plays every recorded dialogue once."""
 
 
 def marks_of(test: str, fixtures: Collection[str], today: datetime.date) -> set[str]:
@@ -164,7 +164,7 @@ def best_of(names: Container[str]) -> str:
 
 
 def is_taken_whole(file: str) -> bool:
-    """Whether one test process runs all tests of a file, given by its path relative to tests/.
+    """Tell whether one test process runs all tests of a file, given by its path in tests/.
 
     Such a file builds a program or starts a JVM: once is enough, and two builds would collide.
     """

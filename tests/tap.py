@@ -1,4 +1,4 @@
-"""A way to a broker's port that counts the connections and commands of the clients that use it."""
+"""A proxy to a broker's port that counts the connections and commands of its clients."""
 
 import socket
 from collections import Counter
@@ -26,23 +26,23 @@ class Tap:
 
     @property
     def service_url(self) -> str:
-        """Where clients connect; by way of it they reach the broker's processes, too."""
+        """The URL for clients; they also reach the broker's processes through it."""
         return f"pulsar://127.0.0.1:{self.port}"
 
     @property
     def lookups(self) -> int:
-        """How many LOOKUPs clients have sent so far."""
+        """The number of LOOKUPs that clients have sent so far."""
         with self._lock:
             return self._sent[pb.BaseCommand.LOOKUP]
 
     @property
     def connections(self) -> int:
-        """How many connections clients have opened so far."""
+        """The number of connections that clients have opened so far."""
         with self._lock:
             return len(self._sockets) // 2
 
     def close(self) -> None:
-        """End every connection."""
+        """Close every connection."""
         with self._lock:
             ended = [self._listening, *self._sockets]
         for one in ended:

@@ -20,7 +20,7 @@ IGNORED = {
     for line in (ROOT / ".gitignore").read_text().splitlines()
     if line.startswith("/docs/")
 }
-"""Generated pages that are not kept: a checkout has them only after `make docs`."""
+"""Generated pages that are not in the repository: a checkout has them only after `make docs`."""
 KEPT = (page for page in (ROOT / "docs").glob("*.md") if page.name not in IGNORED)
 PAGES = [*map(ROOT.joinpath, ("README.md", "CHANGELOG.md", "CONTRIBUTING.md")), *sorted(KEPT)]
 NAMED = re.compile(r"`([\w/.]+\.py)(?::\s+([\w.]+))?`")
@@ -43,7 +43,7 @@ def test_links_lead_to_headings_that_are_there(page: Path) -> None:
 
 
 def anchors(page: Path) -> set[str]:
-    """The anchors of a page's headings, and those that it sets itself."""
+    """Return the anchors of a page's headings, and those that it sets itself."""
     text = page.read_text()
     prose = re.sub(r"^```.*?^```", "", text, flags=re.DOTALL | re.MULTILINE)
     found = set(re.findall(r'<a (?:id|name)="([^"]+)"', text))

@@ -49,7 +49,7 @@ class NobodysOwner(SoleOwner):
 
 
 class BrokerWorld(LogWorld):
-    """A broker that has started; `start` again after closing it is a restart on the same data."""
+    """A started broker; closing it and calling `start` again is a restart on the same data."""
 
     def __init__(self, roll: RollLimits = NEVER, **settings: Any) -> None:
         super().__init__(roll)
@@ -88,7 +88,7 @@ class BrokerWorld(LogWorld):
 
 
 def slow(method: Method, gate: ManualPromise) -> Method:
-    """The gated method, called once the gate is open."""
+    """Return the method with a delay until the gate is open."""
 
     async def slowly(*asked: Any) -> Any:
         await gate
@@ -282,7 +282,7 @@ def test_names_of_producers_differ() -> None:
     world.start()  # at the same time of the clock
     names.update(world.broker.producer_name() for _ in range(100))
     assert len(names) == 200
-    # Each message carries its name: the official C++ client reserves for names of this length.
+    # Each message carries its name: the official C++ client reserves space for this length.
     assert max(map(len, names)) <= len("standalone-") + 10
 
 
@@ -308,7 +308,7 @@ TRIMMED: Mapping[str, Any] = {
     "retention_check_interval_in_seconds": 10,
     "magnetar_unread_messages_retention_minutes": 0,
 }
-"""Settings of a broker that looks every 10 seconds for closed ledgers that it need not keep."""
+"""Settings of a broker that looks every 10 seconds for closed ledgers that need not be kept."""
 
 
 def test_consumed_segments_are_trimmed_now_and_then() -> None:
@@ -370,7 +370,7 @@ def test_a_defect_does_not_end_the_measuring() -> None:
 
 
 async def broken() -> None:
-    """An error that is none of storage's."""
+    """Raise an error that does not come from storage."""
     raise ZeroDivisionError
 
 

@@ -1,4 +1,4 @@
-"""`magnetar doctor`: each thing that is wrong is found, named, and has a remedy."""
+"""`magnetar doctor`: it finds and names each fault, with a remedy."""
 
 import json
 import os

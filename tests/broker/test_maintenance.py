@@ -1,4 +1,4 @@
-"""What a broker does with its topics again and again."""
+"""The periodic work of a broker on its topics."""
 
 from collections.abc import Callable
 from dataclasses import replace

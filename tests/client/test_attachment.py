@@ -18,7 +18,7 @@ NEW = "pulsar://new:1"
 
 
 class Broker:
-    """One connection, on which every topic is looked up as `found`."""
+    """One connection, on which the lookup of every topic returns `found`."""
 
     def __init__(self, name: str, is_proxied: bool = False) -> None:
         self.address = Address(name, 1)
@@ -70,7 +70,7 @@ class Scene:
         self.failure = error
 
     async def move(self, new_owner: str = NEW) -> Connection:
-        """Be moved by the old broker; the next connection."""
+        """Let the old broker move the topic; return the next connection."""
         await self.attachment.open()
         self.registered.clear()
         self.asked.clear()

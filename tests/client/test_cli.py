@@ -1,4 +1,4 @@
-"""`magnetar produce` and `magnetar consume` as a person uses them."""
+"""`magnetar produce` and `magnetar consume`, as used on a terminal."""
 
 import json
 import os
@@ -254,10 +254,10 @@ def test_a_schema_is_registered_and_named_by_every_message(broker: RunningBroker
 
 
 def started(broker: RunningBroker, disposition: str, *arguments: str) -> "subprocess.Popen[str]":
-    """The installed command, with SIGINT at SIG_DFL, as terminals start it, or at SIG_IGN.
+    """Start the installed command with SIGINT at SIG_DFL, as terminals do, or at SIG_IGN.
 
-    Otherwise it would be as in this process, where SIGINT is ignored if a shell without job
-    control started the tests in the background.
+    The command would otherwise inherit it from this process, where SIGINT is ignored if a shell
+    without job control started the tests in the background.
     """
     program = (
         f"import os, signal, sys; signal.signal(signal.SIGINT, signal.{disposition}); "
@@ -297,7 +297,7 @@ def test_a_command_in_the_background_of_a_shell_ignores_interrupts(broker: Runni
 
 
 def test_an_interrupt_wakes_a_command_that_waits() -> None:
-    # Without a descriptor that wakes it, the loop may begin to wait just after a signal came.
+    # Without a wake-up descriptor the loop may start to wait just after a signal came.
     descriptors = []
 
     async def work() -> None:

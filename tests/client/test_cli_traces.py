@@ -1,4 +1,4 @@
-"""What `magnetar consume`, `read` and `peek-messages` leave at a broker: nothing unless asked."""
+"""The traces that `magnetar consume`, `read` and `peek-messages` leave at a broker."""
 
 import json
 import os
@@ -18,11 +18,11 @@ from running_broker import RunningBroker
 TIMEOUT_S = 120
 PARAMETER = re.compile(r"{(\w+)(?::[^}]*)?}")
 OTHERWISE = re.compile("/health|/metrics|mbeans|load-report|/brokers|openapi")
-"""Paths whose answers are about the process, and change by themselves."""
+"""Paths whose answers describe the process, and change by themselves."""
 CHANGING = re.compile(
     r"Rate|Throughput|Timestamp|TimeMillis|TimeStamp|GeneratedAt|AgeSeconds|Counter|OutCount|nowMs"
 )
-"""Members of answers that count what was delivered, or name a time."""
+"""Members of answers that count deliveries, or contain a time."""
 Whole = dict[str, Any]
 NAMESPACE = "persistent://public/default"
 COMMANDS = [
@@ -61,7 +61,7 @@ def run(broker: RunningBroker, *arguments: str) -> subprocess.CompletedProcess[s
 
 
 def leaves(answer: Any, place: str) -> Iterator[tuple[str, Any]]:
-    """The values in an answer by their places, without those that change by themselves."""
+    """Yield the values in an answer with their places, except those that change by themselves."""
     if isinstance(answer, dict):
         for name, one in answer.items():
             if not CHANGING.search(name):
@@ -74,7 +74,7 @@ def leaves(answer: Any, place: str) -> Iterator[tuple[str, Any]]:
 
 
 class Looking:
-    """Asks the admin API for all that can be read of tenants, namespaces, topics and the rest."""
+    """Reads all resources of the admin API: tenants, namespaces, topics and the rest."""
 
     def __init__(self, broker: RunningBroker) -> None:
         self._admin = Admin(broker)
@@ -107,7 +107,7 @@ class Looking:
         return [str(name) for name in self._admin.get(path).json]
 
     def _read(self, names: dict[str, str]) -> None:
-        """The answer at each path that needs these names and no other."""
+        """Read each path that needs exactly these names."""
         for pattern in self._patterns:
             if set(PARAMETER.findall(pattern)) == set(names):
                 path = PARAMETER.sub(lambda match: names[match[1]], pattern)
@@ -128,7 +128,7 @@ def different(before: Whole, after: Whole) -> Whole:
 
 
 async def started(make_broker: Callable[..., RunningBroker]) -> RunningBroker:
-    """A broker with a topic that has a schema and a subscription, and a partitioned one."""
+    """Start a broker with a topic that has a schema and a subscription, and a partitioned topic."""
     broker = make_broker()
     assert Admin(broker).put("persistent/public/default/p/partitions", 2).status == 204
     async with magnetar.connect(broker.service_url) as client:

@@ -1,4 +1,4 @@
-"""The client while its topics are deleted and created again, where use creates none."""
+"""A client whose topics are deleted and created again, without automatic creation."""
 
 import asyncio
 import uuid
@@ -16,7 +16,7 @@ from running_broker import RunningBroker
 Log = pytest.LogCaptureFixture
 PAUSE_S = 0.2
 RETRYING: dict[str, Any] = {**PATIENT, "backoff_max_ms": PAUSE_S * 1000}
-"""The clock goes on by the pauses between attempts, however long the broker takes meanwhile."""
+"""Settings with which the clock advances by the pauses between attempts only."""
 
 
 @pytest.fixture

@@ -1,4 +1,4 @@
-"""A broker that cannot be reached: the reason and the remedy, and that nothing waits in vain."""
+"""A broker that cannot be reached: the reason, the remedy, and no waiting in vain."""
 
 import asyncio
 import logging
@@ -28,7 +28,7 @@ TOPIC = "persistent://public/default/unreached"
 
 @asynccontextmanager
 async def peer(answer: bytes = b"") -> AsyncIterator[int]:
-    """The port of a server that says this to who connects, and leaves."""
+    """Serve a port that sends this answer to every client and disconnects; yield the port."""
 
     async def serve(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         writer.write(answer)
@@ -39,7 +39,7 @@ async def peer(answer: bytes = b"") -> AsyncIterator[int]:
 
 
 async def refused_by(url: str, clock: ManualClock, **options: Any) -> magnetar.MagnetarError:
-    """The error of a client whose clock stands still: it did not try again."""
+    """Return the error of a client whose clock does not advance, so that it made one attempt."""
     async with asyncio.timeout(HANGS_SECONDS), magnetar.connect(url, clock=clock, **options) as one:
         with pytest.raises(magnetar.MagnetarError) as caught:
             await one.producer(TOPIC)

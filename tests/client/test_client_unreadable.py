@@ -1,4 +1,4 @@
-"""Entries that cannot be decoded, between good ones, at the real daemon."""
+"""Entries that cannot be decoded, between valid ones, with a real daemon."""
 
 import subprocess
 import sys
@@ -21,7 +21,7 @@ TIMEOUT_S = 60.0
 UNKNOWN_COMPRESSION = 77
 QUEUE_SIZE = 10
 ROUNDS = 150
-"""Rounds of bad and good entries: many times the permits of a queue."""
+"""The number of rounds of bad and good entries: many times the permits of a queue."""
 
 
 def metadata(sequence_id: int, **fields: object) -> pb.MessageMetadata:
@@ -44,7 +44,7 @@ def compressed_by_the_future(sequence_id: int) -> bytes:
 
 
 def bad_entries(sequence_id: int) -> Iterator[tuple[bytes, int, str]]:
-    """An entry of each kind, how many messages it counts as, and why it is unreadable."""
+    """Yield an entry of each kind, its number of messages, and why it is unreadable."""
     keys = [pb.EncryptionKeys(key="k", value=b"v")]
     yield entry(sequence_id, b"secret", encryption_keys=keys), 1, "encrypted"
     yield (
@@ -65,7 +65,7 @@ BAD = len(list(bad_entries(0)))
 
 
 def publish(client: RawClient, topic: str, rounds: int) -> list[bytes]:
-    """Rounds of one entry of each bad kind and a good one behind it; the good values."""
+    """Publish rounds of one entry of each bad kind and a good one; return the good values."""
     assert isinstance(client.produce(topic), pb.CommandProducerSuccess)
     sequence_id = 0
     good = []
@@ -93,7 +93,7 @@ def published(broker: RunningBroker, topic: str, rounds: int = ROUNDS) -> list[b
 async def receive(
     consumer: magnetar.Consumer | magnetar.Reader, count: int
 ) -> tuple[list[bytes], list[magnetar.Unreadable]]:
-    """The values of so many messages, and the errors that came between them."""
+    """Return the values of `count` messages, and the errors raised between them."""
     take = consumer.read if isinstance(consumer, magnetar.Reader) else consumer.receive
     values: list[bytes] = []
     errors: list[magnetar.Unreadable] = []
@@ -110,7 +110,7 @@ async def receive(
 
 
 async def what_is_left(client: magnetar.Client, topic: str, end: bytes) -> tuple[bytes, int]:
-    """What the subscription still delivers in front of a message sent now: it, and errors."""
+    """Send a message, and return the first one delivered, with the number of errors before it."""
     producer = await client.producer(topic)
     await producer.send(end)
     consumer = await client.subscribe(topic, "s", on_unreadable="skip")
@@ -219,7 +219,7 @@ async def test_readers(broker: RunningBroker, on_unreadable: str, queue_size: in
     async with magnetar.connect(broker.service_url) as client:
         reader = await client.reader(topic, queue_size=queue_size, on_unreadable=on_unreadable)
         values, errors = await receive(reader, ROUNDS // 2)
-        # Every connection of the topic is closed: the reader resumes behind what it has seen.
+        # Every connection of the topic is closed: the reader resumes behind the last entry read.
         assert Admin(broker).put(f"{topic.replace('://', '/')}/unload").status == 204
         more, later = await receive(reader, ROUNDS // 2)
         assert values + more == good

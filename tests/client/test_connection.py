@@ -1,4 +1,4 @@
-"""A connection fed by hand: answers, refusals, silence, and a peer that breaks the rules."""
+"""A connection driven by hand: answers, refusals, silence, and violations of the protocol."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -32,7 +32,7 @@ NO_REQUEST = 2**64 - 1
 
 
 class End:
-    """A producer and consumer that records what was reported to it."""
+    """A producer and consumer that records its callbacks."""
 
     def __init__(self) -> None:
         self.reported: list[Any] = []
@@ -62,7 +62,7 @@ class End:
 
 @asynccontextmanager
 async def connected(**settings: Any) -> AsyncIterator[tuple[Connection, Wire]]:
-    """A connection before its handshake, closed at the end."""
+    """Yield a connection before its handshake; it is closed at the end."""
     connection = Connection(Address("broker", 1), Settings(**settings))
     wire = Wire(connection)
     connection.connection_made(wire)
@@ -269,7 +269,7 @@ async def test_a_refused_ack_is_an_error() -> None:
 
 
 class Counting(Bearer):
-    """A token for each call, which says whether the broker asked for it."""
+    """Returns a new token for each call, which says whether the broker asked for it."""
 
     def __init__(self) -> None:
         self.calls = 0
@@ -280,7 +280,7 @@ class Counting(Bearer):
 
 
 async def challenged(security: Security) -> tuple[Connection, Wire]:
-    """A connection that the broker has asked for new credentials."""
+    """Return a connection on which the broker has asked for new credentials."""
     connection = Connection(Address("broker", 1), Settings(), security)
     wire = Wire(connection)
     connection.connection_made(wire)

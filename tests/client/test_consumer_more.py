@@ -1,4 +1,4 @@
-"""What a consumer offers beyond receiving and acknowledging, against the daemon."""
+"""Features of a consumer beyond receiving and acknowledging, against the daemon."""
 
 import asyncio
 import uuid
@@ -125,11 +125,11 @@ async def test_topics_of_a_pattern_come_and_go(
     broker: RunningBroker, clock: ManualClock, watched: bool
 ) -> None:
     namespace = f"public/pattern-{uuid.uuid4().hex[:8]}"
-    # A pattern that is too long for the broker is polled.
+    # A pattern too long for the broker is polled.
     pattern = f"{namespace}/" + ("more-.*" if watched else "(more-.*" + "|x" * 30 + ")")
     admin = Admin(broker)
     first, second = new_topic(namespace), new_topic(namespace)
-    # Where the broker tells of topics, the pause of a look after another is all that passes.
+    # If the broker reports topics, only the pause between two looks passes.
     pauses_s = 0.05 if watched else 10.0
     settings = {"discovery_s": 10.0, "clock": clock, **PATIENT}
     unlimited: dict[str, Any] = {"send_timeout_s": FOR_EVER_S}  # each look lets ten seconds pass

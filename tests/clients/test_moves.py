@@ -1,6 +1,6 @@
-"""Official clients that publish and receive while their topic moves from worker to worker.
+"""Official clients that publish and receive while their topic moves between workers.
 
-The scenarios of the other languages are `Moves.java` and `moves_test.go`.
+The scenarios for the other languages are `Moves.java` and `moves_test.go`.
 """
 
 from collections.abc import Callable, Iterator

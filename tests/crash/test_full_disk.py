@@ -1,4 +1,4 @@
-"""A disk that fills up, and one that fails at each of its operations, lose nothing confirmed."""
+"""A disk that fills up, or fails at any operation: nothing confirmed is lost."""
 
 import errno
 import os
@@ -21,7 +21,7 @@ FAULTS = (errno.ENOSPC, errno.EDQUOT, errno.EIO, errno.EROFS)
 
 
 class Filling:
-    """Random load on a small disk by us and by another program, and the end of our process."""
+    """Random load on a small disk by the store and another program, and kills of the process."""
 
     def __init__(self, seed: int) -> None:
         self.dice = Random(seed)
@@ -30,7 +30,7 @@ class Filling:
         self.full_times = self.kills = 0
 
     def act(self) -> None:
-        """Do one thing; whatever takes room is refused while it lacks, as the broker does."""
+        """Do one random action; like the broker, refuse those that need room while it lacks."""
         machine, dice = self.machine, self.dice
         live = [n for n in machine.writers if not machine.truths[n].delete_asked]
         what = dice.randrange(20)
@@ -70,7 +70,7 @@ class Filling:
         self.full_times += 1
 
     def kill(self) -> None:
-        """End the process, and start the next one while there is no room at all."""
+        """Kill the process, and start the next one while there is no free room."""
         machine = self.machine
         has_reserve = machine.holds_reserve
         if has_reserve:
@@ -80,7 +80,7 @@ class Filling:
         try:
             machine.open()
         except DiskFull:
-            # All that was set aside is used, and the other program has taken what we gave back.
+            # The reserve is used up, and the other program has taken the room we gave back.
             assert not has_reserve
             machine.empty()
             machine.open()
@@ -88,7 +88,7 @@ class Filling:
         machine.look()
 
     def make_room(self) -> None:
-        """Delete what can be, with the disk as it is; then the other program goes."""
+        """Delete what is possible with the disk as it is; then the other program's file."""
         machine = self.machine
         for number, truth in machine.truths.items():
             if not truth.deleted and self.dice.randrange(3):
@@ -103,7 +103,7 @@ class Filling:
             machine.look()
 
     def check(self) -> None:
-        """Nothing that was confirmed is missing, and publishing goes on by itself."""
+        """Check that no confirmed entry is missing, and that publishing resumes by itself."""
         machine = self.machine
         machine.check()
         assert machine.store.trouble is None
@@ -130,7 +130,7 @@ def test_a_disk_that_fills_again_and_again_loses_nothing(seed: int) -> None:
 
 
 def history(machine: Machine) -> Iterator[None]:
-    """All that a store does to its disk, a step at a time."""
+    """Perform every operation of a store on its disk, one step at a time."""
     first, second = machine.create(), machine.create()
     yield
     for turn in range(12):
@@ -151,7 +151,7 @@ def history(machine: Machine) -> Iterator[None]:
 
 
 def failing(code: int, first: int, last: int) -> Callable[[str, str], StorageError | None]:
-    """A disk that fails so from one operation to another."""
+    """Return a fault of the disk from one operation to another."""
     operations = count()
 
     def fault(what: str, name: str) -> StorageError | None:
@@ -161,7 +161,7 @@ def failing(code: int, first: int, last: int) -> Callable[[str, str], StorageErr
             with explained(what, name):
                 raise OSError(code, os.strerror(code))
         except StorageError as error:
-            # Of a sync that failed the outcome is unknown, whatever the reason.
+            # If a sync fails, the outcome is unknown, whatever the reason.
             return Unavailable(str(error)) if what.startswith("sync") else error
 
     return fault
@@ -205,7 +205,7 @@ def test_a_disk_that_fails_at_any_operation_loses_nothing(code: int, is_lasting:
 
 
 def life_with_trouble(machine: SmallMachine) -> list[StorageError]:
-    """A start, a history and a stop, with every error that they gave."""
+    """Return the errors of a start, a history and a stop."""
     errors: list[StorageError] = []
     try:
         machine.open()

@@ -1,5 +1,5 @@
-"""A broker that is given an incomplete data directory, as by a half-finished copy: it refuses to
-start, and when the right parts are back nothing is lost."""
+"""A broker with an incomplete data directory, as of an unfinished copy, refuses to start; after the
+missing parts are restored, nothing is lost."""
 
 import shutil
 from collections.abc import Callable
@@ -28,7 +28,7 @@ async def publish(broker: RunningBroker, first: int = 0) -> None:
 
 
 async def consume(broker: RunningBroker, count: int = COUNT) -> None:
-    """Every message is there, for the subscription of before."""
+    """Check that every message is delivered to the former subscription."""
     async with connect(broker.service_url) as client:
         for topic in TOPICS:
             consumer = await client.subscribe(topic, "kept")
@@ -46,7 +46,7 @@ def segments(broker: RunningBroker) -> list[Path]:
 
 
 def refused(broker: RunningBroker, *words: str) -> None:
-    """It does not start, twice, and says why; the files stay as they are."""
+    """Check that two starts fail with this reason, and change no file."""
     before = {path: path.stat().st_size for path in segments(broker)}
     for _ in range(2):
         assert not broker.try_start()
@@ -94,7 +94,7 @@ async def test_older_metadata(made: Callable[[str], RunningBroker], workers: str
 async def test_metadata_that_is_older_by_a_moment(
     made: Callable[[str], RunningBroker], workers: str
 ) -> None:
-    """No checkpoint has noted what it lacks, but a journal has a ledger that it does not list."""
+    """No checkpoint shows what it lacks, but a journal has a ledger that it does not list."""
     broker = made(workers)
     await publish(broker)
     older, right = (broker.data_dir.with_name(name) for name in ("older", "right"))
@@ -187,7 +187,7 @@ def test_nothing_is_repaired_where_there_is_no_data_directory(tmp_path: Path) ->
 async def test_a_controller_that_is_started_again_compares_nothing_of_before(
     made: Callable[[str], RunningBroker],
 ) -> None:
-    """What the parts said before the first start of all is no measure any more."""
+    """What the parts reported before the very first start no longer counts."""
     broker = made("3")
     await publish(broker)
     (controller,) = (

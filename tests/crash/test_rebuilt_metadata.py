@@ -1,5 +1,5 @@
-"""`magnetar repair` rebuilds a lost metadata.db from the segments: every topic is there again, with
-all messages, and every subscription goes on where it was."""
+"""`magnetar repair` rebuilds a lost metadata.db from the segments: every topic is restored with all
+messages, and every subscription continues at its position."""
 
 import asyncio
 import re
@@ -41,7 +41,7 @@ def made(make_broker: Callable[..., RunningBroker]) -> Callable[[str], RunningBr
 
 
 async def run(broker: RunningBroker, *options: str) -> Result:
-    """The command; in a thread, as it has an event loop of its own."""
+    """Run the command, in a thread, because it has an event loop of its own."""
     result = await asyncio.to_thread(
         CliRunner().invoke, repair, [str(broker.data_dir), *options], catch_exceptions=False
     )
@@ -66,7 +66,7 @@ async def in_groups(work: Iterable[Any]) -> None:
 
 
 async def fill(client: Client, topic: str) -> None:
-    """Three subscriptions: single messages, one up to a message, and a part of a batch."""
+    """Create subscriptions with single acks, a cumulative ack, and a part of a batch."""
     single = await client.subscribe(topic, "single", type="shared")
     up_to = await client.subscribe(topic, "up-to")
     part = await client.subscribe(topic, "part", type="shared", ack_delay_ms=0)
@@ -88,7 +88,7 @@ async def fill(client: Client, topic: str) -> None:
 
 
 def state_of(broker: RunningBroker, topic: str) -> Any:
-    """How many entries a topic has, and its cursors with every hole."""
+    """Return the number of entries of a topic, and its cursors with every hole."""
     path = f"persistent/public/default/{topic}/internalStats"
     stats = Admin(broker).get(path).json
     cursors = {
@@ -99,7 +99,7 @@ def state_of(broker: RunningBroker, topic: str) -> Any:
 
 
 async def left(client: Client, topic: str, subscription: str, count: int) -> list[int]:
-    """What a subscription still has to get; its consumer acknowledges nothing."""
+    """Return the messages that a subscription has still to receive, without acknowledging any."""
     consumer = await client.subscribe(topic, subscription, type="shared")
     found = sorted([int((await consumer.receive(TIMEOUT)).value) for _ in range(count)])
     await consumer.close()
@@ -107,7 +107,7 @@ async def left(client: Client, topic: str, subscription: str, count: int) -> lis
 
 
 async def check(client: Client, topic: str) -> None:
-    """Every subscription goes on where it was, and the producer's sequence is known."""
+    """Check that every subscription continues at its position, and the sequence is known."""
     everything = range(MESSAGES)
     singles = [number for number in everything if not number // BATCH % 2]
     parts = [number for number in everything if not number % BATCH]
@@ -153,7 +153,7 @@ async def values(consumer: Consumer[Any], count: int) -> list[str]:
 
 
 async def test_every_kind_of_data_is_there_again(made: Callable[[str], RunningBroker]) -> None:
-    """Partitions, delays, compacted data and transactions, after a kill."""
+    """Partitions, delays, compacted data and transactions are restored after a kill."""
     broker = made("1")
     admin = Admin(broker)
     assert admin.put("persistent/public/default/parted/partitions", 3).status == 204
@@ -215,7 +215,7 @@ async def test_every_kind_of_data_is_there_again(made: Callable[[str], RunningBr
 async def test_an_older_metadata_db_gives_what_segments_do_not_tell(
     made: Callable[[str], RunningBroker],
 ) -> None:
-    """Policies and schemas are those of the copy, messages and subscriptions the latest ones."""
+    """Policies and schemas come from the copy, messages and subscriptions are the latest."""
     broker = made("1")
     async with connect(broker.service_url) as client:
         producer = await client.producer("typed", schema=String())
@@ -252,7 +252,7 @@ async def test_an_older_metadata_db_gives_what_segments_do_not_tell(
 async def test_metadata_of_another_directory_is_replaced(
     made: Callable[[str], RunningBroker], make_broker: Callable[..., RunningBroker], workers: str
 ) -> None:
-    """A damaged one, too; a start refuses it before, and the former files are kept."""
+    """A start refuses such metadata, also damaged ones; the former files are kept."""
     broker, other = made(workers), make_broker()
     async with connect(broker.service_url) as client:
         await fill(client, "topic")
@@ -280,7 +280,7 @@ async def test_metadata_of_another_directory_is_replaced(
 async def test_ledgers_of_an_earlier_release_are_topics_by_themselves(
     make_broker: Callable[..., RunningBroker],
 ) -> None:
-    """They do not say of which topic they were."""
+    """Such ledgers do not contain the name of their topic."""
     broker = make_broker()
     broker.stop()
     shutil.rmtree(broker.data_dir)

@@ -1,4 +1,4 @@
-"""The daemon on a small disk that is full: what goes on, what is refused, and its restarts."""
+"""The daemon on a small disk that is full: continued operation, refusals, and restarts."""
 
 import ctypes
 import os
@@ -30,7 +30,7 @@ LIBC = ctypes.CDLL(None, use_errno=True)
 
 @pytest.fixture
 def small(tmp_path: Path) -> Iterator[Path]:
-    """A file system of some MB, in memory."""
+    """Mount a file system of some MB, in memory."""
     place = tmp_path / "small"
     place.mkdir()
     options = f"size={MEGABYTES}m".encode()
@@ -53,7 +53,7 @@ def full_broker(small: Path, request: pytest.FixtureRequest) -> Iterator[Running
 
 
 def fill(place: Path) -> None:
-    """Another program takes all that is free."""
+    """Let another program take all free space."""
     with (place / "program").open("ab", buffering=0) as file:
         for size in (1 << 20, BLOCK, 1):
             try:
@@ -69,7 +69,7 @@ def free_bytes(place: Path) -> int:
 
 
 def publish_until_refused(producer: pulsar.Producer, numbers: Iterator[int]) -> list[int]:
-    """The numbers of the messages that were confirmed before one was refused."""
+    """Publish until one is refused; return the numbers of the confirmed messages."""
     confirmed: list[int] = []
     for number in numbers:
         try:
@@ -81,7 +81,7 @@ def publish_until_refused(producer: pulsar.Producer, numbers: Iterator[int]) -> 
 
 
 def consume(client: pulsar.Client, messages: int) -> list[int]:
-    """The numbers of so many messages, acknowledged."""
+    """Receive and acknowledge `messages` messages; return their numbers."""
     with closing(client.subscribe(TOPIC, "sub")) as consumer:
         numbers = []
         for _ in range(messages):
@@ -101,9 +101,9 @@ def admin(broker: RunningBroker, *words: str) -> str:
 
 
 def start_without_room(broker: RunningBroker, place: Path) -> None:
-    """Start where another program may have taken even what was set aside, once that was in use.
+    """Start where another program may have taken even the reserve, after its use.
 
-    Then there may be no block for a checkpoint, until the program gives some back.
+    There may be no block for a checkpoint then, until the program frees some.
     """
     is_set_aside = (place / "data" / METADATA_FILE).exists()
     if not broker.try_start():
@@ -116,7 +116,7 @@ def start_without_room(broker: RunningBroker, place: Path) -> None:
 
 
 def verify(place: Path) -> None:
-    """Check the data while not even temporary files have room."""
+    """Verify the data while not even temporary files have room."""
     command = str(Path(sys.executable).with_name("magnetar"))
     done = subprocess.run(
         [command, "verify", str(place / "data")], env={**os.environ, "TMPDIR": str(place)},
@@ -128,7 +128,7 @@ def verify(place: Path) -> None:
 def test_a_disk_that_fills_again_and_again_loses_nothing(
     full_broker: RunningBroker, small: Path
 ) -> None:
-    """And each time publishing goes on by itself when the messages were consumed."""
+    """Each time, publishing resumes by itself when the messages have been consumed."""
     numbers, expected = count(), list[int]()
     for fills in range(FILLS):
         client = connect(full_broker.service_url)
@@ -138,7 +138,7 @@ def test_a_disk_that_fills_again_and_again_loses_nothing(
         assert confirmed, "there was room"
         expected += confirmed
         fill(small)
-        # With no byte free: half of it is consumed, then the broker is killed or stopped.
+        # Without a free byte, half is consumed; then the broker is killed or stopped.
         half = len(expected) // 2
         received = consume(client, half)
         client.close()
@@ -150,7 +150,7 @@ def test_a_disk_that_fills_again_and_again_loses_nothing(
         verify(small)
         start_without_room(full_broker, small)
         client = connect(full_broker.service_url)
-        # What was acknowledged in the last moments may come again.
+        # Messages acknowledged in the last moments may be redelivered.
         while len({*received}) < len(expected):
             received += consume(client, 1)
         assert sorted({*received}) == expected, "what had a receipt is there, and nothing else"
@@ -173,7 +173,7 @@ def test_what_is_refused_says_why_and_what_frees_room_goes_on(
     fill(small)
     status, reason = health(full_broker)
     assert status == 503
-    # The process that creates topics may look up to a second later than the first one.
+    # The process that creates topics may check up to a second later than the first one.
     answers = (admin(full_broker, "topics", "create", f"{TOPIC}-{n}") for n in range(100))
     for text in (reason, next(filter(None, answers))):
         assert f"the disk of {small / 'data'} has" in text

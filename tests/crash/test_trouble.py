@@ -1,4 +1,4 @@
-"""What clients see while the daemon lacks room or file descriptors, or waits for a dead client."""
+"""Clients of a daemon that lacks room or file descriptors, or waits for a dead client."""
 
 import http.client
 import resource
@@ -28,7 +28,7 @@ CLIENTS = 80
 
 @contextmanager
 def limited(broker: RunningBroker, what: int, least: int) -> Iterator[None]:
-    """The daemon may not have more of something for a while."""
+    """Lower a resource limit of the daemon within the block."""
     soft, hard = resource.prlimit(broker.pid, what)
     resource.prlimit(broker.pid, what, (least, hard))
     try:
@@ -38,7 +38,7 @@ def limited(broker: RunningBroker, what: int, least: int) -> Iterator[None]:
 
 
 def publish(client: RawClient, numbers: Iterator[int], messages: int, size: int) -> list[int]:
-    """Publish one after the other; the numbers that were confirmed before the broker gave up."""
+    """Publish one by one; return the numbers confirmed before the broker gave up."""
     confirmed: list[int] = []
     for number in (next(numbers) for _ in range(messages)):
         client.send_bytes(send_frame(number, b"x" * size))
@@ -53,7 +53,7 @@ def publish(client: RawClient, numbers: Iterator[int], messages: int, size: int)
 
 
 def stored(broker: RunningBroker) -> list[int]:
-    """The numbers of what the topic holds."""
+    """Return the numbers of the messages in the topic."""
     with RawClient(broker.port) as client:
         client.subscribe(TOPIC, "reading", durable=False)
         last = client.request(pb.CommandGetLastMessageId(consumer_id=1, request_id=0))
@@ -70,7 +70,7 @@ def stored(broker: RunningBroker) -> list[int]:
 
 
 def test_no_room_for_a_while(make_broker: Make) -> None:
-    """Nothing is confirmed that is not stored, and publishing resumes when there is room again."""
+    """Only stored messages are confirmed, and publishing resumes when there is room again."""
     broker, numbers = make_broker(), count()
     with RawClient(broker.port) as client:
         client.produce(TOPIC)
@@ -106,7 +106,7 @@ def test_the_health_check_shows_that_there_is_no_room(make_broker: Make) -> None
 
 
 def await_health(broker: RunningBroker) -> None:
-    """Return when the broker has noticed that there is room again."""
+    """Wait until the broker has noticed that there is room again."""
     give_up_at = time.monotonic() + HANGS_SECONDS
     while health(broker) != (200, "ok"):
         assert time.monotonic() < give_up_at, health(broker)
@@ -114,7 +114,7 @@ def await_health(broker: RunningBroker) -> None:
 
 
 def health(broker: RunningBroker, what: str = "health") -> tuple[int, str]:
-    """Status and text of the daemon's health, or of its readiness."""
+    """Return status and text of the daemon's health, or of its readiness."""
     with closing(http.client.HTTPConnection("127.0.0.1", broker.http_port)) as web:
         web.request("GET", f"/admin/v2/brokers/{what}")
         answer = web.getresponse()
@@ -122,7 +122,7 @@ def health(broker: RunningBroker, what: str = "health") -> tuple[int, str]:
 
 
 def test_an_official_producer_lives_through_a_time_without_room(make_broker: Make) -> None:
-    """What it sends meanwhile fails with the reason; then the same producer goes on by itself."""
+    """Messages sent meanwhile fail with the reason; then the same producer continues by itself."""
     broker = make_broker()
     client = connect(broker.service_url)
     client.subscribe(TOPIC, "kept").close()
@@ -156,7 +156,7 @@ def test_an_official_producer_lives_through_a_time_without_room(make_broker: Mak
 
 
 def test_too_many_clients_leave_descriptors_for_files(make_broker: Make) -> None:
-    """Connections above the limit are closed; the others are served, and so is the disk."""
+    """Connections above the limit are closed; the others and the storage are served."""
     broker, numbers = make_broker(), count()
     daemon = psutil.Process(broker.pid)
     with RawClient(broker.port) as client:
@@ -168,7 +168,7 @@ def test_too_many_clients_leave_descriptors_for_files(make_broker: Make) -> None
             served = [other for other in others if is_served(other)]
             assert 0 < len(served) < CLIENTS
             assert daemon.num_fds() < limit
-            # More than the present journal file holds, and more than stays in memory.
+            # More than the current journal file and the memory can hold.
             confirmed += publish(client, numbers, 100, MEGABYTE)
             assert len(confirmed) == 101
             for other in served:
@@ -184,7 +184,7 @@ def test_too_many_clients_leave_descriptors_for_files(make_broker: Make) -> None
 
 
 def is_served(client: RawClient) -> bool:
-    """Whether the handshake succeeds."""
+    """Tell whether the handshake succeeds."""
     try:
         client.send(pb.CommandConnect(client_version="raw", protocol_version=21))
         client.expect(Kind.CONNECTED)
@@ -194,7 +194,7 @@ def is_served(client: RawClient) -> bool:
 
 
 def test_a_client_that_reads_nothing_is_cut_off_in_the_end(make_broker: Make) -> None:
-    """It was given up and does not even read that: the connection does not stay for ever."""
+    """A client that was given up and does not even read that: its connection is cut off."""
     broker, numbers = make_broker(keepAliveIntervalSeconds="10"), count()
     with RawClient(broker.port) as client:
         client.produce(TOPIC)
@@ -206,8 +206,8 @@ def test_a_client_that_reads_nothing_is_cut_off_in_the_end(make_broker: Make) ->
     heir.await_frame(  # the other one was given up
         lambda frame: frame.kind == Kind.ACTIVE_CONSUMER_CHANGE and frame.command.is_active
     )
-    # What it sends now is not read: that makes the end of the socket an error that shows at
-    # once, instead of an end behind all that was not read.
+    # Data sent now is not read: the end of the socket then becomes an error, which is reported
+    # immediately, instead of an end behind all unread data.
     deaf.send(pb.CommandPing())
     poll = select.poll()
     poll.register(deaf, select.POLLERR)

@@ -1,4 +1,4 @@
-"""A second broker on a data directory refuses to start, and the first one goes on."""
+"""A second broker on a data directory refuses to start; the first one continues."""
 
 from collections.abc import Callable
 

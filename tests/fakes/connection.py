@@ -1,4 +1,4 @@
-"""A client's connection that decodes and remembers what it is sent."""
+"""A client's connection that decodes and records the frames sent to it."""
 
 from collections.abc import Callable
 from typing import NamedTuple
@@ -12,7 +12,7 @@ from magnetar_storage.log.damage import Damage
 
 
 class Got(NamedTuple):
-    """A MESSAGE as the client reads it."""
+    """A MESSAGE as the client decodes it."""
 
     consumer_id: int
     ledger: int
@@ -25,7 +25,7 @@ class Got(NamedTuple):
 
 
 class Receipt(NamedTuple):
-    """A SEND_RECEIPT as the client reads it."""
+    """A SEND_RECEIPT as the client decodes it."""
 
     producer_id: int
     sequence_id: int
@@ -44,7 +44,7 @@ class RecordingConnection:
         self.room = True
         self.alive = True
         self.answer: ManualPromise | None = None
-        """When set, a PING is answered only once this is settled."""
+        """If set, a PING is answered only once this is settled."""
         self.pings = 0
         self.messages: list[Got] = []
         self.receipts: list[Receipt] = []
@@ -52,14 +52,14 @@ class RecordingConnection:
         self.dropped_producers: list[int] = []
         self.closed_consumers: list[int] = []
         self.new_owners: list[str] = []
-        """What clients were told to reconnect to, in the order of what was closed."""
+        """The URLs to which clients were told to reconnect, in the order of the closed objects."""
         self.active: list[tuple[int, bool]] = []
         self.damage: list[tuple[int, Damage]] = []
-        """Consumers that were notified of damage at which delivery stops."""
+        """The consumers that were told of damage at which delivery stops."""
         self.ended: list[int] = []
-        """Consumers that were notified of the end of their topic."""
+        """The consumers that were told of the end of their topic."""
         self.holds = 0
-        """Reasons not to read from it."""
+        """The number of reasons not to read from the connection."""
         self.published_entries = self.published_bytes = 0
         self._decoder = FrameDecoder(1 << 24)
 
@@ -117,7 +117,7 @@ class RecordingConnection:
         self.new_owners.append(new_owner)
 
     def take(self, consumer_id: int | None = None) -> list[Got]:
-        """The messages since the last call, of one consumer or of all."""
+        """Return the messages since the last call, of one consumer or of all."""
         taken = [m for m in self.messages if consumer_id in (None, m.consumer_id)]
         rest = [] if consumer_id is None else self.messages
         self.messages = [m for m in rest if m.consumer_id != consumer_id]

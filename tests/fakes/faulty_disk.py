@@ -1,8 +1,8 @@
-"""A disk in memory that forgets what was not synced, tears writes, fills up and fails.
+"""A disk in memory that loses unsynced data, tears writes, fills up and fails.
 
-Per file it keeps the synced content and the list of changes since; per directory the
+For each file it keeps the synced content and the list of changes since; for each directory the
 synced names and the list of changes since.  `crash` lets any of them survive; `fork` makes
-a second disk of the same state, so that one history can be crashed in many places.
+a second disk with the same state, so that one history can be crashed in many places.
 """
 
 import random
@@ -15,32 +15,32 @@ from magnetar_storage.world.disk import Space
 from magnetar_storage.world.pieces import cut
 
 ALIGNMENT, PIECE_BYTES = 64, 256
-"""Of writes past the cache: so small that the small files of tests are written in pieces."""
+"""The sizes of uncached writes: so small that the small files of tests are written in pieces."""
 
 Survives = Callable[[int], int]
-"""Given how many ways there are, which one the crash takes (0 <= answer < ways)."""
+"""Returns, for a number of outcomes, the one that the crash takes (0 <= answer < ways)."""
 
 
 class Crash(BaseException):
-    """The machine stops here."""
+    """Stops the machine at this point."""
 
 
 Change = tuple[int, bytes] | int
-"""A write as (offset, data), a truncation or extension as a size."""
+"""A write as (offset, data), or a truncation or extension as a size."""
 
 
 @dataclass
 class Content:
-    """A file's bytes: as synced, as seen, and the changes between the two."""
+    """The bytes of a file: as synced, as seen, and the changes between the two."""
 
     synced: bytearray = field(default_factory=bytearray)
     seen: bytearray = field(default_factory=bytearray)
     changes: list[Change] = field(default_factory=list)
-    """Since the last sync; any of them may survive a crash, in any order."""
+    """The changes since the last sync; any of them may survive a crash, in any order."""
     doubtful: list[tuple[Change, bool]] = field(default_factory=list)
-    """Changes since the first sync that failed, and whether a later sync vouches for each.
+    """Changes since the first failed sync, and whether a later sync guarantees each.
 
-    As with a real system, the others are written again by no sync: they may be on the disk.
+    As in real systems, no later sync writes the others again: they may or may not be on the disk.
     """
 
     def change(self, change: Change) -> None:
@@ -53,7 +53,7 @@ class Content:
         self.changes.clear()
 
     def sync_last(self) -> None:
-        """Sync the last write alone; what shares bytes with it goes along, and so does the size."""
+        """Sync the last write alone, with the changes that share bytes with it, and the size."""
         last = self.changes.pop()
         earlier, self.changes = self.changes, []
         for change in earlier:
@@ -74,7 +74,7 @@ class Content:
         self.changes.clear()
 
     def replace(self, data: bytes) -> None:
-        """Be something else from now on, durably."""
+        """Replace the content durably."""
         self.synced, self.seen = bytearray(data), bytearray(data)
         self.changes.clear()
         self.doubtful.clear()
@@ -99,7 +99,7 @@ class Content:
 
 
 def _torn(change: Change, survives: Survives) -> list[Change]:
-    """What of an unsynced change is there after a crash."""
+    """Return the parts of an unsynced change that survive a crash."""
     if isinstance(change, int):
         return [change] if survives(2) else []
     offset, data = change
@@ -138,18 +138,18 @@ def _apply(data: bytearray, change: Change) -> None:
 
 
 def seeded(seed: int) -> Survives:
-    """Survival by a seeded dice."""
+    """Return random survival with this seed."""
     dice = random.Random(seed)
     return dice.randrange
 
 
 def nothing(ways: int) -> int:
-    """No unsynced change survives."""
+    """Let no unsynced change survive."""
     return 0
 
 
 class NameChange(NamedTuple):
-    """A file gets a name (`new`), loses one (`old`), or both."""
+    """A change of names: a file gets a name (`new`), loses one (`old`), or both."""
 
     content: Content
     old: str | None
@@ -186,7 +186,7 @@ class FaultyFile:
         self._content.change((offset, data))
 
     def write_uncached(self, offset: int, buffers: Sequence[bytes]) -> None:
-        """In pieces, as a real file: each may fail, and survive a crash, without the others."""
+        """Write in pieces, as a real file does: each may fail, or survive a crash, separately."""
         data = memoryview(b"".join(buffers))
         for piece in cut(offset, len(data), ALIGNMENT, PIECE_BYTES):
             start = piece.at - offset
@@ -213,7 +213,7 @@ class FaultyFile:
             how()
 
     def _operation(self, what: str) -> None:
-        """Handles from before a crash are invalid, and write no more."""
+        """Count an operation; raise Crash for handles from before a crash, which are invalid."""
         if self._start != self._disk.starts:
             raise Crash(f"{self._name} was opened before the crash")
         assert self._open, f"{self._name} was closed"
@@ -264,21 +264,21 @@ class FaultyDisk:
     def __init__(self) -> None:
         self.operations = 0
         self.crash_at: int | None = None
-        """The operation (counted from 0) at which `Crash` is raised, before it happens."""
+        """The operation, counted from 0, before which `Crash` is raised."""
         self.failing_syncs = 0
-        """How many syncs from now on fail."""
+        """The number of following syncs that fail."""
         self.room = 1 << 40
-        """Bytes until the disk is full."""
+        """The number of bytes until the disk is full."""
         self.capacity: int | None = None
-        """Bytes that all files may have together; instead of `room`, which nothing gives back."""
+        """The limit of bytes of all files, in place of `room`, which deletion does not increase."""
         self.dead = False
         self.starts = 0
-        """How often the machine has crashed and started again."""
+        """The number of times the machine has crashed and restarted."""
         self.open_files: set[FaultyFile] = set()
         self.fault: Callable[[str, str], BaseException | None] | None = None
-        """Asked before everything, with what is to be done and the name: an error to raise."""
+        """Called before every operation with its kind and the name; returns an error to raise."""
         self.lies: Callable[[str, str], bool] | None = None
-        """Asked with "sync" or "sync_dir" and the name; True skips the sync and reports success."""
+        """Called with "sync" or "sync_dir" and the name; True makes the disk skip that sync."""
         self.before: Callable[[str, str], None] | None = None
         """Called before every change to the disk."""
         self.locks: set[str] = set()
@@ -299,14 +299,14 @@ class FaultyDisk:
         self.log.append(f"{what} {name}")
 
     def look(self, what: str, name: str) -> None:
-        """Before anything is done: fail if the test wants it."""
+        """Raise the error that the test wants, before an operation."""
         if self.dead:
             raise Crash("the machine has stopped")
         if self.fault is not None and (error := self.fault(what, name)) is not None:
             raise error
 
     def count_room(self) -> None:
-        """Before a file grows: find out how much room there is."""
+        """Determine the free room, before a file grows."""
         if self.capacity is not None:
             files = {id(content): len(content.seen) for content in self._names.values()}
             self.room = max(0, self.capacity - sum(files.values()))
@@ -317,9 +317,9 @@ class FaultyDisk:
         return Space(self.room, self.capacity or self.room)
 
     def crash(self, survives: Survives) -> None:
-        """Stop and start the machine: everything not synced may or may not be there.
+        """Stop and restart the machine: each unsynced change may or may not survive.
 
-        Of the changes to a directory the first ones survive, or any but in each file's order.
+        Of the changes to a directory the first ones survive, or any in the order of each file.
         """
         for directory in sorted(self._changes):
             changes = self._changes[directory]
@@ -342,14 +342,14 @@ class FaultyDisk:
         return bytes(self._names[name].seen)
 
     def replace_content(self, name: str, data: bytes) -> None:
-        """Rot: the content is something else from now on."""
+        """Replace the content of a file, as by rot."""
         self._names[name].replace(data)
 
     def flip_bit(self, name: str, offset: int, bit: int = 0) -> None:
         self.flip(name, offset, 1 << bit)
 
     def flip(self, name: str, offset: int, mask: int) -> None:
-        """Rot: other bits at one place."""
+        """Flip bits at one place, as by rot."""
         data = bytearray(self.content(name))
         data[offset] ^= mask
         self.replace_content(name, bytes(data))
@@ -358,7 +358,7 @@ class FaultyDisk:
         return sorted(self._names)
 
     def copy(self) -> "FaultyDisk":
-        """A disk with the same synced and seen content, all of it synced."""
+        """Return a disk with the same content, all of it synced."""
         twin = FaultyDisk()
         for name, content in self._names.items():
             twin._names[name] = Content(bytearray(content.seen), bytearray(content.seen))
@@ -366,7 +366,7 @@ class FaultyDisk:
         return twin
 
     def fork(self) -> "FaultyDisk":
-        """A second disk in the same state, what is not synced included."""
+        """Return a second disk in the same state, with unsynced changes."""
         twin = FaultyDisk()
         copies: dict[int, Content] = {}
 
@@ -426,7 +426,7 @@ class FaultyDisk:
         }
 
     def make_dir(self, directory: str) -> None:
-        """Directories exist by themselves."""
+        """Do nothing: directories need not be created."""
 
     def sync_dir(self, directory: str) -> None:
         self.operation("sync_dir", directory)
@@ -453,7 +453,7 @@ class FaultyDisk:
 
 
 def _any_of(changes: list[NameChange], survives: Survives) -> list[NameChange]:
-    """Any of the changes; but where one is lost, the later ones of the same file are lost too."""
+    """Choose any changes; after a lost change, later ones of the same file are lost too."""
     kept: list[NameChange] = []
     lost: set[int] = set()
     for change in changes:

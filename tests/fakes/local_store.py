@@ -1,4 +1,4 @@
-"""A `LocalStore` on a `FaultyDisk`, and the truth that a test remembers about it."""
+"""A `LocalStore` on a `FaultyDisk`, with the record of what it must contain."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Coroutine
@@ -33,7 +33,7 @@ TINY = Limits(
 
 @dataclass
 class Truth:
-    """What was asked of one segment, and what was confirmed."""
+    """The operations requested of one segment, and those confirmed."""
 
     appended: list[tuple[bytes, int]] = field(default_factory=list)
     confirmed: int = 0
@@ -43,7 +43,7 @@ class Truth:
 
 
 class SegmentBooks(ABC):
-    """What is asked of a store, and the truth about each of its segments."""
+    """The operations on a store, with the truth about each of its segments."""
 
     store: SegmentStore
 
@@ -57,7 +57,7 @@ class SegmentBooks(ABC):
 
     @abstractmethod
     def pump(self) -> None:
-        """Let everything that was begun come to its end."""
+        """Let all operations in progress complete."""
 
     def create(self) -> int:
         writer = self.do(self.store.create(MESSAGES))
@@ -67,7 +67,7 @@ class SegmentBooks(ABC):
         return writer.segment
 
     def append(self, segment: int, payloads: list[bytes], counts: list[int]) -> None:
-        """Queue a run; the truth has it as confirmed once the store does."""
+        """Queue a run; the truth records it as confirmed when the store does."""
         truth = self.truths[segment]
 
         def outcome(error: BaseException | None) -> None:
@@ -78,7 +78,7 @@ class SegmentBooks(ABC):
         first = self.writers[segment].append(payloads, counts, outcome)
         if first == len(truth.appended):
             truth.appended.extend(zip(payloads, counts, strict=True))
-        # Else the writer is dead, and the entries before may have survived all the same.
+        # Otherwise the writer is dead, but the entries before may have survived.
 
     def seal(self, segment: int) -> None:
         self.do(self.writers[segment].seal())
@@ -92,7 +92,7 @@ class SegmentBooks(ABC):
     def read_all(
         self, segment: int, step: int = 1000, size: int = 1 << 20
     ) -> list[tuple[bytes, int]]:
-        """Every entry with its count."""
+        """Return every entry with its count."""
         reader = self.do(self.store.reader(segment))
         found: list[tuple[bytes, int]] = []
         while True:
@@ -105,7 +105,7 @@ class SegmentBooks(ABC):
             found.extend(zip(part.payloads, part.counts, strict=True))
 
     def check(self) -> None:
-        """Acknowledged is a part of recovered, which is a prefix of what was appended."""
+        """Check that confirmed entries are recovered, and these are a prefix of those appended."""
         for segment, truth in self.truths.items():
             if truth.deleted:
                 self._expect_missing(segment)
@@ -113,7 +113,7 @@ class SegmentBooks(ABC):
                 self.check_segment(segment)
 
     def check_segment(self, segment: int) -> None:
-        """One that exists; it is sealed by this."""
+        """Check an existing segment, which seals it."""
         truth = self.truths[segment]
         before = self.read_all(segment)
         sealed = self.do(self.store.recover(segment))
@@ -145,7 +145,7 @@ class SegmentBooks(ABC):
         raise AssertionError(f"segment {segment} was deleted, yet it is there")
 
     def check_still_works(self) -> None:
-        """Append anew, and read it again."""
+        """Append to a new segment, and read it back."""
         segment = self.create()
         self.append(segment, [b"again", b"and again"], [1, 5])
         self.pump()
@@ -154,7 +154,7 @@ class SegmentBooks(ABC):
 
 
 class Machine(SegmentBooks):
-    """A store, its disk and its world; `open` it again after a crash or a stop."""
+    """A store, its disk and its world; call `open` again after a crash or a stop."""
 
     store: LocalStore
 
@@ -181,7 +181,7 @@ class Machine(SegmentBooks):
         return self.store
 
     def open_without_missing(self) -> tuple[int, ...]:
-        """Open, also if it is refused because files are missing; returns the segments of these."""
+        """Open, even if refused because of missing files; return the segments of these."""
         try:
             self.open()
         except Incomplete as refusal:

@@ -1,4 +1,4 @@
-"""Logs in a running event loop: unlike the world of `fakes.world` it can cancel."""
+"""Logs in a running event loop, where, unlike in `fakes.world`, tasks can be cancelled."""
 
 import asyncio
 from collections.abc import Callable, Coroutine
@@ -16,7 +16,7 @@ from magnetar_storage.world.runtime import Cause
 
 
 class LoopClock:
-    """The clock of the running event loop, at a wall time that stands still."""
+    """The clock of the running event loop, with a fixed wall-clock time."""
 
     def __init__(self) -> None:
         self._loop = asyncio.get_running_loop()
@@ -38,7 +38,7 @@ class LoopClock:
 
 
 class LoopTasks:
-    """Tasks of the running event loop; `ended` raises what one of them raised."""
+    """Tasks of the running event loop; `ended` raises their exceptions."""
 
     def __init__(self) -> None:
         self._spawned: list[asyncio.Task[None]] = []
@@ -47,7 +47,7 @@ class LoopTasks:
         self._spawned.append(asyncio.create_task(work))
 
     async def ended(self) -> None:
-        """Wait for all that were spawned."""
+        """Wait for all tasks that were spawned."""
         await asyncio.gather(*self._spawned)
 
 
@@ -71,7 +71,7 @@ class GatedStore(MemoryStore):
 
 
 class LoopWorld:
-    """A log in an event loop, which can cancel."""
+    """A log in an event loop, where tasks can be cancelled."""
 
     def __init__(self, roll: RollLimits = NEVER) -> None:
         self.clock = LoopClock()

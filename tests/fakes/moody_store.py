@@ -1,4 +1,4 @@
-"""A `MemoryStore` whose writes fail and whose reads and creations wait when the test wants it."""
+"""A `MemoryStore` whose writes fail, and whose reads and creations wait, when a test wants it."""
 
 from fakes.world import ManualClock, ManualPromise
 from magnetar_storage.errors import Corrupt
@@ -7,7 +7,7 @@ from magnetar_storage.memory.memory_store import MemoryReader, MemoryStore, Memo
 
 
 class MoodyReader(MemoryReader):
-    """Reads when its store lets it."""
+    """Reads when its store permits."""
 
     def __init__(self, reader: MemoryReader, segment: SegmentId, store: "MoodyStore") -> None:
         super().__init__(reader._content)
@@ -26,7 +26,7 @@ class MoodyReader(MemoryReader):
 
 
 class MoodyStore(MemoryStore):
-    """Works as usual until one of its switches is set."""
+    """Works normally until one of its switches is set."""
 
     def __init__(self, clock: ManualClock) -> None:
         super().__init__(clock)
@@ -54,7 +54,7 @@ class MoodyStore(MemoryStore):
         return MoodyReader(await super().reader(segment), segment, self)
 
     def break_writers(self, error: Exception) -> None:
-        """What is pending did not happen, and nothing more can be appended to these segments."""
+        """Fail pending appends, and refuse further ones to these segments."""
         for content in list(self._segments.values()):
             if content.sealed is not None:
                 continue
@@ -68,7 +68,7 @@ class MoodyStore(MemoryStore):
                 done(error)
 
     def crash(self) -> None:
-        """The owner is gone: what is pending did not happen, and is not reported."""
+        """Drop pending appends without a report, as if the owner had crashed."""
         for content in self._segments.values():
             del content.payloads[content.durable :]
             del content.counts[content.durable :]
@@ -76,5 +76,5 @@ class MoodyStore(MemoryStore):
             content.pending.clear()
 
     def ids(self) -> set[SegmentId]:
-        """The segments that exist."""
+        """Return the ids of the existing segments."""
         return set(self._segments)

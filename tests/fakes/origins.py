@@ -3,4 +3,4 @@
 from magnetar_storage.interfaces import SegmentKind, SegmentOrigin
 
 MESSAGES = SegmentOrigin("/t", SegmentKind.MESSAGES)
-"""The origin of a segment of which a test does not care what it is for."""
+"""The origin of segments in tests for which it is irrelevant."""

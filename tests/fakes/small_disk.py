@@ -1,4 +1,4 @@
-"""A `LocalStore` on a small disk that is watched, with another program that uses it, too."""
+"""A `LocalStore` on a small disk that is watched, and is shared with another program."""
 
 from fakes.faulty_disk import FaultyDisk, Survives
 from fakes.local_store import TINY, Machine
@@ -45,7 +45,7 @@ class SmallMachine(Machine):
         return self.disk.sizes("").get(STORE_FILE, 0) > 0
 
     def fill(self, left: int = 0) -> None:
-        """Another program takes all but so many free bytes."""
+        """Let another program take all but `left` free bytes."""
         before = self.disk.sizes("other").get("program", 0)
         file = self.disk.open(FILLER, create=True)
         file.truncate(max(0, before + self.free - left))
@@ -53,9 +53,9 @@ class SmallMachine(Machine):
         file.close()
 
     def crash(self, survives: Survives) -> None:
-        """The machine loses its power.
+        """Cut the power of the machine.
 
-        Files may be back that were removed: the other program has not got their room then.
+        Removed files may be back: the other program then does not get their room.
         """
         self.disk.crash(survives)
         program = self.disk.sizes("other").get("program", 0)
@@ -68,10 +68,10 @@ class SmallMachine(Machine):
             file.close()
 
     def empty(self) -> None:
-        """The other program's file is gone."""
+        """Remove the other program's file."""
         self.disk.remove(FILLER)
 
     def look(self) -> None:
-        """The next time at which the disk is looked at."""
+        """Advance to the next check of the disk."""
         self.clock.advance(LOOK_SECONDS)
         self.pump()

@@ -7,7 +7,7 @@ LACKS = "the disk of /data has 1 MB free, less than the 1 GB that are to stay fr
 
 
 def set_room(space: SpaceState, is_low: bool) -> None:
-    """Have it lack room, or have enough again, as if that had been seen just now."""
+    """Make a disk lack room, or have enough again, as if that had just been noticed."""
     space.refusal = DiskLow(LACKS) if is_low else None
     for call in space._listeners:
         call(is_low)

@@ -1,4 +1,4 @@
-"""A `magnetar_storage.world.runtime` without threads or waiting: the test moves it by hand."""
+"""A `magnetar_storage.world.runtime` without threads or waiting: the test advances it."""
 
 import heapq
 from abc import ABC, abstractmethod
@@ -12,7 +12,7 @@ T = TypeVar("T")
 
 
 class ManualPromise:
-    """A promise whose waiters are resumed as it is settled."""
+    """A promise whose waiters are resumed when it is settled."""
 
     def __init__(self) -> None:
         self._settled = False
@@ -54,7 +54,7 @@ class ManualPromise:
 
 
 class ManualTimer:
-    """A call that `ManualClock.advance` will make unless it is cancelled."""
+    """A call that `ManualClock.advance` makes unless it is cancelled."""
 
     def __init__(self, call: Callable[[], None]) -> None:
         self.call: Callable[[], None] | None = call
@@ -64,7 +64,7 @@ class ManualTimer:
 
 
 class ManualClock:
-    """Time stands still until `advance`; what was put off runs in `pump`."""
+    """A clock that stands still until `advance`; deferred calls run in `pump`."""
 
     def __init__(self, now_ms: int = 1_700_000_000_000) -> None:
         self._now_ms = now_ms
@@ -92,24 +92,24 @@ class ManualClock:
         return ManualPromise()
 
     def step(self) -> bool:
-        """Make one call that was put off; False when there is none."""
+        """Make one deferred call; return False if there is none."""
         if not self._soon:
             return False
         self._soon.popleft()()
         return True
 
     def pump(self) -> None:
-        """Make the calls that were put off, and those that they put off, until none is left."""
+        """Make all deferred calls, including those deferred meanwhile."""
         while self.step():
             pass
 
     def forget(self) -> None:
-        """Nothing that was put off will ever happen: its process is gone."""
+        """Drop all deferred calls, because their process has ended."""
         self._soon.clear()
         self._timers.clear()
 
     def set_forward(self, ms: int) -> None:
-        """Set the wall clock; what was to be called later is not called sooner."""
+        """Set the wall clock forward; timers do not fire earlier because of it."""
         self._now_ms += ms
         self._set_ms += ms
         self._timers = [(due + ms, number, timer) for due, number, timer in self._timers]
@@ -139,7 +139,7 @@ def _settle_by(
 
 
 class _Worker(ABC):
-    """`run` in terms of `submit`."""
+    """Implements `run` by `submit`."""
 
     def __init__(self, clock: ManualClock) -> None:
         self._clock = clock
@@ -148,7 +148,7 @@ class _Worker(ABC):
     def submit(
         self, job: Callable[[], T], done: Callable[[Any, BaseException | None], None]
     ) -> None:
-        """As `Worker.submit`."""
+        """Submit a job; see `Worker.submit`."""
 
     def run(self, job: Callable[[], T]) -> Awaitable[T]:
         promise = ManualPromise()
@@ -164,7 +164,7 @@ class _Worker(ABC):
 
 
 class InlineWorker(_Worker):
-    """Runs each job at once; its outcome is reported with the next pump."""
+    """Runs each job immediately; its outcome is reported with the next pump."""
 
     def submit(
         self, job: Callable[[], T], done: Callable[[Any, BaseException | None], None]
@@ -173,7 +173,7 @@ class InlineWorker(_Worker):
 
 
 class QueuedWorker(_Worker):
-    """Keeps jobs until the test lets them run, one `step` each."""
+    """Keeps jobs until the test runs them, one per `step`."""
 
     def __init__(self, clock: ManualClock) -> None:
         super().__init__(clock)
@@ -188,7 +188,7 @@ class QueuedWorker(_Worker):
         self._jobs.append((job, done))
 
     def step(self) -> bool:
-        """Run the oldest job and report its outcome; False when there is none."""
+        """Run the oldest job and report its outcome; return False if there is none."""
         if not self._jobs:
             return False
         _settle_by(*self._jobs.popleft())()
@@ -196,7 +196,7 @@ class QueuedWorker(_Worker):
 
 
 class InlineWorkers:
-    """Three workers that run every job at once."""
+    """Three workers that run every job immediately."""
 
     def __init__(self, clock: ManualClock) -> None:
         self.journal = InlineWorker(clock)
@@ -213,12 +213,12 @@ class QueuedWorkers:
         self.reads = QueuedWorker(clock)
 
     def step(self) -> bool:
-        """Let every worker run one job; False when there was none."""
+        """Let every worker run one job; return False if there was none."""
         return any([self.journal.step(), self.background.step(), self.reads.step()])
 
 
 def start(coro: Coroutine[Any, Any, T]) -> ManualPromise:
-    """Run a coroutine up to its first wait, then whenever what it waits for is settled."""
+    """Run a coroutine up to its first wait, and continue whenever its promise is settled."""
     outcome = ManualPromise()
 
     def advance() -> None:
@@ -239,7 +239,7 @@ def start(coro: Coroutine[Any, Any, T]) -> ManualPromise:
 def run(
     coro: Coroutine[Any, Any, T], clock: ManualClock, idle: Callable[[], bool] = lambda: False
 ) -> T:
-    """Drive a coroutine to its end by pumping; `idle` (such as `QueuedWorkers.step`) helps on."""
+    """Drive a coroutine to its end by pumping; `idle` (such as `QueuedWorkers.step`) helps."""
     outcome = start(coro)
     while not outcome.done():
         if not clock.step() and not idle():
@@ -249,7 +249,7 @@ def run(
 
 
 class ManualTasks:
-    """Coroutines that begin with the next pump; what one raises comes out of that pump."""
+    """Coroutines that start with the next pump, which raises their exceptions."""
 
     def __init__(self, clock: ManualClock) -> None:
         self._clock = clock
@@ -260,7 +260,7 @@ class ManualTasks:
         self._clock.soon(lambda: self._begin(work))
 
     def forget(self) -> None:
-        """What has not begun will never be: its process is gone."""
+        """Close coroutines that have not started, because their process has ended."""
         for work in self._not_begun:
             work.close()
         self._not_begun.clear()

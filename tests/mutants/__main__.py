@@ -25,7 +25,7 @@ from mutants.sites import ROOTS, Mutation, mutations
 ROOT = Path(__file__).resolve().parents[2]
 COPIED = (*ROOTS, "tests", "docs", "pyproject.toml")
 EXAMPLES = "600"
-"""Histories of each subscription type: some faults of delivery show in one of a hundred."""
+"""The number of histories per subscription type: some faults show in one of a hundred."""
 
 TIMEOUT_SECONDS = 1800
 HANGS_SECONDS = 300
@@ -113,14 +113,14 @@ def title(mutation: Mutation) -> str:
 
 
 def name(mutation: Mutation) -> str:
-    """Return what stays the same when other lines of the file change."""
+    """Return a name that stays the same when other lines of the file change."""
     return f"{mutation.file} {mutation.what}: {' '.join(mutation.old.split())}"
 
 
 def first_failure(copy: Path, tests: "list[Path] | list[str]") -> str:
     """Run tests until one fails, and return that one; empty if none does in time."""
     command = [sys.executable, "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider"]
-    # A fault may make a test hang, which notices it so.
+    # A fault may make a test hang, which also reveals it.
     command += ["--hypothesis-profile=unshrunk", f"--timeout={HANGS_SECONDS}"]
     try:
         run = subprocess.run(
@@ -149,7 +149,7 @@ def first_failure(copy: Path, tests: "list[Path] | list[str]") -> str:
 
 
 def environment(copy: Path) -> dict[str, str]:
-    """The copies in front of the package that is installed."""
+    """Return an environment in which the copies take precedence over the installed package."""
     roots = [str(copy / root) for root in (*ROOTS, "tests")]
     return {
         **os.environ,

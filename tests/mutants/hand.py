@@ -1,4 +1,4 @@
-"""Faults that no mark can name: several statements, or another expression in their place."""
+"""Faults that no mark can describe: in several statements, or with another expression."""
 
 from dataclasses import dataclass
 

@@ -1,4 +1,4 @@
-"""Which tests judge a mutation of a source: those that mirror it, and what shows it elsewhere."""
+"""The tests that judge a mutation of a source: those that mirror it, and others that cover it."""
 
 import re
 from pathlib import Path, PurePath
@@ -17,7 +17,7 @@ STORAGE = (
     "storage/cursors/test_cursor_log.py", "storage/local/test_local_model.py",
     "storage/log/test_rewriting.py",
 )  # fmt: skip
-"""Tests that notice most mutants of what writes files."""
+"""Tests that detect most mutants of code that writes files."""
 
 TRANSACTIONS = (
     "broker/session/test_transaction_publishing.py", "broker/session/test_transaction_acks.py",
@@ -88,7 +88,7 @@ ELSEWHERE: dict[str, tuple[str, ...]] = {
     "broker/verify.py": ("storage/verify", "broker/test_verify_command.py"),
     "client/tools": ("client/test_cli_traces.py", "client/test_cli.py"),
 }  # fmt: skip
-"""By room of the sources: the tests outside of its mirror that show what it does."""
+"""The tests outside a room's mirror that cover it, by room of the sources."""
 
 
 def judges(root: Path, file: str) -> list[Path]:

@@ -1,4 +1,4 @@
-"""The generated classes against the facts of the protocol, both ways."""
+"""The generated classes compared with the facts of the protocol, in both directions."""
 
 import json
 from pathlib import Path
@@ -11,10 +11,10 @@ from magnetar_proto import PulsarApi_pb2 as pb
 
 FACTS: dict[str, Any] = json.loads(Path(__file__).with_name("protocol_facts.json").read_text())
 FILE = pb.DESCRIPTOR
-# Python keeps the name None for itself; names do not travel.
+# None is reserved in Python; names are not sent on the wire.
 RENAMED = {("Schema.Type", "None"): "NoSchema"}
 OWN = 1000
-"""Fields from this number on, named magnetar_*, are our own."""
+"""The lowest number of our own fields, which are named magnetar_*."""
 TYPES = {
     getattr(FieldDescriptor, f"TYPE_{name.upper()}"): name
     for name in ["bool", "bytes", "double", "int32", "int64", "string", "uint32", "uint64"]

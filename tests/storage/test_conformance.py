@@ -29,16 +29,16 @@ T = TypeVar("T")
 
 @dataclass
 class Driven:
-    """A store under test, and how to bring its world forward."""
+    """A store under test, and the functions that advance its world."""
 
     store: SegmentStore
     clock: ManualClock
     idle: Callable[[], bool]
     checkpoint: Callable[[], Coroutine[Any, Any, None]] | None = None
-    """Brings the files up to date, where there are any."""
+    """Brings the files up to date, if the store has files."""
 
     def settle(self) -> None:
-        """Let everything that was begun come to its end."""
+        """Let all operations in progress complete."""
         self.clock.pump()
         while self.idle():
             self.clock.pump()
@@ -57,7 +57,7 @@ def local() -> Driven:
 
 
 def joined() -> Driven:
-    """One process that has several directories open."""
+    """Create a store of one process that has several directories open."""
     clock = ManualClock()
     workers, disk = QueuedWorkers(clock), FaultyDisk()
     directories.prepare(disk, 3)
@@ -66,14 +66,14 @@ def joined() -> Driven:
 
 
 class Moved:
-    """Every segment is created by one worker, and everything else is asked of another."""
+    """A store in which one worker creates every segment, and another one does everything else."""
 
     def __init__(self, created_by: SegmentStore, asked: SegmentStore) -> None:
         self.create, self.segments = created_by.create, created_by.segments
         self.recover, self.reader = asked.recover, asked.reader
         self.delete, self.origin = asked.delete, asked.origin
         self.close = asked.close
-        # Asked by the process that has found them.
+        # Called in the process that has found the damage.
         self.set_aside = created_by.set_aside
         self.delete_set_aside = created_by.delete_set_aside
         self.closed = created_by.closed

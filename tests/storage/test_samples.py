@@ -36,7 +36,7 @@ SMALL = Limits(journal_file_bytes=1024)
 
 
 def write_sample(directory: Path) -> None:
-    """A finished segment, a sealed one, an open one, a deleted one; then the process dies."""
+    """Write a finished, a sealed, an open and a deleted segment; then the process dies."""
     clock = ManualClock()
     store = run(
         LocalStore.open(LocalDisk(str(directory)), InlineWorkers(clock), clock, SMALL), clock
@@ -60,7 +60,7 @@ def write_sample(directory: Path) -> None:
 
 
 def write_index_sample(directory: Path) -> None:
-    """An open segment with an index file, which ends before the segment does; then a kill."""
+    """Write an open segment with an index file that ends before the segment; then a kill."""
     clock = ManualClock()
     limits = Limits(journal_file_bytes=1024, index_bytes=100)
     store = run(
@@ -75,7 +75,7 @@ def write_index_sample(directory: Path) -> None:
 
 
 def write_sample_of_workers(directory: Path) -> None:
-    """A segment of the time with one worker, and two of each of three workers; then a kill."""
+    """Write a segment of a single worker, and two of each of three workers; then a kill."""
     clock = ManualClock()
     disk = LocalDisk(str(directory))
     workers = InlineWorkers(clock)
@@ -98,7 +98,7 @@ def write_sample_of_workers(directory: Path) -> None:
 
 
 def write_identified_sample(directory: Path) -> None:
-    """A directory with an id: a finished segment, one in quarantine, an open one; then a kill."""
+    """Write a directory with an id: a finished, a quarantined and an open segment; then a kill."""
     clock = ManualClock()
     disk = LocalDisk(str(directory))
     lock, noted = take(disk)

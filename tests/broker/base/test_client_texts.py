@@ -13,7 +13,7 @@ REFUSALS = {name for name, kind in KINDS.items() if issubclass(kind, BrokerError
 
 
 def texts_of_refusals(source: Path) -> Iterator[str]:
-    """The texts that a source makes refusals with."""
+    """Yield the texts from which a source file creates refusals."""
     for call in ast.walk(ast.parse(source.read_text(encoding="utf-8"))):
         if isinstance(call, ast.Call) and getattr(call.func, "id", "") in REFUSALS:
             for part in (part for argument in call.args for part in ast.walk(argument)):

@@ -1,4 +1,4 @@
-"""Which process has a data directory, and whether its addresses are those of a broker that runs."""
+"""Finding the process that holds a data directory, and whether its addresses are a broker's."""
 
 import json
 import os

@@ -1,4 +1,4 @@
-"""What `magnetar doctor` makes of a page of metrics."""
+"""The findings of `magnetar doctor` on a page of metrics."""
 
 import time
 

@@ -1,4 +1,4 @@
-"""When a topic is compacted, what holds its messages until then, and what may come between."""
+"""The conditions of a compaction, the retention of messages until then, and concurrent changes."""
 
 from dataclasses import replace
 from typing import Any
@@ -23,7 +23,7 @@ from magnetar_storage.log.log_record import LogRecord
 
 
 def numbered(first: int, stop: int, keys: int = 5) -> list[Sent]:
-    """Messages one by one, whose keys come again and again."""
+    """Return single messages whose keys repeat in turn."""
     return [([Message(f"k{n % keys}", b"%d" % n)], None) for n in range(first, stop)]
 
 
@@ -34,12 +34,12 @@ def world() -> Compacting:
 
 @pytest.fixture
 def slow() -> Compacting:
-    """Its compaction takes some seconds."""
+    """Return a world whose compaction takes some seconds."""
     return Compacting(TopicLimits(compaction=CompactionRules(bytes_per_second=100)))
 
 
 def begun(world: Compacting) -> None:
-    """A compaction that is in the middle of the log, and waits."""
+    """Start a compaction, which then waits in the middle of the log."""
     assert world.do(world.topic.compaction.start())
     world.clock.pump()
     assert world.topic.compaction.is_running
@@ -220,7 +220,7 @@ def test_when_the_write_of_the_record_is_uncertain_both_parts_stay(
     listing: list[Unavailable] = []
 
     async def failing(change: object) -> None:
-        """Only the change that lists the new data fails."""
+        """Fail only for the change that lists the new data."""
         assert callable(change)
         if change(world.topic.log.record).compacted != world.topic.log.record.compacted:
             with world.failing_metadata(lands):
@@ -343,7 +343,7 @@ def test_messages_without_key_stay_where_that_is_wanted() -> None:
 
 
 def test_releases_that_do_not_know_compacted_data_refuse_its_record(world: Compacting) -> None:
-    # Without the time of its creation, as those releases have written it.
+    # Without the time of creation, as those releases wrote the record.
     assert b'"version": 1' in replace(world.topic.log.record, created_ms=0).encode()
     world.send_all(numbered(0, 3))
     world.compact()

@@ -1,4 +1,4 @@
-"""Which changes of settings are allowed over those that the broker was started with."""
+"""Changes of settings that are allowed over those with which the broker was started."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Keys that are known and not honoured: which values are quiet."""
+"""Keys that are known but ignored: values for which no warning is logged."""
 
 import pytest
 

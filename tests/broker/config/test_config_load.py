@@ -1,4 +1,4 @@
-"""Files, environment and command line become settings, warnings, or an error that helps."""
+"""Loading settings from files, environment and command line: settings, warnings, helpful errors."""
 
 import re
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""The texts of a limit of free space."""
+"""Parsing a limit of free space."""
 
 import re
 

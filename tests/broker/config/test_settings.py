@@ -1,4 +1,4 @@
-"""The declarations themselves: complete, consistent, and safe by default."""
+"""The declarations of settings: complete, consistent, and safe by default."""
 
 import ast
 from dataclasses import FrozenInstanceError, fields
@@ -37,7 +37,7 @@ def test_no_key_is_both_honoured_and_ignored() -> None:
 
 
 def test_names_of_fields_and_keys_agree() -> None:
-    """A reader who knows one of them finds the other."""
+    """A reader who knows one of them can find the other."""
     for field, key in KEYS.items():
         if not key.name.startswith("magnetar"):
             assert field.replace("_", "") == key.name.lower()
@@ -90,7 +90,7 @@ def test_properties_are_read_back_as_the_same_settings() -> None:
 
 
 def test_only_workers_read_what_a_reload_changes() -> None:
-    """The controller is not restarted: it would go on with the former value."""
+    """The controller is not restarted: it would continue with the former value."""
     rooms = (
         "session limits lifetime subscribing publishing delays metrics compaction topic dispatch "
         "damage"

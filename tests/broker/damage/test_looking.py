@@ -1,4 +1,4 @@
-"""The damage of a topic: what was found, what subscriptions are about to meet, or all of it."""
+"""The damage of a topic: found so far, about to affect subscriptions, or all of it."""
 
 from fakes.logs import BY_THREE
 from fakes.topics import SHARED, TopicWorld

@@ -1,4 +1,4 @@
-"""The scrubber: every closed segment is read in its time, and damage is named before it is met."""
+"""The scrubber: it reads every closed segment in time, and reports damage before readers do."""
 
 from collections import Counter
 from typing import Any
@@ -21,7 +21,7 @@ KEY = topic_key(TopicName.parse(TOPIC))
 
 
 def drive(world: LogWorld, scrubber: Scrubber) -> None:
-    """Have it look, and let time pass until that has ended."""
+    """Run the scrubber, and let time pass until it has ended."""
     looking = world.begin(scrubber.look())
     for _ in range(1000):
         world.clock.pump()
@@ -43,7 +43,7 @@ class Stage:
         self.scrubber = Scrubber(Settings(**settings), self.world.engine)
 
     def scrub(self) -> None:
-        """Every segment becomes due twice at most, and once at least."""
+        """Let time pass until every segment has been due once or twice, and run the scrubber."""
         self.world.clock.set_forward(2 * self.scrubber.seconds * 1000)
         drive(self.world, self.scrubber)
 

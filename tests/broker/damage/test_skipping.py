@@ -1,4 +1,4 @@
-"""Setting damaged entries aside, on request or by itself."""
+"""Setting damaged entries aside, on request or automatically."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Exclusive and Failover: order, who receives, when a change takes effect."""
+"""Exclusive and Failover subscriptions: order, the active consumer, and its changes."""
 
 import pytest
 
@@ -22,7 +22,7 @@ def blocker(world: TopicWorld) -> Blocker:
 
 
 def notices(consumer: Consumer) -> list[bool]:
-    """The ACTIVE_CONSUMER_CHANGE notices of a consumer."""
+    """Return the ACTIVE_CONSUMER_CHANGE notices of a consumer."""
     connection = consumer.connection
     assert isinstance(connection, RecordingConnection)
     return [active for consumer_id, active in connection.active if consumer_id == consumer.id]

@@ -1,4 +1,4 @@
-"""What clients and topics notice while the disk lacks room."""
+"""The behaviour of topics and connections while the disk lacks room."""
 
 from typing import Any
 
@@ -28,7 +28,7 @@ def subscribe(request_id: int, topic: str = TOPIC) -> pb.CommandSubscribe:
 
 
 class Lacking(SessionWorld):
-    """A topic with a subscription and two messages, on a disk that lacks room from then on."""
+    """A topic with a subscription and two messages, on a disk that `lack` makes lack room."""
 
     def __init__(self, **settings: Any) -> None:
         super().__init__(**settings)
@@ -44,7 +44,7 @@ class Lacking(SessionWorld):
 
 
 def test_producers_are_disconnected_and_refused_with_the_reason() -> None:
-    """With the code for which official clients fail what is being sent, and connect again."""
+    """The error code makes official clients fail their pending messages and reconnect."""
     world = Lacking()
     world.lack()
     (closed,) = world.one.received()
@@ -78,7 +78,7 @@ def test_clients_that_would_give_up_for_good_are_told_to_try_again(
 
 
 def test_a_producer_that_was_being_opened_when_room_began_to_lack_is_refused() -> None:
-    """Its request was accepted before."""
+    """The producer's request was accepted before room began to lack."""
     world = Lacking()
     topic = world.topic()
     world.lack()
@@ -119,7 +119,7 @@ def test_non_persistent_topics_take_messages() -> None:
 
 
 def test_what_was_consumed_is_deleted_within_seconds() -> None:
-    """Also from the open segment, which otherwise stays for hours."""
+    """This includes the open segment, which otherwise stays for hours."""
     world = Lacking()
     topic = world.topic()
     world.lack()

@@ -1,4 +1,4 @@
-"""Segments that no log lists: the empty ones go, everything else stays."""
+"""Segments that no log lists: empty ones are deleted, all others stay."""
 
 from collections.abc import Coroutine
 from typing import Any, TypeVar
@@ -42,12 +42,12 @@ def test_unlisted_segments_are_put_into_quarantine() -> None:
         used.segment: 1,
     }
     assert world.do(present_segments(world.engine)) == listed
-    # Nothing is gone: a segment that is asked for is there.
+    # Nothing is deleted: a segment can still be recovered.
     assert world.do(world.store.recover(used.segment)).entries == 1
 
 
 def left_over_cursors(world: TopicWorld) -> int:
-    """A segment as a crash leaves it between rewriting cursors and listing them."""
+    """Create a segment as left by a crash between rewriting cursors and listing the new segment."""
     listed = world.topic.log.record.cursor_segment
     assert listed is not None
     reader = world.do(world.store.reader(listed))
@@ -129,7 +129,7 @@ UNUSED = LogRecord(created_ms=1).encode()
 
 
 def unread_record(world: TopicWorld) -> None:
-    """A record that nobody can read, behind that of the topic."""
+    """Store a record that cannot be decoded, behind that of the topic."""
     world.do(world.metadata.put(f"{topic_key(world.name)}-later", b"no record"))
 
 
@@ -178,7 +178,7 @@ def test_a_stop_during_the_look_is_no_trouble(caplog: pytest.LogCaptureFixture) 
 
 
 class TwoWorkers:
-    """A topic of worker 1, and cursors that nobody lists in the directory of worker 0."""
+    """A topic of worker 1, and cursors that no log lists in the directory of worker 0."""
 
     def __init__(self) -> None:
         self.workers = WorkerStores(FaultyDisk(), 2)

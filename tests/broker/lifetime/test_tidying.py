@@ -1,4 +1,4 @@
-"""Giving back what a topic need not keep."""
+"""Deleting the data that a topic need not keep."""
 
 from fakes.logs import BY_THREE
 from fakes.topics import SHARED, TopicWorld, entry

@@ -1,4 +1,4 @@
-"""The limit of unread messages of all topics together."""
+"""The limit of unread messages over all topics."""
 
 import pytest
 

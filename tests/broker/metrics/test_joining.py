@@ -1,4 +1,4 @@
-"""The pages of several processes, joined to one."""
+"""Joining the metrics pages of several processes to one."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
@@ -84,7 +84,7 @@ def topics(draw: st.DrawFn) -> TopicFigures:
 
 @st.composite
 def processes(draw: st.DrawFn) -> list[tuple[Figures, JournalStats, LoopStats]]:
-    """What each of some processes has."""
+    """Draw the figures of several processes."""
     every = draw(st.lists(topics(), max_size=8, unique_by=lambda topic: topic.name))
     count = draw(st.integers(1, 4))
     places = [draw(st.integers(0, count - 1)) for _ in every]
@@ -108,7 +108,7 @@ def page_of(
 
 
 def whole(of: list[tuple[Figures, JournalStats, LoopStats]]) -> Figures:
-    """What one process would have in the place of these."""
+    """Return the figures of a single process that does the work of all of these."""
     every = [figures for figures, _, _ in of]
     first = every[0]
     numbers = [sum(getattr(one, name) for one in every) for name in COUNTED]
@@ -119,7 +119,7 @@ def whole(of: list[tuple[Figures, JournalStats, LoopStats]]) -> Figures:
 
 
 def series(page: Iterable[bytes]) -> Series:
-    """Every series of a page, and that it is valid: declared once, with each sample once."""
+    """Return every series of a page, after checking that each is declared and sampled once."""
     found: Series = {}
     text = b"".join(page).decode()
     declared = [line.split(" ")[2] for line in text.split("\n") if line.startswith("# TYPE ")]
@@ -134,7 +134,7 @@ def series(page: Iterable[bytes]) -> Series:
 
 
 def together(page: Series) -> Series:
-    """The series of all processes added up."""
+    """Add up the series of all processes."""
     summed: Series = {}
     for (name, labels), value in page.items():
         key = name, frozenset((label, text) for label, text in labels if label != "process")

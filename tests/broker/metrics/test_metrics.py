@@ -1,4 +1,4 @@
-"""The page that Prometheus reads, rendered from figures."""
+"""The page for Prometheus, rendered from figures."""
 
 from dataclasses import replace
 from typing import get_args
@@ -121,7 +121,7 @@ TOTALS = {"in_messages_total": 20, "in_bytes_total": 200}
 def samples(
     figures: Figures, stats: JournalStats | None = None, loop: LoopStats | None = None
 ) -> dict[str, list[tuple[dict[str, str], float]]]:
-    """Every sample of the page by name, read back by Prometheus's own parser."""
+    """Return every sample of the page by name, as Prometheus's own parser reads it."""
     journal = (stats or JournalStats()).figures()
     found: dict[str, list[tuple[dict[str, str], float]]] = {}
     page = b"".join(parts(figures, journal, (loop or LoopStats()).figures()))
@@ -237,7 +237,7 @@ def test_the_broker_as_a_whole() -> None:
 
 
 def read(page: bytes) -> dict[str, list[tuple[dict[str, str], float]]]:
-    """The samples of a part of the page, by name."""
+    """Return the samples of a part of the page, by name."""
     found: dict[str, list[tuple[dict[str, str], float]]] = {}
     for family in text_string_to_metric_families(page.decode()):
         for sample in family.samples:

@@ -1,4 +1,4 @@
-"""How topics come to be: by use, on purpose, and with more partitions."""
+"""The creation of topics: by use, on request, and with more partitions."""
 
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
@@ -309,7 +309,7 @@ def create_space(world: NamedWorld) -> None:
 
 
 def is_whole(world: NamedWorld) -> bool:
-    """Whether the namespace exists with its policies; else nothing of it may be stored."""
+    """Tell whether the namespace exists with its policies; if not, nothing of it may be stored."""
     if not world.do(world.directory.namespaces.has(str(SPACE))):
         assert not [key for key in world.stored("/") if key.endswith("/space")]
         assert not world.directory.policies.has_explicit(str(SPACE))
@@ -417,7 +417,7 @@ def test_a_deletion_waits_until_the_namespace_is_created() -> None:
 
 
 def slow_down(world: NamedWorld, dice: Random) -> None:
-    """Every access to metadata takes some turns, before and after it takes effect."""
+    """Let every access to metadata take some turns, before and after it takes effect."""
 
     async def wait() -> None:
         for _ in range(dice.randrange(4)):

@@ -1,4 +1,4 @@
-"""Topics that several workers serve, with the directory of names in another process."""
+"""Topics served by several workers, with the directory of names in another process."""
 
 from itertools import count, islice
 from typing import Any
@@ -348,7 +348,7 @@ def test_a_topic_that_cannot_apply_policies_is_reported() -> None:
 
 
 class Watching:
-    """Remembers changes."""
+    """Records changes."""
 
     def __init__(self) -> None:
         self.seen: list[Change] = []
@@ -390,7 +390,7 @@ def test_any_worker_lists_and_watches_the_topics_of_all() -> None:
 
 def test_changes_until_a_watcher_is_added_are_part_of_the_list() -> None:
     world = World()
-    # Not of the worker that watches: its link is held.
+    # Not topics of the worker that watches: its link is held.
     others = filter(world.processes.number_of, (named(f"a{number}") for number in count()))
     a1, a2, a3 = islice(others, 3)
     for name in (a1, a2):

@@ -1,4 +1,4 @@
-"""Random histories of a broker of several processes: whatever meets whatever, nothing contradicts.
+"""Random histories of a broker of several processes: no combination of events causes an error.
 
 Topics are opened and deleted, bundles move and are split, policies change and messages are
 published while links are slow, and workers die and come back.  Each seed is one history; the seed
@@ -37,7 +37,7 @@ NAMES = [named(f"topic-{number}") for number in range(5)]
 ACTIONS = 80
 MOST_BUNDLES = 24
 MOST_TURNS = 40
-"""Calls of the loop between two actions."""
+"""The maximum of loop turns between two actions."""
 SETTLED_SECONDS = 120.0
 KEEPING = Settings(
     broker_delete_inactive_topics_enabled=False,
@@ -47,7 +47,7 @@ KEEPING = Settings(
 
 
 class Directory:
-    """The store as a worker sees it: `segments`, which its start cleans up, are its own ones."""
+    """The store as a worker sees it: `segments` lists only its own, which its start cleans up."""
 
     def __init__(self, store: SegmentStore, own: set[SegmentId]) -> None:
         self._store = store
@@ -68,7 +68,7 @@ class Directory:
 
 
 class LinkedProcesses(Processes):
-    """Workers that know metadata from the controller only, as they do."""
+    """Workers that read metadata through the controller only, as in production."""
 
     world: "History"
 
@@ -93,7 +93,7 @@ def name_of(key: str) -> TopicName:
 
 
 class History(LogWorld):
-    """One history: `live`, then `check`."""
+    """A history: `live`, then `check`."""
 
     def __init__(self, seed: int) -> None:
         super().__init__()
@@ -108,7 +108,7 @@ class History(LogWorld):
         self.deleting: dict[TopicName, ManualPromise] = {}
         self.setting: tuple[int, ManualPromise] | None = None
         self.limit = 0
-        """The policy that was answered last."""
+        """The policy that was confirmed last."""
         self.dead: set[int] = set()
         self.starting: dict[int, ManualPromise] = {}
         self.moving: list[ManualPromise] = []
@@ -116,7 +116,7 @@ class History(LogWorld):
         self.kept: dict[TopicName, list[tuple[RecordingConnection, bytes]]] = {
             name: [] for name in NAMES
         }
-        """Messages since the last deletion that may have begun; with a receipt they must stay."""
+        """The messages since the last deletion that may have started; confirmed ones must stay."""
 
     def live(self) -> None:
         actions = (
@@ -135,10 +135,10 @@ class History(LogWorld):
         assert number is not None
         return number
 
-    # What is done -------------------------------------------------------------------------
+    # Actions -----------------------------------------------------------------------------
 
     def worker(self, name: TopicName) -> Worker | None:
-        """The owner, if it lives."""
+        """Return the owner, if it is alive."""
         number = self.owner(name)
         return None if number in self.dead else self.processes.workers[number]
 
@@ -186,7 +186,7 @@ class History(LogWorld):
             self.kept[name].append((connection, payload))
 
     def move(self) -> None:
-        """Let another worker own a bundle, which may be on its way already."""
+        """Move a bundle to another worker; it may be moving already."""
         placed = self.processes.owners.of(NAMESPACE)
         assert placed is not None
         bundle = placed.bundles.of(self.dice.choice(NAMES))
@@ -210,14 +210,14 @@ class History(LogWorld):
             await self.directory.bundles.split(NAMESPACE, bundle, lambda _: [(low + high) // 2])
 
     def slow_down(self) -> None:
-        """A link, or make it fast again."""
+        """Hold a link, or release it."""
         joined = self.dice.choice(self.processes.workers).joined
         stream = self.dice.choice((joined.to_left, joined.to_right))
         stream.held = not stream.held
         stream.carry()
 
     def end(self) -> None:
-        """A worker, with what it was about to do."""
+        """Kill a worker, with everything that it was about to do."""
         number = self.dice.randrange(WORKERS)
         if number not in self.dead and self.dice.random() < 0.5:
             self.dead.add(number)
@@ -229,10 +229,10 @@ class History(LogWorld):
             worker = self.processes.workers[number] = self.processes.new_worker(number)
             self.starting[number] = start(worker.broker.start())
 
-    # What must be true --------------------------------------------------------------------
+    # Invariants ---------------------------------------------------------------------------
 
     def look(self) -> None:
-        """At any moment."""
+        """Check what must be true at any moment."""
         alive = [one for one in self.processes.workers if one.number not in self.dead]
         loaded = [topic.name for worker in alive for topic in worker.residence.topics]
         assert len(loaded) == len(set(loaded)), "a topic is loaded by two workers"
@@ -248,7 +248,7 @@ class History(LogWorld):
                     assert topic.limits.max_producers == limit, topic.name
 
     def _started(self) -> list[Worker]:
-        """The workers that serve clients."""
+        """Return the workers that serve clients."""
         return [
             worker
             for number, worker in enumerate(self.processes.workers)
@@ -263,7 +263,7 @@ class History(LogWorld):
                 accept(deletion)
 
     def check(self) -> None:
-        """When all is quiet: everything is answered, and every message with a receipt is there."""
+        """Let all links carry and restart workers; then all is answered, and no message is lost."""
         for worker in self.processes.workers:
             for stream in (worker.joined.to_left, worker.joined.to_right):
                 stream.held = False
@@ -288,7 +288,7 @@ class History(LogWorld):
 
 
 def accept(promise: ManualPromise) -> Any:
-    """An outcome that a client may get."""
+    """Return an outcome that a client may get, or raise any other."""
     try:
         return promise.result()
     except (BrokerError, StorageError) as error:

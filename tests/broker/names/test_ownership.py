@@ -1,4 +1,4 @@
-"""The broker that owns everything."""
+"""The ownership of a broker that is alone."""
 
 import pytest
 

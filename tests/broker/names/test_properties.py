@@ -1,4 +1,4 @@
-"""The properties syntax, and that whatever is written comes back."""
+"""The properties syntax, and that written values are read back unchanged."""
 
 import pytest
 from hypothesis import given

@@ -1,4 +1,4 @@
-"""What the names of topics tell of tenants, namespaces and partitions."""
+"""Rebuilding tenants, namespaces and partitions from the names of topics."""
 
 import json
 

@@ -1,4 +1,4 @@
-"""The official client asks for large messages again, of which it names the last chunk only."""
+"""Redelivery of large messages to the official client, which names only the last chunk."""
 
 from collections.abc import Iterator
 
@@ -10,7 +10,7 @@ from running_broker import RunningBroker
 
 SHARED = pulsar.ConsumerType.Shared
 LARGE = bytes(11 * 1024 * 1024)
-"""Three chunks."""
+"""The payload of a message in three chunks."""
 
 
 def test_a_large_message_that_is_nacked_comes_again(client: pulsar.Client, topic: str) -> None:
@@ -27,11 +27,11 @@ def test_a_large_message_that_is_nacked_comes_again(client: pulsar.Client, topic
 
 
 ATTEMPTS = 20
-"""Of what disconnects a consumer while it receives: nearly each hits the middle of a message."""
+"""The number of disconnections while receiving: nearly each is in the middle of a message."""
 
 
 def with_backlog(client: pulsar.Client, topic: str, count: int) -> Iterator[pulsar.Consumer]:
-    """New subscriptions of a topic with large messages, whose first byte is their number."""
+    """Yield consumers of new subscriptions of a topic with large messages, numbered in byte 0."""
     producer = client.create_producer(topic, chunking_enabled=True)
     for number in range(count):
         producer.send(bytes([number]) * (6 << 20))
@@ -47,7 +47,7 @@ def with_backlog(client: pulsar.Client, topic: str, count: int) -> Iterator[puls
 def test_a_seek_right_behind_a_subscribe_loses_no_large_message(
     client: pulsar.Client, topic: str
 ) -> None:
-    """The client drops a large message that comes after the half of it."""
+    """The client drops a large message that arrives after a half of it."""
     for consumer in with_backlog(client, topic, 3):
         consumer.seek(pulsar.MessageId.earliest)
         assert [message.data()[0] for message in take(consumer, 3)] == [0, 1, 2]

@@ -1,4 +1,4 @@
-"""Statistics over REST of what official clients do, on one process and on three."""
+"""Statistics over REST of official clients, with one process and with three."""
 
 import time
 from collections.abc import Callable
@@ -29,7 +29,7 @@ def stats(broker: RunningBroker, topic: str, query: str = "") -> dict[str, Any]:
 
 
 def awaited(read: Callable[[], Any], is_there: Callable[[Any], bool]) -> Any:
-    """What `read` returns, as soon as it is as wanted."""
+    """Return the result of `read` as soon as it satisfies `is_there`."""
     until = time.monotonic() + PATIENCE_SECONDS
     while not is_there(value := read()):
         assert time.monotonic() < until, value
@@ -69,7 +69,7 @@ def test_counters_and_clients(broker: RunningBroker, client: pulsar.Client, topi
 def test_properties_of_a_subscription_are_not_those_of_its_cursor(
     broker: RunningBroker, client: pulsar.Client, topic: str
 ) -> None:
-    """Clients expect numbers there; Java's waits until its time is over for anything else."""
+    """Clients expect numbers there; the Java client waits for its timeout on any other answer."""
     client.create_producer(topic)
     admin, path = Admin(broker), f"{path_of(topic)}/subscription/sub"
     assert admin.put(path, "latest").status == 204

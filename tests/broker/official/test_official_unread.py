@@ -1,4 +1,4 @@
-"""Messages that were published before anybody subscribed wait for whoever comes."""
+"""Messages published before the first subscription are retained for it."""
 
 import time
 from collections.abc import Callable
@@ -18,7 +18,7 @@ EMPTY, PRECIOUS, DEAD = (
 
 
 def await_deletion(broker: RunningBroker, topic: str) -> None:
-    """Wait until the topic is deleted; checked at each change of the metadata and each second."""
+    """Wait until the topic is deleted, checking at each change of the metadata and each second."""
     deadline = time.monotonic() + TIMEOUT_MS / 1000
     with FileEvents(broker.data_dir) as events:
         while topic in Admin(broker).get(LIST).json:
@@ -27,7 +27,7 @@ def await_deletion(broker: RunningBroker, topic: str) -> None:
 
 
 def fill(broker: RunningBroker) -> None:
-    """Publish to a topic that has no subscription, bury a message, and leave a topic empty."""
+    """Publish to a topic without subscription, create a dead letter, and an empty topic."""
     client = connect(broker.service_url)
     producer = client.create_producer(PRECIOUS)
     publish(producer, "1", "2", "3")

@@ -1,4 +1,4 @@
-"""What retention keeps and what may go."""
+"""The data that retention keeps, and the data that may be deleted."""
 
 import pytest
 from hypothesis import given
@@ -26,7 +26,7 @@ ROLL_MINUTES = 240
 
 
 def segments(*sealed: tuple[int, int, int], opened: int = 0) -> tuple[Segment, ...]:
-    """(entries, megabytes, minutes since sealed) each, and the open one that is so old."""
+    """Return segments of (entries, megabytes, minutes since sealed), then an open one."""
     made = [
         Segment(number, 0, entries, entries, size * MEGABYTE, NOW_MS - age * MINUTE_MS)
         for number, (entries, size, age) in enumerate(sealed)
@@ -187,7 +187,7 @@ def held(start: int, stop: int) -> RangeSet:
 
 
 class Model:
-    """The rules once more, entry by entry: slow, and plain."""
+    """The rules of retention for each entry: slow, but simple."""
 
     def __init__(
         self,
@@ -208,7 +208,7 @@ class Model:
         return not too_old and not too_many
 
     def kept_by_retention(self, entry: int) -> bool:
-        """Itself, or because it keeps something older."""
+        """Tell whether retention keeps an entry, for itself or because of an older one."""
         return any(self.retained(number) for number in range(self.of_entry[entry] + 1))
 
     def wanted(self, entry: int) -> set[str]:
@@ -219,7 +219,7 @@ class Model:
         return set().union(*(self.wanted(entry) for entry in entries))
 
     def stays(self, entry: int) -> bool:
-        """Whether it is there after tidying."""
+        """Tell whether the entry exists after tidying."""
         number = self.of_entry[entry]
         used = any(self.users(earlier) for earlier in range(number + 1))
         return used or self.kept_by_retention(entry)
@@ -264,7 +264,7 @@ def test_retention_matches_a_plain_model(
 def test_the_reported_end_is_the_time_when_retention_ends(
     sealed: list[tuple[int, int, int]], retention: Retention, later: int
 ) -> None:
-    """No more is published: only time goes by."""
+    """Nothing more is published: only time passes."""
     size, now_ms = sum(size for _, size, _ in sealed) * MEGABYTE, NOW_MS + later * MINUTE_MS
     before = judged(retention, *sealed)
     after = verdicts(segments(*sealed), FIRST, size, [], retention, 1, now_ms)

@@ -1,4 +1,4 @@
-"""Tenants, namespaces, topics and subscriptions over HTTP, beyond what the traces ask."""
+"""Tenants, namespaces, topics and subscriptions over HTTP, beyond the recorded traces."""
 
 from collections.abc import Callable
 from itertools import chain, pairwise
@@ -19,7 +19,7 @@ def admin(broker: RunningBroker) -> Admin:
 
 @pytest.fixture
 def namespace(admin: Admin) -> str:
-    """One that no other test uses."""
+    """Create a namespace that no other test uses."""
     name = f"names/{uuid4().hex}"
     admin.makes_namespace(name)
     return name
@@ -180,7 +180,7 @@ def test_a_subscription_begins_at_the_requested_position(
 
 @pytest.mark.parametrize("name", ["my/sub", "a b", "é%x", "%2F", "50%", "a&b=c", "plain"])
 def test_names_of_subscriptions_come_encoded_twice(admin: Admin, namespace: str, name: str) -> None:
-    """As Pulsar's own admin client sends them: form encoding within percent-encoding."""
+    """Pulsar's own admin client sends names so: form encoding within percent-encoding."""
     topic = f"persistent/{namespace}/topic"
     twice = quote(quote_plus(name), safe="")
     path = f"{topic}/subscription/{twice}"

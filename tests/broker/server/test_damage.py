@@ -1,4 +1,4 @@
-"""A flipped byte in a segment file of a real broker: who is told, and how to go on."""
+"""A flipped bit in a segment file of a real broker: the reports of it, and the remedies."""
 
 import asyncio
 import json
@@ -25,7 +25,7 @@ TIMEOUT_S = 120.0
 
 
 def rot(directory: Path, *payloads: bytes) -> None:
-    """Flip a bit of each of these payloads in the segment that has it; the broker is stopped."""
+    """Flip a bit of each of these payloads in its segment; the broker must be stopped."""
     for payload in payloads:
         found = 0
         for path in directory.rglob("segments/*.seg"):
@@ -39,7 +39,7 @@ def rot(directory: Path, *payloads: bytes) -> None:
 
 
 def publish(running: RunningBroker, *topics: str) -> None:
-    """Four messages each, every one with a receipt before the next."""
+    """Publish four messages to each topic, every one with a receipt before the next."""
 
     async def send() -> None:
         async with magnetar.connect(running.service_url) as client:
@@ -56,7 +56,7 @@ def body(topic: str, number: int) -> str:
 
 
 def rotten(make_broker: Make, topics: Iterable[str] = (TOPIC,), **settings: str) -> RunningBroker:
-    """A broker with four messages in each topic, of which the second is damaged."""
+    """Start a broker with four messages in each topic, of which the second is damaged."""
     running = make_broker(**settings)
     publish(running, *topics)
     assert running.stop() == 0
@@ -75,7 +75,7 @@ def detailed(running: RunningBroker) -> dict[str, Any]:
 
 
 def explained(running: RunningBroker, subscription: str, blocker: str) -> dict[str, Any]:
-    """What explains delivery, once it is for this reason."""
+    """Return the explanation of delivery, once it names this blocker."""
     while True:
         found = answered(running, "subscriptions", "explain-delivery", TOPIC, subscription)
         if found["blocker"] == blocker:
@@ -83,7 +83,7 @@ def explained(running: RunningBroker, subscription: str, blocker: str) -> dict[s
 
 
 def read_all(running: RunningBroker) -> list[str]:
-    """All that a reader gets up to the end of the topic; damage is an error."""
+    """Return all messages up to the end of the topic; raise an error on damage."""
 
     async def read() -> list[str]:
         found: list[str] = []
@@ -104,11 +104,11 @@ def quarantined(running: RunningBroker) -> list[Path]:
 
 
 def metric(running: RunningBroker, name: str) -> float:
-    """The sum over all processes."""
+    """Return the sum of a metric over all processes."""
     return sum(map(float, re.findall(rf"^{name}{{.*}} (\S+)$", running.metrics, re.MULTILINE)))
 
 
-# Who is told ----------------------------------------------------------------------------
+# Reports of damage ---------------------------------------------------------------------
 
 
 def test_our_client_is_told_where_it_stops_and_goes_on_afterwards(make_broker: Make) -> None:
@@ -216,7 +216,7 @@ def test_the_broker_is_degraded_and_stays_alive(make_broker: Make) -> None:
     assert metric(running, "magnetar_damaged_entries_set_aside_total") == 1
 
 
-# Going on -------------------------------------------------------------------------------
+# Remedies -----------------------------------------------------------------------------
 
 
 def test_what_would_be_set_aside_is_named_first_and_then_kept(make_broker: Make) -> None:
@@ -298,7 +298,7 @@ def test_with_the_setting_it_is_skipped_loudly(make_broker: Make) -> None:
     assert len(quarantined(running)) == 1
 
 
-# Before readers do ----------------------------------------------------------------------
+# Before readers meet it -----------------------------------------------------------------
 
 
 def test_the_scrubber_finds_damage_that_nobody_has_read(make_broker: Make) -> None:

@@ -1,4 +1,4 @@
-"""Settings over HTTP: which are in effect, from where, and changing them while the broker runs."""
+"""Settings over HTTP: those in effect, their sources, and changes at runtime."""
 
 import os
 import signal
@@ -20,7 +20,7 @@ BOTH = pytest.mark.parametrize("workers", ["1", "3"])
 
 
 def producers(client: pulsar.Client, topic: str, count: int) -> int:
-    """How many of so many producers can be opened at a time on a topic."""
+    """Return how many of `count` producers can be open on a topic at the same time."""
     opened = []
     for _ in range(count):
         try:

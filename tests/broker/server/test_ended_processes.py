@@ -1,6 +1,6 @@
-"""What clients are answered when a process ends that their requests need: that they try again.
+"""Requests that need a process which ends: clients are told to try again.
 
-The process is stopped first (SIGSTOP), so that the requests wait for it when it is killed.
+The process is first stopped (SIGSTOP), so that the requests wait for it when it is killed.
 """
 
 import os
@@ -29,17 +29,17 @@ NAMESPACE = "public/default"
 CONSUMER, UNSUBSCRIBED, NEW_CONSUMER = range(1, 4)
 SCHEMA = pb.Schema(name="s", schema_data=b"", type=pb.Schema.Type.String)
 BEHIND_THE_ACK = ("CommandSubscribe", "CommandUnsubscribe", "CommandSeek")
-"""Requests that are stored after the acknowledgement before them."""
+"""Requests that are carried out after the acknowledgement before them is stored."""
 Make = Callable[..., RunningBroker]
 
 
 @pytest.fixture
 def several(make_broker: Make) -> RunningBroker:
-    """A broker of two workers, with a message and two subscriptions in each topic.
+    """Start a broker of two workers, with a message and two subscriptions in each topic.
 
-    It was started again since: the first change of a subscription has to be listed in the metadata.
+    It is then restarted: the first change of a subscription must be listed in the metadata.
     """
-    # The session timeout would end a process that does not run.
+    # The session timeout would end a process that is stopped.
     broker = make_broker(magnetarWorkers="2", metadataStoreSessionTimeoutMillis="3600000")
     client = connect(broker.service_url)
     for topic in TOPICS:
@@ -51,13 +51,13 @@ def several(make_broker: Make) -> RunningBroker:
 
 
 def controller_pid(broker: RunningBroker) -> int:
-    """The controller's process: the latest one that the supervisor has logged."""
+    """Return the controller's process: the latest one that the supervisor has logged."""
     return int(re.findall(r"controller is process (\d+)", broker.log)[-1])
 
 
 @contextmanager
 def stopped(pid: int) -> Iterator[None]:
-    """Within it a process does not run; it is killed then."""
+    """Stop a process within the block, and kill it at its end."""
     os.kill(pid, signal.SIGSTOP)
     try:
         yield
@@ -69,7 +69,7 @@ LOOKUPS = (pb.CommandLookupTopicResponse, pb.CommandPartitionedTopicMetadataResp
 
 
 def is_to_be_tried_again(answer: Any) -> bool:
-    """Whether it is a refusal, of whatever command, after which clients try again."""
+    """Tell whether an answer, to any command, is a refusal after which clients try again."""
     # When a lookup is refused with ServiceNotReady, clients close the connection.
     code = pb.MetadataError if isinstance(answer, LOOKUPS) else pb.ServiceNotReady
     error = "error" if hasattr(answer, "error") else "error_code"
@@ -77,7 +77,7 @@ def is_to_be_tried_again(answer: Any) -> bool:
 
 
 def requests(topic: str, new_topic: str) -> list[Any]:
-    """Requests that need the controller."""
+    """Return requests that need the controller."""
     return [
         pb.CommandLookupTopic(topic=topic, request_id=0),
         pb.CommandPartitionedTopicMetadata(topic=topic, request_id=0),
@@ -120,7 +120,7 @@ def test_requests_are_tried_again_when_the_controller_ends(several: RunningBroke
         received = (frame.command for frame in client.await_close())
         answers = {one.request_id: one for one in received if hasattr(one, "request_id")}
     for request_id, name in sent.items():
-        # Instead of an answer the connection may end: what waits for the ack is answered later.
+        # The connection may end instead of an answer: what waits for the ack is answered later.
         if name not in BEHIND_THE_ACK or request_id in answers:
             assert is_to_be_tried_again(answers[request_id]), (name, answers[request_id])
     official = connect(several.service_url)

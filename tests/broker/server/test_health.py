@@ -1,4 +1,4 @@
-"""What the HTTP port answers when the broker is not well: in this process, on stores in memory."""
+"""Answers of the HTTP port of an unhealthy broker, in this process, on stores in memory."""
 
 import asyncio
 import contextlib
@@ -45,7 +45,7 @@ TENANT = "/admin/v2/tenants/public"
 
 
 class Metadata(MemoryMetadata):
-    """Raises `error` from every read, once that is set."""
+    """Raises `error` from every read, once it is set."""
 
     error: Exception | None = None
 
@@ -56,7 +56,7 @@ class Metadata(MemoryMetadata):
 
 
 class Port:
-    """A broker behind an open HTTP port."""
+    """A broker with an open HTTP port."""
 
     def __init__(self, **settings: Any) -> None:
         loop = asyncio.get_running_loop()
@@ -80,7 +80,7 @@ class Port:
         self.port = port_of(sockets)
 
     async def get(self, path: str) -> tuple[int, str]:
-        """Status and body of an answer."""
+        """Return the status and body of an answer."""
         return await asyncio.to_thread(self._get, path)
 
     def _get(self, path: str) -> tuple[int, str]:
@@ -90,14 +90,14 @@ class Port:
             return answer.status, answer.read().decode()
 
     async def refusal(self, path: str) -> tuple[int, str]:
-        """Status and reason of a refusal."""
+        """Return the status and reason of a refusal."""
         status, body = await self.get(path)
         return status, json.loads(body)["reason"]
 
 
 @contextlib.asynccontextmanager
 async def open_port(**settings: Any) -> AsyncIterator[Port]:
-    """An HTTP port that is served within the context."""
+    """Serve an HTTP port within the context."""
     port = Port(**settings)
     await port.open()
     try:

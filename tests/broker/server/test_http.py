@@ -1,4 +1,4 @@
-"""The HTTP port of the real daemon, as scripts, Prometheus and official clients use it."""
+"""The HTTP port of a real daemon, as used by scripts, Prometheus and official clients."""
 
 import http.client
 import json
@@ -43,7 +43,7 @@ class Answer:
 def ask(
     broker: RunningBroker, method: str, path: str, body: str | None = None, **headers: str
 ) -> Answer:
-    """One request; the path goes out exactly as given."""
+    """Send one request, with the path exactly as given."""
     connection = http.client.HTTPConnection("127.0.0.1", broker.http_port)
     try:
         connection.request(method, path, body, headers)
@@ -62,12 +62,12 @@ def put(broker: RunningBroker, path: str, body: object) -> Answer:
 
 
 def fresh(word: str = "topic") -> str:
-    """A local name that no other test has."""
+    """Return a local name that no other test uses."""
     return f"{word}-{uuid4().hex[:12]}"
 
 
 def series(broker: RunningBroker, **labels: str) -> dict[str, float]:
-    """The sums of the samples with all of these labels, by name: of all of its processes."""
+    """Return the sums, over all processes, of the samples with all of these labels, by name."""
     page = get(broker, "/metrics")
     assert page.status == 200
     found: dict[str, float] = defaultdict(float)

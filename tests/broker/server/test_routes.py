@@ -1,4 +1,4 @@
-"""The table of routes: what each line says is what its handler does."""
+"""The table of routes: the declaration in each line matches its handler."""
 
 from collections import Counter
 from functools import partial
@@ -21,7 +21,7 @@ BY_USE = {
     "site.health": Runs.ALL,
     "site.snapshots": Runs.ALL,
 }
-"""What a handler uses to have something done in other processes, and what that means."""
+"""The calls by which a handler uses other processes, with the declaration that each requires."""
 BOTH = {Runs.OWNER, Runs.ALL}
 
 
@@ -66,7 +66,7 @@ def test_a_route_says_whether_it_reads_the_body(route: Route[Handler]) -> None:
 
 
 def _parameter_of_policy(route: Route[Handler]) -> str:
-    """Where the value of a policy is in the query, the parameter that has it."""
+    """Return the query parameter that has the value of a policy, if it is in the query."""
     path = getattr(getattr(route.handler, "__self__", None), "path", None)
     return path.parameter if isinstance(path, RestPath) else ""
 

@@ -1,4 +1,4 @@
-"""The REST API of a broker of several processes: it answers what a single process answers."""
+"""The REST API of a broker of several processes: it answers as a single process does."""
 
 import json
 import re
@@ -113,7 +113,7 @@ REQUESTS: tuple[tuple[str, Any], ...] = (
 
 
 def shown(response: Response) -> tuple[int, str]:
-    """Without the numbers of ledgers, which depend on the order in which topics were created."""
+    """Return an answer without ledger numbers, which depend on the creation order of topics."""
     return response.status, re.sub(r'("ledgerId"): \d+', r"\1: n", response.body.decode())
 
 

@@ -1,4 +1,4 @@
-"""A change of the disk's room that one process has seen makes the others look."""
+"""A change of free disk space that one process detects makes the others check."""
 
 from fakes.links import Joined
 from fakes.space import set_room

@@ -1,4 +1,4 @@
-"""The order in which a snapshot is made, on real stores in this process."""
+"""The order of the steps of a snapshot, on real stores in this process."""
 
 import asyncio
 import shutil
@@ -29,7 +29,7 @@ TURNS = 3
 
 
 class Probe(LocalPart):
-    """Changes metadata while it is decided what is in the snapshot."""
+    """Changes metadata while the contents of the snapshot are determined."""
 
     metadata: SqliteMetadata
     late: "asyncio.Future[int]"
@@ -52,7 +52,7 @@ class Probe(LocalPart):
 
 
 class World:
-    """One store directory, its metadata, and what makes snapshots of them."""
+    """One store directory, its metadata, and the parts that make snapshots of them."""
 
     def __init__(self, data: Path, store: JoinedStore, metadata: SqliteMetadata) -> None:
         self.store = store
@@ -64,7 +64,7 @@ class World:
         self.snapshots = Snapshots(metadata, lambda: [self.probe], settings, self.clock)
 
     async def make(self, name: str) -> dict[str, object]:
-        """Make a snapshot; its state."""
+        """Make a snapshot, and return its state."""
         self.snapshots.begin(name)
         async with asyncio.timeout(LIMIT_SECONDS):
             assert self.snapshots._task is not None
@@ -74,7 +74,7 @@ class World:
         return state
 
     async def segment(self, sealed: bool) -> int:
-        """A new segment with an entry."""
+        """Create a segment with one entry."""
         writer = await self.store.create(MESSAGES)
         stored = self.clock.promise()
         writer.append([b"entry"], [1], stored.set_result)

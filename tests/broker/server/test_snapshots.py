@@ -1,4 +1,4 @@
-"""Snapshots of a running broker: what is in them, under load, and when the broker is killed."""
+"""Snapshots of a running broker: their contents, under load, and when the broker is killed."""
 
 import json
 import os
@@ -29,7 +29,7 @@ SMALL_LEDGERS = {
     "managedLedgerMinLedgerRolloverTimeMinutes": "0",
     "retentionCheckIntervalInSeconds": "1",
 }
-"""So that ledgers are created, listed and deleted all the time."""
+"""Settings with which ledgers are created, listed and deleted all the time."""
 
 
 def magnetar(*arguments: str) -> subprocess.CompletedProcess[str]:
@@ -39,7 +39,7 @@ def magnetar(*arguments: str) -> subprocess.CompletedProcess[str]:
 
 
 def snapshot(broker: RunningBroker, name: str) -> Path:
-    """Make one, and check every record of it."""
+    """Make a snapshot, and check every record in it."""
     made = magnetar("snapshot", name, "--admin-url", broker.http_url, "--json")
     assert made.returncode == 0, made.stderr + broker.log
     path = Path(json.loads(made.stdout)["path"])
@@ -56,7 +56,7 @@ def restored(path: Path, target: Path, workers: int) -> RunningBroker:
 
 
 class Load:
-    """Publishes numbers to topics, acknowledges them, and knows what was confirmed."""
+    """Publishes numbers to topics, acknowledges them, and records what was confirmed."""
 
     def __init__(self, client: pulsar.Client, topic: str) -> None:
         self.topic = topic
@@ -86,7 +86,7 @@ class Load:
 
 
 def numbers_left(client: pulsar.Client, topic: str) -> list[int]:
-    """What the subscription has still to receive, up to the end."""
+    """Return the numbers that the subscription has still to receive, up to the end."""
     marker = client.create_producer(topic)
     marker.send(b"end")
     consumer = client.subscribe(topic, "s", consumer_type=pulsar.ConsumerType.Shared)
@@ -184,7 +184,7 @@ def test_a_broker_that_is_killed_leaves_no_snapshot_that_looks_complete(
             producer.send(os.urandom(1 << 20))
     client.close()
     directory = broker.data_dir / "snapshots"
-    # At another moment each time: before there is anything, and with some files copied.
+    # At a different moment each time: before there are any files, and with some copied.
     while not kill_in_snapshot(broker, directory / "one", files=moment * 3):
         shutil.rmtree(directory / "one")
         broker.start()
@@ -230,7 +230,7 @@ def test_a_worker_that_is_killed_fails_the_snapshot_and_the_next_one_is_made(
 
 
 def kill_in_snapshot(broker: RunningBroker, path: Path, files: int) -> bool:
-    """Kill the broker when so many files are copied; whether the snapshot was not complete yet."""
+    """Kill the broker when `files` files are copied; tell whether the snapshot was incomplete."""
     begun = Admin(broker).post(f"brokers/snapshots/{path.name}")
     assert (begun.status, begun.json["status"]) == (202, "RUNNING")
     while sum(1 for _ in path.parent.glob("*/segments/*")) < files and not path.exists():

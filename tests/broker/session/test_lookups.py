@@ -1,4 +1,4 @@
-"""LOOKUP: which of a broker's addresses a client is given."""
+"""LOOKUP: the choice among a broker's addresses for a client."""
 
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
@@ -69,7 +69,7 @@ def test_an_unknown_listener_is_refused() -> None:
 
 
 class OwnersByPartition(SoleOwner):
-    """A process for every second partition."""
+    """Assigns every second partition to another process."""
 
     async def locate(self, topic: TopicName, authoritative: bool) -> Owner:
         owner = await super().locate(topic, authoritative)
@@ -120,7 +120,7 @@ def _raising(error: Exception) -> Callable[..., Awaitable[Any]]:
 def test_a_lookup_that_is_to_be_tried_again_does_not_close_the_connection(
     monkeypatch: pytest.MonkeyPatch, error: Exception
 ) -> None:
-    """Clients close it at ServiceNotReady."""
+    """Clients close the connection on ServiceNotReady."""
     world = SessionWorld()
     client = world.client()
     for name in ("locate", "partitions"):

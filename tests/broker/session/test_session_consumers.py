@@ -1,4 +1,4 @@
-"""SUBSCRIBE and what a consumer may ask, as a client's connection sees it."""
+"""SUBSCRIBE and the requests of consumers, on a client's connection."""
 
 from typing import Any
 
@@ -24,7 +24,7 @@ from raw_client import refused, send_frame
 
 
 def published(world: SessionWorld, *payloads: bytes, topic: str = TOPIC) -> None:
-    """Another client publishes."""
+    """Publish messages through another client."""
     client = world.client()
     client.ask(produce(1, topic=topic))
     for sequence_id, payload in enumerate(payloads):
@@ -33,7 +33,7 @@ def published(world: SessionWorld, *payloads: bytes, topic: str = TOPIC) -> None
 
 
 def messages(client: Client, consumer_id: int = 1, permits: int = 10) -> int:
-    """How many messages a consumer is given for its permits."""
+    """Return the number of messages that a consumer receives for its permits."""
     client.send_bytes(encode_flow(consumer_id, permits))
     received = client.received()
     return sum(isinstance(one, pb.CommandMessage) for one in received)
@@ -142,11 +142,11 @@ def test_a_refused_unsubscribe_leaves_the_consumer_where_it_is() -> None:
     assert 1 not in client.session.consumers
 
 
-# What the disk does not give ------------------------------------------------------------
+# Errors of the disk ---------------------------------------------------------------------
 
 
 def acked(world: SessionWorld, client: Client) -> None:
-    """A consumer has acknowledged the first of three entries that are not in memory."""
+    """Let a consumer acknowledge the first of three entries that are not in memory."""
     client.ask(subscribe(1))
     published(world, b"a", b"b", b"c")
     ledger, entry = world.topic().log.position(0)
@@ -156,7 +156,7 @@ def acked(world: SessionWorld, client: Client) -> None:
 
 @pytest.fixture
 def unreadable() -> Client:
-    """The client of a consumer on a topic that cannot be read."""
+    """Return the client of a consumer on a topic that cannot be read."""
     world = SessionWorld(cache_bytes=0)
     client = world.client()
     acked(world, client)
@@ -209,7 +209,7 @@ def test_a_consumer_whose_acknowledgements_cannot_be_kept() -> None:
     assert isinstance(client.ask(subscribe(3)), pb.CommandSuccess)
 
 
-# What is looked at first ----------------------------------------------------------------
+# Order of checks ------------------------------------------------------------------------
 
 WRONG: dict[str, dict[str, Any]] = {
     "schema": {"schema": pb.Schema(name="s", type=pb.Schema.Avro, schema_data=b"text")},

@@ -1,4 +1,4 @@
-"""Messages of transactions: when they are delivered, what is refused, and what a crash leaves."""
+"""Messages of transactions: their delivery, refusals, and the state after a crash."""
 
 from typing import Any
 
@@ -28,7 +28,7 @@ TYPES = [pb.CommandSubscribe.Exclusive, SHARED, KEY_SHARED]
 
 
 def crash(world: SessionWorld) -> None:
-    """The topic ends without being closed, and is loaded again from what is durable."""
+    """Drop the topic without closing it, and load it again from durable data."""
     world.topic().drop(DiskFull("no room"))
     world.topic()
 

@@ -1,4 +1,4 @@
-"""Statistics of subscriptions and topics that clients cannot easily bring about."""
+"""Statistics of subscriptions and topics in states that clients cannot easily produce."""
 
 from typing import Any
 
@@ -104,7 +104,7 @@ def test_the_last_compaction_is_shown() -> None:
 
 
 def rotten(consumers: bool) -> tuple[TopicWorld, int]:
-    """Four entries, of which the second and later cannot be read; a consumer got the first."""
+    """Create four entries, unreadable from the second on; a consumer has received the first."""
     world = TopicWorld(roll=RollLimits(max_entries=1, min_age_ms=0), cache_bytes=0)
     for number in range(4):
         world.publish(b"%d" % number)

@@ -1,4 +1,4 @@
-"""A seek or an unload in the middle of a chunked message: what the consumer is still sent."""
+"""A seek or an unload in the middle of a chunked message, and the chunks sent afterwards."""
 
 import pytest
 
@@ -16,7 +16,7 @@ Log = pytest.LogCaptureFixture
 
 
 def half_of(world: TopicWorld, entries: list[bytes], sub_type: int, sent: int) -> Consumer:
-    """A consumer that was sent the first entries."""
+    """Create a consumer that was sent the first entries."""
     consumer = world.subscribe(RecordingConnection(), sub_type=sub_type, permits=sent)
     world.publish(*entries)
     assert world.offsets(consumer) == list(range(sent))
@@ -24,7 +24,7 @@ def half_of(world: TopicWorld, entries: list[bytes], sub_type: int, sent: int) -
 
 
 def seek(world: TopicWorld, consumer: Consumer) -> list[int]:
-    """The entries that the consumer is sent by a seek, which disconnects it."""
+    """Seek, and return the entries sent to the consumer before it is disconnected."""
     world.do(consumer.subscription.seek_to_id(EARLIEST, ()))
     assert consumer.closed
     return world.offsets(consumer)

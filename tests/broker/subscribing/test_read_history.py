@@ -1,4 +1,4 @@
-"""What is remembered of the messages that subscriptions have acknowledged."""
+"""The record of which messages subscriptions have acknowledged."""
 
 import json
 from itertools import pairwise
@@ -15,7 +15,7 @@ from magnetar_storage.log.offset_set import OffsetSet
 from magnetar_storage.log.ranges import RangeSet
 
 END = 30
-"""Offsets in these tests are smaller."""
+"""The limit of offsets in these tests."""
 
 
 def offsets(ranges: RangeSet) -> set[int]:
@@ -34,7 +34,7 @@ def parsed(history: ReadHistory) -> list[Any]:
 
 
 class Model:
-    """Subscriptions with their starts and positions, and every offset that was read."""
+    """The starts and positions of subscriptions, and every offset that was read."""
 
     def __init__(self) -> None:
         self.present: dict[str, tuple[int, int]] = {}

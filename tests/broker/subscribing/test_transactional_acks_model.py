@@ -1,6 +1,6 @@
-"""Any history of acknowledgements of batches, in transactions and outside, against a model.
+"""Any history of acknowledgements of batches, within transactions and outside, against a model.
 
-The model knows messages by entry and index; it has no masks, no mark-delete and no view.
+The model has messages by entry and index, without masks, mark-delete position or view.
 """
 
 from hypothesis import settings
@@ -21,18 +21,18 @@ WHOLE = (1 << MESSAGES) - 1
 INDIVIDUAL, CUMULATIVE = pb.CommandAck.Individual, pb.CommandAck.Cumulative
 
 Messages = set[tuple[int, int]]
-"""By entry and index in the batch."""
+"""Messages by entry and index in the batch."""
 ENTRY = st.integers(0, ENTRIES - 1)
 SLOT = st.integers(0, OPEN - 1)
 
 
 def of_mask(entry: int, left: int) -> Messages:
-    """The messages of an entry whose bits are clear."""
+    """Return the messages of an entry whose bits are clear."""
     return {(entry, index) for index in range(MESSAGES) if not left >> index & 1}
 
 
 def before(entry: int) -> Messages:
-    """The messages of the entries before one."""
+    """Return the messages of the entries before one."""
     return {message for one in range(entry) for message in of_mask(one, 0)}
 
 
@@ -66,12 +66,12 @@ class BatchAcks(RuleBasedStateMachine):
         return self.world.topic().subscriptions["sub"]
 
     def pending(self, but: TxnId | None = None) -> Messages:
-        """What open transactions hold, all or all but one."""
+        """Return the messages that open transactions hold, or all of them but one."""
         held = [*self.singly.items(), *self.up_to.items()]
         return set[tuple[int, int]]().union(*(some for txn, some in held if txn != but))
 
     def ack(self, txn: TxnId | None, kind: int, entry: int, left: int) -> bool:
-        """Whether an acknowledgement was taken; otherwise it is in conflict with another one."""
+        """Acknowledge; tell whether that was accepted, or is in conflict with another one."""
         self.requests += 1
         command = pb.CommandAck(consumer_id=1, ack_type=kind, request_id=self.requests)  # type: ignore[arg-type]
         command.message_id.add().CopyFrom(self.ids[entry])
@@ -92,10 +92,10 @@ class BatchAcks(RuleBasedStateMachine):
     @rule(slot=SLOT, entry=ENTRY, left=st.integers(0, WHOLE - 1))
     def acknowledge_in(self, slot: int, entry: int, left: int) -> None:
         txn, chosen = self.open[slot], of_mask(entry, left)
-        # An entry that is acknowledged in part can still be acknowledged as a whole.
+        # An entry acknowledged in part can still be acknowledged as a whole.
         is_acked = of_mask(entry, 0) <= self.acked or (left and chosen & self.acked)
-        # What was loaded and not read since has batches of unknown sizes: two parts of one might
-        # have a message in common, so the second one may be refused.
+        # A batch that was not read since loading has an unknown size: two parts of it might have a
+        # message in common, so the second one may be refused.
         is_unknown = self.world.topic().log.entries.messages_at(entry) is None
         is_taken = self.ack(txn, INDIVIDUAL, entry, left)
         is_free = not (is_acked or chosen & self.pending(but=txn))
@@ -140,7 +140,7 @@ class BatchAcks(RuleBasedStateMachine):
 
     @rule()
     def consume_again(self) -> None:
-        """A new consumer gets what is neither acknowledged nor pending."""
+        """Check that a new consumer receives what is neither acknowledged nor pending."""
         self.consumer.client.session.lost()
         self.connect()
         delivered = [

@@ -1,4 +1,4 @@
-"""Which topics count as inactive, and what becomes of them."""
+"""The conditions for an inactive topic, and its deletion."""
 
 import json
 from collections.abc import Mapping
@@ -49,7 +49,7 @@ AS_PULSAR: Mapping[str, Any] = {"magnetar_unread_messages_retention_minutes": 0}
 
 
 def look(world: NamedWorld, times: int = 1) -> list[str]:
-    """So many looks; the topics that are left."""
+    """Look for inactive topics this number of times; return the topics that are left."""
     for _ in range(times):
         world.do(world.broker.jobs.run(INACTIVE))
     return world.names()

@@ -1,4 +1,4 @@
-"""Every command of `magnetar admin` that is no policy, against a real broker."""
+"""Every command of `magnetar admin` that is not a policy, against a real broker."""
 
 import json
 import shlex
@@ -17,7 +17,7 @@ SCHEMA = json.dumps({"type": "AVRO", "schema": RECORD})
 
 
 class Case(NamedTuple):
-    """A command, and what it prints; an exit code other than 0 is that of a refusal."""
+    """A command and its output; an exit code other than 0 is that of a refusal."""
 
     line: str
     printed: str = ""

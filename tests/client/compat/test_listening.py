@@ -1,4 +1,4 @@
-"""What feeds an application's listeners."""
+"""Threads and tasks that feed an application's listeners."""
 
 import asyncio
 from concurrent.futures import ThreadPoolExecutor

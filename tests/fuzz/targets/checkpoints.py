@@ -1,4 +1,4 @@
-"""Checkpoints, the FORMAT file and names of files that no store wrote: refused, or read as meant.
+"""Checkpoints, the FORMAT file and file names that no store wrote: refused, or read correctly.
 
 Input: flags (1: set checksums right; 2: of a store that was closed), then FORMAT, then the newest
 checkpoint, then names and contents of further files, in turn.
@@ -27,7 +27,7 @@ def run(data: bytes) -> None:
 
 
 def is_possible(checkpoint: bytes) -> bool:
-    """Whether a store could get to numbers like these."""
+    """Tell whether a store could reach numbers like these."""
     is_first = checkpoint[8:12] == (1).to_bytes(4, "little")
     header = HEADER_1 if is_first else HEADER
     if len(checkpoint) < header.size + 4:
@@ -46,7 +46,7 @@ def is_possible(checkpoint: bytes) -> bool:
 
 
 def path(name: bytes) -> str:
-    """A file that could lie in the directory."""
+    """Return the path of a file that could be in the directory."""
     directory = DIRECTORIES[name[0] % len(DIRECTORIES)] if name else "segments"
     text = name[1:].decode("utf-8", "replace").replace("/", "").replace("\0", "")
     return f"{directory}/{text or '_'}".lstrip("/")

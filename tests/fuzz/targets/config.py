@@ -1,4 +1,4 @@
-"""Configuration files: settings, or every problem named; never anything else.
+"""Configuration files: settings, or a list of all problems; nothing else.
 
 Input: the file's bytes.
 """
@@ -32,7 +32,7 @@ def run(data: bytes) -> None:
     except ConfigError as error:
         assert error.problems and all(error.problems)
         return
-    # What is printed of the settings means the same settings.
+    # The printed settings must be read as the same settings.
     printed = "\n".join(
         f"{key.name}={escaped(render(getattr(settings, name)))}" for name, key in KEYS.items()
     )
@@ -40,7 +40,7 @@ def run(data: bytes) -> None:
 
 
 def escaped(text: str) -> str:
-    """The text in Java's syntax."""
+    """Return the text in Java's syntax."""
     return "".join(
         char if char.isalnum() and char.isascii() else f"\\u{ord(char):04x}" if ord(char) < 1 << 16
         else char for char in text

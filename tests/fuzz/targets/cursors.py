@@ -1,6 +1,6 @@
-"""Cursor segments that no cursor log wrote: refused as damaged, or cursors that work.
+"""Cursor segments that no cursor log wrote: refused as damaged, or usable.
 
-Input: the entries of the segment, with a mark between two.
+Input: the entries of the segment, separated by a mark.
 """
 
 from collections.abc import Iterator
@@ -18,7 +18,7 @@ from magnetar_storage.log.log_record import LogRecord
 
 LONGEST: Final = 1024
 FAR: Final = 1 << 62
-"""No log has so many entries."""
+"""More entries than any log has."""
 
 State = dict[str, tuple[object, ...]]
 
@@ -56,7 +56,7 @@ def run(data: bytes) -> None:
 
 
 def check(cursors: CursorLog) -> None:
-    """The cursors are such that the broker can work with them."""
+    """Check that the cursors are in a state that the broker can work with."""
     for name, cursor in cursors.cursors.items():
         assert cursor.name == name
         last = cursor.mark_delete + 1

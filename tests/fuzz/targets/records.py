@@ -1,4 +1,4 @@
-"""Values of the metadata store that are no records of logs: refused as damaged, or logs that work.
+"""Values of the metadata store that are not log records: refused as damaged, or usable.
 
 Input: the value.
 """

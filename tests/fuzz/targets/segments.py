@@ -1,4 +1,4 @@
-"""Segment files that are not what was written: what can be read of them is.
+"""Segment files that differ from what was written: their readable parts are read.
 
 Input: flags (1: set checksums right; 2: of a store that was closed, else of one that was killed),
 then the contents of the segment files.
@@ -34,7 +34,7 @@ def run(data: bytes) -> None:
 
 
 def with_checksums(data: bytes) -> bytes:
-    """A segment's file with right checksums in head, records and trailer."""
+    """Return a segment file with correct checksums in head, records and trailer."""
     data = summed(data, RECORDS_AT - 4, 0, RECORDS_AT - 4)
     data = with_records(data, RECORDS_AT)
     if len(data) < TRAILER_BYTES:

@@ -1,4 +1,4 @@
-"""Compacted data: maps, reading by offset and position, and who is the last of a key."""
+"""Compacted data: maps, reading by offset and position, and the last entry of a key."""
 
 from array import array
 from functools import partial
@@ -27,12 +27,12 @@ LEDGER_ENTRIES = 100
 
 
 def offset(ledger: int, entry: int) -> int:
-    """All ledgers are as long."""
+    """Return the offset of a position; all ledgers have the same length."""
     return ledger * LEDGER_ENTRIES + entry
 
 
 def stretches(chosen: list[tuple[int, int]]) -> list[Stretch]:
-    """Entries that contain their own position, one by one."""
+    """Return stretches of single entries, which contain their own position."""
     return [
         Stretch(ledger, ledger * LEDGER_ENTRIES, [offset(ledger, entry)],
                 [b"%d:%d" % (ledger, entry)], [2])
@@ -195,7 +195,7 @@ def test_a_compacted_part_that_does_not_match_is_reported() -> None:
             world.do(CompactedLog(log).read(0, 1, 1))
 
 
-# Who is the last ----------------------------------------------------------------------------
+# The last of a key --------------------------------------------------------------------------
 
 
 @given(st.lists(st.tuples(st.integers(0, 30), st.booleans()), max_size=80))

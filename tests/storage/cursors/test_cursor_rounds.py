@@ -1,4 +1,4 @@
-"""Which commit round of the journal writes the changes of cursors."""
+"""The commit rounds of the journal in which changes of cursors are written."""
 
 from collections.abc import Coroutine
 from typing import Any, TypeVar
@@ -21,13 +21,13 @@ T = TypeVar("T")
 
 
 class World:
-    """A log with a cursor, on a journal whose rounds end when the test ends them."""
+    """A log with a cursor, on a journal whose rounds end on the test's command."""
 
     def __init__(self) -> None:
         self.clock = ManualClock()
         self.workers = QueuedWorkers(self.clock)
         self.rounds: list[int] = []
-        """How many records each round had."""
+        """The number of records in each round."""
         opening = LocalStore.open(FaultyDisk(), self.workers, self.clock, observe=self._ended)
         store, tasks = self._do(opening), ManualTasks(self.clock)
         metadata, cache = MemoryMetadata(self.clock), EntryCache(1 << 20)

@@ -13,7 +13,7 @@ from magnetar_storage.delays.delay_run import DelayRun, load_run, write_run
 from magnetar_storage.errors import Corrupt, NoSegment
 
 Delay = tuple[int, int]
-"""Time and offset."""
+"""The time and the offset of a delayed entry."""
 delays = st.lists(
     st.tuples(st.integers(0, MAX_TIME) | st.integers(0, 5), st.integers(0, 2**40)),
     min_size=1,
@@ -23,13 +23,13 @@ delays = st.lists(
 
 
 def parts_of(some: Sequence[Delay], size: int) -> list[Block]:
-    """Sorted blocks of so many delays, or fewer."""
+    """Return sorted blocks of at most `size` delays."""
     cut = [some[at : at + size] for at in range(0, len(some), size)]
     return [sorted_block([at for at, _ in part], [o for _, o in part]) for part in cut]
 
 
 def even(n: int) -> list[Block]:
-    """A delay of each offset until its own number."""
+    """Return a block in which each offset is delayed until its own number."""
     return [block_of(range(n), range(n))]
 
 
@@ -45,7 +45,7 @@ class Runs(LogWorld):
         return [delay for block in blocks for delay in zip(*block, strict=True)]
 
     def segment(self, *payloads: bytes) -> int:
-        """Something else than a run."""
+        """Create a segment that is not a run."""
         writer = self.do(self.store.create(MESSAGES))
         if payloads:
             writer.append(list(payloads), [0] * len(payloads), lambda error: None)

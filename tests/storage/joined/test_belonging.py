@@ -1,4 +1,4 @@
-"""Parts of a data directory that do not belong together are refused, and nothing changes."""
+"""Parts of a data directory that do not belong together are refused, without any change."""
 
 import shutil
 from functools import partial
@@ -22,7 +22,7 @@ ID = bytes(range(16))
 
 
 class Life:
-    """A start of everything on a data directory; `stop` it."""
+    """A start of all parts on a data directory; `stop` ends it."""
 
     def __init__(self, path: Path, workers: int | None = None, new_id: bytes = ID) -> None:
         self.clock = ManualClock()
@@ -63,7 +63,7 @@ class Life:
 
 
 def lived(path: Path, times: int = 1, new_id: bytes = ID, workers: int | None = None) -> Path:
-    """A data directory on which so many brokers were started and stopped."""
+    """Create a data directory on which brokers were started and stopped `times` times."""
     for _ in range(times):
         life = Life(path, workers, new_id)
         life.change()
@@ -73,14 +73,14 @@ def lived(path: Path, times: int = 1, new_id: bytes = ID, workers: int | None = 
 
 
 def content(path: Path) -> dict[str, bytes]:
-    """All files but those that say nothing."""
+    """Return all files without those that carry no information."""
     names = (one for one in path.rglob("*") if one.is_file())
     ignored = ("LOCK", "metadata.digest", FILE, f"{FILE}-wal", f"{FILE}-shm")
     return {str(one): one.read_bytes() for one in names if one.name not in ignored}
 
 
 def refused(path: Path, match: str, workers: int | None = None) -> None:
-    """However often it is started."""
+    """Check that every start is refused."""
     before = content(path)
     for _ in range(3):
         with pytest.raises(Incomplete, match=match):
@@ -214,7 +214,7 @@ def test_a_directory_that_was_copied_whole_is_served(tmp_path: Path) -> None:
 
 
 def killed(path: Path, has_entries: bool = True) -> None:
-    """As a kill leaves it: nothing is closed, and metadata is in SQLite's log."""
+    """Create a directory as left by a kill: nothing closed, metadata in SQLite's log."""
     life = Life(path)
     life.change("/one")
     if has_entries:
@@ -280,7 +280,7 @@ def test_more_workers_are_added(tmp_path: Path) -> None:
 
 
 def test_a_store_directory_of_another_time_is_refused(tmp_path: Path) -> None:
-    """Its checkpoint knows of changes that the metadata does not have."""
+    """The checkpoint of the store has changes that the metadata lacks."""
     path = lived(tmp_path / "data", workers=2)
     copy = shutil.copytree(path, tmp_path / "copy")
     lived(path, 2, workers=2)
@@ -290,7 +290,7 @@ def test_a_store_directory_of_another_time_is_refused(tmp_path: Path) -> None:
 
 
 def test_a_segment_of_another_directory_is_refused(tmp_path: Path) -> None:
-    """Its name is that of one of this directory: ids count from 1 in each."""
+    """The segment's name exists in this directory: ids count from 1 in each."""
     path, other = lived(tmp_path / "data"), lived(tmp_path / "other", 2, bytes(16)[:-1] + b"x")
     names = sorted(one.name for one in (path / "segments").glob("*.seg"))
     right = (path / "segments" / names[0]).read_bytes()

@@ -1,4 +1,4 @@
-"""A store over several directories: whose segment it is, who may read it, and when."""
+"""A store over several directories: the owner of a segment, and its readers."""
 
 import pytest
 
@@ -25,7 +25,7 @@ def books_of(count: int) -> WorkerBooks:
 
 
 def filled(books: WorkerBooks, worker: int) -> SegmentId:
-    """A segment of a worker with two entries, open."""
+    """Create an open segment of a worker with two entries."""
     books.turn_to(worker)
     made = books.create()
     books.append(made, [b"a", b"bb"], [1, 3])
@@ -321,7 +321,7 @@ def test_an_error_names_the_damaged_file_of_a_further_directory() -> None:
 
 
 def test_workers_need_not_start_together() -> None:
-    """One that is late reads nothing of the others before they have started."""
+    """A late worker reads no segments of the others before they have started."""
     disk = FaultyDisk()
     stores = WorkerStores(disk, 2)
     directories.prepare(disk, 2)

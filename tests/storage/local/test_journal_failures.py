@@ -1,4 +1,4 @@
-"""A disk that is full, or fails: what is reported, and what works again."""
+"""A disk that is full or fails: the reports, and what works afterwards."""
 
 from dataclasses import replace
 
@@ -159,7 +159,7 @@ def test_appends_wait_while_segment_files_are_slow(unwritten_bytes: int) -> None
 
 
 class Queueing:
-    """A store whose worker for the journal waits for the test, with one segment."""
+    """A store with one segment, whose journal worker waits for the test."""
 
     def __init__(self) -> None:
         self.machine = Machine(limits=replace(TINY, unwritten_bytes=1 << 20))
@@ -168,7 +168,7 @@ class Queueing:
         opening = LocalStore.open(self.machine.disk, self.workers, self.clock, self.machine.limits)
         self.store = run(opening, self.clock, self.workers.step)
         self.writer = run(self.store.create(MESSAGES), self.clock, self.workers.step)
-        # The first one takes the origin of the segment with it.
+        # The first append includes the origin of the segment.
         self.writer.append([b"0"], [1], lambda _: None)
         self.end()
         self.outcomes: list[tuple[bytes, BaseException | None]] = []
@@ -235,7 +235,7 @@ def test_a_round_is_not_written_behind_one_whose_sync_failed() -> None:
 
 
 def refuse_segments(machine: Machine):  # type: ignore[no-untyped-def]
-    """An `operation` that fails whatever touches a segment's file."""
+    """Return an `operation` that fails for every segment file."""
     count = machine.disk.operation
 
     def refusing(what: str, name: str) -> None:

@@ -1,4 +1,4 @@
-"""How much is kept in the journal on disks of different sizes."""
+"""The size of the journal on disks of different sizes."""
 
 import pytest
 

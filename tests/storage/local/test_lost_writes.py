@@ -1,4 +1,4 @@
-"""A write that the disk confirmed and never made: what a journal file held before shows through."""
+"""A write that the disk confirmed but never made: former content of a journal file is visible."""
 
 from collections.abc import Iterator
 
@@ -29,7 +29,7 @@ def payload(number: int) -> bytes:
 
 
 def present(machine: Machine) -> tuple[str, str]:
-    """The newest journal file and checkpoint."""
+    """Return the newest journal file and checkpoint."""
     names = machine.disk.names()
     journals = [name for name in names if name.endswith(".wal")]
     return journals[-1], next(name for name in names if name.startswith("checkpoint"))
@@ -52,7 +52,7 @@ def restarted(machine: Machine, name: str, content: bytes) -> Machine:
 
 
 def finished_and_open(entries: int) -> tuple[Machine, int, int]:
-    """A finished segment whose rounds journal files still hold, and an open one."""
+    """Create a finished segment whose rounds are still in journal files, and an open one."""
     machine = Machine(limits=SMALL)
     machine.open()
     finished = machine.create()
@@ -65,7 +65,7 @@ def finished_and_open(entries: int) -> tuple[Machine, int, int]:
 
 
 def lost_rounds(entries: int, later: int) -> Iterator[tuple[Machine, str, int, int]]:
-    """Restarted with one round missing and so many behind it: file, segments."""
+    """Yield restarted machines with one lost round and `later` rounds behind it: file, segments."""
     machine, finished, opened = finished_and_open(entries)
     for number in range(ROUNDS):
         name, checkpoint = present(machine)
@@ -86,7 +86,7 @@ def lost_rounds(entries: int, later: int) -> Iterator[tuple[Machine, str, int, i
 
 @pytest.mark.parametrize("later", [1, 9])
 def test_a_lost_round_is_reported_and_loses_only_its_entries(later: int) -> None:
-    """Rounds of one size: an old one stands, intact but for its header, where one is missing."""
+    """Rounds have equal size: an old one, valid but for its header, is in place of a lost one."""
     checked = 0
     for entries in range(40, 42):
         for twin, name, finished, opened in lost_rounds(entries, later):
@@ -109,7 +109,7 @@ def test_a_lost_round_is_reported_and_loses_only_its_entries(later: int) -> None
 
 
 def test_ids_of_a_last_round_that_may_have_rotted_are_not_given_out_again() -> None:
-    """It may have been confirmed: a topic may list the segment that was created there."""
+    """The round may have been confirmed: a topic may list the segment created in it."""
     machine = Machine(limits=SMALL)
     machine.open()
     append(machine, machine.create(), b"something")
@@ -131,7 +131,7 @@ def test_a_segment_of_which_nothing_is_left_is_damaged_and_not_missing() -> None
     name, _ = present(machine)
     before = machine.disk.content(name)
     append(machine, number, payload(0))
-    # With the origin, which is in the same round.
+    # Including the origin, which is in the same round.
     before_origin = HEADER.size + BEFORE_RECORD + DIRECTORY_BYTES_PER_RECORD
     at = machine.disk.content(name).index(b'{"log"') - before_origin
     machine.seal(number)

@@ -17,7 +17,7 @@ from magnetar_storage.world.disk import LocalDisk
 
 
 def killed() -> Machine:
-    """A store with entries that only the journal has, on a disk with spare journal files."""
+    """Create a store with entries in the journal only, on a disk with spare journal files."""
     machine = Machine(limits=TINY)
     machine.open()
     segment = machine.create()
@@ -50,11 +50,11 @@ def test_spare_files_make_the_room_that_recovery_needs() -> None:
 IN_JOURNAL = replace(
     TINY, write_behind_bytes=1 << 20, unwritten_bytes=1 << 20, checkpoint_bytes=1 << 20
 )
-"""Nothing is written to segments before a start."""
+"""Limits with which nothing is written to segments before a start."""
 
 
 def full(machine: Machine, left: int) -> None:
-    """The machine loses its power, and only so many bytes are free at the next start."""
+    """Cut the power, and leave only `left` bytes free for the next start."""
     machine.disk = machine.disk.copy()
     machine.disk.capacity = 1 << 30
     used = machine.disk.capacity - machine.disk.space().free
@@ -62,7 +62,7 @@ def full(machine: Machine, left: int) -> None:
 
 
 def long_journal() -> Machine:
-    """A store with entries in many journal files, and in nothing else."""
+    """Create a store with entries in many journal files, and in no other files."""
     machine = Machine(limits=IN_JOURNAL)
     machine.open()
     segments = [machine.create() for _ in range(3)]

@@ -1,4 +1,4 @@
-"""Segments that are set aside: their files are complete, are kept for a time, and can come back."""
+"""Segments that are set aside: their files are complete, kept for a time, and can be restored."""
 
 import json
 
@@ -32,7 +32,7 @@ class World:
         self.store = run(LocalStore.open(self.disk, workers, self.clock, TINY), self.clock)
 
     def made(self, payloads: list[bytes]) -> int:
-        """A segment as it is left when its process ends: not sealed."""
+        """Create a segment as left by the end of its process: not sealed."""
         writer = run(self.store.create(MESSAGES), self.clock)
         if payloads:
             writer.append(payloads, [1, 2, 3][: len(payloads)], lambda error: None)
@@ -175,7 +175,7 @@ def test_a_file_without_a_report_is_kept() -> None:
 
 @pytest.mark.parametrize("seed", range(4))
 def test_a_crash_at_any_moment_loses_nothing(seed: int) -> None:
-    """In each place: setting aside, taking back, and both again afterwards."""
+    """The crash is during setting aside, restoring, and both again afterwards."""
     at = 0
     while True:
         world = crashed(seed)

@@ -1,4 +1,4 @@
-"""A flipped bit anywhere: found out or harmless, named, and confined."""
+"""A flipped bit anywhere is detected or harmless, reported, and confined."""
 
 from collections.abc import Iterator
 
@@ -22,7 +22,7 @@ NO_CHECKPOINTS = Limits(
 
 
 def stopped(limits: Limits, tidy: bool) -> Machine:
-    """Two segments with several blocks each; `tidy` closes the store, else it is killed."""
+    """Create two segments with several blocks each; `tidy` closes the store, else it is killed."""
     machine = Machine(limits=limits)
     machine.open()
     first, second = machine.create(), machine.create()
@@ -39,7 +39,7 @@ def stopped(limits: Limits, tidy: bool) -> Machine:
 
 
 def rotten(machine: Machine, name: str) -> Iterator[tuple[int, Machine]]:
-    """The machine restarted with a bit flipped in each byte of a file in turn."""
+    """Yield the machine restarted with a flipped bit in each byte of a file in turn."""
     for offset in range(len(machine.disk.content(name))):
         disk = machine.disk.copy()
         disk.flip_bit(name, offset, offset % 8)
@@ -52,7 +52,7 @@ def rotten(machine: Machine, name: str) -> Iterator[tuple[int, Machine]]:
 
 
 def lost_entries(machine: Machine, segment: int) -> set[int]:
-    """Entries that cannot be read, each refused by name; all others are as they were."""
+    """Return the entries that are refused as unreadable; check that all others are unchanged."""
     truth = machine.truths[segment]
     reader = machine.do(machine.store.reader(segment))
     lost = set()

@@ -1,7 +1,7 @@
-"""Every byte of every kind of file changed, and every file cut at every length.
+"""Every byte of every kind of file is changed, and every file is cut at every length.
 
-Whatever rots: what is read is what was written or is refused by name, the damage is confined
-to what stood there, and everything else is served.
+Whatever rots: entries are read as written or refused with their name, the damage is confined
+to its place, and everything else is served.
 """
 
 from collections.abc import Callable, Iterator
@@ -57,7 +57,7 @@ def every_cut(disk: FaultyDisk, name: str) -> Iterator[str]:
 
 
 def filled(limits: Limits) -> Machine:
-    """Two segments of four blocks each."""
+    """Create two segments of four blocks each."""
     machine = Machine(limits=limits)
     machine.open()
     first, second = machine.create(), machine.create()
@@ -76,7 +76,7 @@ def closed() -> Machine:
 
 
 def unfinished() -> Machine:
-    """Segment files without footers, as a checkpoint describes them; then the machine stops."""
+    """Create segment files without footers, as described by a checkpoint; then stop the machine."""
     machine = filled(LONG_JOURNAL)
     machine.do(machine.store.checkpoint())
     machine.disk = machine.disk.copy()
@@ -84,14 +84,14 @@ def unfinished() -> Machine:
 
 
 def killed() -> Machine:
-    """All that there is is in the journal."""
+    """Create a machine with all its data in the journal."""
     machine = filled(LONG_JOURNAL)
     machine.disk = machine.disk.copy()
     return machine
 
 
 def twins(machine: Machine, name: str, rot: Rot) -> Iterator[tuple[str, Machine]]:
-    """The machine with a rotten file, ready to be opened."""
+    """Yield the machine with a rotten file, ready to be opened."""
     rotten = machine.disk.copy()
     for how in rot(rotten, name):
         twin = Machine(rotten.copy(), machine.limits)
@@ -103,7 +103,7 @@ def twins(machine: Machine, name: str, rot: Rot) -> Iterator[tuple[str, Machine]
 
 
 def lost(machine: Machine, number: int) -> set[int]:
-    """Confirmed entries that are not served; all others are as they were written."""
+    """Return confirmed entries that are not served; check that all others are as written."""
     truth = machine.truths[number]
     everything = set(range(truth.confirmed))
     try:
@@ -259,7 +259,7 @@ def test_a_rotten_checkpoint_or_format_is_refused_by_name(rot: Rot) -> None:
 
 
 def test_a_write_that_never_reached_a_file_used_again_is_found() -> None:
-    """Rounds of one size: where one is missing, an old one stands, intact, in its place."""
+    """Rounds have equal size: in place of a lost one there is an old one, still valid."""
     machine = Machine(limits=LONG_JOURNAL)
     machine.open()
     number = machine.create()
@@ -287,7 +287,7 @@ def test_a_write_that_never_reached_a_file_used_again_is_found() -> None:
 
 
 def live_places(disk: FaultyDisk) -> Iterator[tuple[str, rounds.Place]]:
-    """Where the records are that only the journal has, the last file aside."""
+    """Yield the places of records that only the journal has, without the last file."""
     start = checkpoints.read_newest(disk).position
     names = [name for name in disk.list("journal") if name.endswith(".wal")]
     for name in names[:-1]:
@@ -301,7 +301,7 @@ def live_places(disk: FaultyDisk) -> Iterator[tuple[str, rounds.Place]]:
 
 
 class Topics:
-    """Two topics with cursors on one disk; the metadata is elsewhere and sound."""
+    """Two topics with cursors on one disk; the metadata is elsewhere and intact."""
 
     def __init__(self) -> None:
         self.disk = FaultyDisk()
@@ -337,7 +337,7 @@ class Topics:
         return twin
 
     def acked(self, disk: FaultyDisk, key: str) -> list[int]:
-        """What the topic's cursor has acknowledged; `StorageError` if that is unknown."""
+        """Return the offsets acknowledged by the topic's cursor; `StorageError` if unknown."""
         clock, engine, _ = self.start(disk)
         log = run(Log.open(key, engine, create=False), clock)
         assert log is not None

@@ -1,4 +1,4 @@
-"""The origin of a segment is there as soon as it has entries, after any crash and some rot."""
+"""The origin of a segment exists as soon as it has entries, after any crash and some rot."""
 
 from dataclasses import replace
 
@@ -37,14 +37,14 @@ class Again:
 
 
 def known(disk: FaultyDisk, number: int) -> tuple[list[bytes], SegmentOrigin | None]:
-    """What is left of a segment after a restart."""
+    """Return the entries and the origin of a segment after a restart."""
     again = Again(disk)
     return again.entries(number), again.origin(number)
 
 
 @pytest.mark.parametrize("checkpoint", [True, False])
 def test_it_may_be_durable_before_the_entries(checkpoint: bool) -> None:
-    """Large entries are in the next round; a checkpoint in between drops the journal."""
+    """Large entries are written in the next round; a checkpoint in between drops the journal."""
     clock, disk = ManualClock(), FaultyDisk()
     workers = QueuedWorkers(clock)
     limits = replace(TINY, unwritten_bytes=1 << 20)
@@ -98,7 +98,7 @@ def test_one_that_is_larger_than_most_is_read_whole() -> None:
 
 
 def test_without_it_the_entries_are_found() -> None:
-    """Rot in its header may name any size."""
+    """A rotten header may contain any size."""
     clock, disk = ManualClock(), FaultyDisk()
     store = run(LocalStore.open(disk, InlineWorkers(clock), clock, TINY), clock)
     writer = run(store.create(MESSAGES), clock)

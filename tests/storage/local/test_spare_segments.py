@@ -1,4 +1,4 @@
-"""Segments that are created ahead while many are created."""
+"""Segments that are created in advance while many are created."""
 
 import pytest
 
@@ -65,7 +65,7 @@ def test_they_are_deleted_when_none_is_asked_for() -> None:
     ids = begin_many(machine)
     let_a_minute_pass(machine)
     assert writes_of_next(machine) > 0
-    # As a kill leaves it: what was created and is not deleted is there after a start.
+    # As after a kill: segments created and not deleted exist after a start.
     machine.disk.locks.clear()
     machine.open()
     assert present(machine) == list(machine.truths)

@@ -1,4 +1,4 @@
-"""When records are written from memory to segment files."""
+"""The time at which records are written from memory to segment files."""
 
 from dataclasses import replace
 
@@ -30,7 +30,7 @@ def opened(segments: int, limits: Limits = LIMITS) -> tuple[Machine, list[int]]:
 
 
 def most_waiting(machine: Machine, numbers: list[int], payload: bytes) -> int:
-    """Append to the segments in turn; how much waited when the first of it was written."""
+    """Append to the segments in turn; return how much was waiting when the first was written."""
     most = 0
     while waiting(machine) >= most:
         most = waiting(machine)
@@ -74,7 +74,7 @@ def test_one_round_that_exceeds_every_limit_is_written() -> None:
     machine.check()
 
 
-# Finishing what another process is to read --------------------------------------------
+# Finishing segments for another process to read ----------------------------------------
 
 
 def names(machine: Machine) -> list[str]:

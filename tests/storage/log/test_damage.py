@@ -1,4 +1,4 @@
-"""The damage that a process has found: noted once, bounded, and forgotten when it is gone."""
+"""Damage that a process has found: recorded once, limited, and forgotten when it is gone."""
 
 import logging
 
@@ -15,7 +15,7 @@ def logged(caplog: pytest.LogCaptureFixture) -> list[str]:
 
 
 def rotten_log(world: LogWorld) -> None:
-    """A log of six entries, with the first segment of three unreadable."""
+    """Create a log of six entries, with the first segment of three unreadable."""
     log = world.open()
     for payload in numbered(0, 6):
         world.append(log, payload)

@@ -1,4 +1,4 @@
-"""The record of a log: its bytes, and what is none."""
+"""The record of a log: its encoding, and invalid values."""
 
 from dataclasses import replace
 
@@ -71,7 +71,7 @@ def test_a_record_that_is_none_is_corrupt(value: bytes, why: str) -> None:
 
 
 def test_a_record_of_version_1_loads() -> None:
-    """As written before segments could be rewritten."""
+    """Version 1 dates from before segments could be rewritten."""
     value = (
         b'{"version": 1, "epoch": 2, "first_offset": 5, "first_messages": 7, "segments": '
         b'[{"id": 3, "created_ms": 1, "entries": 4, "messages": 6, "size": 8, "sealed_ms": 9}], '
@@ -124,7 +124,7 @@ def test_the_record_of_a_log_that_was_only_created_is_known_by_its_bytes() -> No
 
 
 def test_a_record_of_version_5_loads() -> None:
-    """As written before damaged entries could be set aside."""
+    """Version 5 dates from before damaged entries could be set aside."""
     value = (
         b'{"version": 5, "created_ms": 8, "epoch": 2, "first_offset": 0, "first_messages": 0, '
         b'"segments": '

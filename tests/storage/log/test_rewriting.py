@@ -1,4 +1,4 @@
-"""Rewriting: what is needed stays, what is not gives back its room, and positions stay."""
+"""Rewriting: needed entries and positions stay, and the room of all others is freed."""
 
 from typing import Any
 
@@ -23,7 +23,7 @@ def kept(log: Log) -> list[tuple[int | None, int | None]]:
     return [(segment.entries, segment.kept) for segment in log.segments]
 
 
-# What is rewritten --------------------------------------------------------------------------
+# The entries that are rewritten --------------------------------------------------------------
 
 
 def test_a_message_that_waits_holds_nothing_but_itself() -> None:
@@ -279,7 +279,7 @@ def test_a_reader_continues_while_it_is_rewritten() -> None:
 
 
 class Copying(RewrittenLog):
-    """Stopped while a sparse segment is being filled."""
+    """A log whose rewriting is stopped while a sparse segment is being filled."""
 
     def __init__(self) -> None:
         super().__init__(30)
@@ -336,7 +336,7 @@ def test_trimmed_meanwhile() -> None:
 
 
 def test_the_cursor_segment_is_replaced_meanwhile() -> None:
-    """That empties the trash, in which the sparse segment is."""
+    """This empties the trash, which contains the sparse segment."""
     world = Copying()
     for _ in range(2):
         writer = world.do(world.store.create(MESSAGES))
@@ -428,7 +428,7 @@ def test_damaged_entries_are_left_as_they_are() -> None:
 @pytest.mark.parametrize("lands", [True, False])
 @pytest.mark.parametrize("change", [0, 1])
 def test_a_change_of_the_record_that_fails(change: int, lands: bool) -> None:
-    """The first lists the sparse segment as trash, the second puts it in use."""
+    """The first change lists the sparse segment as trash, the second puts it in use."""
     world = RewrittenLog(30)
     world.ack_all_but(3, 29)
     put, changes = world.metadata.put, 0

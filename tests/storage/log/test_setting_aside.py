@@ -36,7 +36,7 @@ class Rotting(LogWorld):
 
 
 def readable(world: LogWorld, log: Log) -> list[bytes]:
-    """All that is read, over holes."""
+    """Return all entries that can be read, across holes."""
     found: list[bytes] = []
     offset = 0
     while (run := world.do(log.entries.read(offset, 100, 1 << 20))).payloads:

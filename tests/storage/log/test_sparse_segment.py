@@ -22,7 +22,7 @@ from magnetar_storage.log.sparse_segment import (
 
 
 def stored(kept: dict[int, tuple[bytes, int]], messages: list[int]) -> tuple[LogWorld, int]:
-    """A sparse segment of these entries of a log with so many messages in each entry."""
+    """Create a sparse segment of these entries of a log with these numbers of messages."""
     before = list(accumulate(messages, initial=0))
     runs: list[OffsetRun] = []
     for offset in sorted(kept):

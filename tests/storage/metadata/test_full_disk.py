@@ -1,4 +1,4 @@
-"""Metadata on a disk without room: what SQLite reuses, and what is given back for it."""
+"""Metadata on a disk without room: the pages that SQLite reuses, and the room freed for it."""
 
 from pathlib import Path
 
@@ -13,10 +13,10 @@ LARGE = bytes(100_000)
 
 
 class Small:
-    """A database that may have no more pages than it has, until room is made."""
+    """A database that cannot get further pages until room is made."""
 
     def __init__(self, directory: Path, rooms: int) -> None:
-        """Room can be made so many times."""
+        """Open the database; room can be made `rooms` times."""
         self.clock = ManualClock()
         self.rooms = rooms
         self.asked = 0
@@ -85,7 +85,7 @@ def test_without_any_room_a_write_fails_and_changes_nothing(tmp_path: Path) -> N
 
 
 def test_a_start_writes_nothing_to_a_database_that_needs_nothing(tmp_path: Path) -> None:
-    """So it is opened on a disk without a free byte."""
+    """A database can therefore be opened on a disk without a free byte."""
     small = Small(tmp_path, rooms=1)
     small.put("/a")
     run(small.store.close(), small.clock)
@@ -98,7 +98,7 @@ def test_a_start_writes_nothing_to_a_database_that_needs_nothing(tmp_path: Path)
 
 
 def test_room_is_found_in_the_log_of_the_database(tmp_path: Path) -> None:
-    """What it holds is brought into the database, and it is written from its start again."""
+    """The log's content is moved to the database, and the log is written from its start again."""
     small = Small(tmp_path, rooms=0)
     small.limit_pages(1000)
     for _ in range(5):

@@ -1,4 +1,4 @@
-"""Metadata stores: what every driver must do, then what is SQLite's own."""
+"""Metadata stores: the contract of every driver, then the specifics of SQLite."""
 
 import sqlite3
 from collections.abc import Callable, Iterator
@@ -44,7 +44,7 @@ DRIVERS: dict[str, Callable[[Path], MetadataStore]] = {
 
 @pytest.fixture(params=[*DRIVERS, *(f"{driver}, linked" for driver in DRIVERS)])
 def store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[MetadataStore]:
-    """A store of each kind, of this process and of one at the other end of a link."""
+    """Open a store of each kind, in this process and at the other end of a link."""
     driver, _, linked = request.param.partition(", ")
     store = DRIVERS[driver](tmp_path)
     yield LinkedMetadata(store, CLOCK).remote if linked else store
@@ -212,7 +212,7 @@ def test_sqlite_reports_damage(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("bit", parts(8))
 def test_no_flipped_bit_of_the_database_goes_unnoticed(tmp_path: Path, bit: int) -> None:
-    """SQLite checks the structure of its file, and not what is in the rows: that is for us."""
+    """SQLite checks the structure of its file, but not the content of rows: we must do that."""
     store = sqlite_at(tmp_path)
     for number in range(3):
         run(store.put(f"/topics/{number}", b'{"first_offset": 17}'), CLOCK)

@@ -1,4 +1,4 @@
-"""SQLite's log: rot in it is distinguished from the torn end of a crash."""
+"""SQLite's log: rot in it is distinguished from the torn end after a crash."""
 
 import shutil
 from pathlib import Path
@@ -18,7 +18,7 @@ WRITES = 8
 
 @pytest.fixture
 def killed(tmp_path: Path) -> Path:
-    """A database whose process died: its writes are in the log."""
+    """Create a database whose process died: its writes are in the log."""
     (tmp_path / "live").mkdir()
     database = Database(str(tmp_path / "live" / "metadata.db"))
     for number in range(WRITES):

@@ -1,4 +1,4 @@
-"""A log's record is rebuilt from its segments: everything is where it was."""
+"""Rebuilding a log's record from its segments: everything is at its former place."""
 
 import pytest
 from hypothesis import given, settings
@@ -22,7 +22,7 @@ def looked_at(world: RewrittenLog) -> Rebuilt:
 
 
 def replaced(world: RewrittenLog) -> LogRecord:
-    """The stored record gives its place to the rebuilt one, and the log is opened; the former."""
+    """Replace the stored record by the rebuilt one, and open the log; return the former record."""
     record = looked_at(world).logs[KEY].record
     former = LogRecord.decode(KEY, world.metadata._values[KEY].value)
     run(world.metadata.put(KEY, record.encode()), world.clock)
@@ -98,7 +98,7 @@ def test_cursors_go_on_with_their_holes() -> None:
 
 
 def test_offsets_of_lost_messages_are_not_given_out_again() -> None:
-    """Else the cursors that acknowledged them would count new messages as acknowledged."""
+    """Otherwise the cursors that acknowledged them would count new messages as acknowledged."""
     world = RewrittenLog(35)
     cursors = world.do(CursorLog.open(world.log))
     world.do(cursors.create("one", 32, {}))

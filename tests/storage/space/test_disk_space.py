@@ -1,4 +1,4 @@
-"""When the disk counts as nearly full, and what happens to the reserve."""
+"""The conditions for a nearly full disk, and the use of the reserve."""
 
 import pytest
 
@@ -86,7 +86,7 @@ def test_a_start_sets_the_reserve_aside_and_a_stop_keeps_it() -> None:
 
 
 def test_a_reserve_that_another_part_has_given_back_is_missed_and_set_aside_again() -> None:
-    """Recovery gives it back, too."""
+    """Recovery gives the reserve back as well."""
     machine = opened()
     assert Reserve(machine.disk, STORE_FILE).give()
     machine.fill(LIMIT)
@@ -98,7 +98,7 @@ def test_a_reserve_that_another_part_has_given_back_is_missed_and_set_aside_agai
 
 
 def test_a_write_that_finds_no_room_is_refused_from_then_on() -> None:
-    """Even though nobody has looked since."""
+    """This holds even if the disk was not checked since."""
     machine = opened()
     segment = machine.create()
     machine.fill()
@@ -129,7 +129,7 @@ def test_what_frees_room_has_the_reserve() -> None:
 
 
 def test_the_journal_goes_on_with_the_reserve() -> None:
-    """All its records are of what frees room: messages are refused."""
+    """All records in it free room: messages are refused."""
     machine = opened()
     machine.fill()
     machine.look()

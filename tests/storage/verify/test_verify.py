@@ -1,4 +1,4 @@
-"""`verify`: what it finds, what it does not mistake for damage, and that it changes nothing."""
+"""`verify`: its findings, valid data that it must not report, and that it changes nothing."""
 
 import json
 from collections.abc import Coroutine
@@ -95,7 +95,7 @@ class Directory:
         self.names = [name for name in self.disk.names() if name != "LOCK"]
 
     def rewrite(self, log: Log) -> None:
-        """One entry of the first segment is needed, none of the second."""
+        """Rewrite the log: one entry of the first segment is needed, and none of the second."""
         append(log, [b"last"], [1], fail_on_error)
         self.clock.pump()
         needs = Cursor(4)
@@ -105,7 +105,7 @@ class Directory:
             assert self.do(log.reclaim(needed_by([needs]), 99))
 
     async def compact(self, log: Log) -> None:
-        """Two entries are left of the first segment."""
+        """Compact the first segment to two entries."""
         writer = CompactedWriter(log, Scratch(log))
         await writer.add(Stretch(log.segments[0].id, 0, [3, 7], [b"3", b"7"], [1, 2]))
         await writer.end(9)
@@ -118,7 +118,7 @@ class Directory:
         return verify(disk or self.disk, {KEY: self.record.encode()})
 
     def create_segment(self, *payloads: bytes) -> int:
-        """One more, which no topic lists, in a life of its own."""
+        """Create one more segment, which no topic lists, in a separate run of the store."""
         self.disk.locks.clear()
         clock = ManualClock()
         store = run(LocalStore.open(self.disk, InlineWorkers(clock), clock, TINY), clock)
@@ -186,7 +186,7 @@ def test_every_length_of_a_segment_file_is_noticed() -> None:
 
 
 def with_index_file() -> tuple[Directory, str]:
-    """An unfinished segment has an index file; a checkpoint and then a kill."""
+    """Create an unfinished segment with an index file: a checkpoint, and then a kill."""
     directory = Directory(LONG_JOURNAL, close=False)
     directory.do(directory.store.checkpoint())
     names = [name for name in directory.disk.names() if name.endswith(".idx")]

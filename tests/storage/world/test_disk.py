@@ -33,7 +33,7 @@ from magnetar_storage.world.native_file import (
 
 @pytest.fixture(params=[NATIVE_FILE, LocalFile], ids=["native", "portable"])
 def files(request: pytest.FixtureRequest) -> type[LocalFile]:
-    """The system calls that the disk uses."""
+    """Return the system calls that the disk uses."""
     return cast(type[LocalFile], request.param)
 
 
@@ -72,7 +72,7 @@ SYNCED_WRITE = getattr(os, "RWF_DSYNC", 0)
 
 
 class Syncs:
-    """What the system was asked to make durable, by path, in order."""
+    """The paths that the system was asked to make durable, in order."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.asked: list[str] = []
@@ -135,7 +135,7 @@ def test_a_file_system_that_knows_no_synced_write_syncs_after_it(
 
 
 class FullSyncs:
-    """macOS's `fcntl`: which descriptors were synced to the device, or a refusal."""
+    """macOS's `fcntl`: it records the descriptors synced to the device, or refuses."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch, refusal: int | None = None) -> None:
         self.asked: list[str] = []
@@ -208,7 +208,7 @@ def test_a_write_that_the_system_cuts_short_is_continued(
 def test_a_python_without_the_flag_of_synced_writes_syncs_after_a_write(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Pythons that are built for old C libraries run on new kernels too."""
+    """Pythons built for old C libraries also run on new kernels."""
     monkeypatch.delattr(os, "RWF_DSYNC", raising=False)
     file = LocalDisk(str(tmp_path), files=LinuxFile).open("f", create=True)
     syncs = Syncs(monkeypatch)

@@ -1,6 +1,6 @@
-"""A disk that refuses one thing for a while: no ack, a clear error, and an end to it.
+"""A disk that refuses one operation for a while: no ack, a clear error, and recovery.
 
-Whatever is refused, and however: what was confirmed is there after a restart, and the store
+Whatever is refused, and in whichever way: confirmed data exists after a restart, and the store
 either works again by itself or reports that a restart is needed.
 """
 
@@ -29,7 +29,7 @@ def broken(what: str, name: str) -> Unavailable:
 
 
 def refusing(error: Callable[[str, str], StorageError], *whats: str, prefix: str = "") -> Fault:
-    """Refuse these things to files of such names."""
+    """Return a fault that refuses these operations on files with this prefix."""
 
     def fault(what: str, name: str) -> BaseException | None:
         file = name.partition(" ")[0]
@@ -61,7 +61,7 @@ FAULTS = {
 
 
 def trouble_while(machine: Machine, fault: Fault) -> list[BaseException]:
-    """Load on all parts of the store with the fault, and every error it gave."""
+    """Load all parts of the store under the fault; return every error."""
     segment = next(iter(machine.writers))
     errors: list[BaseException] = []
     machine.disk.fault = fault
@@ -230,7 +230,7 @@ def test_a_sealed_segment_whose_index_cannot_be_read_is_read_later(
 
 
 def test_a_deletion_that_finds_no_room_leaves_the_segment() -> None:
-    """Also the file stays: no record in the journal allows its deletion."""
+    """The file stays as well: no record in the journal allows its deletion."""
     machine = Machine()
     machine.open()
     segment = machine.create()
