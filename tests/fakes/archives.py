@@ -5,7 +5,7 @@ from pathlib import Path
 
 
 def unpack(archive: Path, directory: Path) -> None:
-    """Extract an archive of ours, on every Python that the project supports."""
+    """Extract one of our archives, on every Python that the project supports."""
     with tarfile.open(archive) as files:
         if hasattr(tarfile, "data_filter"):  # not before Python 3.11.4
             files.extractall(directory, filter="data")

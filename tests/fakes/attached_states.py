@@ -1,4 +1,4 @@
-"""A durable state beside cursors that a test can look at."""
+"""A durable state beside cursors, for tests."""
 
 
 class Numbers:
@@ -9,7 +9,7 @@ class Numbers:
         self._changed: set[int] = set()
 
     def put(self, key: int, value: int) -> None:
-        """Set a number; report the change to the cursor log."""
+        """Set a number, and report the change to the cursor log."""
         self.all[key] = value
         self._changed.add(key)
 

@@ -1,4 +1,4 @@
-"""Avro schemas as JSON that evolve, and data that show all that a writer may write."""
+"""Avro schemas as JSON that evolve, and data with everything that a writer may write."""
 
 import json
 from collections.abc import Callable, Iterator
@@ -24,7 +24,7 @@ MAX_SAMPLES = 60
 
 @st.composite
 def schemas(draw: st.DrawFn) -> Any:
-    """A record with a few fields of any types, itself among them."""
+    """Draw a record with a few fields of any types, itself among them."""
     return _record(draw, count(), 2)
 
 
@@ -79,7 +79,7 @@ def _field(draw: st.DrawFn, names: Iterator[int], depth: int, number: int) -> An
 
 
 def kind_of(schema: Any) -> str:
-    """What Avro calls a type."""
+    """Return Avro's name of a type."""
     if isinstance(schema, list):
         return "union"
     return str(schema["type"] if isinstance(schema, dict) else schema)
@@ -89,7 +89,7 @@ def kind_of(schema: Any) -> str:
 
 
 def evolved(draw: st.DrawFn, schema: Any, names: Iterator[int]) -> Any:
-    """The schema with some things changed; names of types stay."""
+    """Return the schema with some changes; names of types stay."""
     change = draw(st.integers(0, 11))
     if change == 0:
         other = _type(draw, names, 1)
@@ -142,7 +142,7 @@ def _evolved_fields(draw: st.DrawFn, fields: list[Any], names: Iterator[int]) ->
 
 @st.composite
 def evolutions(draw: st.DrawFn) -> tuple[Any, Any]:
-    """A writer's schema, and that of a reader that is some steps away from it."""
+    """Draw a writer's schema, and that of a reader that is some changes away from it."""
     writer = draw(schemas())
     fields = _evolved_fields(draw, writer["fields"], count(1000))
     return writer, {**writer, "fields": fields}
@@ -152,7 +152,7 @@ def evolutions(draw: st.DrawFn) -> tuple[Any, Any]:
 
 
 def samples(schema: Any) -> list[Any]:
-    """Data of which each branch of each union and each symbol is in one."""
+    """Return data in which each branch of each union and each symbol occurs."""
     return list(islice(_samples(schema, {}, 0), MAX_SAMPLES))
 
 

@@ -1,4 +1,4 @@
-"""A clock of the asyncio client that the test moves by hand."""
+"""A clock of the asyncio client that the test advances."""
 
 import asyncio
 import heapq
@@ -11,18 +11,18 @@ from fakes.waiting import LOOK_SECONDS
 T = TypeVar("T")
 
 ROUNDING_S = 1e-6
-"""Within this a timer is due: sums of seconds are not exact."""
+"""The tolerance within which a timer is due: sums of seconds are not exact."""
 FOR_EVER_S = 1e9
 PATIENT: dict[str, Any] = {
     "connect_timeout_s": FOR_EVER_S,
     "operation_timeout_s": FOR_EVER_S,
     "keepalive_s": FOR_EVER_S,
 }
-"""Settings of a client whose clock may run ahead of the machine: no limit ends before its time."""
+"""Settings of a client whose clock may run ahead of the machine: no time limit expires early."""
 
 
 class ManualTimer:
-    """A call that `ManualClock.advance` will make unless it is cancelled."""
+    """A call that `ManualClock.advance` makes unless it is cancelled."""
 
     def __init__(self, when_s: float, call: Callable[[], object]) -> None:
         self.when_s = when_s
@@ -81,13 +81,13 @@ class ManualClock:
     # -- for the test
 
     def pauses_s(self) -> list[float]:
-        """After how many seconds each timer is due, the first one first."""
+        """Return the seconds until each timer is due, in order."""
         return [when_s - self._now_s for when_s, _, timer in sorted(self._timers) if timer.call]
 
     def advance(self, seconds: float) -> None:
         """Let time pass: make the calls that are due, in order.
 
-        Tasks whose sleep or timeout is over go on when the event loop runs.
+        Tasks whose sleep or timeout has ended continue when the event loop runs.
         """
         end_s = self._now_s + seconds
         while self._timers and self._timers[0][0] <= end_s + ROUNDING_S:
@@ -99,16 +99,16 @@ class ManualClock:
         self._now_s = max(self._now_s, end_s)
 
     async def drive(self, work: Coroutine[Any, Any, T], longest_s: float = 0.0) -> T:
-        """The result of `work`, while the timers due within `longest_s` fire without delay.
+        """Return the result of `work`, while timers due within `longest_s` fire without delay.
 
-        Time passes by these pauses alone: longer ones, such as time limits, do not end.
+        Time passes by these pauses only: longer ones, such as time limits, do not expire.
         """
         async with self.running(longest_s):
             return await work
 
     @asynccontextmanager
     async def running(self, longest_s: float = 0.0) -> AsyncIterator[None]:
-        """Let the timers due within `longest_s` fire without delay, as they are made."""
+        """Let timers due within `longest_s` fire as soon as they are set."""
         firing = asyncio.create_task(self._fire(longest_s))
         try:
             yield

@@ -1,4 +1,4 @@
-"""Entries and messages for tests, made as a producer makes them."""
+"""Entries and messages for tests, encoded as by a producer."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -15,7 +15,7 @@ TOPIC = "persistent://public/default/t"
 def stored(
     messages: Sequence[bytes | Outgoing], sequence_id: int = 0, compression: int = pb.NONE
 ) -> bytes:
-    """What a broker stores for one SEND: the bytes behind the command."""
+    """Return the bytes that a broker stores for one SEND: those behind the command."""
     frame = Sender(7, "p", compression).encode(messages, sequence_id, 1234, 5 * MIB)
     [(kind, _, _, _, entry)] = FrameDecoder(6 * MIB).feed(frame)
     assert kind == pb.BaseCommand.SEND
@@ -28,5 +28,5 @@ def entry_of(
     compression: int = pb.NONE,
     **more: Any,
 ) -> Entry:
-    """An entry as a consumer receives it."""
+    """Return an entry as a consumer receives it."""
     return Entry(TOPIC, position, stored(messages, compression=compression), **more)

@@ -10,7 +10,7 @@ from magnetar_proto.frames import FrameDecoder
 
 
 class Wire(asyncio.Transport):
-    """The broker's side: what the client sent, and whether it disconnected."""
+    """The broker's side: it records what the client sent, and whether it disconnected."""
 
     def __init__(self, connection: Connection) -> None:
         super().__init__()
@@ -29,7 +29,7 @@ class Wire(asyncio.Transport):
         self.is_closed = True
 
     def take(self) -> list[pb.BaseCommand]:
-        """The commands since the last call, those of this turn too."""
+        """Return the commands since the last call, also those of this turn."""
         self._connection._send_outgoing()
         data, self._sent = self._sent, b""
         return [decode(buf, start, mid) for _, buf, start, mid, _ in self._decoder.feed(data)]

@@ -1,4 +1,4 @@
-"""A topic that is compacted, and what a dict would hold in its place."""
+"""A topic that is compacted, and the contents expected of it."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -13,16 +13,16 @@ from magnetar_storage.log.roll_limits import RollLimits
 BY_SEVEN = RollLimits(max_entries=7, min_age_ms=0)
 PERMITS = 100_000
 Sent = tuple[list[Message], int | None]
-"""The messages of an entry; and how it is compressed, if it is a batch."""
+"""The messages of an entry; and its compression, if it is a batch."""
 
 
 class Compacting(TopicWorld):
-    """A topic, and what was published to it."""
+    """A topic, and the messages published to it."""
 
     def __init__(self, limits: TopicLimits | None = None) -> None:
         super().__init__(limits, roll=BY_SEVEN, cache_bytes=0)
         self.published: list[list[Message]] = []
-        """Entry by entry."""
+        """The published messages of each entry."""
         self.ids: list[tuple[int, int]] = []
         self.horizon = 0
 
@@ -49,7 +49,7 @@ class Compacting(TopicWorld):
         self.horizon = end
 
     def expected(self) -> list[tuple[tuple[int, int], int, Message]]:
-        """Position, index and message of everything that must be delivered."""
+        """Return position, index and message of everything that must be delivered."""
         last: dict[str, tuple[int, int]] = {}
         for offset, batch in enumerate(self.published[: self.horizon]):
             for index, (key, value) in enumerate(batch):
@@ -70,7 +70,7 @@ class Compacting(TopicWorld):
         return offset >= log.first_offset and offset not in log.holes
 
     def hold_few(self, rest: int) -> None:
-        """Another subscription needs every fifth message only."""
+        """Let another subscription need every fifth message only."""
         consumer = self.subscribe(sub="other", earliest=True)
         log = self.topic.log
         acked = [o for o in range(log.first_offset, log.end) if o % 5 != rest]

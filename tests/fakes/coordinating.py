@@ -1,4 +1,4 @@
-"""Coordinators of transactions over stores in memory, and what they told topics."""
+"""Coordinators of transactions over stores in memory, and their calls to topics."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -14,7 +14,7 @@ from magnetar_broker.transactions.records import Part
 
 
 class RecordedEnding:
-    """Remembers what it was told, over all lives of the broker, and fails when it is asked to."""
+    """Records its calls, over all restarts of the broker, and fails on request."""
 
     def __init__(self) -> None:
         self.told: list[tuple[Part, TxnId, Outcome]] = []
@@ -30,7 +30,7 @@ class RecordedEnding:
 
 
 class CoordinatorWorld(LogWorld):
-    """A broker that has started; `crash` ends its process, `start` it again."""
+    """A started broker; `crash` ends its process and starts it again."""
 
     def __init__(self, **settings: Any) -> None:
         super().__init__()
@@ -47,7 +47,7 @@ class CoordinatorWorld(LogWorld):
         self.clock.pump()
 
     def crash(self) -> None:
-        """Nothing of the process happens any more; what is stored stays."""
+        """Drop everything pending in the process, keep what is stored, and restart."""
         self.clock.forget()
         self.store.crash()
         self.start()

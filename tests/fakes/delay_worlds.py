@@ -1,4 +1,4 @@
-"""A log with a delay index, and what a test knows of its delays."""
+"""A log with a delay index, and the delays that the test expects."""
 
 from fakes.logs import LogWorld
 from magnetar_storage.cursors.attached_state import DELAYS
@@ -12,14 +12,14 @@ RUN = 8
 
 
 class DelayWorld:
-    """Entries of one log, each delayed or not; `reopen` is what a restart does."""
+    """Entries of one log, delayed or not; `reopen` does what a restart does."""
 
     def __init__(self, world: LogWorld | None = None, run: int = RUN) -> None:
         self.world = world or LogWorld()
         self.run = run
         self.reported: list[StorageError] = []
         self.delays: dict[int, int] = {}
-        """Everything that was ever delayed, and till when."""
+        """The times of all entries that were ever delayed."""
         self.released: set[int] = set()
         self.reopen()
 
@@ -47,7 +47,7 @@ class DelayWorld:
         self.world.do(self.log.close())
 
     def append(self, *delays: int | None) -> None:
-        """Entries that are due at these times; None is at once."""
+        """Append entries that are due at these times; None means at once."""
         first = self.log.end
         self.world.append(self.log, *[b"%d" % (first + at) for at in range(len(delays))])
         new = {first + at: due for at, due in enumerate(delays) if due is not None}
@@ -59,11 +59,11 @@ class DelayWorld:
         self.world.clock.pump()
 
     def settle(self) -> None:
-        """Let the cursor log write what has gathered."""
+        """Let the cursor log write its collected records."""
         self.world.clock.advance(1)
 
     def release(self, until_ms: int) -> list[int]:
-        """All that is due."""
+        """Release all entries that are due, and return them."""
         due: list[int] = []
         while step := self.world.do(self.index.release(until_ms)):
             assert step == sorted(set(step))
@@ -72,7 +72,7 @@ class DelayWorld:
         return sorted(due)
 
     def ask_the_unsure(self) -> None:
-        """Add what the index does not know, as a reader of entries does."""
+        """Add the delays that the index does not know, as a reader of entries does."""
         self.add(
             [
                 offset
@@ -84,18 +84,18 @@ class DelayWorld:
         )
 
     def add(self, offsets: list[int]) -> None:
-        """Add these entries, if there are any, with the times that they have."""
+        """Add these entries with their times, if there are any."""
         if offsets:
             self.index.add(offsets, [self.delays[offset] for offset in offsets])
 
     @property
     def waiting(self) -> set[int]:
-        """The answer of the index."""
+        """The waiting entries according to the index."""
         return {offset for start, stop in self.index.waiting for offset in range(start, stop)}
 
     @property
     def expected(self) -> set[int]:
-        """The answer it should give."""
+        """The waiting entries that are expected."""
         return {o for o in self.delays if o not in self.released and o >= self.log.first_offset}
 
     @property
@@ -103,7 +103,7 @@ class DelayWorld:
         return self.log.record.delay_segments
 
     def stored(self) -> set[int]:
-        """Every segment that exists."""
+        """Return every segment that exists."""
         return self.world.store.ids()
 
     def damage(self, segment: int) -> None:

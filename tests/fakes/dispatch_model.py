@@ -1,4 +1,4 @@
-"""Everything that can happen to a subscription, as steps that check what was delivered."""
+"""All operations on a subscription, as steps that check the deliveries."""
 
 from collections.abc import Coroutine
 from typing import Any, NamedTuple
@@ -44,7 +44,7 @@ class DispatchModel(Oracle):
     # Publishing -----------------------------------------------------------------------
 
     def publish(self, *kinds: Kind) -> None:
-        """Entries of one to four messages, and chunks, in one run."""
+        """Publish entries of one to four messages, and chunks, in one run."""
         first = len(self.entries)
         for kind in kinds:
             uuid = f"message {len(self.entries)}"
@@ -79,7 +79,7 @@ class DispatchModel(Oracle):
     # Joining and leaving --------------------------------------------------------------
 
     def join(self, priority: int, beside: int | None = None) -> None:
-        """A consumer; on the connection of another one, if `beside` names it."""
+        """Add a consumer; on the connection of another one, if `beside` names it."""
         if self.clients and not self.shared and self.type != FAILOVER:
             return
         before, other = self.active(), None if beside is None else self._client(beside)
@@ -96,7 +96,7 @@ class DispatchModel(Oracle):
             self._gone([client])
 
     def lose(self, which: int) -> None:
-        """A connection ends, with all consumers on it."""
+        """End a connection, with all consumers on it."""
         client = self._client(which)
         if client is not None:
             self._gone([c for c in self.clients if c.connection is client.connection])
@@ -109,7 +109,7 @@ class DispatchModel(Oracle):
         self._changed_from(before)
 
     def crash(self) -> None:
-        """The broker crashes; only what was durable is there after the restart."""
+        """Crash the broker; only durable state is there after the restart."""
         self.clients.clear()
         self.world.crash()
         self.position = 0
@@ -119,7 +119,7 @@ class DispatchModel(Oracle):
     # Flow -----------------------------------------------------------------------------
 
     def limit(self, rate: int) -> None:
-        """So many messages a second from now on; 0: as many as can be sent."""
+        """Limit the rate to `rate` messages per second; 0: no limit."""
         if rate != self.pace.rate:
             self.pace = Pace(rate, self.world.clock.now_ms())
         setting = DispatchRate(rate, -1, 1, False) if rate else None
@@ -137,7 +137,7 @@ class DispatchModel(Oracle):
             self.check()
 
     def jam(self, which: int, room: bool) -> None:
-        """The connection is full, or has room again."""
+        """Make a connection full, or give it room again."""
         client = self._client(which)
         if client is not None:
             client.connection.room = room
@@ -148,14 +148,14 @@ class DispatchModel(Oracle):
     # Acknowledging --------------------------------------------------------------------
 
     def ack(self, which: int, pick: int, answered: bool = True) -> None:
-        """One entry, by any consumer."""
+        """Acknowledge one entry, by any consumer."""
         offset = self._pick(which, pick)
         if offset is not None:
             self.acked(offset, 0)
             self._ack(which + pick, [offset], answered)
 
     def ack_many(self, which: int, step: int, answered: bool = True) -> None:
-        """Several in one command, whichever consumers have them."""
+        """Acknowledge several entries in one command, whichever consumers have them."""
         some = self.held(*self.clients)[:: step % 3 + 1]
         if some:
             for offset in some:
@@ -163,7 +163,7 @@ class DispatchModel(Oracle):
             self._ack(which, some, answered)
 
     def ack_part(self, which: int, pick: int, answered: bool = True) -> None:
-        """One message of a batch."""
+        """Acknowledge one message of a batch."""
         offset = self._pick(which, pick)
         if offset is not None:
             one = self.entries[offset]
@@ -173,13 +173,13 @@ class DispatchModel(Oracle):
             self._ack(which, [offset], answered, ack_set=words)
 
     def ack_again(self, which: int, pick: int) -> None:
-        """Entries that are acknowledged already, or were trimmed."""
+        """Acknowledge entries that are acknowledged already, or were trimmed."""
         gone = [offset for offset, one in enumerate(self.entries) if not one.left]
         if self.clients and gone:
             self._ack(which, [gone[pick % len(gone)]], answered=True)
 
     def ack_up_to(self, which: int, pick: int, part: bool) -> None:
-        """Cumulatively, maybe into a batch; shared subscriptions ignore that."""
+        """Acknowledge cumulatively, maybe into a batch; shared subscriptions ignore that."""
         offset = self._pick(which, pick)
         if offset is None:
             return
@@ -205,10 +205,10 @@ class DispatchModel(Oracle):
             self.durable()
         self.check()
 
-    # Asking again ---------------------------------------------------------------------
+    # Redelivery -----------------------------------------------------------------------
 
     def nack(self, which: int, pick: int) -> None:
-        """Ask for one entry again, or for all chunks of one; a single active consumer rewinds."""
+        """Request one entry again, or all chunks of one; a single active consumer rewinds."""
         offset = self._pick(which, pick)
         if offset is not None:
             client, one = self.clients[which % len(self.clients)], self.entries[offset]
@@ -233,7 +233,7 @@ class DispatchModel(Oracle):
         self.check()
 
     def seek(self, target: int, keep: int) -> None:
-        """To any message, also of a batch; consumers with other entries are disconnected."""
+        """Seek to any message, also of a batch; consumers with other entries are disconnected."""
         topic, end = self.world.topic, len(self.entries)
         offset = max(target % (end + 1), topic.log.first_offset)
         mask = 0
@@ -246,7 +246,7 @@ class DispatchModel(Oracle):
         self._seek(self.world.subscription().seek_to_id(position, ack_set))
 
     def seek_to_time(self, target: int) -> None:
-        """Entry n was published at n."""
+        """Seek to a time; entry n was published at n."""
         offset = max(target % (len(self.entries) + 1), self.world.topic.log.first_offset)
         self._moved_to(offset, self.entries[offset].whole if offset < len(self.entries) else 0)
         self._seek(self.world.subscription().seek_to_time(offset))
@@ -276,7 +276,7 @@ class DispatchModel(Oracle):
     # Skipping -------------------------------------------------------------------------
 
     def expire(self, target: int) -> None:
-        """Expire what was published before a time: entry n was published at n."""
+        """Expire entries published before a time: entry n was published at n."""
         log = self.world.topic.log
         stop = self.world.do(first_since(self.world.topic.log, target % (len(self.entries) + 1)))
         assert stop >= min(target % (len(self.entries) + 1), log.end)
@@ -288,7 +288,7 @@ class DispatchModel(Oracle):
         self.check()
 
     def skip(self, messages: int) -> None:
-        """Skip the oldest ones, maybe part of a batch, whose rest stays pending."""
+        """Skip the oldest messages, maybe part of a batch, whose rest stays pending."""
         missing = messages
         for offset, one in enumerate(self.entries):
             left = one.left
@@ -310,7 +310,7 @@ class DispatchModel(Oracle):
     # Maintenance and end -------------------------------------------------------------------
 
     def tidy(self) -> None:
-        """Trim and reclaim what is acknowledged."""
+        """Trim and reclaim acknowledged entries."""
         self.world.do(tidy(self.world.topic))
         log = self.world.topic.log
         gone = [*range(log.first_offset), *(n for one in log.holes for n in range(*one))]
@@ -322,7 +322,7 @@ class DispatchModel(Oracle):
             self.pass_time(seconds)
 
     def drain(self) -> None:
-        """With consumers that receive and acknowledge, everything gets acknowledged."""
+        """Check that everything gets acknowledged by consumers that receive and acknowledge."""
         if not self.clients:
             self.join(0)
         for _ in range(4 * len(self.entries) + 8):
@@ -344,7 +344,7 @@ class DispatchModel(Oracle):
         assert all(client.consumer.unacked == 0 for client in self.clients)
         assert self.world.subscription().dispatcher.in_replay == 0
 
-    # Choosing -------------------------------------------------------------------------
+    # Choices --------------------------------------------------------------------------
 
     def _changed_from(self, before: Client | None) -> None:
         if self.active() is not before:
@@ -355,7 +355,7 @@ class DispatchModel(Oracle):
         return self.clients[which % len(self.clients)] if self.clients else None
 
     def _pick(self, which: int, pick: int) -> int | None:
-        """One of the entries that a client holds."""
+        """Return one of the entries that a client holds."""
         client = self._client(which)
         held = self.held(client) if client else []
         return held[pick % len(held)] if held else None

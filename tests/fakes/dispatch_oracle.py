@@ -1,4 +1,4 @@
-"""What must be true of deliveries, whatever the dispatcher: safety and liveness."""
+"""The invariants of deliveries with any dispatcher: safety and liveness."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -15,18 +15,18 @@ from magnetar_proto.ids import ack_set_to_mask
 from magnetar_proto.sticky_key import sticky_key
 
 TICK_MS = 1000
-"""How late a delayed entry may be, or how early if delays are not strict."""
+"""The maximum delay of a delayed entry, and how early it may be if delays are not strict."""
 
 
 @dataclass
 class Client:
-    """One consumer as its application sees it."""
+    """A consumer as its application sees it."""
 
     consumer: Consumer
     connection: RecordingConnection
     permits: int = 0
     outstanding: set[int] = field(default_factory=set)
-    """Delivered to it, and neither acknowledged nor returned."""
+    """The entries delivered to it, and neither acknowledged nor returned."""
 
 
 @dataclass
@@ -38,18 +38,18 @@ class Published:
     key: int = 0
     deliver_at_ms: int = 0
     chunk: tuple[str, int] | None = None
-    """Of a chunk: its message, and its number."""
+    """The message and the number of a chunk."""
     left: int = 0
     """The mask of messages that are not acknowledged."""
     nacks: int = 0
     most_nacks: int = 0
-    """The highest `nacks` since it was last durable."""
+    """The highest `nacks` since the last durable state."""
     fresh: bool = True
-    """Whether only the entry itself was certainly durable so far."""
+    """Whether so far only the entry itself is certainly durable."""
     forgotten: bool = False
-    """Whether a crash came so early that its delay may be found again only when it is read."""
+    """Whether its delay was lost in an early crash, and may be found only when it is read."""
     safe: tuple[int, int] = (0, 0)
-    """The most of `left`, and the least of `nacks`, that a crash may bring back."""
+    """The highest `left`, and the lowest `nacks`, that a crash may restore."""
 
     def __post_init__(self) -> None:
         self.restore()
@@ -66,18 +66,18 @@ class Published:
         self.settle()
 
     def asked_again(self) -> None:
-        """A consumer asked for its redelivery."""
+        """Count a request for its redelivery."""
         self.nacks += 1
         self.most_nacks = max(self.most_nacks, self.nacks)
 
     def settle(self) -> None:
-        """Its state is durable now."""
+        """Record that its state is durable."""
         self.safe, self.most_nacks = (self.left, self.nacks), self.nacks
         self.fresh = False
 
 
 class Oracle:
-    """What one subscription of a `TopicWorld` should have done so far."""
+    """The expected behaviour of one subscription of a `TopicWorld` so far."""
 
     def __init__(self, world: TopicWorld, sub_type: int) -> None:
         self.world = world
@@ -89,16 +89,16 @@ class Oracle:
         self.entries: list[Published] = []
         self.clients: list[Client] = []
         self.position = 0
-        """Single active: the next offset to be delivered since the last rewind."""
+        """The next offset of a single active consumer since the last rewind."""
         self.begun: dict[str, Client] = {}
-        """By message, the client that was sent a chunk last."""
+        """The client that was last sent a chunk, by message."""
         self.pace = Pace(0, 0)
         self._offsets: dict[bytes, int] = {}
 
     # Safety ---------------------------------------------------------------------------
 
     def check(self) -> None:
-        """Look at everything that was delivered since the last look."""
+        """Check everything that was delivered since the last check."""
         came = 0
         for again in (False, True):
             for client in self.clients:
@@ -116,7 +116,7 @@ class Oracle:
         self.durable()
 
     def _delivered(self, client: Client, message: Got) -> int:
-        """Check one entry; returns how many messages of it were delivered."""
+        """Check one entry; return how many of its messages were delivered."""
         offset = self._offsets[message.payload]
         entry = self.entries[offset]
         assert self.world.topic.log.offset_of(message.ledger, message.entry) == offset
@@ -153,25 +153,25 @@ class Oracle:
             assert not overtaken or delayed, "out of order"
 
     def _goes_with(self, entry: Published, other: int) -> bool:
-        """Whether an entry is a chunk of the same message as another one."""
+        """Tell whether an entry is a chunk of the same message as another one."""
         chunk = self.entries[other].chunk
         return chunk is not None and entry.chunk is not None and chunk[0] == entry.chunk[0]
 
     def _is_early(self, entry: Published) -> bool:
-        """Whether an entry may not be delivered yet."""
+        """Tell whether an entry may not be delivered yet."""
         tick_ms = 0 if self.world.limits.strict_delays else TICK_MS
         return entry.deliver_at_ms > self.world.clock.now_ms() + tick_ms
 
     def _may_wait(self, entry: Published) -> bool:
-        """Whether an entry need not be delivered yet: it may come a tick late."""
+        """Tell whether an entry need not be delivered yet: it may come a tick late."""
         return entry.deliver_at_ms > self.world.clock.now_ms() - TICK_MS
 
     def _more_to_look_at(self, client: Client) -> bool:
-        """The consumer was sent more in the same turn, so its permits are lower already."""
+        """Tell whether the consumer was sent more in this turn, so that its permits are lower."""
         return client.consumer.permits < client.permits
 
     def acked(self, offset: int, left: int) -> None:
-        """An entry is acknowledged but for the messages of the mask `left`."""
+        """Record an acknowledgement of an entry without the messages of the mask `left`."""
         entry = self.entries[offset]
         entry.left = left
         if left == 0:
@@ -180,7 +180,7 @@ class Oracle:
                 client.outstanding.discard(offset)
 
     def survived(self) -> None:
-        """After a crash: check that what was durable is there, and take over what was lost."""
+        """Check after a crash that durable state exists, and accept the loss of the rest."""
         counts = self.world.subscription().cursor.redelivered
         for offset, entry in enumerate(self.entries):
             found, nacks = self._left_of(offset, entry), counts.get(offset, 0)
@@ -202,7 +202,7 @@ class Oracle:
         return cursor.partial.get(offset, entry.whole)
 
     def durable(self) -> None:
-        """Everything so far survives a crash."""
+        """Record that everything so far survives a crash."""
         for entry in self.entries:
             entry.settle()
 
@@ -223,7 +223,7 @@ class Oracle:
         assert least <= backlog.delayed <= most
 
     def reasons(self) -> dict[Blocker, Callable[[], bool]]:
-        """By reason, whether it is true; reasons that are missing here must not occur."""
+        """Return for each possible reason whether it holds; other reasons must not occur."""
         if self.by_key:
             return self._reasons_by_key()
         limits = self.world.limits
@@ -257,7 +257,7 @@ class Oracle:
         }
 
     def _reasons_by_key(self) -> dict[Blocker, Callable[[], bool]]:
-        """Any reason is accepted as long as no consumer could be sent anything."""
+        """Accept any reason, as long as no consumer could be sent anything."""
         some = bool(self.undelivered())
         busy = any(self._stuck_at(client) for client in self.clients)
         full = 2 * sum(map(self._unacked, self.clients))
@@ -278,7 +278,7 @@ class Oracle:
         }
 
     def deliverable_by_key(self) -> list[int]:
-        """The next entries of their keys whose owners could take them."""
+        """Return the next entries of their keys whose owners could receive them."""
         heads: dict[int, int] = {}
         for offset in sorted(self.undelivered()):
             if not self._may_wait(self.entries[offset]):
@@ -298,11 +298,11 @@ class Oracle:
 
     @staticmethod
     def _stuck_at(client: Client) -> bool:
-        """Whether a consumer has no room."""
+        """Tell whether a consumer has no room."""
         return client.permits <= 0 or client.consumer.blocked or not client.connection.room
 
     def _all_wait(self) -> bool:
-        """Whether nothing is left but what is to be delivered later."""
+        """Tell whether all remaining entries are to be delivered later."""
         left = [self.entries[offset] for offset in self.undelivered()]
         return bool(left) and all(map(self._may_wait, left))
 
@@ -310,32 +310,32 @@ class Oracle:
         return bool(self.undelivered()) and self.pace.may_be_spent(self.world.clock.now_ms())
 
     def _has_unwilling_owner(self, entry: Published) -> bool:
-        """Whether an entry continues a message of a consumer that takes nothing."""
+        """Tell whether an entry continues a message of a consumer that accepts nothing."""
         owner = None if entry.chunk is None else self.begun.get(entry.chunk[0])
         return owner in self.clients and self._stuck_at(owner)
 
     def undelivered(self) -> set[int]:
-        """What is neither acknowledged nor with a consumer."""
+        """Return the entries that are neither acknowledged nor with a consumer."""
         unacked = {offset for offset, entry in enumerate(self.entries) if entry.left}
         if self.shared:
             return unacked.difference(*(c.outstanding for c in self.clients))
         return {offset for offset in unacked if offset >= self.position}
 
-    # Looking --------------------------------------------------------------------------
+    # Queries --------------------------------------------------------------------------
 
     def active(self) -> Client | None:
-        """Who receives, if only one does."""
+        """Return the client that receives, if only one does."""
         name = self.world.name
         picked = pick_active([c.consumer for c in self.clients], str(name), name.partition)
         return next((c for c in self.clients if c.consumer is picked), None)
 
     def next_unacked(self, position: int) -> int:
-        """The first entry from `position` on of which something is left, else the end."""
+        """Return the first entry from `position` on that is not fully acknowledged, or the end."""
         end = len(self.entries)
         return next((o for o in range(position, end) if self.entries[o].left), end)
 
     def held(self, *clients: Client) -> list[int]:
-        """What these have and did not acknowledge, in order."""
+        """Return the entries that these clients have and did not acknowledge, in order."""
         return sorted(o for c in clients for o in c.outstanding if self.entries[o].left)
 
     def _unacked(self, client: Client) -> int:

@@ -20,11 +20,11 @@ WAITING = {
     Blocker.UNACKED_SUBSCRIPTION, Blocker.DRAINING_KEY, Blocker.LOOK_AHEAD, Blocker.NO_OWNER,
     Blocker.CAUGHT_UP,
 }  # fmt: skip
-"""Reasons that are possible when no task and no timer has anything left to do."""
+"""The reasons that are possible when no task and no timer has anything left to do."""
 
 
 def keyed(key: str, payload: bytes = b"", **fields: Any) -> bytes:
-    """An entry with a key."""
+    """Return an entry with a key."""
     metadata = pb.MessageMetadata(
         producer_name="p", sequence_id=0, publish_time=1, partition_key=key, **fields
     )
@@ -124,14 +124,14 @@ class KeyModel:
             self.check()
 
     def skip(self, messages: int) -> None:
-        """Skip the oldest ones, pending or not."""
+        """Skip the oldest messages, pending or not."""
         left = [offset for offset in range(len(self.keys)) if offset not in self.acked]
         self._skipped(left[:messages])
         self.world.do(skip_messages(self.world.subscription(), messages))
         self.check()
 
     def evict(self, which: int, messages: int) -> None:
-        """Skip the oldest ones except some."""
+        """Skip some of the oldest messages."""
         offsets = [o for o in range(min(3 * messages, len(self.keys))) if o % 5 != which]
         self._skipped(offsets)
         runs = [range(offset, offset + 1) for offset in offsets]
@@ -157,7 +157,7 @@ class KeyModel:
         self.taken.clear()
 
     def drain(self) -> None:
-        """With permits, room and acknowledgements everything that has an owner is delivered."""
+        """Check that with permits, room and acks everything that has an owner is delivered."""
         for client in self.clients:
             client.connection.room = True
         for quarter in range(4) if self.sticky else (0,):
@@ -217,7 +217,7 @@ class KeyModel:
         assert {slot: d.entries for slot, d in queues.draining.items()} == expected
 
     def _no_consumer_waits_that_could_be_served(self) -> None:
-        """An entry that its owner could take, and that nothing blocks, was delivered."""
+        """Check that each entry which its owner could take, and nothing blocks, was delivered."""
         dispatcher = self.dispatcher()
         if dispatcher._unacked.full is not None:
             return

@@ -10,14 +10,14 @@ from magnetar_proto.entries import encode_entry, parse_metadata
 
 
 class Message(NamedTuple):
-    """What a producer sends; an empty value deletes the key."""
+    """A message of a producer; an empty value deletes the key."""
 
     key: str | None
     value: bytes
 
 
 def single_entry(key: str | None, value: bytes, **more: Any) -> bytes:
-    """The entry of one message."""
+    """Return the entry of one message."""
     metadata = pb.MessageMetadata(producer_name="p", sequence_id=0, publish_time=1, **more)
     if key is not None:
         metadata.partition_key = key
@@ -25,7 +25,7 @@ def single_entry(key: str | None, value: bytes, **more: Any) -> bytes:
 
 
 def batch_entry(messages: Sequence[Message], kind: int = pb.NONE) -> bytes:
-    """The entry of a batch."""
+    """Return the entry of a batch."""
     singles = []
     for message in messages:
         single = pb.SingleMessageMetadata(payload_size=0)
@@ -41,7 +41,7 @@ def batch_entry(messages: Sequence[Message], kind: int = pb.NONE) -> bytes:
 
 
 def messages_in(entry: bytes) -> list[Message | None]:
-    """The messages of an entry; None for those that were compacted out."""
+    """Return the messages of an entry; None for those that were compacted out."""
     metadata, at = parse_metadata(entry)
     if not metadata.HasField("num_messages_in_batch"):
         key = metadata.partition_key if metadata.HasField("partition_key") else None

@@ -1,4 +1,4 @@
-"""Two ends of a link, and the stream between them, which the test moves by hand."""
+"""Two ends of a link, and the stream between them, which the test advances."""
 
 from collections.abc import Callable
 
@@ -10,7 +10,7 @@ from magnetar_storage.interfaces import MetadataStore
 
 
 class Stream:
-    """One direction: carries what a link writes to the other end, `step` bytes at a time."""
+    """One direction: it carries what a link writes to the other end, `step` bytes at a time."""
 
     def __init__(self, clock: ManualClock, step: int) -> None:
         self._clock = clock
@@ -20,7 +20,7 @@ class Stream:
         self.writes: list[bytes] = []
         self._closing = False
         self.held = False
-        """While set, nothing is carried."""
+        """Whether nothing is carried."""
         self.to: Link
         self.joined: Joined
 
@@ -34,7 +34,7 @@ class Stream:
         self.carry()
 
     def carry(self) -> None:
-        """Carry on, with the next turn."""
+        """Continue to carry, with the next turn."""
         if not self._carrying:
             self._carrying = True
             self._clock.soon(self._carry)
@@ -66,20 +66,20 @@ class Joined:
         self.is_cut = False
 
     def connect(self) -> "Joined":
-        """Let both sides send; call it when they serve what they serve."""
+        """Let both sides send; call it when both are ready to serve."""
         self.left.connected(self.to_right)
         self.right.connected(self.to_left)
         return self
 
     def cut(self) -> None:
-        """Lose what is under way in both directions, and the stream."""
+        """Lose everything in transit in both directions, and the stream."""
         self.is_cut = True
         self.left.lost()
         self.right.lost()
 
 
 class LinkedMetadata(Joined):
-    """A metadata store on the right side of a link, and `remote`, which the left side sees."""
+    """A metadata store on the right side of a link, and `remote`, its proxy on the left side."""
 
     def __init__(
         self,

@@ -1,4 +1,4 @@
-"""Logs over stores in memory, in a world that the test moves by hand."""
+"""Logs over stores in memory, in a world that the test advances."""
 
 from collections.abc import Coroutine, Iterator, Sequence
 from contextlib import contextmanager
@@ -23,7 +23,7 @@ KEY = "/topics/log"
 
 
 class LogWorld:
-    """One store and one metadata store; open logs on them as often as you like."""
+    """One store and one metadata store, on which logs can be opened repeatedly."""
 
     def __init__(self, roll: RollLimits = NEVER, cache_bytes: int = 1 << 20) -> None:
         self.clock = ManualClock()
@@ -60,7 +60,7 @@ class LogWorld:
 
     @contextmanager
     def failing_metadata(self, lands: bool = False) -> Iterator[None]:
-        """Meanwhile every write of metadata fails, and took place all the same if it `lands`."""
+        """Let every write of metadata fail in the block, and take effect anyway if it `lands`."""
         put = self.metadata.put
 
         async def fail(*asked: Any) -> Version:
@@ -73,7 +73,7 @@ class LogWorld:
         self.metadata.put = put  # type: ignore[method-assign]
 
     def read_all(self, log: Log, step: int = 1000) -> list[bytes]:
-        """Every entry from the first one kept, read run by run."""
+        """Return every entry from the first one kept, read run by run."""
         offset, found = log.first_offset, list[bytes]()
         while True:
             part = self.do(log.entries.read(offset, step, 1 << 20))
@@ -87,5 +87,5 @@ class LogWorld:
 
 
 def numbered(first: int, stop: int) -> list[bytes]:
-    """Entries that contain their own offset."""
+    """Return entries that contain their own offset."""
     return [b"%d" % offset for offset in range(first, stop)]

@@ -1,4 +1,4 @@
-"""Tests that hold for both event loops that the broker runs on."""
+"""Tests that run on both event loops that the broker supports."""
 
 import asyncio
 import inspect

@@ -1,4 +1,4 @@
-"""A broker over stores in memory, for tests of names: it restarts, and loses its power."""
+"""A broker over stores in memory, for tests of names: it can restart and lose its power."""
 
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
@@ -27,8 +27,8 @@ def named(local: str, namespace: str = NAMESPACE, domain: str = "persistent") ->
 
 
 class NamedWorld(LogWorld):
-    """A broker that has started; `start` again is a restart on the same data, even after a loss
-    of power: what the old broker still does has no effect then."""
+    """A started broker; `start` again is a restart on the same data, even after a loss of power.
+    Later actions of the old broker have no effect then."""
 
     is_divided = False
     """Whether the directory of names is in another process than the topics."""
@@ -37,10 +37,10 @@ class NamedWorld(LogWorld):
         super().__init__()
         self.settings = replace(Settings(), **settings)
         self.writes_left: int | None = None
-        """How many writes take place before the power fails; None: all."""
+        """The number of writes before the power fails; None: no limit."""
         self.writes = 0
         self.unsure_write: int | None = None
-        """The number of a write that takes place although it raises `Unavailable`."""
+        """The number of a write that takes effect although it raises `Unavailable`."""
         for of, method in (
             (self.metadata, "put"), (self.metadata, "delete"), (self.store, "delete"),
             (self.store, "create"),
@@ -92,7 +92,7 @@ class NamedWorld(LogWorld):
         return connection, self.do(self.topic(name).producers.add(connection, request))
 
     def publish(self, name: TopicName, *payloads: bytes) -> None:
-        """By a producer that comes and goes."""
+        """Publish with a producer that is closed afterwards."""
         connection, producer = self.producer(name)
         sends = Sends(producer)
         sends.payloads, sends.counts = list(payloads), [1] * len(payloads)
@@ -111,15 +111,15 @@ class NamedWorld(LogWorld):
         return connection, self.do(self.topic(name).subscriptions.subscribe(connection, request))
 
     def subscribe(self, name: TopicName, subscription: str = "sub") -> None:
-        """By a consumer that comes and goes."""
+        """Subscribe with a consumer that is closed afterwards."""
         _, consumer = self.consumer(name, subscription)
         consumer.close()
 
     def names(self, namespace: str = NAMESPACE) -> list[str]:
-        """Local names of what there is."""
+        """Return the local names of the existing topics."""
         found = self.do(self.directory.names(namespace, True, True))
         return [TopicName.parse(name).local for name in found]
 
     def stored(self, prefix: str = TOPICS) -> list[str]:
-        """Keys in the metadata store."""
+        """Return the keys in the metadata store."""
         return self.do(self.metadata.list(prefix, "", 1000))

@@ -1,11 +1,11 @@
-"""How fast messages may come, as an observer sees it who looks now and then."""
+"""The permitted rate of messages, as checked by an observer at intervals."""
 
 
 class Pace:
-    """`rate` messages a second on the average, and as many at once; 0 is no limit."""
+    """`rate` messages per second on average, and as many at once; 0 means no limit."""
 
     MOST_BEYOND = 12
-    """What one run may bring beyond the limit: its last entry, and chunks of one message."""
+    """The messages that one run may have beyond the limit: its last entry, and chunks."""
 
     def __init__(self, rate: int, now_ms: int) -> None:
         self.rate = rate
@@ -14,7 +14,7 @@ class Pace:
         self._least_left = float(rate)
 
     def came(self, messages: int, now_ms: int) -> None:
-        """So many came since the last look, and not too many."""
+        """Count messages since the last check, and check that they are not too many."""
         if self.rate:
             self._came += messages
             may = self.rate * ((now_ms - self._since_ms) / 1000 + 1) + self.MOST_BEYOND
@@ -23,10 +23,10 @@ class Pace:
             self._looked_ms = now_ms
 
     def may_be_spent(self, now_ms: int) -> bool:
-        """Whether the rate may be what nothing comes for: not if it could have come long ago."""
+        """Tell whether the rate may explain the silence: not if messages were due long ago."""
         return self.rate > 0 and self._filled(now_ms) < 1 + self.rate * 0.02
 
     def _filled(self, now_ms: int) -> float:
-        """At least so much is left, for what came may have come before the bucket was full."""
+        """Return the least that is left: what came may have come before the bucket was full."""
         passed_ms = now_ms - self._looked_ms
         return min(self.rate, self._least_left + self.rate * passed_ms / 1000)

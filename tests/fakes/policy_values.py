@@ -99,6 +99,6 @@ STRATEGIES: dict[Policy[Any], st.SearchStrategy[Any]] = {
 
 @st.composite
 def policy_values(draw: st.DrawFn) -> tuple[Policy[Any], Any]:
-    """A policy and a value of it, or None."""
+    """Draw a policy and a value of it, or None."""
     policy = draw(st.sampled_from(list(STRATEGIES)))
     return policy, draw(st.none() | STRATEGIES[policy])

@@ -65,7 +65,7 @@ class Worker:
 
 
 class Processes:
-    """The processes of one broker; `start` them once."""
+    """The processes of one broker; call `start` once."""
 
     def __init__(
         self, settings: Settings, engine: Engine, clock: ManualClock, workers: int = 1
@@ -89,7 +89,7 @@ class Processes:
         self.workers = [self.new_worker(number) for number in range(workers)]
 
     def new_worker(self, number: int) -> Worker:
-        """A process in the place of this one; it has not started."""
+        """Create a process in place of this one, without starting it."""
         joined = Joined(self.clock)
         joined.left.peer = name_of(number)
         self.requests.serve(number, joined.left)
@@ -98,7 +98,7 @@ class Processes:
         return worker
 
     def start(self) -> None:
-        """Start all of them together."""
+        """Start all processes together."""
         starting = [start(self.requests.start())]
         starting += [start(worker.broker.start()) for worker in self.workers]
         self.clock.pump()
@@ -115,11 +115,11 @@ class Processes:
         starting.result()
 
     def of(self, name: TopicName) -> Worker:
-        """The worker that serves a topic."""
+        """Return the worker that serves a topic."""
         return self.workers[self.number_of(name)]
 
     def number_of(self, name: TopicName) -> int:
-        """The number of that worker; its bundle is owned from now on if it was not."""
+        """Return the number of the worker of a topic, whose bundle gets an owner if it has none."""
         locating = start(self.placement.worker_of(name))
         self.clock.pump()
         found: int = locating.result()

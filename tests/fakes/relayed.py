@@ -27,7 +27,7 @@ CONNECT = encode(
 class Pipe:
     """An upstream's channel and, at its other end, the shell of an ordinary session.
 
-    Either side sends no more than the other reads: what is written waits, and counts as full.
+    Data that the other side does not read waits in the pipe, and counts as a full connection.
     """
 
     def __init__(self, world: "RelayWorld", worker: int, upstream: Upstream, address: str) -> None:
@@ -46,7 +46,7 @@ class Pipe:
         world.clock.soon(self.carry)
 
     def carry(self) -> None:
-        """Move what waits."""
+        """Move the data that waits."""
         if self.far_reads and self._up and not self.ended:
             data, self._up = b"".join(self._up), []
             for at in range(0, len(data), self._world.chunk):
@@ -75,18 +75,18 @@ class Pipe:
         self._world.clock.soon(self.carry)
 
     def close(self) -> None:
-        """As a socket does: what was written arrives."""
+        """Close as a socket does: written data arrives."""
         self.end()
 
     def break_off(self) -> None:
-        """The process at the far end is killed: what is on its way is lost."""
+        """Lose the data in transit, as if the process at the far end were killed."""
         self._up, self.down = [], []
         self.ended = True
         self.far.lost()
         self._world.clock.soon(self._upstream.ended)
 
     def end(self) -> None:
-        """The connection ends in order."""
+        """End the connection in order."""
         if not self.ended:
             self.far_reads = True
             self.carry()
@@ -119,7 +119,7 @@ class _FarEnd:
         self._world.clock.soon(self._pipe.carry)
 
     def refusal(self) -> None:
-        """There are no limits of connections."""
+        """Return None: there are no limits of connections."""
 
     def accepted(self) -> None:
         pass
@@ -133,10 +133,10 @@ class _FarEnd:
 
 
 class RelayWorld(SessionWorld):
-    """Several processes that have started; clients are connected to worker 0."""
+    """Several started processes; clients are connected to worker 0."""
 
     def __init__(self, workers: int = 3, chunk: int = 1 << 20, **settings: Any) -> None:
-        """`chunk` is what each side of an upstream reads at a time, in bytes."""
+        """Start the processes; `chunk` is the size of one read on each side of an upstream."""
         LogWorld.__init__(self)
         self.chunk = chunk
         self.processes = Processes(
@@ -152,7 +152,7 @@ class RelayWorld(SessionWorld):
         return self._session(0, outbox)
 
     def session_in(self, worker: int, pipe: Pipe) -> Session:
-        """The session at the far end of a pipe."""
+        """Return the session at the far end of a pipe."""
         return self._session(worker, _FarEnd(pipe, self))
 
     def _session(self, worker: int, outbox: Outbox) -> Session:
@@ -168,13 +168,13 @@ class RelayWorld(SessionWorld):
         return self.pipes[-1]
 
     def move(self, topic: str, worker: int) -> None:
-        """Have another worker serve a topic, and all of its bundle."""
+        """Move a topic, and all of its bundle, to another worker."""
         name, bundles = TopicName.parse(topic), self.processes.directory.bundles
         bundle = self.do(bundles.stored.of(name.namespace_name)).of(name)
         self.do(bundles.move(name.namespace_name, bundle, bundles.processes[worker]))
 
     def topic_of(self, worker: int, base: str = "topic") -> str:
-        """The name of a topic that a worker serves."""
+        """Return the name of a topic that a worker serves."""
         names = (f"persistent://public/default/{base}-{number}" for number in range(1000))
         of = self.processes.number_of
         return next(name for name in names if of(TopicName.parse(name)) == worker)

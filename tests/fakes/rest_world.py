@@ -26,7 +26,7 @@ from magnetar_broker.standalone import standalone
 from magnetar_proto.names import TopicName
 
 SETTINGS = Settings(default_number_of_namespace_bundles=4)
-"""As many bundles, however many processes there are."""
+"""Settings with which the number of bundles does not depend on that of processes."""
 TOPIC = "/admin/v2/persistent/public/default/topic"
 PARTED = "/admin/v2/persistent/public/default/parted"
 VOLATILE = "/admin/v2/non-persistent/public/default/volatile"
@@ -58,7 +58,7 @@ class World(LogWorld):
         return self.sole if self.processes is None else self.processes.of(name).broker
 
     def ask(self, line: str, body: Any = None) -> Response:
-        """The answer to a request, as in `GET /path?query`."""
+        """Return the answer to a request, as in `GET /path?query`."""
         method, _, target = line.partition(" ")
         path, _, query = target.partition("?")
         pairs = parse_qsl(query)
@@ -93,7 +93,7 @@ class World(LogWorld):
 
 
 def used(workers: int) -> World:
-    """A world with a topic and a partitioned topic that have messages and subscriptions."""
+    """Create a world with a topic and a partitioned topic, with messages and subscriptions."""
     world = World(workers)
     assert world.ask(f"PUT {PARTED}/partitions", 3).status == 204
     for text in ("topic", *(f"parted-partition-{index}" for index in range(3))):

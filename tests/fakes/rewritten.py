@@ -1,4 +1,4 @@
-"""A log of short segments that is rewritten, and what must be left of it."""
+"""A log of short segments that is rewritten, and the entries that must remain."""
 
 from typing import Any
 
@@ -44,7 +44,7 @@ class RewrittenLog(LogWorld):
         self.cursors["one"].ack(sorted(offsets))
 
     def there(self) -> dict[int, bytes]:
-        """Everything that can be read, by offset."""
+        """Return everything that can be read, by offset."""
         found: dict[int, bytes] = {}
         offset = 0
         while (run := self.do(self.log.entries.read(offset, 7, 100))).payloads:
@@ -56,7 +56,7 @@ class RewrittenLog(LogWorld):
 
     @property
     def needed(self) -> dict[int, bytes]:
-        """What must be there."""
+        """The entries that must exist, by offset."""
         return {
             offset: b"%d" % offset
             for offset in range(self.log.end)
@@ -64,7 +64,7 @@ class RewrittenLog(LogWorld):
         }
 
     def stored(self) -> set[int]:
-        """The record's segments of the store, which must be all that there is."""
+        """Return the record's segments of the store, which must be all that exist."""
         assert self.store.ids() == self.log.record.listed
         assert not self.log.record.trash
         return self.log.record.stored

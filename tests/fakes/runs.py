@@ -1,4 +1,4 @@
-"""Runs of entries for a log, of a test instead of a producer."""
+"""Runs of entries for a log, created by a test instead of a producer."""
 
 from collections.abc import Sequence
 
@@ -8,7 +8,7 @@ from magnetar_storage.world.runtime import Done
 
 
 class Run(LogRun):
-    """Entries, and what to call with their outcome."""
+    """Entries, and the callback for their outcome."""
 
     def __init__(self, payloads: Sequence[bytes], counts: Sequence[int], done: Done) -> None:
         super().__init__()
@@ -21,7 +21,7 @@ class Run(LogRun):
 
 
 def append(log: Log, payloads: Sequence[bytes], counts: Sequence[int], done: Done) -> Position:
-    """Queue entries of `counts` messages each; returns the position of the first."""
+    """Queue entries of `counts` messages each; return the position of the first."""
     run = Run(payloads, counts, done)
     log.append(run)
     return run.ledger, run.first_entry

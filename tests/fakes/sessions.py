@@ -1,4 +1,4 @@
-"""Sessions of one broker over stores in memory, with clients that remember every answer."""
+"""Sessions of one broker over stores in memory, with clients that record every answer."""
 
 from dataclasses import replace
 from typing import Any, ClassVar
@@ -21,7 +21,7 @@ TOPIC = "persistent://public/default/topic"
 
 
 class Client:
-    """One client, and the shell of its session."""
+    """A client, and the shell of its session."""
 
     def __init__(self, world: "SessionWorld", address: str, **connect: Any) -> None:
         self.address = address
@@ -35,7 +35,7 @@ class Client:
         assert isinstance(self.received()[0], pb.CommandConnected)
 
     def flush_soon(self) -> None:
-        """What is queued is fetched by `received`."""
+        """Do nothing: `received` fetches the queued output."""
 
     def pause_reading(self) -> None:
         self.reading = False
@@ -44,7 +44,7 @@ class Client:
         self.reading = True
 
     def refusal(self) -> None:
-        """There are no limits of connections."""
+        """Return None: there are no limits of connections."""
 
     def accepted(self) -> None:
         pass
@@ -64,18 +64,18 @@ class Client:
         self.session.receive(data)
 
     def received(self) -> list[Any]:
-        """What was answered since the last call, in its order."""
+        """Return the answers since the last call, in order."""
         self._world.clock.pump()
         return self.received_so_far()
 
     def received_so_far(self) -> list[Any]:
-        """What was answered since the last call, without running anything that is pending."""
+        """Return the answers since the last call, without running pending work."""
         frames = self._decoder.feed(b"".join(self.session.take_output()))
         assert self._decoder.error is None
         return [getattr(decode(f[1], f[2], f[3]), FIELDS[f[0]]) for f in frames]
 
     def delivered(self) -> list[tuple[pb.CommandMessage, bytes]]:
-        """What was delivered since the last call, with the payloads; other answers are dropped."""
+        """Return the messages since the last call, with the payloads; other answers are dropped."""
         self._world.clock.pump()
         frames = self._decoder.feed(b"".join(self.session.take_output()))
         assert self._decoder.error is None
@@ -93,7 +93,7 @@ class Client:
 
 
 class SessionWorld(LogWorld):
-    """A broker that has started."""
+    """A started broker."""
 
     ROLL: ClassVar[RollLimits] = NEVER
 
@@ -108,11 +108,11 @@ class SessionWorld(LogWorld):
         self._clients = 0
 
     def session(self, outbox: Outbox) -> Session:
-        """The session of a client."""
+        """Create the session of a client."""
         return Session(self.broker, outbox, handlers_of(self.broker.access))
 
     def client(self, **connect: Any) -> Client:
-        """A client; `connect` are fields of its CONNECT."""
+        """Connect a client; `connect` are fields of its CONNECT."""
         self._clients += 1
         return Client(self, f"10.0.0.{self._clients}:4711", **connect)
 
@@ -123,18 +123,18 @@ class SessionWorld(LogWorld):
 
 
 def produce(request_id: int, producer_id: int = 1, **fields: Any) -> pb.CommandProducer:
-    """A PRODUCER."""
+    """Return a PRODUCER."""
     fields.setdefault("topic", TOPIC)
     return pb.CommandProducer(producer_id=producer_id, request_id=request_id, **fields)
 
 
 def close_producer(request_id: int, producer_id: int = 1) -> pb.CommandCloseProducer:
-    """A CLOSE_PRODUCER."""
+    """Return a CLOSE_PRODUCER."""
     return pb.CommandCloseProducer(producer_id=producer_id, request_id=request_id)
 
 
 def subscribe(request_id: int, consumer_id: int = 1, **fields: Any) -> pb.CommandSubscribe:
-    """A SUBSCRIBE from the start of the topic."""
+    """Return a SUBSCRIBE from the start of the topic."""
     fields = {
         "topic": TOPIC,
         "subscription": "sub",
@@ -146,12 +146,12 @@ def subscribe(request_id: int, consumer_id: int = 1, **fields: Any) -> pb.Comman
 
 
 def close_consumer(request_id: int, consumer_id: int = 1) -> pb.CommandCloseConsumer:
-    """A CLOSE_CONSUMER."""
+    """Return a CLOSE_CONSUMER."""
     return pb.CommandCloseConsumer(consumer_id=consumer_id, request_id=request_id)
 
 
 def by_request(answers: list[Any]) -> dict[int, Any]:
-    """Answers by the request they belong to, each answered once."""
+    """Return answers by their request, after checking that each was answered once."""
     found = {answer.request_id: answer for answer in answers}
     assert len(found) == len(answers)
     return found

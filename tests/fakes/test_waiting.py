@@ -1,4 +1,4 @@
-"""Waiting for what sets no event: it ends with the state, or fails the test."""
+"""Waiting for a state without an event: it ends with the state, or fails the test."""
 
 import asyncio
 

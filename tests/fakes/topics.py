@@ -1,4 +1,4 @@
-"""Topics over stores in memory, with clients that only remember."""
+"""Topics over stores in memory, with clients that only record."""
 
 from collections.abc import Iterable
 from typing import Any
@@ -36,7 +36,7 @@ def entry(
     payload: bytes = b"",
     deliver_at_ms: int | None = None,
 ) -> bytes:
-    """An entry with readable metadata."""
+    """Return an entry with readable metadata."""
     metadata = pb.MessageMetadata(producer_name="p", sequence_id=0, publish_time=publish_time)
     if deliver_at_ms is not None:
         metadata.deliver_at_time = deliver_at_ms
@@ -80,7 +80,7 @@ class TopicWorld(LogWorld):
         return topic
 
     def crash(self) -> Topic:
-        """The process dies and comes back: what was not durable never happened."""
+        """Crash and restart the process: only durable state remains."""
         self.clock.forget()
         self.tasks.forget()
         self.store.crash()
@@ -102,7 +102,7 @@ class TopicWorld(LogWorld):
     def begin_producer(
         self, connection: RecordingConnection, name: str = "p", **more: Any
     ) -> ManualPromise:
-        """Begin to add a producer, up to the first wait; pump to continue."""
+        """Start to add a producer, up to the first wait; pump to continue."""
         request = ProducerRequest(1, name, **more)
         return self.begin(self.topic.producers.add(connection, request))
 
@@ -115,7 +115,7 @@ class TopicWorld(LogWorld):
 
     @staticmethod
     def send(producer: Producer, *payloads: bytes, counts: Iterable[int] = ()) -> Sends:
-        """One run; pump to have it answered."""
+        """Send one run; pump to have it answered."""
         sends = Sends(producer)
         sends.payloads = list(payloads)
         sends.counts = list(counts) or [1] * len(payloads)
@@ -157,7 +157,7 @@ class TopicWorld(LogWorld):
         self, consumer: Consumer, *offsets: int, cumulative: bool = False,
         ack_set: tuple[int, ...] = (), answered: bool = True,
     ) -> list[BaseException | None]:  # fmt: skip
-        """Acknowledge entries; the outcome, once it is durable, if an answer is wanted."""
+        """Acknowledge entries; return the outcome, once it is durable, if an answer is wanted."""
         outcome: list[BaseException | None] = []
         ids = [(*self.topic.log.position(offset), ack_set) for offset in offsets]
         ack = Ack(consumer.id, int(cumulative), ids)
@@ -167,19 +167,19 @@ class TopicWorld(LogWorld):
         return outcome
 
     def nack(self, consumer: Consumer, *offsets: int, epoch: int | None = None) -> None:
-        """Ask for entries again; for all of them when none is named."""
+        """Request entries again; all of them if none is named."""
         ids = [self.topic.log.position(offset) for offset in offsets]
         consumer.subscription.redeliver(consumer, ids, epoch)
         self.clock.pump()
 
     def got(self, consumer: Consumer) -> list[Got]:
-        """What the consumer was sent since the last call."""
+        """Return the messages that the consumer was sent since the last call."""
         connection = consumer.connection
         assert isinstance(connection, RecordingConnection)
         return connection.take(consumer.id)
 
     def offsets(self, consumer: Consumer) -> list[int]:
-        """The offsets of what the consumer was sent since the last call."""
+        """Return the offsets of the messages that the consumer was sent since the last call."""
         return [self.offset(message) for message in self.got(consumer)]
 
     def offset(self, message: Got) -> int:

@@ -13,7 +13,7 @@ COMMIT, ABORT = Outcome.COMMIT, Outcome.ABORT
 def in_transaction(
     txn: TxnId, sequence_id: int, payload: bytes, producer_id: int = 1, **fields: Any
 ) -> bytes:
-    """A SEND of a message of a transaction."""
+    """Return a SEND of a message of a transaction."""
     own = metadata(sequence_id)
     own.txnid_most_bits, own.txnid_least_bits = txn
     bits = {"txnid_most_bits": txn.most, "txnid_least_bits": txn.least}
@@ -23,7 +23,7 @@ def in_transaction(
 def end_on_partition(
     request_id: int, txn: TxnId, outcome: Outcome, topic: str = TOPIC, **fields: Any
 ) -> pb.CommandEndTxnOnPartition:
-    """END_TXN_ON_PARTITION."""
+    """Return an END_TXN_ON_PARTITION."""
     return pb.CommandEndTxnOnPartition(
         request_id=request_id,
         txnid_most_bits=txn.most,
@@ -42,7 +42,7 @@ def end_on_subscription(
     topic: str = TOPIC,
     **fields: Any,
 ) -> pb.CommandEndTxnOnSubscription:
-    """END_TXN_ON_SUBSCRIPTION."""
+    """Return an END_TXN_ON_SUBSCRIPTION."""
     return pb.CommandEndTxnOnSubscription(
         request_id=request_id,
         txnid_most_bits=txn.most,
@@ -54,12 +54,12 @@ def end_on_subscription(
 
 
 async def none_has_ended(most: int, leasts: list[int]) -> list[int]:
-    """The answer of coordinators that have every transaction that a test made up."""
+    """Answer as coordinators that have all transactions of the test."""
     return []
 
 
 class Publishing:
-    """A producer of a topic, and what a reader of it has received so far."""
+    """A producer of a topic."""
 
     def __init__(self, world: SessionWorld) -> None:
         self.world = world
@@ -69,7 +69,7 @@ class Publishing:
         self._requests = 100
 
     def send(self, payload: bytes, txn: TxnId | None = None) -> Any:
-        """The answer to one message."""
+        """Send one message, and return the answer."""
         number = self._next
         self._next += 1
         frame = send_frame(number, payload) if txn is None else in_transaction(txn, number, payload)
@@ -78,7 +78,7 @@ class Publishing:
         return answer
 
     def end(self, txn: TxnId, outcome: Outcome, **fields: Any) -> None:
-        """End a transaction here; it must succeed."""
+        """End a transaction on this topic; it must succeed."""
         self._requests += 1
         self.client.send(end_on_partition(self._requests, txn, outcome, **fields))
         (answer,) = [
@@ -100,11 +100,11 @@ class Reading:
         self.client.send(pb.CommandFlow(consumer_id=1, messagePermits=permits))
 
     def payloads(self) -> list[bytes]:
-        """What it has received since the last call."""
+        """Return the payloads received since the last call."""
         return [payload for _, payload in self.client.delivered()]
 
     def last_id(self) -> tuple[int, int]:
-        """What GET_LAST_MESSAGE_ID answers."""
+        """Return the answer to GET_LAST_MESSAGE_ID."""
         self.client.send(pb.CommandGetLastMessageId(consumer_id=1, request_id=99))
         (answer,) = [
             one

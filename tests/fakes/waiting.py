@@ -1,4 +1,4 @@
-"""Waiting for what happens in the running event loop and sets no event."""
+"""Waiting for states in the running event loop that set no event."""
 
 import asyncio
 from collections.abc import Callable
@@ -7,13 +7,13 @@ from typing import TypeVar
 T = TypeVar("T")
 
 HANGS_SECONDS = 60.0
-"""What takes longer never happens."""
+"""The time limit of a wait: what takes longer is assumed never to happen."""
 LOOK_SECONDS = 0.001
 ATTEMPTS = 20
 
 
 async def until(condition: Callable[[], object], what: str) -> None:
-    """Return when `condition` is true; a test in which it never becomes true fails with `what`."""
+    """Return when `condition` is true; fail the test with `what` if it never becomes true."""
     loop = asyncio.get_running_loop()
     end = loop.time() + HANGS_SECONDS
     while not condition():
@@ -22,10 +22,10 @@ async def until(condition: Callable[[], object], what: str) -> None:
 
 
 def within_limit(act: Callable[[], T], failure: type[Exception]) -> T:
-    """What `act` returns, in the first attempt that does not fail so; one of many must succeed.
+    """Return the result of the first attempt of `act` without `failure`; one must succeed.
 
-    A short limit of the broker that ends others in a test applies to `act`, too, and a machine
-    that stalls can exceed it.
+    A short limit of the broker that ends other clients in a test applies to `act`, too, and a
+    machine that stalls can exceed it.
     """
     for _ in range(ATTEMPTS - 1):
         try:

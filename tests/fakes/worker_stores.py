@@ -17,7 +17,7 @@ T = TypeVar("T")
 
 
 class Link:
-    """A `Holder` that asks a worker of the same test, while it lives."""
+    """A `Holder` that asks a worker of the same test, while it is alive."""
 
     def __init__(self, stores: dict[int, JoinedStore], worker: int) -> None:
         self._stores = stores
@@ -41,7 +41,7 @@ class Link:
 
 
 class WorkerStores:
-    """The stores of several workers; each has a world of its own, as a process has."""
+    """The stores of several workers; each has a separate world, as a process has."""
 
     def __init__(
         self,
@@ -60,14 +60,14 @@ class WorkerStores:
         self._steps: dict[int, list[Callable[[], bool]]] = {}
 
     def start(self) -> None:
-        """As a broker does: prepare the directories, open every store, then align the ids."""
+        """Start as a broker does: prepare directories, open every store, then align the ids."""
         directories.prepare(self.disk, self.count)
         for worker in range(self.count):
             self.open(worker)
         self.align()
 
     def open(self, worker: int) -> None:
-        """Open the store of one worker; `align` comes before it is used."""
+        """Open the store of one worker; call `align` before it is used."""
         clock = self.clocks[worker] = ManualClock()
         workers = self._workers(clock)
         self._steps[worker] = [clock.step]
@@ -81,13 +81,13 @@ class WorkerStores:
         self.stores[worker] = self.do(opening)
 
     def align(self) -> None:
-        """Let no new segment have a smaller id than any that was ever created."""
+        """Ensure that no new segment has a smaller id than any that was ever created."""
         largest = max(store.last_id for store in self.stores.values())
         for store in self.stores.values():
             self.do(store.advance_beyond(largest))
 
     def kill(self, worker: int) -> None:
-        """End one process: what it has written is there, and it does nothing more."""
+        """Kill one process: what it has written stays, and it does nothing more."""
         del self.stores[worker]
         self._steps.pop(worker)
         self.clocks.pop(worker).forget()
@@ -100,7 +100,7 @@ class WorkerStores:
             self.do(store.close())
 
     def step(self) -> bool:
-        """Let something happen in some process; False if nothing can."""
+        """Let something happen in some process; return False if nothing can."""
         return any(step() for steps in list(self._steps.values()) for step in steps)
 
     def pump(self) -> None:
@@ -124,7 +124,7 @@ class WorkerBooks(SegmentBooks):
         self.start(count)
 
     def start(self, count: int) -> None:
-        """Start so many workers, after a stop or a crash of those before."""
+        """Start `count` workers, after a stop or a crash of the former ones."""
         self.writers = {}
         self.workers = WorkerStores(self.disk, count)
         self.workers.start()
@@ -132,7 +132,7 @@ class WorkerBooks(SegmentBooks):
         self.turn_to(0)
 
     def turn_to(self, worker: int) -> None:
-        """Ask this worker from now on; one that was killed is started first."""
+        """Ask this worker from now on; if it was killed, start it first."""
         if worker not in self.workers.stores:
             self.workers.open(worker)
             self.workers.align()
@@ -145,7 +145,7 @@ class WorkerBooks(SegmentBooks):
         return made
 
     def check(self) -> None:
-        """Everything, as every worker sees it."""
+        """Check everything, as every worker sees it."""
         for worker in list(self.workers.stores):
             self.turn_to(worker)
             super().check()

@@ -1,7 +1,7 @@
 """Several workers of one broker that pass clients to each other, over stores in memory.
 
-Each worker is a whole broker with a socket of its own between any two; the worker that serves a
-client shows in the `max_message_size` that CONNECTED has.
+Each worker is a whole broker, with a separate socket to each other worker; the worker that serves
+a client is shown by the `max_message_size` in CONNECTED.
 """
 
 import asyncio
@@ -35,18 +35,18 @@ from magnetar_storage.memory.memory_metadata import MemoryMetadata
 from magnetar_storage.memory.memory_store import MemoryStore
 
 MESSAGE_SIZE = 5 << 20
-"""Of worker 0; that of each next worker is one byte more."""
+"""The maximum message size of worker 0; that of each next worker is one byte more."""
 
 
 def address(worker: int) -> str:
-    """What clients name to be served by a worker; nothing listens there."""
+    """Return the address that clients name to be served by a worker; nothing listens there."""
     return f"127.0.0.1:{worker + 1}"
 
 
 class OwnersByLength(SoleOwner):
     """Worker n of `count` owns the topics whose names are n bytes long, modulo `count`.
 
-    Those in `moved` have another owner.
+    Topics in `moved` have another owner.
     """
 
     def __init__(self, own: int, count: int) -> None:
@@ -60,7 +60,7 @@ class OwnersByLength(SoleOwner):
         return self.moved.get(topic, len(str(topic)) % self._count)
 
     def other(self, topic: TopicName) -> int | None:
-        """The worker of a topic; None if it is this one."""
+        """Return the worker of a topic; None if it is this one."""
         return None if self._owner(topic) == self._own else self._owner(topic)
 
     async def locate(self, topic: TopicName, authoritative: bool) -> Owner:
@@ -116,7 +116,7 @@ class Worker:
         }
 
     def receive_from(self, other: int, channel: socket.socket) -> None:
-        """Be ready for the clients of another worker."""
+        """Prepare for the clients of another worker."""
         self.arrivals[other] = Arrival(
             channel, self.listener.adopt, self.descriptors, self.stretches
         )
@@ -134,7 +134,7 @@ class Worker:
         self.reception.start(self.broker.admission)
 
     def stop_accepting(self) -> None:
-        """Close the port, and the connections that nobody serves yet."""
+        """Close the port, and the connections that are not served yet."""
         reception, self.reception = self.reception, None
         if reception is not None:
             reception.stop()
@@ -151,7 +151,7 @@ class Worker:
 
 
 class AsyncClient:
-    """A client in the running loop that sends bytes as they are."""
+    """A client in the running loop that sends bytes unchanged."""
 
     def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self._reader = reader
@@ -165,7 +165,7 @@ class AsyncClient:
 
     @property
     def host(self) -> tuple[str, int]:
-        """Its own address."""
+        """The client's own address."""
         found: tuple[str, int] = self._writer.get_extra_info("sockname")
         return found
 
@@ -174,7 +174,7 @@ class AsyncClient:
         await self._writer.drain()
 
     async def receive(self) -> Any:
-        """The next command; None at the end of the connection."""
+        """Return the next command; None at the end of the connection."""
         while not self._received:
             try:
                 data = await asyncio.wait_for(self._reader.read(1 << 16), HANGS_SECONDS)
@@ -187,7 +187,7 @@ class AsyncClient:
         return self._received.pop(0)
 
     async def served_by(self) -> int:
-        """The worker that answers CONNECT."""
+        """Return the worker that answers CONNECT."""
         answer = await self.receive()
         assert isinstance(answer, pb.CommandConnected), answer
         return answer.max_message_size - MESSAGE_SIZE
@@ -197,7 +197,7 @@ class AsyncClient:
         self._writer.write_eof()
 
     def abort(self) -> None:
-        """Close without sending what waits."""
+        """Close without sending pending data."""
         self._writer.transport.abort()
 
     async def close(self) -> None:
@@ -207,7 +207,7 @@ class AsyncClient:
 
 
 def connect_frame(url: str = "", filler: int = 0) -> bytes:
-    """A CONNECT that names a broker, longer by `filler` bytes than it must be."""
+    """Return a CONNECT that names a broker, with `filler` additional bytes."""
     command = pb.CommandConnect(client_version="test", protocol_version=21)
     if url:
         command.proxy_to_broker_url = url
@@ -217,35 +217,35 @@ def connect_frame(url: str = "", filler: int = 0) -> bytes:
 
 
 def listening_socket() -> socket.socket:
-    """Bound to a free port, and not listening yet."""
+    """Return a socket that is bound to a free port, and does not listen yet."""
     made = socket.socket()
     made.bind(("127.0.0.1", 0))
     return made
 
 
 class Group:
-    """Workers in one loop, of which worker 0 alone accepts clients, on `port`."""
+    """Workers in one loop, of which only worker 0 accepts clients, on `port`."""
 
     def __init__(self, workers: list[Worker], port: int) -> None:
         self.workers = workers
         self.port = port
 
     async def client(self, *pieces: bytes) -> AsyncClient:
-        """A client that has sent these."""
+        """Connect a client that sends these pieces."""
         client = await AsyncClient.open(self.port)
         for piece in pieces:
             await client.send(piece)
         return client
 
     def serving(self, topic: str) -> list[int]:
-        """The workers that have a topic loaded."""
+        """Return the workers that have a topic loaded."""
         name = TopicName.parse(topic)
         return [n for n, worker in enumerate(self.workers) if name in worker.broker.topics]
 
     async def move(self, topic: str, owner: int, told: str) -> None:
-        """Have another worker serve a topic, without what it holds.
+        """Let another worker serve a topic, without its data.
 
-        Clients that are connected to the former one are told this URL.
+        Clients that are connected to the former worker are told the URL `told`.
         """
         name = TopicName.parse(topic)
         for worker in self.workers:
@@ -260,11 +260,11 @@ class Group:
 
     @property
     def lookups(self) -> int:
-        """How many were answered so far."""
+        """The number of lookups answered so far."""
         return sum(worker.owners.lookups for worker in self.workers)
 
     def link(self, sender: int, receiver: int) -> None:
-        """Give `sender` a way to `receiver`, new or in place of one that has ended."""
+        """Connect `sender` to `receiver`, also in place of a channel that has ended."""
         sending, receiving = socket.socketpair(socket.AF_UNIX, socket.SOCK_STREAM)
         self.workers[receiver].receive_from(sender, receiving)
         self.workers[sender].departures[receiver].replace(sending)
@@ -274,7 +274,7 @@ class Group:
 async def group(
     count: int = 2, linked: bool = True, listening: socket.socket | None = None, **options: Any
 ) -> AsyncIterator[Group]:
-    """Workers that have started, each with a way to every other if `linked`."""
+    """Start workers, each connected to every other if `linked`."""
     listening = listening or listening_socket()
     workers = [Worker(number, count, **options) for number in range(count)]
     made = Group(workers, listening.getsockname()[1])

@@ -1,4 +1,4 @@
-"""Requests as the OpenAPI description has them, and others that it does not allow."""
+"""Requests from the OpenAPI description, and others that it does not allow."""
 
 import json
 from typing import Any, NamedTuple
@@ -16,7 +16,7 @@ NAMES = {
     "property": ["colour"],
     "role": ["me"],
 }
-"""Of what may exist, so that requests meet it."""
+"""Names of objects that may exist, so that requests find them."""
 TEXTS = st.text(st.characters(exclude_categories=["Cs"]), max_size=20)
 NUMBERS = st.integers(-(2**70), 2**70) | st.sampled_from([-1, 0, 1, 2, 2**31 - 1, 2**63 - 1])
 SCALARS = st.none() | st.booleans() | NUMBERS | st.floats(allow_nan=False) | TEXTS
@@ -36,12 +36,12 @@ class Described(NamedTuple):
     operation: dict[str, Any]
 
     def allows(self, status: int) -> bool:
-        """Whether the description has this status of an answer."""
+        """Tell whether the description includes this status of an answer."""
         return not {str(status), f"{status // 100}XX"}.isdisjoint(self.operation["responses"])
 
 
 class Request(NamedTuple):
-    """What is sent."""
+    """A request to send."""
 
     method: str
     target: str
@@ -49,7 +49,7 @@ class Request(NamedTuple):
 
 
 def operations_of(description: dict[str, Any]) -> list[Described]:
-    """All operations of a description."""
+    """Return all operations of a description."""
     return [
         Described(method.upper(), path, operation)
         for path, item in description["paths"].items()
@@ -59,7 +59,7 @@ def operations_of(description: dict[str, Any]) -> list[Described]:
 
 @st.composite
 def requests(draw: st.DrawFn, described: Described) -> Request:
-    """A request for an operation: mostly one that the description allows."""
+    """Draw a request for an operation: mostly one that the description allows."""
     path, query = described.path, []
     for parameter in described.operation["parameters"]:
         name, schema = parameter["name"], parameter["schema"]
@@ -96,7 +96,7 @@ def _bodies(draw: st.DrawFn, operation: dict[str, Any]) -> bytes | None:
 
 
 def values(schema: Any) -> st.SearchStrategy[Any]:
-    """Values that fit a JSON Schema, as far as the description uses the language."""
+    """Return values for a JSON Schema, as far as the description uses the language."""
     if "anyOf" in schema:
         return st.one_of([values(one) for one in schema["anyOf"]])
     if "enum" in schema:

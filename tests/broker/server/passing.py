@@ -2,8 +2,8 @@
 
     python passing.py WORKERS
 
-A line of JSON on standard output has the process id of each worker that serves, and the first one
-the port.  Every other worker runs on asyncio's loop instead of uvloop's.
+A line of JSON on standard output has the process id of each worker that serves; the first one also
+has the port.  Every other worker runs on asyncio's loop instead of uvloop's.
 """
 
 import asyncio
@@ -22,7 +22,7 @@ from magnetar_broker.server.supervisor import Role, Supervisor
 
 
 def write(**event: object) -> None:
-    """One system call for a line: the processes share the pipe."""
+    """Write a line with one system call: the processes share the pipe."""
     os.write(sys.stdout.fileno(), json.dumps(event).encode() + b"\n")
 
 
@@ -67,10 +67,10 @@ class Unchanged:
     """A configuration that never changes."""
 
     def changed(self) -> None:
-        """It has not."""
+        """Return None: there is no change."""
 
     def done(self) -> None:
-        """Never called."""
+        """Do nothing; it is never called."""
 
 
 def main() -> None:

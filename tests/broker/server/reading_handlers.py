@@ -1,4 +1,4 @@
-"""What handlers do, read from their source: to compare it with what their routes say."""
+"""The behaviour of handlers, read from their source, for comparison with their routes."""
 
 import ast
 import inspect
@@ -11,15 +11,15 @@ from typing import Any
 
 OURS = "magnetar_broker.server.admin."
 ELSEWHERE = OURS + "operations."
-"""Operations run in another process; the request does not reach them."""
+"""The module of operations that run in another process: the request does not reach them."""
 
 
 def functions_of(
     handler: Callable[..., Any], with_objects: bool = False
 ) -> Iterator[tuple[ast.AST, dict[str, Any]]]:
-    """The syntax of a handler and of all our functions that it uses, each with its globals.
+    """Yield the syntax of a handler and of all our functions that it uses, each with its globals.
 
-    `with_objects`: and all methods of the objects that it makes.
+    With `with_objects`, include all methods of the objects that it creates.
     """
     found: set[FunctionType] = set()
     waiting = [handler]
@@ -38,7 +38,7 @@ def functions_of(
 
 
 def _methods(of: type) -> list[Callable[..., Any]]:
-    """Those that are written in the file of the class; others are made by Python."""
+    """Return the methods written in the file of the class; Python generates others."""
     file = getattr(sys.modules[of.__module__], "__file__", None)
     functions = [one for one in vars(of).values() if isinstance(one, FunctionType)]
     return [one for one in functions if one.__code__.co_filename == file]
@@ -46,7 +46,7 @@ def _methods(of: type) -> list[Callable[..., Any]]:
 
 @cache
 def syntax_of(function: Callable[..., Any]) -> ast.AST:
-    """The syntax of a function."""
+    """Return the syntax of a function."""
     return ast.parse(textwrap.dedent(inspect.getsource(function)))
 
 
@@ -68,7 +68,7 @@ def _used(syntax: ast.AST, function: FunctionType, of: object) -> Iterator[Calla
 
 
 def _variables(code: CodeType) -> Iterator[str]:
-    """Of a function, and of those inside it."""
+    """Yield the variables of a function, and of those inside it."""
     yield from code.co_varnames
     yield from code.co_cellvars
     for inner in code.co_consts:
@@ -77,7 +77,7 @@ def _variables(code: CodeType) -> Iterator[str]:
 
 
 def attributes_of(handler: Callable[..., Any]) -> set[str]:
-    """The names of all attributes that a handler reads, each behind that of its object."""
+    """Return the names of all attributes that a handler reads, each after that of its object."""
     return {
         f"{getattr(node.value, 'attr', getattr(node.value, 'id', ''))}.{node.attr}"
         for syntax, _ in functions_of(handler, with_objects=True)
@@ -87,7 +87,7 @@ def attributes_of(handler: Callable[..., Any]) -> set[str]:
 
 
 def reads_body(handler: Callable[..., Any]) -> bool:
-    """Whether a handler reads the body."""
+    """Tell whether a handler reads the body."""
     return any(
         isinstance(node, ast.Attribute)
         and node.attr == "body"
@@ -99,7 +99,7 @@ def reads_body(handler: Callable[..., Any]) -> bool:
 
 
 def query_of(handler: Callable[..., Any]) -> set[str]:
-    """The parameters of the query that a handler reads under a fixed name."""
+    """Return the parameters of the query that a handler reads under a fixed name."""
     found = set()
     for syntax, names in functions_of(handler):
         for node in ast.walk(syntax):
@@ -112,7 +112,7 @@ def query_of(handler: Callable[..., Any]) -> set[str]:
 
 
 def _queried(node: ast.AST) -> ast.expr | None:
-    """The name of the parameter, if this reads one."""
+    """Return the name of the parameter, if this expression reads one."""
     match node:
         case ast.Call(func=ast.Name("flag_of" | "_in_query"), args=[_, ast.Constant() as name, *_]):
             return name

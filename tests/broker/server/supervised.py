@@ -3,10 +3,10 @@
     python supervised.py WORKERS STOP_SECONDS SILENCE_SECONDS [[+]NAME=BEHAVIOUR...]
 
 Every event is a line of JSON on standard output; errors of the start are handled as the command
-line does.  The supervisor's clock stands still but for the leaps that SIGUSR1 asks for, each with
+line does.  The supervisor's clock stands still but for the leaps that SIGUSR1 requests, each with
 its seconds in a line on standard input.  BEHAVIOUR, of the process NAME, is one of the functions
-below; `serve` is the default.  With `+` it is that of the changed configuration; without any the
-configuration does not change.
+below; `serve` is the default.  With `+` it is the behaviour in the changed configuration; without
+any `+` the configuration does not change.
 """
 
 import json
@@ -36,7 +36,7 @@ from magnetar_broker.server.logs import log_to_stderr
 from magnetar_broker.server.supervisor import Changed, Role, Supervisor
 
 REPORT_SECONDS = 0.05
-"""Between two reports: much less than the supervisor's clock says in a test."""
+"""The interval of reports: much less than the supervisor's clock advances in a test."""
 
 
 def report(context: Context, event: str, **details: object) -> None:
@@ -44,12 +44,12 @@ def report(context: Context, event: str, **details: object) -> None:
 
 
 def write(**event: object) -> None:
-    """One system call for a line: the processes share the pipe."""
+    """Write a line with one system call: the processes share the pipe."""
     os.write(sys.stdout.fileno(), json.dumps(event).encode() + b"\n")
 
 
 def greet(context: Context, peer: Peer) -> None:
-    """Exchange names with the process at the other end, which shows who it is."""
+    """Exchange names with the process at the other end, to show which one it is."""
     own_name = f"{context.name} {context.generation}".encode()
     greetings = []
     with suppress(ConnectionError):  # it may have ended
@@ -68,7 +68,7 @@ def report_alive(context: Context) -> None:
 
 
 def until_stop(context: Context, alive: Callable[[Context], None] = report_alive) -> None:
-    """`alive` is called again and again."""
+    """Call `alive` periodically until the process is to stop."""
     while True:
         alive(context)
         while not select.select([context.control], [], [], REPORT_SECONDS)[0]:
@@ -169,12 +169,12 @@ def log(context: Context) -> None:
 
 
 def open_descriptors() -> list[int]:
-    listed = os.listdir("/proc/self/fd")  # with its own descriptor, which is closed again
+    listed = os.listdir("/proc/self/fd")  # including its own descriptor, which is closed again
     return sorted(int(number) for number in listed if os.path.lexists(f"/proc/self/fd/{number}"))
 
 
 def late_to_drain(context: Context) -> None:
-    """A controller that answers `Drain` when a process has been started again."""
+    """Run a controller that answers `Drain` only when a process has been restarted."""
     report(context, "started", pid=os.getpid())
     context.control.send(Ready())
     asked: list[int] = []
@@ -212,7 +212,7 @@ class Configuration:
 
 
 class Leaping:
-    """A clock that moves when the test says so."""
+    """A clock that advances when the test says so."""
 
     def __init__(self) -> None:
         self._now = 0.0

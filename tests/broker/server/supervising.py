@@ -1,4 +1,4 @@
-"""A supervisor whose processes only report events (supervised.py), for tests to drive."""
+"""A driver of a supervisor whose processes only report events (supervised.py)."""
 
 import json
 import os
@@ -18,7 +18,7 @@ Event = dict[str, Any]
 
 
 class Supervised:
-    """A supervisor in a process of its own, and the events that its processes report."""
+    """A supervisor in a separate process, and the events that its processes report."""
 
     def __init__(
         self, workers: int, stop_seconds: float, silence_seconds: float, behaviours: list[str]
@@ -37,7 +37,7 @@ class Supervised:
         self._leaps = 0
 
     def until(self, **wanted: object) -> Event:
-        """The first event, reported already or not, with these values."""
+        """Return the first event with these values, reported already or not."""
         position = 0
         while True:
             for event in self.events[position:]:
@@ -59,7 +59,7 @@ class Supervised:
             self._read_line(text)
 
     def leap(self, seconds: float) -> None:
-        """Move the supervisor's clock, which stands still otherwise; not before an event."""
+        """Advance the supervisor's clock, which otherwise stands still; return after the leap."""
         self._begin_leap(seconds)
         self.until(event="leapt", number=self._leaps)
 
@@ -72,10 +72,10 @@ class Supervised:
         self.process.send_signal(signal.SIGUSR1)
 
     def expire(self, silence_seconds: float, *others: str) -> None:
-        """Return when a silent process is killed; the others report after each leap of the clock.
+        """Return when a silent process was killed; the others report after each leap of the clock.
 
-        They have the behaviour `tell_reports`.  One leap counts for one interval at most, and two
-        may count as one, so their number is not known.
+        They must have the behaviour `tell_reports`.  One leap counts for one interval at most, and
+        two may count as one, so the number of leaps is not known.
         """
         while KILLED not in self.log:
             position = len(self.events)
@@ -99,7 +99,7 @@ class Supervised:
             self.log += line
 
     def wait(self) -> int:
-        """The exit code, once no process is left: each of them holds the pipe of the events."""
+        """Return the exit code, once all processes, which hold the events' pipe, have ended."""
         assert self.process.stdout is not None
         for line in self.process.stdout:
             self._take(line)
@@ -110,15 +110,15 @@ class Supervised:
         return self.wait()
 
     def kill(self, name: str, number: signal.Signals = signal.SIGKILL) -> None:
-        """End the first process of this name."""
+        """Send a signal to the first process of this name."""
         os.kill(self.until(event="started", name=name)["pid"], number)
 
     def named(self, event: str) -> list[str]:
-        """The names of those that reported an event, in this order."""
+        """Return the names of the processes that reported an event, in this order."""
         return [found["name"] for found in self.events if found["event"] == event]
 
     def close(self) -> None:
-        """End the processes that a failed test has left."""
+        """Kill the processes that a failed test has left."""
         with suppress(ProcessLookupError):
             os.killpg(self.process.pid, signal.SIGKILL)
         self.process.communicate()

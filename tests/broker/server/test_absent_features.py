@@ -15,7 +15,7 @@ def admin(broker: RunningBroker) -> Admin:
 
 @pytest.fixture
 def topic(admin: Admin) -> str:
-    """The path of a partitioned topic with a subscription `sub`."""
+    """Return the path of a partitioned topic with a subscription `sub`."""
     path = f"persistent/public/default/{uuid4().hex}"
     assert admin.put(f"{path}/partitions", 2).status == 204
     assert admin.put(f"{path}/subscription/sub", "earliest").status == 204

@@ -1,4 +1,4 @@
-"""Random requests for every route of a running broker, made from its own OpenAPI description.
+"""Random requests for every route of a running broker, generated from its OpenAPI description.
 
 `make fuzz-rest EXAMPLES=100000` sends more of them.
 """
@@ -32,11 +32,11 @@ LIMITS = {
     "forceDeleteNamespaceAllowed": "true",
     "forceDeleteTenantAllowed": "true",
 }
-"""So that random requests do not fill the broker."""
+"""Limits that keep random requests from filling the broker."""
 ENDING = {"/admin/v2/brokers/shutdown"}
-"""Not sent: there would be nothing left to ask."""
+"""Paths that are not called, because the broker would end."""
 SETTING = "/admin/v2/brokers/configuration/"
-"""Settings are not changed either: some slow down everything else, as they should."""
+"""The path of settings, which are not changed: some slow down everything else, as they should."""
 OPERATIONS = [
     one
     for one in operations_of(described(ROUTES.routes))
@@ -46,7 +46,7 @@ OPERATIONS = [
 
 @pytest.fixture(scope="module")
 def fuzzed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningBroker]:
-    """A broker with a few names, which may come to look odd."""
+    """Start a broker with a few names, whose objects requests change at random."""
     broker = RunningBroker(tmp_path_factory.mktemp("fuzzed") / "data", **LIMITS).start()
     admin = Admin(broker)
     for namespace in ("fuzz/one", "fuzz/two"):

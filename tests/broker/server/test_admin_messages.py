@@ -1,4 +1,4 @@
-"""Skipping, expiring, going back and deleting over HTTP."""
+"""Skipping, expiring, resetting and deleting over HTTP."""
 
 from collections.abc import Callable
 from uuid import uuid4
@@ -13,7 +13,7 @@ from raw_client import RawClient, metadata, send_frame_of
 from running_broker import RunningBroker
 
 NOW_MS = 1_700_000_000_000
-"""When the first message is published, long ago; each next one a second later."""
+"""The publish time of the first message; each further one is a second later."""
 SHARED = pb.CommandSubscribe.Shared
 
 Ask = Callable[..., int]
@@ -21,7 +21,7 @@ Ask = Callable[..., int]
 
 @pytest.fixture
 def ask(broker: RunningBroker) -> Ask:
-    """Sends a request; the status.  A refusal has a reason."""
+    """Return a function that sends a request and returns the status; refusals need a reason."""
 
     def asking(method: str, path: str, body: object = None) -> int:
         answer = Admin(broker).ask(method, path, body)
@@ -33,7 +33,7 @@ def ask(broker: RunningBroker) -> Ask:
 
 
 class Stage:
-    """A topic with messages and a subscription that has acknowledged none of them."""
+    """A topic with messages, and a subscription that has acknowledged none of them."""
 
     def __init__(self, raw: RawClient, topic: str, messages: int = 5, batch: int = 1) -> None:
         self.raw = raw
@@ -62,12 +62,12 @@ class Stage:
         self.raw.subscribe(self.topic, name, SHARED, consumer_id)
 
     def at(self, number: int, **more: object) -> dict[str, object]:
-        """The body that names a message."""
+        """Return the body that names a message."""
         message = self.ids[number]
         return {"ledgerId": message.ledgerId, "entryId": message.entryId, **more}
 
     def left(self, count: int, name: str = "sub") -> list[tuple[int, list[int]]]:
-        """The first entries that the subscription still gets, and their ack sets."""
+        """Return the first entries that the subscription still receives, and their ack sets."""
         self.consumers += 1
         consumer = self.consumers
         self.subscribe(name, consumer)
@@ -85,7 +85,7 @@ class Stage:
         return got
 
     def first(self, name: str = "sub") -> int:
-        """The first message that the subscription still gets; a further one if none is left."""
+        """Return the first message the subscription still receives; a new one if none is left."""
         self.publish(len(self.ids))
         return self.left(1, name)[0][0]
 
@@ -273,7 +273,7 @@ def test_partitioned_topics(broker: RunningBroker, ask: Ask) -> None:
     assert ask("POST", f"{path}/subscription/other/skip_all") == 404
 
 
-# Of a namespace ---------------------------------------------------------------------------
+# Requests for a namespace -----------------------------------------------------------------
 
 
 def test_backlogs_of_a_namespace_are_cleared(broker: RunningBroker, ask: Ask) -> None:
@@ -300,7 +300,7 @@ def test_backlogs_of_a_namespace_are_cleared(broker: RunningBroker, ask: Ask) ->
         stage.raw.close()
 
 
-# Asking why -------------------------------------------------------------------------------
+# Explanations ------------------------------------------------------------------------------
 
 
 def test_what_is_kept_is_explained(broker: RunningBroker, stage: Stage) -> None:

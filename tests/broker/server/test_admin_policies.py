@@ -1,4 +1,4 @@
-"""Policies over HTTP, as Pulsar 4.2.4 answers."""
+"""Policies over HTTP, with the answers of Pulsar 4.2.4."""
 
 import http.client
 import json
@@ -53,11 +53,11 @@ VALUES: dict[str, object] = {
     "subscription_dispatch_rate": RATE,
     "subscription_types": ["Shared", "Failover"],
 }
-"""By the name of the policy; all others are numbers."""
+"""The values of policies that are not numbers, by name."""
 
 
 class Path:
-    """One policy of one namespace or topic."""
+    """A policy of a namespace or a topic."""
 
     def __init__(self, broker: RunningBroker, path: str, verb: str = "POST") -> None:
         self._admin = Admin(broker)
@@ -89,7 +89,7 @@ class Path:
 
 @pytest.fixture
 def namespace(broker: RunningBroker) -> str:
-    """A namespace with one topic, `topic`."""
+    """Create a namespace with one topic, `topic`."""
     name = f"public/{uuid4().hex}"
     with RawClient(broker.port) as client:
         client.produce(f"persistent://{name}/topic")
@@ -134,7 +134,7 @@ def test_topics_have_no_policy_encryption_required(broker: RunningBroker, namesp
 
 
 def with_effect(lines: Iterable[Line[Any]]) -> list[Line[Any]]:
-    """Those whose policies have an effect."""
+    """Return the lines whose policies have an effect."""
     return [line for line in lines if not line.policy.no_effect]
 
 
@@ -299,7 +299,7 @@ def _object(value: object) -> dict[str, Any]:
     return value
 
 
-# Topics that have none ----------------------------------------------------------------------------
+# Topics without policies --------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("policy", ["deduplicationEnabled", "delayedDelivery"])

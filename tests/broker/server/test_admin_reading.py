@@ -48,7 +48,7 @@ class Odd:
         raw.produce(topic)
 
     def shown(self, head: pb.MessageMetadata, payload: bytes) -> Answer:
-        """The answer about one that is published now."""
+        """Publish an entry, and return the answer that shows it."""
         self.raw.send_bytes(send_frame_of(encode_entry(head, payload), self.sent))
         self.sent += 1
         found = self.raw.expect(pb.BaseCommand.SEND_RECEIPT).message_id

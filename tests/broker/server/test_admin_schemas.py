@@ -1,4 +1,4 @@
-"""Schemas over HTTP, beyond what the traces ask."""
+"""Schemas over HTTP, beyond the recorded traces."""
 
 from admin_http import Admin
 from running_broker import RunningBroker

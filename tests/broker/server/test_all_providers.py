@@ -57,7 +57,7 @@ def certificate(authority: Authority) -> Files:
 def started(
     make_broker: MakeBroker, folder: Path, authority: Authority, issuer: Issuer, workers: str
 ) -> RunningBroker:
-    """A broker with Pulsar's standalone.conf, in which an operator has configured them."""
+    """Start a broker with Pulsar's standalone.conf, in which an operator has configured them."""
     server = authority.server("127.0.0.1", "localhost")
     configured = {
         **credentials.settings(folder),
@@ -78,7 +78,7 @@ def started(
 
 
 def roles_of(broker: RunningBroker, topic: str) -> set[str]:
-    """The roles of the consumers of a topic, as its statistics have them."""
+    """Return the roles of the consumers of a topic, from its statistics."""
     path = topic.replace("://", "/")
     request = urllib.request.Request(
         f"{broker.http_url}/admin/v2/{path}/stats",
@@ -124,7 +124,7 @@ def test_every_provider_serves_the_official_client(
 
 
 def opens_all(client: RawClient, broker: RunningBroker, seconds: float) -> None:
-    """Open consumers of all topics with a token for so long; `Closed` if it has expired by then."""
+    """Open consumers of all topics with a token of this lifetime; `Closed` if it expires before."""
     data = token("carol", seconds).encode()
     connect = pb.CommandConnect(client_version="x", protocol_version=21, auth_data=data)
     connect.auth_method_name = "token"
@@ -147,7 +147,7 @@ def opens_all(client: RawClient, broker: RunningBroker, seconds: float) -> None:
 def test_a_relayed_client_has_its_role_everywhere_and_is_cut_off_everywhere(
     make_broker: MakeBroker, tmp_path: Path, workers: str
 ) -> None:
-    """It opens topics of all workers on one connection, without a lookup."""
+    """The client opens topics of all workers on one connection, without a lookup."""
     broker = make_broker(
         **credentials.settings(tmp_path, authenticationRefreshCheckSeconds="1"),
         magnetarWorkers=workers,

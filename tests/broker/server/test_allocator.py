@@ -1,4 +1,4 @@
-"""Memory that threads free is used again by others, and large buffers go back to the system."""
+"""Memory freed by threads is used by others, and large buffers are returned to the system."""
 
 import platform
 import subprocess
@@ -47,7 +47,7 @@ barrier.wait()
 
 
 def used_mib(how: str) -> int:
-    """What a process keeps after three threads in turn have allocated and freed 30 MB each."""
+    """Return the memory kept after three threads in turn have allocated and freed 30 MB each."""
     done = subprocess.run(
         [sys.executable, "-c", PROGRAM, how], stdout=subprocess.PIPE, text=True, check=True
     )

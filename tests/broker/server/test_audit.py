@@ -1,4 +1,4 @@
-"""The audit log: which requests are in it, and how many."""
+"""The audit log: the requests in it, and their number."""
 
 import json
 import logging
@@ -44,7 +44,7 @@ def written(caplog: pytest.LogCaptureFixture) -> Written:
     return Written(caplog)
 
 
-# What is in it --------------------------------------------------------------------------
+# Contents -------------------------------------------------------------------------------
 
 
 def test_a_change_is_written_with_who_and_what(written: Written) -> None:
@@ -98,7 +98,7 @@ def test_what_is_long_is_cut(written: Written) -> None:
     assert len(line["path"]) == len(line["reason"]) == 1000
 
 
-# How many -------------------------------------------------------------------------------
+# Number of lines ------------------------------------------------------------------------
 
 
 def test_refusals_are_limited_and_counted(written: Written) -> None:
@@ -129,7 +129,7 @@ def test_the_end_tells_what_was_left_out(written: Written) -> None:
     assert written.lines[-1]["refusals_left_out"] == 2
 
 
-# Of a running broker --------------------------------------------------------------------
+# With a running broker ------------------------------------------------------------------
 
 
 def test_a_get_that_can_change_something_is_written(

@@ -29,7 +29,7 @@ WORKERS = pytest.mark.parametrize("workers", ["1", "3"])
 
 
 def ask(broker: RunningBroker, path: str = "/admin/v2/tenants", **headers: str) -> tuple[int, Any]:
-    """Status and JSON of a GET."""
+    """Send a GET, and return status and JSON of the answer."""
     named = {name.replace("_", "-"): value for name, value in headers.items()}
     request = urllib.request.Request(f"{broker.http_url}{path}", headers=named)
     try:
@@ -59,7 +59,7 @@ def test_official_clients_connect_with_tokens_and_passwords(
     publishes(broker, pulsar.AuthenticationToken(token("alice")))
     publishes(broker, pulsar.AuthenticationBasic("alice", PASSWORD))
     publishes(broker, pulsar.AuthenticationBasic("bob", OTHER_PASSWORD))
-    # An official client tries again until its time is over.
+    # An official client retries until its timeout.
     for method, wrong in (("token", token("alice", -60)), ("basic", "a:b")):
         with RawClient(broker.port, handshake=False) as client:
             client.send(
@@ -94,7 +94,7 @@ def issuer() -> Iterator[Issuer]:
 
 
 def of_issuer(issuer: Issuer, **others: str) -> dict[str, str]:
-    """Settings of a broker that accepts tokens of the issuer."""
+    """Return the settings of a broker that accepts tokens of the issuer."""
     return {
         "authenticationEnabled": "true",
         "authenticationProviders": "oidc",
@@ -107,7 +107,7 @@ def of_issuer(issuer: Issuer, **others: str) -> dict[str, str]:
 
 
 def oauth2(issuer: Issuer, folder: Path) -> Any:
-    """What the official client authenticates with: it asks the issuer for a token."""
+    """Return the official client's authentication, which asks the issuer for a token."""
     key_file = folder / "key.json"
     key_file.write_text(json.dumps({"client_id": "client", "client_secret": SECRET_OF_CLIENT}))
     parameters = {
@@ -151,7 +151,7 @@ def test_tokens_of_a_key_and_of_an_issuer_side_by_side(
 def test_a_client_with_short_tokens_renews_them_and_loses_nothing(
     make_broker: MakeBroker, tmp_path: Path, workers: str
 ) -> None:
-    """The official client answers every AUTH_CHALLENGE with what its supplier returns."""
+    """The official client answers every AUTH_CHALLENGE with the result of its supplier."""
     broker = make_broker(
         **credentials.settings(tmp_path, authenticationRefreshCheckSeconds="1"),
         magnetarWorkers=workers,
@@ -162,7 +162,7 @@ def test_a_client_with_short_tokens_renews_them_and_loses_nothing(
 
 
 def renews(broker: RunningBroker, topic: str) -> bool:
-    """Whether a client renewed its tokens in time, which a machine that stalls may prevent."""
+    """Tell whether a client renewed its tokens in time, which a machine that stalls may prevent."""
     log_before, supplied = len(broker.log), 0
 
     def supply() -> str:

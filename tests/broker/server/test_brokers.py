@@ -1,4 +1,4 @@
-"""Brokers and their bundles over HTTP, of daemons with one worker and with several."""
+"""Brokers and their bundles over HTTP, with daemons of one worker and of several."""
 
 from collections.abc import Callable
 
@@ -10,7 +10,7 @@ from running_broker import RunningBroker
 
 
 def owners_of(admin: Admin) -> dict[str, str]:
-    """The broker of each bundle that has one."""
+    """Return the broker of each bundle that has an owner."""
     found: dict[str, str] = {}
     for broker in admin.get("brokers").json:
         for bundle in admin.get(f"brokers/standalone/{broker}/ownedNamespaces").json:

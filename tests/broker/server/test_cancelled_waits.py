@@ -1,4 +1,4 @@
-"""A request that is cancelled while it leaves the loop to others ends without a trace."""
+"""A request that is cancelled while it yields to the loop leaves nothing behind."""
 
 import asyncio
 from collections.abc import Awaitable, Callable

@@ -1,4 +1,4 @@
-"""Clusters over HTTP: the broker's own, and others that are known by address."""
+"""Clusters over HTTP: the broker's own, and others with their addresses."""
 
 from collections.abc import Callable
 
@@ -47,7 +47,7 @@ def test_other_clusters_are_stored(admin: Admin, running: RunningBroker) -> None
 
 
 def test_empty_texts_of_a_cluster_are_none(admin: Admin) -> None:
-    """The official Go client writes them for what it was not told."""
+    """The official Go client writes empty texts for values that were not given."""
     assert (
         admin.put("clusters/other", OTHER | {"serviceUrlTls": "", "listenerName": ""}).status == 200
     )

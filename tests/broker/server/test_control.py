@@ -1,4 +1,4 @@
-"""Messages over a control socket arrive whole and in order, with their sockets."""
+"""Messages over a control socket arrive complete and in order, with their sockets."""
 
 import socket
 from collections.abc import Iterator

@@ -33,7 +33,7 @@ def payloads(answer: Any) -> list[str]:
 
 
 def failing(client: pulsar.Client, topic: str, count: int, **options: object) -> None:
-    """Publish messages that a consumer of `sub` fails on until they are dead letters."""
+    """Publish messages that a consumer of `sub` rejects until they are dead letters."""
     policy = pulsar.ConsumerDeadLetterPolicy(
         max_redeliver_count=1, initial_subscription_name="kept"
     )

@@ -1,7 +1,7 @@
-"""What a client needed is freed when it has left, without a run of the garbage collector.
+"""The objects of a client are freed when it has left, without a run of the garbage collector.
 
-Collections are rare, since messages leave no cyclic garbage: until the next one, clients that come
-and leave would add to the memory of the process.
+Collections are rare, because messages create no cyclic garbage: until the next one, clients that
+come and leave would increase the memory of the process.
 """
 
 import gc
@@ -29,7 +29,7 @@ from magnetar_proto.deliveries import encode_flow
 from raw_client import send_frame
 
 NEVER = 1000.0
-"""Seconds; longer than a test waits."""
+"""An interval, in seconds, longer than a test waits."""
 
 
 @pytest.fixture(autouse=True)
@@ -57,18 +57,18 @@ async def visit(client: AsyncClient, topic: str) -> None:
 
 
 def sessions(workers: Group) -> list[Session]:
-    """Those of all workers, that of the client first."""
+    """Return the sessions of all workers, that of the client first."""
     return [one.session for worker in workers.workers for one in worker.listener.connections]
 
 
 def upstreams(workers: Group) -> list[Upstream]:
-    """Those with a producer of the client."""
+    """Return the upstreams with a producer of the client."""
     relay = sessions(workers)[0].relay
     return [] if relay is None else list(relay.producers.values())
 
 
 def remains(workers: Group) -> list[Callable[[], object]]:
-    """Each returns one part of what serves the client, or None once that is freed."""
+    """Return functions that each return one object which serves the client, or None if freed."""
     found: list[Any] = [one for worker in workers.workers for one in worker.listener.connections]
     found += sessions(workers)
     found += [one.relay for one in sessions(workers) if one.relay is not None]

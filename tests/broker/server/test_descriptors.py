@@ -7,11 +7,11 @@ import pytest
 from magnetar_broker.server.descriptors import MACOS_OPEN_MAX, raise_limit
 
 INFINITE = (1 << 63) - 1
-"""macOS's RLIM_INFINITY."""
+"""The value of RLIM_INFINITY on macOS."""
 
 
 class Limits:
-    """`resource`, on a system that refuses soft limits above `most`."""
+    """The module `resource` of a system that refuses soft limits above `most`."""
 
     def __init__(
         self, monkeypatch: pytest.MonkeyPatch, soft: int, hard: int, most: int, refusal: Exception

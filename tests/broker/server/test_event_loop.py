@@ -1,4 +1,4 @@
-"""Which event loop runs the broker; tests/broker/server/test_platforms.py runs it on asyncio's."""
+"""The event loop that runs the broker; tests/broker/server/test_platforms.py uses asyncio's."""
 
 import asyncio
 import sys

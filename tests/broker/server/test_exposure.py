@@ -1,4 +1,4 @@
-"""A broker that asks nobody who they are serves this machine only, unless it is told otherwise."""
+"""A broker without authentication serves this machine only, unless it is configured otherwise."""
 
 import socket
 from collections.abc import Callable
@@ -92,7 +92,7 @@ def test_the_flag(make_broker: MakeBroker, tmp_path: Path) -> None:
     port, http_port = free_ports(2)
     words = ["standalone", "--bind", "0.0.0.0", "--port", str(port), "--http-port", str(http_port),
              "--data-dir", str(broker.data_dir), "--insecure-public-bind"]  # fmt: skip
-    # What prevents this start is the data directory, which the broker above has.
+    # What prevents this start is the data directory, which the broker above holds.
     result = CliRunner().invoke(main, words)
     assert (result.exit_code, "init --secure" in result.output) == (1, False)
     assert "in use" in result.output or "lock" in result.output

@@ -1,4 +1,4 @@
-"""Documents that are fetched over HTTP: limits of size and time, and where they may lead to."""
+"""Fetching documents over HTTP: limits of size and time, and the addresses permitted."""
 
 import asyncio
 import socket
@@ -16,7 +16,7 @@ from magnetar_broker.server.fetching import LARGEST, Fetcher
 
 
 class Server:
-    """Answers each path in its own way."""
+    """A server that answers each path in its own way."""
 
     def __init__(self, context: ssl.SSLContext | None = None) -> None:
         self.requests: list[str] = []

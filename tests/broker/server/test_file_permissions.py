@@ -1,4 +1,4 @@
-"""Other users of the machine: what they can read of the broker's files."""
+"""File permissions: the broker's files that other users of the machine can read."""
 
 import stat
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""The collector and very many topics."""
+"""The garbage collector with very many topics."""
 
 import gc
 from collections.abc import Iterator
@@ -14,19 +14,19 @@ from magnetar_proto.names import TopicName
 
 
 class Ring:
-    """Refers to itself, as topics do."""
+    """An object that refers to itself, as topics do."""
 
     def __init__(self, name: TopicName) -> None:
         self.name = name
         self.itself = self
 
     def totals(self) -> tuple[int, int, int, int]:
-        """It had no traffic."""
+        """Return zeros: there was no traffic."""
         return 0, 0, 0, 0
 
 
 class Scene:
-    """Topics in memory, and what is left of those that ever were."""
+    """Topics in memory, and those of all topics ever created that are not freed."""
 
     def __init__(self) -> None:
         self.world = NamedWorld()
@@ -54,7 +54,7 @@ class Scene:
 
 @pytest.fixture
 def scene() -> Iterator[Scene]:
-    """The collector has its default settings, not those that a test before has left."""
+    """Return a scene in which the collector has its default settings."""
     before = gc.get_threshold()
     gc.collect()
     scene = Scene()

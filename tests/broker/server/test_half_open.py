@@ -1,4 +1,4 @@
-"""Connections without a handshake: they are ended in time, and keep nobody out."""
+"""Connections without a handshake: they are closed in time, and block no other clients."""
 
 import selectors
 import socket
@@ -27,7 +27,7 @@ def opened(broker: RunningBroker, sent: bytes = b"") -> socket.socket:
 
 
 def is_ended(client: socket.socket) -> bool:
-    """Wait until the broker has closed a connection, which it sent nothing on."""
+    """Wait until the broker closes a connection; tell whether it sent nothing."""
     try:
         return client.recv(1) == b""
     except ConnectionResetError:
@@ -35,7 +35,7 @@ def is_ended(client: socket.socket) -> bool:
 
 
 def await_ended(clients: list[socket.socket], number: int) -> None:
-    """Wait until the broker has closed so many connections, which it sent nothing on."""
+    """Wait until the broker has closed `number` connections without sending anything."""
     with selectors.DefaultSelector() as selector:
         for client in clients:
             selector.register(client, selectors.EVENT_READ)

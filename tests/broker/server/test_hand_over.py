@@ -1,4 +1,4 @@
-"""Clients on their way between workers: each arrives once or is refused, whichever process ends."""
+"""Clients that are passed between workers: each arrives once or is refused, if any process ends."""
 
 import asyncio
 import errno
@@ -27,7 +27,7 @@ PING = encode(pb.CommandPing())
 
 
 class DyingWorker:
-    """The far end of a channel, whose process has not come to `Arrival` or ends inside of it."""
+    """The far end of a channel, whose process ends before it receives a client, or during that."""
 
     def __init__(self, workers: Group, room: int = 1 << 20) -> None:
         sending, self._receiving = socket.socketpair(socket.AF_UNIX, socket.SOCK_STREAM)
@@ -37,7 +37,7 @@ class DyingWorker:
         self.taken: list[socket.socket] = []
 
     def announce(self) -> None:
-        """Be ready."""
+        """Report that the process is ready."""
         self._receiving.send(ACKNOWLEDGEMENT)
 
     async def readable(self) -> None:
@@ -49,7 +49,7 @@ class DyingWorker:
         loop.remove_reader(self._receiving)
 
     async def take(self, count: int) -> None:
-        """Read so many clients, and acknowledge none."""
+        """Read `count` clients, and acknowledge none."""
         frames = b""
         while len(frames) < count * len(PASSED_ON):
             await self.readable()
@@ -67,12 +67,12 @@ class DyingWorker:
 
 
 async def clients(workers: Group, count: int) -> list[AsyncClient]:
-    """Clients of worker 1."""
+    """Connect clients of worker 1."""
     return [await workers.client(TO_WORKER_1) for _ in range(count)]
 
 
 async def answered(client: AsyncClient, worker: int = 1) -> None:
-    """Served: one CONNECTED, and the connection is as good as any."""
+    """Check that a client is served: one CONNECTED, and a working connection."""
     assert await client.served_by() == worker
     await client.send(PING)
     assert isinstance(await client.receive(), pb.CommandPong)
@@ -88,7 +88,7 @@ async def refused(client: AsyncClient, *words: str) -> None:
 
 
 async def held(worker: Worker, count: int) -> None:
-    """Wait until so many clients are kept for worker 1."""
+    """Wait until `count` clients are kept for worker 1."""
     await until(lambda: worker.departures[1].held == count, f"{count} clients are kept")
 
 
@@ -186,7 +186,7 @@ async def test_clients_of_a_worker_that_died_and_does_not_come_back_are_refused(
         dying = DyingWorker(workers)
         dying.announce()
         waiting = await clients(workers, 3)
-        await dying.readable()  # and unread in the end: what is reported then is an error
+        await dying.readable()  # ... and is unread in the end, so that an error is reported
         dying.die()
         for client in waiting:
             await refused(client, "worker 1")

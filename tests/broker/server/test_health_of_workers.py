@@ -1,4 +1,4 @@
-"""The health check of a broker of several processes, and that of one of its workers."""
+"""The health check of a broker of several processes, and of one of its workers."""
 
 from collections.abc import Coroutine
 from typing import Any, cast
@@ -65,12 +65,12 @@ def test_every_worker_checks_a_topic_that_it_serves(workers: int) -> None:
 
 
 def silent_checks(caplog: pytest.LogCaptureFixture) -> int:
-    """How often a worker has logged that its health checks send no message."""
+    """Return how often a worker has logged that its health checks send no message."""
     return sum("send no message" in record.message for record in caplog.records)
 
 
 def workers_with_topics(world: World) -> list[int]:
-    """Those that have a topic, after a check that has passed."""
+    """Return the workers that have a topic after a successful check."""
     assert world.processes is not None
     assert world.ask(f"GET {BROKERS}/health").body == b"ok"
     return [one.number for one in world.processes.workers if len(one.broker.topics)]

@@ -1,4 +1,4 @@
-"""What transactions hold back, or have aborted, is not shown over REST."""
+"""Messages of open and aborted transactions are not shown over REST."""
 
 import pytest
 
@@ -16,7 +16,7 @@ NAME = TopicName.parse(TOPIC)
 
 
 class World(SessionWorld):
-    """Entries by their numbers: 0 and 3 are plain, 1 was aborted by the marker 2, 4 is open."""
+    """A topic of numbered entries: 0 and 3 are plain, 1 was aborted by the marker 2, 4 is open."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -39,7 +39,7 @@ class World(SessionWorld):
         return _payload(self.do(entry_at(self.broker, NAME, *place))[2])
 
     def searched(self) -> tuple[list[bytes], bool]:
-        """All messages, and whether that was the end of the topic."""
+        """Return all messages found, and whether the search reached the end of the topic."""
         everything = search(self.broker, NAME, (0, 0, 0), (None, None, None), 100, 100, None)
         _, _, found, following = self.do(everything)
         return [message[4] for message in found], following is None

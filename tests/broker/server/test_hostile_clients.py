@@ -1,4 +1,4 @@
-"""Clients that mean harm: what they get, while an honest client publishes and consumes as ever."""
+"""Hostile clients: their effects, while an honest client publishes and consumes undisturbed."""
 
 import random
 import select
@@ -43,7 +43,7 @@ LIMITS = {
 }
 WORKERS = 3
 GROWTH_KIB = 400 << 10
-"""More than everything together may take: buffers, caches and what the allocator keeps."""
+"""The limit of memory growth for everything together: buffers, caches, allocator."""
 
 
 @pytest.fixture(scope="module", params=[1, WORKERS], ids=["one process", "several workers"])
@@ -62,9 +62,9 @@ def get_text(url: str) -> str:
 
 
 class Honest:
-    """A client whose messages arrive.
+    """A client whose messages must arrive.
 
-    If the machine stalls it may be disconnected as one that does not read; it connects again.
+    If the machine stalls, it may be disconnected as a slow reader; it then connects again.
     """
 
     def __init__(self, broker: RunningBroker, topic: str) -> None:
@@ -97,7 +97,7 @@ def honest(broker: RunningBroker, topic: str) -> Iterator[Honest]:
 
 
 def reached(broker: RunningBroker, limit: str) -> float:
-    """How often a limit was reached."""
+    """Return how often a limit was reached."""
     page = broker.metrics
     lines = [line for line in page.splitlines() if f'limit="{limit}"' in line]
     assert lines, f"the page has no limit {limit}"
@@ -105,14 +105,14 @@ def reached(broker: RunningBroker, limit: str) -> float:
 
 
 def is_ended(client: RawClient) -> bool:
-    """Whether the broker has closed a connection by now."""
+    """Tell whether the broker has closed a connection by now."""
     poll = select.poll()
     poll.register(client.fileno(), select.POLLRDHUP)
     return bool(poll.poll(0))
 
 
 def begun_send(size: int, sent: int) -> bytes:
-    """The beginning of a SEND of so many bytes."""
+    """Return the beginning of a SEND of this size."""
     return send_frame(0, bytes(size))[:sent]
 
 
@@ -169,7 +169,7 @@ def test_messages_in_any_number_to_topics_of_any_process(
         for number in range(6):
             hostile = stack.enter_context(RawClient(broker.port))
             hostile.produce(f"{topic}-{number}")
-            # What is sent is never all read at once, and no receipt is.
+            # The data sent is never all read at once, and no receipt is.
             for sequence_id in range(10):
                 hostile.send_bytes(send_frame(sequence_id, bytes(4 * MB)))
             honest.is_served()
@@ -275,7 +275,7 @@ def test_garbage_after_a_good_handshake(broker: RunningBroker, honest: Honest) -
         with RawClient(broker.port) as client:
             with suppress(Closed):
                 client.send_bytes(chance.randbytes(chance.randrange(8, 4096)))
-                # Half a frame may be left, which waits for the rest.
+                # Half a frame may be left, which waits for its rest.
                 client.finish_sending()
             client.await_close()
 

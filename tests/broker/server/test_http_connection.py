@@ -1,4 +1,4 @@
-"""HTTP as it comes over a socket: whole, in pieces, too much, half, and without an end."""
+"""HTTP over a socket: complete, in pieces, too much, truncated, and without end."""
 
 import asyncio
 import contextlib
@@ -44,7 +44,7 @@ class Site:
         return Response(request.path.encode())
 
     async def ask(self, *pieces: bytes, eof: bool = False) -> bytes:
-        """Everything that comes back until the port closes."""
+        """Send pieces, and return everything received until the port closes."""
         reader, writer = await asyncio.open_connection("127.0.0.1", self.port)
         for piece in pieces:
             writer.write(piece)
@@ -59,7 +59,7 @@ class Site:
 
 @asynccontextmanager
 async def served(**changed: Any) -> AsyncIterator[Site]:
-    """A site that is served until the end."""
+    """Serve a site within the context."""
     limits = replace(HttpLimits(), **changed)
     clock = LoopClock()
     made = Site(HttpGuard(limits, clock, ReachedLimits(clock)))
@@ -78,7 +78,7 @@ async def served(**changed: Any) -> AsyncIterator[Site]:
 
 @pytest.fixture
 async def site() -> AsyncIterator[Site]:
-    """A site that is served until the test ends."""
+    """Serve a site until the test ends."""
     async with served() as made:
         yield made
 
@@ -94,7 +94,7 @@ class Received:
 
 
 def answers(data: bytes, *methods: str) -> list[tuple[int, bytes]]:
-    """Status and body of each answer; there are no more."""
+    """Return status and body of each answer, after checking that there are no others."""
     found = []
     for method in methods:
         answer = http.client.HTTPResponse(Received(data), method=method)  # type: ignore[arg-type]
@@ -171,7 +171,7 @@ async def test_an_empty_answer_has_no_type(site: Site) -> None:
 async def test_a_body_whose_length_was_not_told_ends_the_connection(
     site: Site, junk: bytes, is_late: bool
 ) -> None:
-    """Without waiting for the next request, which a client would lose."""
+    """The next request is not awaited, which a client would lose."""
     reader, writer = await asyncio.open_connection("127.0.0.1", site.port)
     delete = GET.replace(b"GET", b"DELETE")
     if is_late:
@@ -255,7 +255,7 @@ async def test_a_client_that_was_refused_may_finish_sending(site: Site) -> None:
 )
 async def test_patience_ends(sent: bytes, limit: str) -> None:
     async with served(**{f"{limit}_seconds": 0.05}) as site:
-        # What is there when the site accepts the connection comes before the end of its patience.
+        # Data present when the site accepts the connection is handled before its timeout.
         plain = socket.create_connection(("127.0.0.1", site.port))
         plain.sendall(sent)
         reader, writer = await asyncio.open_connection(sock=plain)

@@ -1,4 +1,4 @@
-"""The status of each refusal over HTTP."""
+"""The HTTP status of each refusal."""
 
 from collections.abc import Iterator
 

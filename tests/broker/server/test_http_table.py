@@ -1,4 +1,4 @@
-"""Which route a method and a path find."""
+"""The route found for a method and a path."""
 
 import pytest
 

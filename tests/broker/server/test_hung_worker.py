@@ -1,4 +1,4 @@
-"""Processes of a broker that are stopped (SIGSTOP): for a moment, and until they are replaced."""
+"""Processes of a broker that are stopped (SIGSTOP), for a moment or until they are replaced."""
 
 import os
 import re
@@ -15,7 +15,7 @@ from official import connect, publish, take, texts
 from running_broker import RunningBroker
 
 TIMEOUT_MS = 20_000
-"""It holds for processes that do not hang, too: a busy machine does not delay one for so long."""
+"""The timeout of clients; a busy machine does not delay a running process for this long."""
 ROUNDS = 20
 LATER = [f"later-{number}" for number in range(5)]
 Make = Callable[..., RunningBroker]
@@ -31,7 +31,7 @@ def several(make_broker: Make) -> RunningBroker:
 
 
 def owners(client: pulsar.Client) -> dict[str, int]:
-    """The worker of each topic, which has a subscription and a message from now on."""
+    """Return the worker of each topic, after creating a subscription and a message in it."""
     found = {}
     for topic in TOPICS:
         client.subscribe(topic, "all").close()
@@ -44,7 +44,7 @@ def owners(client: pulsar.Client) -> dict[str, int]:
 
 
 def publish_all(producers: list[pulsar.Producer]) -> "SimpleQueue[pulsar.Result]":
-    """Publish without waiting; the receipts will be in the queue."""
+    """Publish without waiting; return the queue of the receipts."""
     receipts: SimpleQueue[pulsar.Result] = SimpleQueue()
     for producer in producers:
         for text in LATER:
@@ -53,7 +53,7 @@ def publish_all(producers: list[pulsar.Producer]) -> "SimpleQueue[pulsar.Result]
 
 
 def are_published(producers: list[pulsar.Producer], receipts: "SimpleQueue[pulsar.Result]") -> bool:
-    """Whether each message has a receipt that it is published."""
+    """Tell whether each message has a receipt that it is published."""
     for producer in producers:
         producer.flush()  # returns before the client's thread has called back for the last one
     found = [
@@ -67,8 +67,8 @@ def test_a_worker_that_hangs_is_replaced_and_never_goes_on(several: RunningBroke
     owner = owners(client)
     producers = [client.create_producer(topic, producer_name=f"p-{topic}") for topic in TOPICS]
     for producer in producers:
-        # Official clients of C++ and Python give the first message's number again after a
-        # reconnection before its receipt: deduplication would drop what comes after it.
+        # Official clients of C++ and Python reuse the first message's number if they reconnect
+        # before its receipt: deduplication would drop the messages after it.
         publish(producer, "second")
     for hung in range(2):
         pid = worker_pids(several)[hung]
@@ -132,7 +132,7 @@ def test_a_controller_that_hangs_is_replaced_with_everything(several: RunningBro
 
 
 def test_the_workers_go_on_while_the_supervisor_is_stopped(several: RunningBroker) -> None:
-    """For less than the timeout; a longer stop is in `test_process_liveness.py`."""
+    """The stop is shorter than the timeout; a longer one is in `test_process_liveness.py`."""
     client = connect(several.service_url)
     owners(client)
     producers = [client.create_producer(topic) for topic in TOPICS]

@@ -1,4 +1,4 @@
-"""The page of a broker of several processes: what the controller gets of the workers."""
+"""The page of a broker of several processes: the controller's requests to the workers."""
 
 import asyncio
 import logging
@@ -44,7 +44,7 @@ class Slow:
         self._beginnings = asyncio.Semaphore(0)
 
     async def beginning(self) -> None:
-        """Wait for the beginning of a page, each time of the next one."""
+        """Wait for the beginning of the next page."""
         await asyncio.wait_for(self._beginnings.acquire(), HANGS_SECONDS)
 
     async def make(self, is_wanted: Wanted) -> Page | None:
@@ -63,7 +63,7 @@ class Workers:
         self._silent: list[socket.socket] = []
 
     async def new(self, make: Make | None, name: str = "worker-0") -> Link:
-        """A link to one more; None: it is silent."""
+        """Return a link to a new worker; None as `make`: it is silent."""
         clock, tasks = LoopClock(), LoopTasks()
         near, far = Link(name, clock, tasks), Link("controller", clock, tasks)
         ends = socket.socketpair()

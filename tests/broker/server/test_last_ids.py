@@ -9,7 +9,7 @@ from magnetar_storage.errors import DiskFull, StorageError
 
 
 class Worker:
-    """One process, of which only the ids are there."""
+    """A worker's process, reduced to its segment ids."""
 
     def __init__(self, ids: LastIds, number: int, last: int, clock: ManualClock) -> None:
         self.last = last
@@ -39,7 +39,7 @@ class World:
         assert [one.result() for one in joining] == [max(lasts)] * len(lasts)
 
     def advance(self, worker: int) -> int:
-        """The last id of a worker that was given something."""
+        """Advance the ids of a worker, as for a topic taken over, and return its last id."""
         advancing = start(self.ids.advance(worker))
         self.clock.pump()
         advancing.result()

@@ -23,7 +23,7 @@ ROOT = Path(__file__).parents[3]
 
 @pytest.fixture(params=["asyncio", "uvloop"])
 def run(request: pytest.FixtureRequest) -> Callable[[Any], None]:
-    """Runs a coroutine on an event loop of either kind."""
+    """Return a function that runs a coroutine on an event loop of either kind."""
     factory = asyncio.new_event_loop if request.param == "asyncio" else loop_factory()[0]
 
     def run(work: Any) -> None:
@@ -81,7 +81,7 @@ def test_large_messages_and_many_of_them(run: Callable[[Any], None]) -> None:
 def test_a_sender_waits_for_room_and_what_it_sent_arrives_before_the_end(
     run: Callable[[Any], None],
 ) -> None:
-    """More than the sockets hold, to a peer that does not read yet; then the link is closed."""
+    """The data exceed what the sockets hold, the peer does not read yet, and the link closes."""
 
     async def work() -> None:
         seen: list[int] = []
@@ -147,7 +147,7 @@ asyncio.run(main())
 
 
 async def started() -> tuple[socket.socket, asyncio.subprocess.Process]:
-    """Another process, and this one's end of the sockets between them."""
+    """Start another process; return this process's end of the sockets, and the process."""
     mine, theirs = socket.socketpair()
     with theirs:
         peer = await asyncio.create_subprocess_exec(

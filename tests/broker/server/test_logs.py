@@ -1,4 +1,4 @@
-"""The log: what clients choose stays on the line that it belongs to."""
+"""The log: text chosen by clients stays on its line."""
 
 import logging
 import sys

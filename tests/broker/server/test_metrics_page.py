@@ -1,4 +1,4 @@
-"""Scrapes: at a pace that leaves the loop to others, shared, and not for clients that have left."""
+"""Scrapes: paced so that the loop serves others, shared, and cancelled for departed clients."""
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Iterator
@@ -32,7 +32,7 @@ def request(is_given_up: Callable[[], bool] = lambda: False) -> Request:
 
 @pytest.fixture
 async def page() -> AsyncIterator[MetricsPage]:
-    """Of a broker without topics."""
+    """Return the page of a broker without topics."""
     loop = asyncio.get_running_loop()
     clock = LoopClock(loop)
     store, metadata = MemoryStore(clock), MemoryMetadata(clock)
@@ -44,7 +44,7 @@ async def page() -> AsyncIterator[MetricsPage]:
 
 
 class Turns:
-    """A time that passes with every part of a page and every pause."""
+    """A time that advances with every part of a page and every pause."""
 
     def __init__(self) -> None:
         self.pauses = 0

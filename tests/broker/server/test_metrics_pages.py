@@ -1,4 +1,4 @@
-"""Whole pages of a running broker, as Prometheus reads them, and what is made of them."""
+"""Whole pages of a running broker, as Prometheus reads them, and the dashboards based on them."""
 
 import json
 import re
@@ -47,14 +47,14 @@ DASHBOARD_NAMES = {
         in_messages_total in_bytes_total out_messages_total out_bytes_total
         schema_put_ops_failed_total schema_compatible_total""",
 }
-"""Without `pulsar_`: what public dashboards for Pulsar need most, of what exists here, by type."""
+"""The metrics, without `pulsar_`, that public dashboards for Pulsar use most and we have."""
 ENDINGS = ("_bucket", "_count", "_sum", "_total")
 
 
 def check(page: str) -> dict[str, str]:
-    """The type of every metric of a page, by the names of its samples.
+    """Return the type of every metric of a page, by the names of its samples.
 
-    Each is declared once, its samples follow its declaration, and no sample is there twice.
+    Checks that each is declared once, before its samples, and that no sample is repeated.
     """
     types: dict[str, str] = {}
     present = ""
@@ -82,7 +82,7 @@ def check(page: str) -> dict[str, str]:
 
 
 def expressions(of: Path) -> list[str]:
-    """The queries of a dashboard, or of the alerts."""
+    """Return the queries of a dashboard, or of the alerts."""
     text = of.read_text()
     if of == ALERTS:
         return re.findall(r"expr: (?:>\n)?(.*?)\n +for:", text, flags=re.DOTALL)
@@ -96,7 +96,7 @@ def names_in(of: Path) -> set[str]:
 
 
 def written_page(broker: RunningBroker, producers: list[Any]) -> str:
-    """Publish; the page, if it has what was written in the last window, of all topics."""
+    """Publish; return the page once it has what all topics wrote in the last window."""
     for producer in producers:
         producer.send(b"more")
     page = broker.metrics
@@ -108,7 +108,7 @@ def written_page(broker: RunningBroker, producers: list[Any]) -> str:
 
 @pytest.fixture
 def used(make_broker: Callable[..., RunningBroker]) -> Callable[..., str]:
-    """The page of a broker of which every metric has a sample that has one at all."""
+    """Return a function for the page of a broker in which every possible sample has a value."""
 
     def page(**settings: str) -> str:
         broker, producers = make_broker(**SETTINGS, **settings), []
@@ -162,7 +162,7 @@ def test_dashboards_and_alerts_use_names_that_a_page_has(
     for of in (*DASHBOARDS, ALERTS):
         assert expressions(of)
         for name in names_in(of):
-            # Those of TLS are there where a port has it (test_tls.py).
+            # Metrics of TLS are present if a port uses it (test_tls.py).
             assert name in types or name in tls, f"{name} in {of.name}"
 
 

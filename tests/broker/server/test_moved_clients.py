@@ -1,4 +1,4 @@
-"""Clients whose topic moves to another worker: what each is told depends on how it came."""
+"""Clients whose topic moves to another worker: the reply depends on how each one connected."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""The head of a client that one worker passes to another."""
+"""The header of a client that one worker passes to another."""
 
 from hypothesis import given
 from hypothesis import strategies as st

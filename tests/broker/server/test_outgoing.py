@@ -1,4 +1,4 @@
-"""The queue between two workers against a plain list of what must become of each item."""
+"""The queue between two workers compared with a list of the expected fate of each item."""
 
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
@@ -9,7 +9,7 @@ LIMIT, WINDOW, SECONDS = 6, 3, 10.0
 
 
 class Queue(RuleBasedStateMachine):
-    """Items are numbers in the order in which they were added."""
+    """A model of the queue; items are numbered in the order in which they were added."""
 
     def __init__(self) -> None:
         super().__init__()

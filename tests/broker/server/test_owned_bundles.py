@@ -82,7 +82,7 @@ def test_brokers_are_listed_as_they_are_named_for_a_move(workers: int, ids: list
 
 
 def owned_by(world: World, broker: str) -> dict[str, Any]:
-    """The bundles that a broker owns."""
+    """Return the bundles that a broker owns."""
     answer = world.ask(f"GET {BROKERS}/standalone/{broker}/ownedNamespaces")
     found: dict[str, Any] = json.loads(answer.body)
     assert {tuple(one.values()) for one in found.values()} <= {("shared", False, True)}

@@ -1,4 +1,4 @@
-"""The statistics of a partitioned topic, from those of its partitions."""
+"""The statistics of a partitioned topic, computed from those of its partitions."""
 
 from typing import Any
 

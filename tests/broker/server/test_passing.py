@@ -72,7 +72,7 @@ def passing() -> Iterator[Passing]:
 
 
 def topics(name: str) -> list[str]:
-    """A topic of each worker, see `OwnersByLength`."""
+    """Return a topic of each worker, see `OwnersByLength`."""
     return [f"persistent://public/default/{name}-{'x' * number}" for number in range(WORKERS)]
 
 
@@ -100,7 +100,7 @@ def test_official_clients_go_on_when_a_worker_was_killed(passing: Passing) -> No
 
 
 async def come(port: int, number: int, outcomes: asyncio.Queue[str]) -> None:
-    """One client of some worker: connects until it is served, and asks for a sign of life."""
+    """Connect a client of some worker until it is served, and send it a PING."""
     worker = number % WORKERS
     frame = connect_frame(address(worker), filler=number * 7919 % 20_000)
     while True:
@@ -132,7 +132,7 @@ async def load(port: int, count: int, outcomes: asyncio.Queue[str]) -> None:
 
 
 def present(outcomes: asyncio.Queue[str]) -> list[str]:
-    """Those that have come and were not taken yet."""
+    """Return the outcomes that are available and were not taken yet."""
     return [outcomes.get_nowait() for _ in range(outcomes.qsize())]
 
 

@@ -1,4 +1,4 @@
-"""Permissions over HTTP, as they are stored and shown."""
+"""Permissions over HTTP: storing and showing them."""
 
 from collections.abc import Callable
 from uuid import uuid4
@@ -16,7 +16,7 @@ def admin(broker: RunningBroker) -> Admin:
 
 @pytest.fixture
 def namespace(admin: Admin) -> str:
-    """A namespace with a topic, `t`, and a partitioned one, `p`."""
+    """Create a namespace with a topic, `t`, and a partitioned one, `p`."""
     name = f"public/{uuid4().hex}"
     admin.makes_namespace(name)
     assert admin.put(f"persistent/{name}/t").status == 204

@@ -1,4 +1,4 @@
-"""Where the time of a start went, as the log shows it."""
+"""The phases of a start and their times, as the log shows them."""
 
 import re
 import time

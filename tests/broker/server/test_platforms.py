@@ -1,6 +1,6 @@
-"""The daemon on a system without what only Linux has, and without uvloop.
+"""The daemon on a system without Linux-specific features, and without uvloop.
 
-Such a system is Linux with that hidden; macOS itself is not tested here.
+The system is Linux with these features hidden; macOS itself is not tested here.
 """
 
 import os
@@ -38,7 +38,7 @@ sys.platform = "darwin"
 def elsewhere(
     request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Processes that are started now see such a system."""
+    """Hide these features from processes that are started from now on."""
     hidden = tmp_path / "hidden"
     hidden.mkdir()
     (hidden / "sitecustomize.py").write_text(HIDE + request.param)

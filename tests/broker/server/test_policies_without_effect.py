@@ -1,4 +1,4 @@
-"""Policies that are stored and shown without effect: as Pulsar answers, and with the reason."""
+"""Policies that are stored and shown without effect: Pulsar's answers, with the reason."""
 
 from typing import Any
 from uuid import uuid4
@@ -56,7 +56,7 @@ VALUES: dict[str, tuple[object, tuple[object, ...]]] = {
     "subscriptionAuthMode": ("Prefix", ("x", 5)),
     "schemaAutoUpdateCompatibilityStrategy": ("Full", ("x", 5)),
 }
-"""A value of each, by its path, and values that are refused."""
+"""A value of each policy, by its path, and values that are refused."""
 WITHOUT = [line for line in (*OF_NAMESPACES, *OF_TOPICS) if line.policy.no_effect]
 
 
@@ -67,7 +67,7 @@ def admin(broker: RunningBroker) -> Admin:
 
 @pytest.fixture
 def namespace(admin: Admin) -> str:
-    """A namespace with one topic, `topic`."""
+    """Create a namespace with one topic, `topic`."""
     name = f"public/{uuid4().hex}"
     admin.makes_namespace(name)
     assert admin.put(f"persistent/{name}/topic").status == 204

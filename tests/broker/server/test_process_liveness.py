@@ -1,4 +1,4 @@
-"""Which processes are alive but do not run, by a clock that the test sets."""
+"""Detection of processes that are alive but do not run, by a clock that the test sets."""
 
 from magnetar_broker.server.process_liveness import REPORTS, ProcessLiveness
 
@@ -7,14 +7,14 @@ INTERVAL = TIMEOUT / REPORTS
 
 
 class World:
-    """What a supervisor hears, of one that takes a turn at every interval."""
+    """The liveness reports that a supervisor receives, and its turns at every interval."""
 
     def __init__(self) -> None:
         self.now = 1000.0
         self.liveness = ProcessLiveness(TIMEOUT, lambda: self.now)
 
     def pass_time(self, seconds: float) -> None:
-        """Between two turns of the supervisor."""
+        """Advance the clock, and let the supervisor take a turn."""
         self.now += seconds
         self.liveness.advance()
 

@@ -1,4 +1,4 @@
-"""Clients of several workers: each is served by the one that it names, with every byte it sent."""
+"""Clients of several workers: each is served by the worker that it names, and no byte is lost."""
 
 import errno
 import os
@@ -32,7 +32,7 @@ def open_descriptors() -> int:
 
 
 def own_topic(worker: int) -> str:
-    """A topic of one worker of two, see `OwnersByLength`."""
+    """Return a topic of one worker of two, see `OwnersByLength`."""
     name = "persistent://public/default/topic"
     return name + "x" * ((worker - len(name)) % 2)
 

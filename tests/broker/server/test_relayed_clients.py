@@ -25,12 +25,12 @@ Make = Callable[..., RunningBroker]
 
 @pytest.fixture
 def several(make_broker: Make) -> RunningBroker:
-    """A broker whose topics are divided among three workers."""
+    """Start a broker whose topics are divided among three workers."""
     return make_broker(magnetarWorkers=str(WORKERS))
 
 
 def serving(client: RawClient, broker: RunningBroker) -> int:
-    """The worker that has accepted a client."""
+    """Return the worker that has accepted a client."""
     with socket.socket(fileno=os.dup(client.fileno())) as own:
         port = own.getsockname()[1]
     for number, pid in worker_pids(broker).items():
@@ -41,7 +41,7 @@ def serving(client: RawClient, broker: RunningBroker) -> int:
 
 
 def by_http(broker: RunningBroker) -> pulsar.Client:
-    """A client that looks topics up over HTTP, and so learns the broker's address only."""
+    """Return a client that looks topics up over HTTP, and so learns only the broker's address."""
     return connect(broker.http_url)
 
 

@@ -1,4 +1,4 @@
-"""What a reload changes in the settings of a running broker."""
+"""The effect of a reload on the settings of a running broker."""
 
 import logging
 from dataclasses import replace
@@ -18,10 +18,10 @@ PORTS = PortNumbers(6650, None, 8080, None)
 
 
 class Unlocked:
-    """The lock of no directory."""
+    """A lock that locks no directory."""
 
     def close(self) -> None:
-        """There is nothing to do."""
+        """Do nothing."""
 
 
 def prepared(settings: Settings) -> Prepared:
@@ -29,7 +29,7 @@ def prepared(settings: Settings) -> Prepared:
 
 
 def run(prepared: Prepared, context: Context) -> None:
-    """What no test starts."""
+    """Do nothing: no test starts this process."""
 
 
 @pytest.fixture(autouse=True)
@@ -62,7 +62,7 @@ def test_nothing_changes_if_nothing_reloadable_did(
 
 
 def test_what_did_not_reach_all_workers_is_tried_again(caplog: pytest.LogCaptureFixture) -> None:
-    """Also when the configuration is as it was before."""
+    """This holds even if the configuration is again as it was before."""
     read = [Settings(keep_alive_interval_seconds=60), Settings(), Settings()]
     reload = Reload(lambda: Loaded(read.pop(0), []), prepared(Settings()), run, run)
     first = reload.changed()

@@ -1,4 +1,4 @@
-"""Resource groups over REST: stored, shown, and guarded while a namespace is in them."""
+"""Resource groups over REST: stored, shown, and not deleted while a namespace is in them."""
 
 from collections.abc import Callable
 from uuid import uuid4

@@ -1,4 +1,4 @@
-"""A supervisor that restarts one worker after another with a changed configuration."""
+"""A supervisor that restarts one worker after the other with a changed configuration."""
 
 import signal
 
@@ -11,7 +11,7 @@ def reload(supervised: Supervised) -> None:
 
 
 def order(supervised: Supervised) -> list[tuple[str, str]]:
-    """What followed the reload: each event with the name of its worker."""
+    """Return the events after the reload, each with the name of its worker."""
     kinds = ("drained", "stopped", "changed", "undrained")
     return [
         (found["event"], f"worker-{found['worker']}" if "worker" in found else found["name"])

@@ -1,4 +1,4 @@
-"""Searches and replays: others run meanwhile, and text need not be UTF-8."""
+"""Searches and replays: they yield to other work, and text need not be UTF-8."""
 
 import asyncio
 from base64 import b64decode
@@ -108,7 +108,7 @@ async def test_a_search_ends_by_what_it_decodes(monkeypatch: pytest.MonkeyPatch)
             looking = searching.Looking(clock, ("absent", None, None), 100, 10)
             stopped = await looking.at((0, 0), entry, 0)
             assert looking.ended and stopped
-            # It goes on from there, however small the limit is.
+            # The search continues from there, however small the limit is.
             again = searching.Looking(clock, ("absent", None, None), 100, 10)
             further = await again.at((0, 0), entry, stopped)
             assert further is None or further > stopped
@@ -116,7 +116,7 @@ async def test_a_search_ends_by_what_it_decodes(monkeypatch: pytest.MonkeyPatch)
 
 @asynccontextmanager
 async def running_site() -> AsyncIterator[tuple[Site, Broker]]:
-    """A broker in this process, with deduplication, and what its handlers know."""
+    """Run a broker in this process, with deduplication, and the site of its handlers."""
     loop = asyncio.get_running_loop()
     clock = LoopClock(loop)
     engine = Engine(
@@ -155,7 +155,7 @@ async def test_replays_to_one_topic_have_one_producer_name_and_take_turns() -> N
 
 
 class Watching(SoleProcess):
-    """Notes whether a search could begin while messages are published."""
+    """Records whether a search could start while messages are published."""
 
     def __init__(self, broker: Broker, reading: asyncio.Semaphore) -> None:
         super().__init__(broker)
@@ -190,7 +190,7 @@ NOT_UTF8 = b"\xff\xfe"
 
 
 def with_key(metadata: Any, tag: bytes) -> Any:
-    """The metadata with a key, and a property, that are not UTF-8."""
+    """Return the metadata with a key, and a property, that are not UTF-8."""
     metadata.MergeFromString(tag + b"\x02" + NOT_UTF8)
     pair = b"\x0a\x02" + NOT_UTF8 + b"\x12\x02" + NOT_UTF8
     metadata.properties.add().MergeFromString(pair)

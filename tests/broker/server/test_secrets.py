@@ -1,4 +1,4 @@
-"""No secret of the settings or of a client can be seen anywhere: planted ones are looked for."""
+"""No secret of the settings or of a client is visible anywhere: planted secrets are searched."""
 
 import base64
 import subprocess
@@ -30,7 +30,7 @@ OTHERS = {
         "tlsTrustStorePassword",
     )
 }
-"""Keys with secrets that Pulsar knows, and that have no effect."""
+"""Pulsar's keys for secrets that have no effect here."""
 SETTINGS = {
     "authenticationEnabled": "true",
     "authenticationProviders": "token,basic",
@@ -53,7 +53,7 @@ PAGES = (
 
 
 def parts_of(secrets: list[str]) -> list[str]:
-    """What must not be seen: each secret, also in base64, and the signatures of tokens."""
+    """Return the texts to search for: each secret, also in base64, and the signatures of tokens."""
     found = []
     for secret in secrets:
         encoded = base64.b64encode(secret.encode()).decode().rstrip("=")
@@ -72,7 +72,7 @@ def ask(broker: RunningBroker, method: str, path: str, **headers: str) -> str:
 
 
 def connect(broker: RunningBroker, **fields: Any) -> str:
-    """The answers to a CONNECT with which a consumer is opened."""
+    """Return the answers to a CONNECT and the opening of a consumer."""
     with RawClient(broker.port, handshake=False) as client:
         client.send(pb.CommandConnect(client_version="x", protocol_version=21, **fields))
         try:

@@ -1,4 +1,4 @@
-"""What a broker of several processes prepares before it forks them; these do nothing."""
+"""The preparations of a broker of several processes before it forks them; these do nothing."""
 
 import re
 import socket
@@ -25,7 +25,7 @@ def banner_of(process: subprocess.Popen[str]) -> str:
 
 
 def refusal(data: Path, port: int = 0) -> str:
-    """The last line of the error of a start that must fail."""
+    """Return the last line of the error of a start that must fail."""
     process = start(data, port)
     output, error = process.communicate()
     assert process.returncode == 1 and not output

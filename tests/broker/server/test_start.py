@@ -1,4 +1,4 @@
-"""How many workers a broker starts with, and what is imported for its processes."""
+"""The number of workers that a broker starts, and the imports of its processes."""
 
 import os
 import subprocess

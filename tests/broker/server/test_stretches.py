@@ -13,14 +13,14 @@ from magnetar_storage.world.runtime import yield_turn
 
 
 def times(stretches: Stretches) -> dict[str, int]:
-    """How many stretches were counted, of causes that occurred."""
+    """Return the number of stretches of each cause that occurred."""
     found = {cause: of.buckets[-1][1] for cause, of in stretches.stats.figures().items()}
     return {cause: n for cause, n in found.items() if n and cause != "garbage"}
 
 
 @pytest.fixture
 def stretches() -> Stretches:
-    """With a timer that is a second later each time it is read."""
+    """Return stretches with a timer that advances a second each time it is read."""
     seconds = count()
     return Stretches(timer=lambda: float(next(seconds)))
 

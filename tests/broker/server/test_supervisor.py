@@ -1,4 +1,4 @@
-"""The supervisor, with real processes that do nothing but report events (supervised.py)."""
+"""The supervisor, with real processes that only report events (supervised.py)."""
 
 import os
 import resource
@@ -11,7 +11,7 @@ from magnetar_broker.server.supervisor import MAX_PAUSE_SECONDS, SHORT_LIFE_SECO
 
 SILENCE_SECONDS = 60.0
 OTHERS = ("controller", "worker-0")
-"""They go on while worker-1 hangs."""
+"""Processes that continue while worker-1 hangs."""
 TELLING = tuple(f"{name}=tell_reports" for name in OTHERS)
 
 
@@ -278,7 +278,7 @@ def test_each_process_has_its_own_descriptors_only(supervise: Supervise) -> None
     for name in names:
         event = supervised.until(event="descriptors", name=name)
         assert len(event["own"]) == 2
-        # The ends of pairs that have arrived are not read yet.
+        # Received ends of pairs have not been read yet.
         assert event["all"] == sorted({*inherited, *event["own"]})
     assert supervised.stop() == 0
 

@@ -1,4 +1,4 @@
-"""TLS on both ports of the real daemon, with the official client and with raw connections."""
+"""TLS on both ports of a real daemon, with the official client and with raw connections."""
 
 import json
 import os
@@ -29,7 +29,7 @@ from running_broker import RunningBroker
 Make = Callable[..., RunningBroker]
 WORKERS = pytest.mark.parametrize("workers", ["1", "3"])
 TOPICS = [f"persistent://public/default/tls-{number}" for number in range(6)]
-"""With three workers some belong to each, or nearly so: every way to an owner is taken."""
+"""Topics of which, with three workers, some belong to each, so that every path is tested."""
 
 
 @pytest.fixture(scope="module")
@@ -44,7 +44,7 @@ def server(authority: Authority) -> Files:
 
 @pytest.fixture
 def make(make_broker: Make, authority: Authority, server: Files) -> Make:
-    """Makes brokers with TLS ports beside the others."""
+    """Return a function that starts brokers with additional TLS ports."""
 
     def start(certificate: Files = server, **settings: str) -> RunningBroker:
         return make_broker(**tls(certificate, authority, **settings))
@@ -76,7 +76,7 @@ def publishes_and_receives(client: pulsar.Client) -> None:
 
 
 def refuses(client: pulsar.Client) -> None:
-    """The client does not accept the broker's certificate."""
+    """Check that the client does not accept the broker's certificate."""
     with pytest.raises(pulsar.PulsarException) as raised:
         client.create_producer(TOPICS[0])
     assert not isinstance(raised.value, pulsar.Timeout)
@@ -84,7 +84,7 @@ def refuses(client: pulsar.Client) -> None:
 
 
 def is_refused(broker: RunningBroker, trust: str, certificate: Files | None = None) -> None:
-    """The broker ends the connection of a client with this certificate, before any answer."""
+    """Check that the broker refuses a client with this certificate, before any answer."""
     with pytest.raises(OSError), secured(broker, context(trust, certificate)) as connection:
         assert answer_to_connect(connection) is None
         raise ConnectionResetError
@@ -109,7 +109,7 @@ def secured(broker: RunningBroker, made: ssl.SSLContext, url: str = "") -> ssl.S
 
 
 def serial_of(broker: RunningBroker, trust: str, url: str = "") -> int:
-    """The serial number of the certificate that a new connection gets."""
+    """Return the serial number of the certificate on a new connection."""
     with secured(broker, context(trust), url) as connection:
         shown: Any = connection.getpeercert()
         return int(shown["serialNumber"], 16)
@@ -284,7 +284,7 @@ def test_insecure_connections_are_in_the_banner_and_ask_for_no_certificate(
 
 @pytest.fixture
 def replaceable(authority: Authority, server: Files, tmp_path: Path) -> Iterator[Files]:
-    """Files of a certificate that a test replaces."""
+    """Return the files of a certificate that a test replaces."""
     yield replace(server, Files(str(tmp_path / "tls.pem"), str(tmp_path / "tls.key.pem")))
 
 
@@ -326,7 +326,7 @@ def test_new_connections_get_a_new_certificate_while_clients_go_on(
 
 
 def await_serial(broker: RunningBroker, trust: str, serial: int, workers: int) -> None:
-    """Every process that accepts connections shows this one."""
+    """Wait until every process that accepts connections uses the certificate of this serial."""
     await_log(broker, *["new connections get the certificate"])
     for _ in range(int(HANGS_SECONDS * 20)):
         if broker.log.count(f"serial number {serial:x}") >= workers + (workers > 1):
@@ -380,7 +380,7 @@ def test_a_new_authority_counts_for_new_connections(
         fetch(url, client)
 
 
-# What a broker does not start with -------------------------------------------------------------
+# Refused starts --------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("workers", ["1", "2"])
@@ -454,7 +454,7 @@ def test_failed_handshakes_and_the_expiry_are_in_the_metrics(
     assert len(failures) == len(expiry) == int(workers) + (workers != "1")
 
 
-# Clients that break the rules --------------------------------------------------------------
+# Protocol violations -----------------------------------------------------------------------
 
 
 def test_other_protocols_at_the_tls_ports_are_named_in_the_log(make: Make) -> None:
@@ -504,7 +504,7 @@ def test_a_client_counts_once_while_it_is_not_accepted(
 
 
 def await_end(connection: socket.socket) -> None:
-    """Read until the broker closes the connection; fails by the timeout of the socket."""
+    """Read until the broker closes the connection; the timeout of the socket is an error."""
     try:
         while connection.recv(1 << 16):
             pass

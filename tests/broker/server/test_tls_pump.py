@@ -1,4 +1,4 @@
-"""The pump: what goes in comes out on the other side, whatever the sizes and whoever is slow."""
+"""The pump: all input arrives on the other side, for any sizes and with slow readers."""
 
 import asyncio
 import socket
@@ -21,10 +21,10 @@ PIECES = st.lists(st.binary(min_size=1, max_size=200), max_size=20)
 
 
 class Ends:
-    """A pump between two pairs of sockets; a socket stands for the TLS connection."""
+    """A pump between two pairs of sockets; a socket replaces the TLS connection."""
 
     def __init__(self, limit: int = 0) -> None:
-        """Of `limit` bytes that wait for either side; 0 is none."""
+        """Create a pump; `limit` bytes may wait for either side, 0 means no limit."""
         clock = LoopClock()
         self.reached = ReachedLimits(clock)
         self.receiving = HeldBytes(limit, self.reached, ClientLimit.RECEIVE_BUFFER, "receive")
@@ -58,7 +58,7 @@ class Ends:
         assert (self.receiving.used, self.readers.held.used) == (0, 0)
 
     def held(self, side: str) -> HeldBytes:
-        """Where what waits for a side counts."""
+        """Return the count of the bytes that wait for a side."""
         return self.receiving if side == "worker" else self.readers.held
 
 

@@ -15,7 +15,7 @@ Kind = pb.BaseCommand
 
 
 def begun(raw: RawClient) -> TxnId:
-    """A transaction that its coordinator has, so that nothing here aborts it."""
+    """Begin a transaction at a coordinator, so that it is not aborted as unknown."""
     answer = raw.request(pb.CommandNewTxn(request_id=0, txn_ttl_millis=600_000, tc_id=COORDINATOR))
     return TxnId(answer.txnid_most_bits, answer.txnid_least_bits)
 

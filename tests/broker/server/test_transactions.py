@@ -1,4 +1,4 @@
-"""The REST API of transactions, of a broker of one process and of several."""
+"""The REST API of transactions, with brokers of one process and of several."""
 
 from collections.abc import Callable, Iterator
 
@@ -27,7 +27,7 @@ def client(broker: RunningBroker) -> Iterator[RawClient]:
 
 
 def begin(client: RawClient) -> int:
-    """A transaction with a topic and a subscription."""
+    """Begin a transaction with a topic and a subscription; return its least significant bits."""
     new = client.request(pb.CommandNewTxn(request_id=0, txn_ttl_millis=500_000, tc_id=COORDINATOR))
     of = {"request_id": 0, "txnid_most_bits": COORDINATOR, "txnid_least_bits": new.txnid_least_bits}
     client.request(pb.CommandAddPartitionToTxn(partitions=[TOPIC], **of))

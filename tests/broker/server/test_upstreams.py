@@ -1,4 +1,4 @@
-"""Sockets of upstreams: what clients of one worker send to topics of another, and get from them."""
+"""Sockets of upstreams: traffic between clients of one worker and topics of another."""
 
 import asyncio
 import socket
@@ -25,7 +25,7 @@ BIG = b"x" * 100_000
 
 
 def topic_of(worker: int, count: int = 2) -> str:
-    """A topic of a worker, see `OwnersByLength`."""
+    """Return a topic of a worker, see `OwnersByLength`."""
     return next(
         topic for size in range(1, 9) if len(topic := PREFIX + "t" * size) % count == worker
     )
@@ -48,7 +48,7 @@ def subscribe(request_id: int, topic: str) -> bytes:
 
 
 async def connected(workers: Group) -> AsyncClient:
-    """A client of worker 0, whatever it names."""
+    """Return a client of worker 0, for topics of any worker."""
     client = await workers.client(connect_frame())
     assert await client.served_by() == 0
     return client
@@ -158,7 +158,7 @@ async def test_a_worker_that_reads_nothing_stops_the_client_alone() -> None:
 
 
 class Recorded:
-    """An upstream that remembers what its socket told it."""
+    """An upstream that records the calls of its socket."""
 
     def __init__(self) -> None:
         self.told: list[str] = []

@@ -1,4 +1,4 @@
-"""Requests of pages in a browser on the broker's machine, or in one that knows a password."""
+"""Requests of web pages in a browser on the broker's machine, or with a known password."""
 
 import http.client
 import json
@@ -101,7 +101,7 @@ def test_a_page_changes_and_reads_nothing_of_an_open_broker(
     broker = make_broker(magnetarWorkers=workers)
     port = broker.http_port
     assert ask(broker, "POST", VALUE, Origin="http://evil.test")[0] == 403
-    # A page of a name that its owner has made that of this machine.
+    # A page under a name that its owner has resolved to this machine.
     evil = {"Host": f"evil.test:{port}", "Origin": f"http://evil.test:{port}"}
     assert ask(broker, "POST", VALUE, **evil)[0] == 403
     status, text = ask(broker, "GET", "/admin/v2/tenants", Host=evil["Host"])

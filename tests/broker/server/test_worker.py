@@ -1,4 +1,4 @@
-"""A broker of several workers, driven by official clients: one address, and nothing is lost."""
+"""A broker of several workers, with official clients: one address, and nothing is lost."""
 
 import os
 import re
@@ -20,7 +20,7 @@ Make = Callable[..., RunningBroker]
 
 
 def worker_pids(broker: RunningBroker) -> dict[int, int]:
-    """The process of each worker, by number: the latest one that the supervisor has logged."""
+    """Return the process of each worker, by number: the latest that the supervisor has logged."""
     found = re.findall(r"worker-(\d+) is process (\d+)", broker.log)
     return {int(number): int(pid) for number, pid in found}
 
@@ -35,7 +35,7 @@ def fill(client: pulsar.Client, count: int, prefix: str = "m") -> None:
 
 
 def expect(client: pulsar.Client, *wanted: str) -> None:
-    """Every topic delivers these, in this order, and each is acknowledged."""
+    """Check that every topic delivers these messages in this order, and acknowledge them."""
     for topic in TOPICS:
         consumer = client.subscribe(topic, SUBSCRIPTION)
         messages = take(consumer, len(wanted))
@@ -46,7 +46,7 @@ def expect(client: pulsar.Client, *wanted: str) -> None:
 
 
 def owning_directory(ledger: int) -> int:
-    """The store directory of a ledger (docs/formats.md)."""
+    """Return the store directory of a ledger (docs/formats.md)."""
     return 0 if ledger < 1 << 32 else ledger & 0xFF
 
 

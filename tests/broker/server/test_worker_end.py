@@ -1,4 +1,4 @@
-"""When a worker ends although nobody has asked it to."""
+"""The unexpected end of a worker."""
 
 import asyncio
 import socket
@@ -25,7 +25,7 @@ from magnetar_storage.memory.memory_metadata import MemoryMetadata
 
 
 async def test_a_worker_without_the_controller_ends(tmp_path: Path) -> None:
-    """Even if the supervisor does not stop it: the link may end while the controller lives."""
+    """The worker ends even if the supervisor does not stop it: its link may end alone."""
     settings = Settings(data_dir=str(tmp_path / "data"), broker_service_port=0)
     disk = data_disk(settings)
     with closing(disk.lock(layout.LOCK_FILE)) as lock:

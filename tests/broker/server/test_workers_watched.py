@@ -19,14 +19,14 @@ Make = Callable[..., RunningBroker]
 
 
 def scrape(broker: RunningBroker, up: int) -> dict[str, list[Sample]]:
-    """All samples by name, of a page with so many workers; one that is slow is left out."""
+    """Return all samples by name, of a page of `up` workers; a slow worker is omitted."""
     while workers(samples := scrape_now(broker))["up"] != up:
         pass
     return samples
 
 
 def scrape_now(broker: RunningBroker) -> dict[str, list[Sample]]:
-    """All samples by name; every series is there once."""
+    """Return all samples by name, after checking that no series is repeated."""
     with urlopen(f"{broker.http_url}/metrics") as answer:
         page = answer.read().decode()
     samples: dict[str, list[Sample]] = {}
@@ -44,7 +44,7 @@ def workers(samples: dict[str, list[Sample]]) -> dict[str, float]:
 
 
 def test_one_page_and_one_health_check_for_all_workers(make_broker: Make) -> None:
-    # The session timeout would end the worker that does not run.
+    # The session timeout would end the stopped worker.
     broker = make_broker(magnetarWorkers="3", metadataStoreSessionTimeoutMillis="3600000")
     client = connect(broker.service_url)
     for topic in TOPICS:
