@@ -42,23 +42,23 @@ class AckEnd(Protocol):
     """Receives the outcome of acknowledgements."""
 
     def acked(self, acks: list[Ack], is_cumulative: bool) -> None:
-        """The broker has confirmed these acknowledgements."""
+        """Called when the broker has confirmed acknowledgements."""
 
     def doubted(self, acks: list[Ack]) -> None:
-        """These individual acknowledgements may have been lost; they are sent again."""
+        """Called when individual acknowledgements may have been lost; they are sent again."""
 
     def refused(self, acks: list[Ack], is_cumulative: bool) -> None:
-        """The broker has refused these acknowledgements; they are not sent again."""
+        """Called when the broker has refused acknowledgements, which are not sent again."""
 
     @property
     def subscription(self) -> str:
         """The name of the subscription."""
 
     def transaction_aborts(self) -> None:
-        """The broker is about to redeliver messages that were acknowledged in a transaction."""
+        """Called before the broker redelivers messages acknowledged in a transaction."""
 
     def transaction_aborted(self, rest: list[Position]) -> None:
-        """The broker has begun to redeliver; it did not know of the acknowledgements of `rest`."""
+        """Called when that redelivery has begun; the broker did not know the acks of `rest`."""
 
 
 class Acknowledging:

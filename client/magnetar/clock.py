@@ -36,7 +36,7 @@ class Clock(Protocol):
         """Return after `seconds`."""
 
     def timeout(self, seconds: float | None) -> AbstractAsyncContextManager[object]:
-        """A context that is cancelled after `seconds` and raises TimeoutError; None: never."""
+        """Return a context that raises TimeoutError after `seconds`, cancelling it; None: never."""
 
 
 class EventLoopClock:

@@ -37,7 +37,7 @@ class Part(Protocol):
     async def close(self) -> None: ...
 
     def forked(self, error: Closed) -> None:
-        """This process is a child: raise the error from now on, and touch no socket or loop."""
+        """Raise the error from now on, and use no socket or loop: this process is a child."""
 
 
 class OpenedPart(Part, Protocol):

@@ -38,42 +38,42 @@ class ProducerEnd(Protocol):
     def receipt_rcvd(
         self, connection: "Connection", sequence_id: int, ledger: int, entry: int
     ) -> None:
-        """The broker stored the batch that begins with `sequence_id`."""
+        """Called when the broker has stored the batch that begins with `sequence_id`."""
 
     def send_error_rcvd(self, connection: "Connection", error: pb.CommandSendError) -> None:
-        """The broker refused a batch."""
+        """Called when the broker has refused a batch."""
 
     def detached(self, connection: "Connection", error: MagnetarError, new_owner: str = "") -> None:
-        """The registration has ended; register again, with `new_owner` if the broker named it."""
+        """Called when the registration has ended: register again, with `new_owner` if named."""
 
 
 class ConsumerEnd(Protocol):
     """The callbacks of a consumer that is registered on a connection."""
 
     def entries_rcvd(self, run: DeliveryRun) -> None:
-        """Entries have arrived together, and are passed on verbatim."""
+        """Called with entries that have arrived together, verbatim."""
 
     def active_changed(self, is_active: bool) -> None:
-        """A failover subscription has made this consumer active or inactive."""
+        """Called when a failover subscription makes this consumer active or inactive."""
 
     def damaged(self, first: MessageId, entries: int, why: str) -> None:
-        """Delivery stops at these entries, because the broker cannot read them."""
+        """Called when delivery stops at these entries, because the broker cannot read them."""
 
     def end_reached(self) -> None:
-        """The topic was terminated, and all its messages are acknowledged."""
+        """Called when the topic was terminated, and all its messages are acknowledged."""
 
     def detached(self, connection: "Connection", error: MagnetarError, new_owner: str = "") -> None:
-        """The registration has ended; register again, with `new_owner` if the broker named it."""
+        """Called when the registration has ended: register again, with `new_owner` if named."""
 
 
 class WatcherEnd(Protocol):
     """The callbacks of a watcher of a namespace's topics."""
 
     def topics_changed(self) -> None:
-        """Topics were created or deleted."""
+        """Called when topics were created or deleted."""
 
     def detached(self, connection: "Connection", error: MagnetarError, new_owner: str = "") -> None:
-        """The watch has ended."""
+        """Called when the watch has ended."""
 
 
 class Connection(asyncio.Protocol):

@@ -17,7 +17,7 @@ class Source(Protocol):
     """The partition that puts items into an inbox."""
 
     def taken(self, permits: int) -> None:
-        """The application has taken items for which the broker counts this many messages."""
+        """Called when the application has taken items that the broker counts as `permits`."""
 
 
 class Item(Protocol):

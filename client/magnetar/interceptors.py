@@ -32,10 +32,10 @@ class ProducerInterceptor:
         message_id: MessageId | None,
         error: BaseException | None,
     ) -> None:
-        """The message was stored with this id, or not stored because of this error."""
+        """Called when the message was stored with this id, or failed with this error."""
 
     def close(self) -> None:
-        """The producer was closed."""
+        """Called when the producer was closed."""
 
 
 class ConsumerInterceptor:
@@ -49,19 +49,19 @@ class ConsumerInterceptor:
         return message
 
     def on_ack(self, topic: str, ids: Sequence[MessageId]) -> None:
-        """Messages were acknowledged, by the application or because they were moved."""
+        """Called when messages were acknowledged, by the application or because they were moved."""
 
     def on_ack_up_to(self, topic: str, message_id: MessageId) -> None:
-        """All messages of this topic or partition up to this one were acknowledged."""
+        """Called when all messages of a topic or partition up to this one were acknowledged."""
 
     def on_nack(self, topic: str, ids: Sequence[MessageId]) -> None:
-        """These entries are redelivered because of `nack`; the ids are those of entries."""
+        """Called when entries are redelivered because of `nack`; ids are those of entries."""
 
     def on_ack_timeout(self, topic: str, ids: Sequence[MessageId]) -> None:
-        """These entries are redelivered because they were not acknowledged in time."""
+        """Called when entries are redelivered because they were not acknowledged in time."""
 
     def close(self) -> None:
-        """The consumer was closed."""
+        """Called when the consumer was closed."""
 
 
 T = TypeVar("T", bound=ProducerInterceptor | ConsumerInterceptor)

@@ -196,7 +196,7 @@ class Redelivering:
         return self._options.name
 
     def transaction_aborts(self) -> None:
-        """The broker is about to redeliver messages that were acknowledged in a transaction.
+        """Called before the broker redelivers messages acknowledged in a transaction.
 
         If the subscription is not shared, this includes all later ones, also those queued here.
         """

@@ -25,7 +25,7 @@ class Losses:
         self._observed: dict[str, Position] = {}
         """The last entry of each partition when the broker was last asked."""
         self._continued: dict[str, dict[Position, int]] = {}
-        """By partition and former last entry, the ledger in which it continued."""
+        """The ledger in which a partition continued, by partition and former last entry."""
         self._checked: dict[str, Position] = {}
         """Positions, by partition, behind which nothing is missing."""
 

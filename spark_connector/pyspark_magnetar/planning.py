@@ -28,7 +28,7 @@ class Run(NamedTuple):
 
 
 def runs(wanted: Range) -> list[Run]:
-    """The runs of a range, as far as its ledgers are known."""
+    """Return the runs of a range, as far as its ledgers are known."""
     found: list[Run] = []
     start_ledger, start_entry = wanted.start
     for ledger, last in (*wanted.ledger_ends, wanted.end):

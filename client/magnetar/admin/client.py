@@ -267,7 +267,7 @@ def _tls_of(settings: AdminSettings) -> Tls:
 
 
 def _addresses(url: str) -> Iterator[str]:
-    """The addresses of a URL with one host or several, each as a URL of its own."""
+    """Yield the addresses of a URL with one host or several, each as a URL of its own."""
     scheme, separator, rest = url.strip().rstrip("/").partition("://")
     if not separator or scheme not in SCHEMES:
         raise SettingsError(
@@ -286,7 +286,7 @@ def _addresses(url: str) -> Iterator[str]:
 
 
 def _reason(answer: Answer, phrase: str) -> str:
-    """The reason for a refusal, in the words of the broker's answer."""
+    """Return the reason for a refusal, in the words of the broker's answer."""
     with suppress(ValueError, TypeError):
         found = json.loads(answer.body)
         for member in ("reason", "message"):

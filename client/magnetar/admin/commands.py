@@ -39,7 +39,7 @@ MODULES: Final = {"topicPolicies": "topic_policies", "broker-stats": "broker_sta
 
 
 def commands_of(group: str) -> tuple[Command, ...]:
-    """The declarations of a group."""
+    """Return the declarations of a group."""
     module = import_module(f"magnetar.admin.groups.{MODULES.get(group, group)}")
     found: tuple[Command, ...] = module.COMMANDS
     return found
@@ -66,7 +66,7 @@ class Session:
     as_json: bool
 
     def settings(self) -> settings.AdminSettings:
-        """The flags and `client.conf`."""
+        """Return the settings from the flags and `client.conf`."""
         return settings.settings_from(read_conf(self.conf_path), **self.flags)
 
 
@@ -105,7 +105,7 @@ class DeclaredGroup(Suggesting):
         self._declared: dict[str, Command] | None = None
 
     def declared(self) -> dict[str, Command]:
-        """The declarations, by all their names."""
+        """Return the declarations, by all their names."""
         if self._declared is None:
             found = commands_of(self.name or "")
             self._declared = {one.name: one for one in found}

@@ -34,7 +34,7 @@ class Parameter:
     help: str
     flags: tuple[str, ...] = ()
     kind: Kind | None = TEXT
-    """None for a flag without a value."""
+    """The kind of its value; None for a flag without a value."""
     required: bool = False
     default: str | None = None
     """The default value, as the user would write it."""
@@ -115,14 +115,14 @@ class Command:
         return " ".join((self.name, *(one.usage for one in self.parameters)))
 
     def url(self, values: Values) -> str:
-        """The path of the request, percent-encoded."""
+        """Return the path of the request, percent-encoded."""
         path = self.path
         if self.other_path is not None and values.get(self.other_path[0]) is not None:
             path = self.other_path[1]
         return path.format_map({name: _Part(value) for name, value in values.items()})
 
     def query(self, values: Values) -> dict[str, str | list[str]]:
-        """The query of the request."""
+        """Return the query of the request."""
         return {
             one.query: query_text(values[one.name])
             for one in self.parameters

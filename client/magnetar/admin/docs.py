@@ -110,7 +110,7 @@ Options in square brackets can be left out. `--help` behind a command describes 
 
 
 def pages() -> Iterator[str]:
-    """The page, a block at a time."""
+    """Yield the page, a block at a time."""
     yield INTRODUCTION
     for group, meaning in GROUPS.items():
         yield f"\n### {group}\n\n{meaning}\n\n| Command | Meaning | Request |\n|---|---|---|\n"

@@ -12,7 +12,7 @@ INDENT = flag("-i, --indent", "Has no effect: JSON is always indented.")
 
 
 def _topics(found: dict[str, Any]) -> Iterator[str]:
-    """The topics of all namespaces, one a line."""
+    """Yield the topics of all namespaces, one per line."""
     rows = [
         (
             name,

@@ -26,7 +26,7 @@ OF_NAMESPACE = "/admin/v2/namespaces/{namespace}/resourcegroup"
 
 
 def of_namespaces(namespace: Parameter) -> tuple[Command, ...]:
-    """The commands of the group `namespaces`."""
+    """Return the commands of the group `namespaces`."""
     return (
         Command(
             "get-resource-group",
