@@ -131,7 +131,7 @@ class Batch:
         """The ledger and entry of the first chunk, if its one message needs several entries."""
 
     def chunk_stored(self, ledger: int, entry: int) -> None:
-        """Record that one of several entries was stored, which is not the last."""
+        """Record that an entry was stored that is not the last of several."""
         if self.first_chunk is None:
             self.first_chunk = ledger, entry
 
@@ -222,7 +222,7 @@ class Sender:
         max_message_size: int,
         ids: Sequence[int] = (),
     ) -> bytes:
-        """Encode the SEND frame of an entry that starts at `sequence_id`; raise MessageTooLarge.
+        """Encode the SEND frame of an entry that starts at `sequence_id`; MessageTooLarge.
 
         `ids` are the sequence ids of all messages, if the application has chosen them.
         """
@@ -266,7 +266,7 @@ class Sender:
     def encode_chunks(
         self, message: bytes | Outgoing, sequence_id: int, now_ms: int, limits: "ChunkLimits"
     ) -> list[bytes]:
-        """Encode the SEND frames of a message too large for one entry; raise MessageTooLarge."""
+        """Encode the SEND frames of a message that is larger than an entry; MessageTooLarge."""
         metadata = pb.MessageMetadata(
             producer_name=self.producer_name,
             sequence_id=sequence_id,

@@ -186,7 +186,7 @@ async def test_clients_of_a_worker_that_died_and_does_not_come_back_are_refused(
         dying = DyingWorker(workers)
         dying.announce()
         waiting = await clients(workers, 3)
-        await dying.readable()  # ... and is unread in the end, so that an error is reported
+        await dying.readable()  # unread in the end, so that an error is reported
         dying.die()
         for client in waiting:
             await refused(client, "worker 1")

@@ -29,7 +29,7 @@ def health(broker: str | None = None) -> Request[None]:
 def health_details() -> Request[Figures]:
     """Send a message as `health` does, and get the details.
 
-    `status` is degraded while stored messages cannot be read; then `damaged` names the topics.
+    `status` is degraded while stored messages cannot be read, and `damaged` lists them.
     """
     return Request("GET", f"{_PATH}/health", query={"detailed": "true"}, result=dict)
 
@@ -67,7 +67,7 @@ def change(setting: str, value: str) -> Request[None]:
 
 
 def undo_change(setting: str) -> Request[None]:
-    """Restore the value with which a setting was started."""
+    """Restore the value that a setting had at the start of the broker."""
     return Request("DELETE", f"{_SETTINGS}/{quoted(setting)}", result=nothing)
 
 
