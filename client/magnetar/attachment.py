@@ -26,7 +26,7 @@ from magnetar.settings import Settings
 # TlsFailed, WrongProtocol: this worked before, so it is the broker's certificate or address, which
 # may be mended.
 # NotFound: the topic was deleted, and may be created again.
-# NotAllowed: this was allowed before; it is also said of partitions of a deleted topic.
+# NotAllowed: this was allowed before; brokers also answer this for partitions of a deleted topic.
 # promise[without | NotFound]: clients outlive a topic that is deleted and created again
 MAY_END: Final = Busy | QuotaExceeded | TlsFailed | WrongProtocol | NotFound | NotAllowed
 """Refusals that are not final for what was registered before."""
@@ -162,7 +162,7 @@ class Attachment:
         proxy = former.address if former.is_proxied else None
         try:
             await self._attach_to(await self._pool.broker(new_owner, new_owner, proxy))
-        except (MagnetarError, ValueError):  # or the URL is none for this client
+        except (MagnetarError, ValueError):  # or the client cannot use the URL
             return False  # a lookup comes next, and shows whether the failure is final
         return True
 

@@ -241,7 +241,7 @@ class Sender:
         else:
             body = _describe_single(messages[0], metadata)
         # An empty body is not compressed: the official C++ and Python clients lose the message if
-        # zlib has made something of it.
+        # zlib has compressed it to some bytes.
         # promise[without and body]: an empty message is not compressed
         if self.compression != pb.NONE and body:
             metadata.compression = self.compression  # type: ignore[assignment]

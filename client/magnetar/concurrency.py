@@ -29,7 +29,7 @@ async def open_together(parts: Iterable[OpenedPart]) -> None:
                 group.create_task(part.open())
     except BaseException as error:  # also a cancellation: some parts may be open by then
         await asyncio.gather(*(part.close() for part in opened), return_exceptions=True)
-        # Not `except*`: before Python 3.11.4 it wraps what is raised in it in another group.
+        # Not `except*`: before Python 3.11.4 it wraps an exception raised in it in another group.
         if isinstance(error, ExceptionGroup):
             raise _first_of(error) from None
         raise

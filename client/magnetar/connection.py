@@ -287,7 +287,7 @@ class Connection(asyncio.Protocol):
     # -- asyncio.Protocol
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        self._transport = cast(asyncio.Transport, transport)  # those of uvloop are no instances
+        self._transport = cast(asyncio.Transport, transport)  # uvloop's is not an instance
 
     def connection_lost(self, error: Exception | None) -> None:
         self._ended.set()

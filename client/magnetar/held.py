@@ -98,7 +98,7 @@ class Held:
                 del self._bits[oldest]
 
     def _remove_before(self, position: Position) -> None:
-        if not self._is_sorted:  # as after a seek of the operator to what was delivered before
+        if not self._is_sorted:  # as after an operator has reset the subscription
             # promise: a cumulative confirmation covers what came in another order
             self._bits = dict(sorted(self._bits.items()))
             self._is_sorted = True

@@ -175,7 +175,7 @@ class Inbox(Generic[T]):
         try:
             async with self.clock.timeout(timeout_s):
                 while True:
-                    if not self._items:  # what was there is delivered again
+                    if not self._items:  # the items were dropped, and are redelivered
                         await self._wait(None)
                     head = list(islice(self._items, max_items))
                     waiting = prepare([item for item in head if not isinstance(item, Failure)])

@@ -125,7 +125,7 @@ class Message(Generic[V]):
             if isinstance(reader, Exception):
                 raise reader
             return cast(V, reader.decode_message(self))
-        except Exception as error:  # whatever a decoder makes of bytes that are not for it
+        except Exception as error:  # a decoder may raise anything on foreign bytes
             version = self.schema_version
             raise Undecodable(
                 f"message {self.id} of {self.topic}, schema version "

@@ -301,7 +301,7 @@ class PartitionConsumer(Generic[T]):
     def entries_rcvd(self, run: DeliveryRun) -> None:
         head = run.head
         if self._seeking:
-            return  # they belong to what the seek leaves, and so do their permits
+            return  # entries and permits are of before the seek
         if not self._is_usual(head):
             for number, data in zip(run.entries, run.payloads, strict=True):
                 self._entry_rcvd(head._replace(entry=number), data)
@@ -479,7 +479,7 @@ class PartitionConsumer(Generic[T]):
         self, given_up: list[tuple[list[Entry], str]], action: str | None = None
     ) -> None:
         for chunks, why in given_up:
-            if chunks:  # their permits went back as they came
+            if chunks:  # their permits were returned on arrival
                 positions = [chunk.position for chunk in chunks]
                 self._report(chunks[0].unreadable(why), positions, 0, action)
 

@@ -493,7 +493,7 @@ class PartitionProducer:
         highest = ids[-1] if ids else first + len(batch.messages) - 1
         try:
             frames = self._frames(sender, batch, first, now_ms, ids)
-        except Exception as error:  # its receipts fail: else they would be awaited for ever
+        except Exception as error:  # its receipts must fail, or be awaited for ever
             self._reject(batch, error)
             return
         self._next_sequence_id = highest + 1

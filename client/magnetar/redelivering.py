@@ -77,7 +77,7 @@ class Redelivering:
     def is_stale(self, epoch: int | None) -> bool:
         """Tell whether a message was sent before the epoch was raised; older brokers do not say."""
         if self._aborting:
-            return True  # it comes again once the transaction is aborted
+            return True  # it is redelivered once the transaction is aborted
         return epoch is not None and self.epoch is not None and epoch < self.epoch
 
     # -- received and taken messages
@@ -225,7 +225,7 @@ class Redelivering:
         """Prepare for the redelivery of all unacknowledged messages by the broker."""
         if self.holds:
             # promise[_nacked.clear -> _forget]: an ack timeout outlives a reconnect
-            self._nacked.clear()  # the others are left out, and their ack timeout goes on
+            self._nacked.clear()  # other messages are held, and their ack timeout continues
         else:
             self._forget()
             self.doubted(self._consumer.acking.unconfirmed()[0])
@@ -312,7 +312,7 @@ class Redelivering:
         assert self.dead_letters is not None
         try:
             await self.dead_letters.move(messages)
-        except Exception as error:  # they come again, and so does the next attempt
+        except Exception as error:  # they are redelivered, and moved then
             if not isinstance(error, MagnetarError):
                 fields = about(topic=self._consumer.topic, subscription=self.subscription)
                 what = "messages could not be moved to the dead letter topic"

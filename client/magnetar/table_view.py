@@ -118,5 +118,5 @@ class TableView(Closing, Mapping[str | bytes, V], Generic[V]):
 def _tell(listener: Callable[..., Any], key: str | bytes, value: object) -> None:
     try:
         listener(key, value)
-    except Exception:  # one listener must not keep others, or the table, from the change
+    except Exception:  # other listeners must still receive the change
         logger.exception("a listener of a table view failed")

@@ -55,7 +55,7 @@ class TopicDiscovery:
                 async with self._clock.timeout(pause_s):
                     await self._woken.wait()
             except TimeoutError:
-                pass  # it is time for a look, whatever changed
+                pass  # the interval has passed
             self._woken.clear()
             pause_s = self._interval_s
             try:

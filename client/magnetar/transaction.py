@@ -117,7 +117,7 @@ class Transaction(Closing):
         # promise: a transaction is handed over only when its parts have succeeded
         await self._complete()
         # promise: nothing is acknowledged while a transaction is handed over
-        self._check_no_acks()  # that came meanwhile
+        self._check_no_acks()  # that were added meanwhile
         self._state = "handed over"
         return self.id
 

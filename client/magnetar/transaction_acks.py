@@ -209,7 +209,7 @@ class TransactionAcks:
             if not is_cumulative:
                 self._end.refused(acks, is_cumulative=False)
             raise
-        if not is_cumulative:  # otherwise it may come again until the transaction is committed
+        if not is_cumulative:  # a cumulative one may be redelivered until the commit
             for ledger, entry, ack_set in acks:
                 bits = self._bits_of((ledger, entry), ack_set)
                 known = self._confirmed.get((ledger, entry), 0)
@@ -220,7 +220,7 @@ class TransactionAcks:
         """Send a command; tell whether it was answered, or must be resent.  Raises a refusal."""
         connection = await self._txn.in_time(self._attachment.ready(), "acknowledging")
         if not connection.is_open:
-            await asyncio.sleep(0)  # until that is known to the consumer, too
+            await asyncio.sleep(0)  # until the consumer knows that, too
             return False
         command = self._command(acks, is_cumulative)
         command.request_id, answer = connection.expect()

@@ -54,7 +54,7 @@ class Bridge:
             self._loop.call_soon_threadsafe(cancel)
             ended.wait(END_S)
             raise
-        return tasks.pop().result()  # its exception refers to this frame, but this frame not to it
+        return tasks.pop().result()  # a local of the task would make a reference cycle
 
     def start(self, work: Coroutine[Any, Any, object]) -> None:
         """Run a coroutine in the background until the process ends, or the bridge is closed.

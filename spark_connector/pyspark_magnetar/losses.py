@@ -58,7 +58,7 @@ class Losses:
         continued = self._continued.get(topic, {})
         following = await first_at(self._view, topic, (read[0], read[1] + 1))
         if following is None:
-            return  # what was there is gone: its task reports it, or the next check
+            return  # it was deleted: its task, or the next check, reports that
         first = following
         if following.position[0] > continued.get(read, read[0]):
             first = await first_at(self._view, topic) or following

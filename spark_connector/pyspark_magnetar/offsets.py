@@ -131,7 +131,7 @@ class Offset:
         if positions == self.positions:
             return self
         moved = {topic for topic, at in positions.items() if at != self.positions.get(topic)}
-        # Skipped messages at a start are skipped until its partition advances.
+        # A start that skips messages is kept until its partition advances.
         waiting = {
             topic: start
             for topic, start in self.began_at.items()

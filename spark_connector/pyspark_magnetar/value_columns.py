@@ -138,7 +138,7 @@ class ValueColumns:
             for row in range(start, end):
                 try:
                     rows.append(self._decode(reader, self._carriers[row]))
-                except Exception as error:  # whatever a decoder makes of bytes not meant for it
+                except Exception as error:  # a decoder may raise anything on foreign bytes
                     rows.append(None)
                     bad[row] = error
         if not self._fits(rows):

@@ -45,7 +45,7 @@ class _Writer:
     def __init__(self, options: WriteOptions, schema: "StructType") -> None:
         self._options = options
         self._schema = SinkSchema.of(schema)
-        form_of(list(self._schema.values), options.form)  # refuses on the driver what has no form
+        form_of(list(self._schema.values), options.form)  # refuses unsupported columns early
         require_topic(options, self._schema)
         if options.exactly_once != NONE and not self.is_streaming:
             require_job_id(options)

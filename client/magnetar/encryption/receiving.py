@@ -72,7 +72,7 @@ class Decrypting:
                 return
             except InvalidTag:
                 why = f"it is damaged, or its data key {key.key!r} is another one"
-            except Exception as error:  # whatever the application's key reader raises
+            except Exception as error:  # the application's key reader may raise anything
                 why = f"key {key.key!r}: {error or type(error).__name__}"
         raise entry.undecryptable(why)
 

@@ -78,7 +78,7 @@ class Encrypting:
         try:
             # In a thread: key readers may wait for files or other services.
             made = await asyncio.to_thread(self._make)
-        except Exception as error:  # whatever the application's key reader raises
+        except Exception as error:  # the application's key reader may raise anything
             failure = EncryptionFailed(
                 f"{self._topic}: no data key can be made for {', '.join(self._names)}: "
                 f"{type(error).__name__}: {error}"

@@ -81,7 +81,7 @@ class _Checked(Encoded):
             return data  # it is one part of two
         try:
             self._schema.decode(data)
-        except Exception as error:  # whatever a decoder makes of bytes that are not for it
+        except Exception as error:  # a decoder may raise anything on foreign bytes
             raise ValueError(
                 f"{value[:40]!r} does not fit the topic's schema ({self.info.type_name}): {error}"
             ) from error

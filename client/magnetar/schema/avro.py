@@ -50,7 +50,7 @@ class Avro(Schema[T], Generic[T]):
         buffer = BytesIO()
         try:
             _fastavro().schemaless_writer(buffer, self._parsed, plain)
-        except Exception as error:  # it has no errors of its own for values that do not fit
+        except Exception as error:  # it has no exception of its own for such values
             raise ValueError(f"{value!r} does not fit the schema: {error}") from error
         return buffer.getvalue()
 

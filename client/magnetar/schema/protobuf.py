@@ -27,7 +27,7 @@ class _Generated(Schema[M], Generic[M]):
             raise ValueError(f"{value!r} is no {self._kind.__name__}")
         try:
             return value.SerializeToString()
-        except Exception as error:  # a required field is missing, or a text is none
+        except Exception as error:  # a required field is missing, or a text is invalid
             raise ValueError(f"the {self._kind.__name__} cannot be encoded: {error}") from error
 
     def decode(self, data: bytes) -> M:

@@ -84,9 +84,9 @@ class WriterSchemas(Generic[V]):
                 reader = self._schema.reading(await self._versions.get(version))
             except MagnetarError as error:
                 if error.retriable:  # promise: a schema is asked for again after a transient error
-                    raise  # to whom receives; the next attempt may succeed
+                    raise  # to the receiving application, which may try again
                 reader = error
-            except Exception as error:  # whatever a definition that is none leads to
+            except Exception as error:  # an invalid definition may raise anything
                 reader = ValueError(f"the schema of its writer is not readable: {error}")
             self._readers[version] = reader
             if len(self._readers) > MAX_READERS:

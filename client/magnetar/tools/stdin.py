@@ -26,7 +26,7 @@ async def _read() -> bytes:
     try:
         loop.add_reader(descriptor, ready.set)
     except PermissionError:
-        return os.read(descriptor, READ_BYTES)  # a regular file: it is never waited for
+        return os.read(descriptor, READ_BYTES)  # a regular file never blocks
     try:
         await ready.wait()
         return os.read(descriptor, READ_BYTES)

@@ -37,7 +37,7 @@ class Target:
             self.url,
             auth=self.auth,
             tls=self.tls,
-            # Shorter than the operation, so that the error of a silent broker says so.
+            # Shorter than the operation, so that the error says that the broker is silent.
             connect_timeout_s=self.timeout_s / 2,
             operation_timeout_s=self.timeout_s,
         )
