@@ -162,7 +162,7 @@ class Attachment:
         proxy = former.address if former.is_proxied else None
         try:
             await self._attach_to(await self._pool.broker(new_owner, new_owner, proxy))
-        except (MagnetarError, ValueError):  # or the client cannot use the URL
+        except (MagnetarError, ValueError):  # or the URL is none for this client
             return False  # a lookup comes next, and shows whether the failure is final
         return True
 

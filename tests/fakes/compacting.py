@@ -37,7 +37,7 @@ class Compacting(TopicWorld):
         end, first = self.topic.log.end, self.topic.log.first_offset
         for offset in range(self.horizon, end):
             if offset < first or offset in self.topic.log.holes:
-                self.published[offset] = []  # it was held no more: it was given back before
+                self.published[offset] = []  # it was not needed, and is deleted already
         assert self.do(self.topic.compaction.start())
         self.clock.pump()
         self.clock.advance(3600)

@@ -21,7 +21,7 @@ def test_a_bundle_s_topics_are_deleted(make_broker: Callable[..., RunningBroker]
     assert set(admin.get("persistent/public/n").json) == there | other
     assert admin.delete(f"{path}?force=true").status == 204
     assert set(admin.get("persistent/public/n").json) == other
-    assert admin.delete(path).status == 204  # there is nothing any more
+    assert admin.delete(path).status == 204  # there are no topics left
     assert admin.delete("namespaces/public/n/0x00000000_0x50000000").status in (409, 412)
     assert admin.delete("namespaces/public/n/nonsense").status == 405
     assert admin.put("persistent/public/n/p/partitions", 4).status == 204

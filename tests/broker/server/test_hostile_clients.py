@@ -242,7 +242,7 @@ def test_little_that_decompresses_to_much(
         f"persistent/{name}/subscription/sub/position/1",
         f"persistent/{name}/examinemessage?initialPosition=earliest&messagePosition=1",
     ):
-        with suppress(OSError):  # whatever the answer is
+        with suppress(OSError):  # any answer will do
             get_text(f"{broker.http_url}/admin/v2/{path}")
         honest.is_served()
     assert broker.memory_kib - before < 100 << 10

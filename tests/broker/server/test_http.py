@@ -157,7 +157,7 @@ def test_garbage_is_looked_for_once_the_broker_is_ready(
 
     before = rounds()
     with ExitStack() as clients:
-        for _ in range(400):  # what the broker keeps of each of them is some dozens of objects
+        for _ in range(400):  # the broker keeps some dozens of objects for each of them
             clients.enter_context(RawClient(broker.port))
         assert rounds() > before
 

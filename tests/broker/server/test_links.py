@@ -120,7 +120,7 @@ def test_a_peer_that_does_not_read_delays_the_end_only_so_long(
         left.close()
         assert left.has_ended
         reader, writer = await asyncio.open_unix_connection(sock=theirs)
-        while await reader.read(1 << 16):  # what the socket held; not all of it
+        while await reader.read(1 << 16):  # the part that the socket held
             pass
         writer.close()
 

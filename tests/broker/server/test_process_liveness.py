@@ -69,7 +69,7 @@ def test_a_process_that_has_ended_is_not_silent() -> None:
     world.liveness.begin("worker-0")
     world.turns(REPORTS)
     world.liveness.end("worker-0")
-    world.liveness.reported("worker-0")  # what it had sent before
+    world.liveness.reported("worker-0")  # a report sent before its end
     world.turns(REPORTS)
     assert not world.liveness.has_expired("worker-0")
     assert world.liveness.silence("worker-0") == 0

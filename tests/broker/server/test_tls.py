@@ -421,7 +421,7 @@ def test_clients_go_on_while_workers_are_restarted_one_after_another(
         sent += 1
     for consumer in consumers:
         seen = -1
-        while seen < sent - 1:  # what was sent again may come twice, and nothing is skipped
+        while seen < sent - 1:  # resent messages may arrive twice, and none is skipped
             message = consumer.receive(timeout_millis=official.TIMEOUT_MS)
             number = int(message.data())
             assert number <= seen + 1, (number, seen)
@@ -482,7 +482,7 @@ def test_a_handshake_that_stalls_is_ended(make: Make) -> None:
     broker = make(magnetarHandshakeTimeoutSeconds="1")
     port = int(broker.tls_url.rpartition(":")[2])
     with socket.create_connection(("127.0.0.1", port), HANGS_SECONDS) as connection:
-        connection.sendall(b"\x16\x03\x01\x02\x00")  # the head of a record, and no more
+        connection.sendall(b"\x16\x03\x01\x02\x00")  # only the header of a record
         await_end(connection)
 
 

@@ -52,7 +52,7 @@ def test_a_consumer_closed_while_it_was_created_leaves_its_id_to_the_next(sub_ty
     assert isinstance(answers[2], pb.CommandSuccess)
     assert isinstance(answers[3], pb.CommandSuccess)
     published(world, b"a")
-    world.clock.advance(1)  # a Failover consumer is sent nothing for so long
+    world.clock.advance(1)  # a Failover consumer is sent nothing before
     assert messages(client) == 1
     assert len(world.topic().subscriptions["sub"].consumers) == 1
 

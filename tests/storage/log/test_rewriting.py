@@ -448,7 +448,7 @@ def test_a_change_of_the_record_that_fails(change: int, lands: bool) -> None:
     world.metadata.put = put  # type: ignore[method-assign]
     there = sorted(world.there())
     assert there == list(range(30))
-    world.do(world.log.stored.empty_trash())  # must not take what may be in use
+    world.do(world.log.stored.empty_trash())  # must not delete segments that may be in use
     writer = world.do(world.store.create(MESSAGES))
     if lands:
         with pytest.raises(Fenced):
