@@ -16,7 +16,7 @@ PATH = "persistent/public/default/plain"
 def test_what_is_deleted_before_it_is_read_does_not_come(
     make_broker: Callable[..., RunningBroker], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    broker = make_broker(keepAliveIntervalSeconds="10")
+    broker = make_broker(keepAliveIntervalSeconds="10", magnetarUnreadMessagesRetentionMinutes="0")
     admin = Admin(broker)
 
     class Late(RawClient):

@@ -218,7 +218,7 @@ FAULTS = (
         "broker/magnetar_broker/metrics/gathering.py",
         "a page that nobody awaits changes no counters",
         (
-            "        else:  # Before the end it is not known which namespaces have other topics.\n"
+            "        else:  # Only at the end it is known which namespaces have other topics.\n"
             "            self._forget(others)\n"
         ),
         "        self._forget(others)\n",
