@@ -52,6 +52,9 @@ def admin(broker: RunningBroker, method: str, path: str, body: bytes | None = No
     return json.loads(text) if text else None
 
 
+NOT_RETAINED = b'{"retentionTimeInMinutes": 0, "retentionSizeInMB": 0}'
+
+
 def wait_for_mark(broker: RunningBroker, topic: str, ledger: int, entry: int) -> None:
     """Until the subscription has acknowledged exactly up to this entry."""
     path = f"{topic.rsplit('/', 1)[1]}/internalStats"
@@ -70,8 +73,11 @@ def seal(broker: RunningBroker, topic: str) -> None:
 
 
 def trim(broker: RunningBroker, topic: str) -> None:
-    """Have the topic delete the ledgers that nothing keeps."""
-    admin(broker, "POST", f"{topic.rsplit('/', 1)[1]}/trim")
+    """Delete all closed ledgers that no subscription needs, also messages that nobody has read."""
+    path = topic.rsplit("/", 1)[1]
+    # Where the policy is set, it alone decides how long unread messages stay.
+    admin(broker, "POST", f"{path}/retention", NOT_RETAINED)
+    admin(broker, "POST", f"{path}/trim")
 
 
 def stream(broker: RunningBroker, topic: str, start: str = "earliest", **more: str) -> StreamReader:
