@@ -195,10 +195,14 @@ def test_a_broker_that_is_killed_leaves_no_snapshot_that_looks_complete(
         refused = magnetar("restore", "--no-verify", str(path), str(tmp_path / "copy"))
         assert refused.returncode == 2
         assert "not a complete snapshot" in refused.stderr
+        if not any(one.is_file() for one in path.rglob("*")):
+            continue  # killed before the first file: an empty directory is no data of anybody
         on_it = RunningBroker(shutil.copytree(path, tmp_path / path.name))
-        assert not on_it.try_start()
-        assert "FORMAT" in on_it.log
-        on_it.close()
+        try:
+            assert not on_it.try_start()
+            assert "FORMAT" in on_it.log
+        finally:
+            on_it.close()
     broker.start()
     assert Admin(broker).get("brokers/snapshots").json == []
     assert not list(broker.data_dir.glob("snapshots/*")), "the start removes what was left"
