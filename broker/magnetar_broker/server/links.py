@@ -5,6 +5,7 @@ import socket
 from typing import cast
 
 from magnetar_broker.links.link import Link
+from magnetar_broker.server.pair import attach
 from magnetar_broker.server.stretches import Stretches
 
 WRITE_BUFFER = 1 << 20
@@ -15,8 +16,7 @@ CLOSE_SECONDS = 5.0
 
 async def connect(link: Link, end: socket.socket, stretches: Stretches | None = None) -> None:
     """Connect a link to its end of a pair of Unix stream sockets, which the link then owns."""
-    loop = asyncio.get_running_loop()
-    await loop.create_unix_connection(lambda: LinkSocket(link, stretches or Stretches()), sock=end)
+    await attach(lambda: LinkSocket(link, stretches or Stretches()), end)
 
 
 class LinkSocket(asyncio.Protocol):

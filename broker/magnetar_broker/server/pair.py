@@ -1,7 +1,9 @@
-"""Pairs of sockets, of which one end is passed to another worker in the place of a client."""
+"""Pairs of Unix stream sockets: one end stays here, the other one goes to another process."""
 
+import asyncio
 import logging
 import socket
+from collections.abc import Callable
 
 from magnetar_broker.server.descriptors import Descriptors
 
@@ -23,3 +25,12 @@ def connected_pair(descriptors: Descriptors) -> tuple[socket.socket, socket.sock
     own.setblocking(False)
     passed.setblocking(False)
     return own, passed
+
+
+async def attach(make: Callable[[], asyncio.BaseProtocol], end: socket.socket) -> None:
+    """Connect a protocol to an end of a pair, which then belongs to the protocol's transport."""
+    # Not by `create_unix_connection`: uvloop's gives the socket to the transport only after
+    # `connection_made`.  If that writes to a peer that has ended, the transport closes the
+    # descriptor, and later the socket object closes the number once more, which by then may be
+    # another client's.
+    await asyncio.get_running_loop().connect_accepted_socket(make, end)

@@ -8,7 +8,7 @@ from typing import cast
 from magnetar_broker.limits.held_bytes import HeldBytes
 from magnetar_broker.server.descriptors import Descriptors
 from magnetar_broker.server.origin import Origin
-from magnetar_broker.server.pair import connected_pair
+from magnetar_broker.server.pair import attach, connected_pair
 from magnetar_broker.server.pieces import write_pieces
 from magnetar_broker.server.stretches import Stretches
 from magnetar_broker.session.handlers import HANDLERS
@@ -62,11 +62,8 @@ class Upstreams:
             return made
         own, passed = pair
         self._send(worker, passed, first_frame, origin)
-        self._tasks.spawn(self._open(made, own))
+        self._tasks.spawn(attach(lambda: made, own))
         return made
-
-    async def _open(self, made: "UpstreamSocket", own: socket.socket) -> None:
-        await self._loop.create_unix_connection(lambda: made, sock=own)
 
 
 class UpstreamSocket(asyncio.Protocol):

@@ -13,6 +13,7 @@ from fakes.workers import AsyncClient, Group, connect_frame, group, sessions_end
 from magnetar_broker.authentication.identity import Roles
 from magnetar_broker.limits.held_bytes import HeldBytes
 from magnetar_broker.limits.reached import ClientLimit, ReachedLimits
+from magnetar_broker.server.pair import attach
 from magnetar_broker.server.stretches import Stretches
 from magnetar_broker.server.upstreams import WRITE_BUFFER, UpstreamSocket
 from magnetar_proto import PulsarApi_pb2 as pb
@@ -183,7 +184,7 @@ async def test_a_client_for_whose_worker_too_much_waits_is_disconnected() -> Non
     upstream, (own, other) = Recorded(), socket.socketpair()
     made = UpstreamSocket(upstream, Stretches().run, "client:1", held)  # type: ignore[arg-type]
     loop = asyncio.get_running_loop()
-    await loop.create_unix_connection(lambda: made, sock=own)
+    await attach(lambda: made, own)
     made.write([bytes(10 << 20)])
     await until(lambda: len(upstream.told) > 2, "the client is given up")
     assert upstream.told == ["has room", "full", "gives the client up"]

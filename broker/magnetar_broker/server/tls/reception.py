@@ -17,7 +17,7 @@ from magnetar_broker.limits.slow_readers import SlowReaders
 from magnetar_broker.server.client_socket import Take, refusal_frame
 from magnetar_broker.server.descriptors import Descriptors
 from magnetar_broker.server.origin import Origin
-from magnetar_broker.server.pair import connected_pair
+from magnetar_broker.server.pair import attach, connected_pair
 from magnetar_broker.server.reception import unknown
 from magnetar_broker.server.stretches import Stretches
 from magnetar_broker.server.tls.contexts import Contexts
@@ -126,8 +126,7 @@ class TlsReception:
         transport.set_protocol(pump.client)
         pump.client.connection_made(transport)
         take(passed, first, origin)
-        work = self._loop.create_unix_connection(lambda: pump.worker, sock=own)
-        task = self._loop.create_task(work)
+        task = self._loop.create_task(attach(lambda: pump.worker, own))
         self._connecting.add(task)
         task.add_done_callback(self._connecting.discard)
 
