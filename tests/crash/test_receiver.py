@@ -6,7 +6,7 @@ from typing import Any, cast
 import pulsar
 import pytest
 
-from crash.clients import Receiver
+from crash.clients import Receiver, with_next
 from crash.lives import Lives, Tally
 from crash.record import Record
 
@@ -96,3 +96,10 @@ def test_a_new_client_is_of_the_present_life(lives: Lives, consumer: Official) -
     lives.started()
     run: Any = SimpleNamespace(lives=lives, record=Record(lives, Tally(), lambda _: None))
     assert Receiver(run, cast(pulsar.Consumer, consumer)).receive() == (MESSAGE, 1)
+
+
+def test_what_the_former_connection_brought_is_not_acknowledged_with_earlier_messages() -> None:
+    left, first, second = (7, 9, 3), (7, 2, 0), (7, 2, 1)
+    received = with_next([], left)
+    received = with_next(received, first)
+    assert with_next(received, second) == [first, second]
