@@ -168,7 +168,7 @@ docs: setup ## Generate the pages of docs that are made from declarations and tr
 	$(BIN)/python -m magnetar_broker.config.docs > docs/configuration.md
 	$(BIN)/python -m magnetar_broker.server.admin.policies.docs > docs/policies.md
 	$(BIN)/python -m magnetar_broker.server.admin.docs > docs/rest.md
-	$(BIN)/python -m magnetar.admin.docs > docs/command-line.md
+	$(BIN)/python -m magnetar.cli.admin.docs > docs/command-line.md
 	$(BIN)/python -m pyspark_magnetar.docs > docs/spark-options.md
 	PYTHONPATH=tests $(BIN)/python -m conformance.docs
 

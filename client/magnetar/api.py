@@ -1,12 +1,10 @@
-"""The public names of `import magnetar`."""
+"""The public names of `import magnetar`, and `connect`, which creates a client."""
+
+from ssl import SSLContext
+from typing import Any
 
 from magnetar import auth, schema
-from magnetar.batching import BatchLimits
-from magnetar.client import Client
-from magnetar.connecting import connect
-from magnetar.consumer import Consumer
-from magnetar.encryption.keys import Key, KeyReader
-from magnetar.errors import (
+from magnetar.base.errors import (
     BrokerError,
     Busy,
     Closed,
@@ -39,19 +37,25 @@ from magnetar.errors import (
     Unreadable,
     WrongProtocol,
 )
+from magnetar.base.settings import Settings
+from magnetar.base.statistics import ConsumerStatistics, ProducerStatistics
+from magnetar.client import Client
+from magnetar.consumer import Consumer
+from magnetar.consuming.due_entries import RedeliveryBackoff
+from magnetar.consuming.options import DeadLetterPolicy, KeyShared, Subscription
+from magnetar.encryption.keys import Key, KeyReader
 from magnetar.interceptors import ConsumerInterceptor, ProducerInterceptor
 from magnetar.messages import Entry, Message, Outgoing
 from magnetar.producer import Producer
-from magnetar.producer_options import ProducerOptions
+from magnetar.producing.batching import BatchLimits
+from magnetar.producing.options import ProducerOptions
+from magnetar.producing.receipts import Receipt
 from magnetar.reader import EntryReader, Reader
-from magnetar.receipts import Receipt
-from magnetar.redelivery import RedeliveryBackoff
-from magnetar.settings import Settings
-from magnetar.statistics import ConsumerStatistics, ProducerStatistics
-from magnetar.subscription import DeadLetterPolicy, KeyShared, Subscription
+from magnetar.security.authentication import Authentication
+from magnetar.security.security import security_of
+from magnetar.security.tls import Tls
 from magnetar.table_view import TableView
-from magnetar.tls import Tls
-from magnetar.transaction import Transaction
+from magnetar.transactions.transaction import Transaction
 from magnetar_proto.ids import EARLIEST, LATEST, MessageId
 
 __all__ = [
@@ -118,3 +122,24 @@ __all__ = [
     "connect",
     "schema",
 ]
+
+
+def connect(
+    service_url: str,
+    *,
+    auth: Authentication | None = None,
+    tls: Tls | SSLContext | None = None,
+    **settings: Any,
+) -> Client:
+    """Create a client for `pulsar://host:port` or `pulsar+ssl://host:port`.
+
+    It connects when a connection is first needed.  `auth` is one of `magnetar.auth`; `tls` names
+    the authorities to trust for pulsar+ssl://, by default those of the system.  `settings` are
+    fields of Settings: timeouts, pauses and the listener's name.  Use it as
+    `async with connect(...)`.
+    """
+    return Client(
+        service_url,
+        Settings(**settings),
+        security_of(service_url, auth, tls),
+    )

@@ -8,44 +8,57 @@ from dataclasses import replace
 from typing import Any, TypeVar, cast
 from weakref import WeakSet
 
-from magnetar.batching import BATCHED, UNBATCHED, BatchLimits
-from magnetar.closing import Closing, OpenedPart, Part
-from magnetar.concurrency import gather_all, open_together
+from magnetar.base.closing import Closing, OpenedPart, Part
+from magnetar.base.concurrency import gather_all, open_together
+from magnetar.base.errors import Closed, NotFound
+from magnetar.base.forking import end_in_children
+from magnetar.base.memory import MemoryLimit
+from magnetar.base.settings import Settings
+from magnetar.base.statistics import ConsumerStatistics, ProducerStatistics, by_topic
+from magnetar.base.values import V
+from magnetar.connections.lookup import (
+    find_partitions,
+    find_schema,
+    find_topics,
+    pattern_of,
+    topic_exists,
+)
+from magnetar.connections.pool import Pool
+from magnetar.connections.retry import Retry
+from magnetar.connections.topic_discovery import TopicDiscovery
+from magnetar.connections.topic_watch import TopicWatch
 from magnetar.consumer import Consumer
-from magnetar.coordinators import Coordinators
+from magnetar.consuming.entry_consumer import EntryConsumer
+from magnetar.consuming.inbox import Inbox
+from magnetar.consuming.options import (
+    FAIL,
+    SKIP,
+    DeadLetterPolicy,
+    Subscription,
+    from_start,
+    reading_of,
+    subscription_of,
+)
+from magnetar.consuming.partition_consumer import PartitionConsumer
 from magnetar.dead_letters import DLQ, RETRY, DeadLetters, new_name, old_name
 from magnetar.encryption.keys import KeyReader
 from magnetar.encryption.sending import Encrypting, opened_for
-from magnetar.entry_consumer import EntryConsumer
-from magnetar.errors import Closed, NotFound
-from magnetar.forking import end_in_children
-from magnetar.inbox import Inbox
 from magnetar.interceptors import ConsumerInterceptors, OpenInterceptors, ProducerInterceptors
-from magnetar.lookup import find_partitions, find_schema, find_topics, pattern_of, topic_exists
-from magnetar.memory import MemoryLimit
 from magnetar.messages import Entry, Message
-from magnetar.partition_consumer import PartitionConsumer
-from magnetar.partition_producer import PartitionProducer
-from magnetar.pool import Pool
 from magnetar.producer import Producer
-from magnetar.producer_options import ProducerOptions
+from magnetar.producing.batching import BATCHED, UNBATCHED, BatchLimits
+from magnetar.producing.options import ProducerOptions
+from magnetar.producing.partition_producer import PartitionProducer
+from magnetar.producing.routing import Routing
 from magnetar.reader import EntryReader, Reader
-from magnetar.retry import Retry
-from magnetar.routing import Routing
 from magnetar.schema.auto import AutoProduce
 from magnetar.schema.base import Schema
 from magnetar.schema.info import SchemaInfo
 from magnetar.schema.versions import SchemaVersions, WriterSchemas
-from magnetar.security import OPEN, Security
-from magnetar.settings import Settings
-from magnetar.statistics import ConsumerStatistics, ProducerStatistics, by_topic
-from magnetar.subscribing import from_start, reading_of, subscription_of
-from magnetar.subscription import FAIL, SKIP, DeadLetterPolicy, Subscription
+from magnetar.security.security import OPEN, Security
 from magnetar.table_view import TableView
-from magnetar.topic_discovery import TopicDiscovery
-from magnetar.topic_watch import TopicWatch
-from magnetar.transaction import Transaction
-from magnetar.values import V
+from magnetar.transactions.coordinators import Coordinators
+from magnetar.transactions.transaction import Transaction
 from magnetar_proto import PulsarApi_pb2 as pb
 from magnetar_proto.ids import EARLIEST, MessageId
 from magnetar_proto.names import TopicName

@@ -5,18 +5,18 @@ from itertools import chain, groupby
 from operator import attrgetter
 from typing import Any, Generic
 
-from magnetar.closing import Closing
-from magnetar.concurrency import gather_all
+from magnetar.base.closing import Closing
+from magnetar.base.concurrency import gather_all
+from magnetar.base.statistics import ConsumerStatistics, total
+from magnetar.base.values import V
+from magnetar.connections.topic_discovery import TopicDiscovery
+from magnetar.connections.topic_watch import TopicWatch
+from magnetar.consuming.inbox import Inbox
+from magnetar.consuming.partition_consumer import PartitionConsumer
 from magnetar.dead_letters import RETRY, DeadLetters
-from magnetar.inbox import Inbox
 from magnetar.interceptors import ConsumerInterceptors
 from magnetar.messages import Message
-from magnetar.partition_consumer import PartitionConsumer
-from magnetar.statistics import ConsumerStatistics, total
-from magnetar.topic_discovery import TopicDiscovery
-from magnetar.topic_watch import TopicWatch
-from magnetar.transaction import Transaction
-from magnetar.values import V
+from magnetar.transactions.transaction import Transaction
 from magnetar_proto.ids import MessageId
 
 _source_of = attrgetter("source")

@@ -4,14 +4,14 @@ import logging
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any
 
+from magnetar.base.errors import MagnetarError
+from magnetar.base.log_fields import about
 from magnetar.clock import Clock
-from magnetar.errors import MagnetarError
-from magnetar.log_fields import about
+from magnetar.consuming.options import DeadLetterPolicy
 from magnetar.messages import Message, Outgoing
 from magnetar.producer import Producer
 from magnetar.schema.base import Encoded
 from magnetar.schema.versions import WriterSchemas
-from magnetar.subscription import DeadLetterPolicy
 from magnetar_proto.names import TopicName
 
 logger = logging.getLogger(__name__)

@@ -10,8 +10,8 @@ from crc32c import crc32c
 from google.protobuf.message import DecodeError
 from google.protobuf.unknown_fields import UnknownFieldSet
 
-from magnetar.errors import DecryptionFailed, Undecodable, Unreadable
-from magnetar.values import V
+from magnetar.base.errors import DecryptionFailed, Undecodable, Unreadable
+from magnetar.base.values import V
 from magnetar_proto import PulsarApi_pb2 as pb
 from magnetar_proto.batch import decode_batch
 from magnetar_proto.compression import decompress

@@ -4,22 +4,22 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Generic
 
+from magnetar.base.closing import Closing
+from magnetar.base.concurrency import gather_all
+from magnetar.base.statistics import ProducerStatistics, total
+from magnetar.base.values import V
 from magnetar.clock import EVENT_LOOP, Clock
-from magnetar.closing import Closing
-from magnetar.concurrency import gather_all
+from magnetar.connections.topic_discovery import TopicDiscovery
 from magnetar.encryption.sending import Encrypting
 from magnetar.interceptors import ProducerInterceptors
 from magnetar.messages import Outgoing
-from magnetar.partition_producer import PartitionProducer
-from magnetar.receipts import Receipt
-from magnetar.routing import Routing
+from magnetar.producing.partition_producer import PartitionProducer
+from magnetar.producing.receipts import Receipt
+from magnetar.producing.routing import Routing
 from magnetar.schema.base import Schema
 from magnetar.schema.info import SchemaInfo
 from magnetar.sendable import checked
-from magnetar.statistics import ProducerStatistics, total
-from magnetar.topic_discovery import TopicDiscovery
-from magnetar.transaction import Transaction
-from magnetar.values import V
+from magnetar.transactions.transaction import Transaction
 from magnetar_proto.ids import MessageId
 
 

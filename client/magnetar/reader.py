@@ -3,14 +3,14 @@
 from collections.abc import AsyncIterator, Iterable, Sequence
 from typing import Generic
 
-from magnetar.closing import Closing
-from magnetar.concurrency import gather_all
-from magnetar.inbox import Inbox
+from magnetar.base.closing import Closing
+from magnetar.base.concurrency import gather_all
+from magnetar.base.statistics import ConsumerStatistics, total
+from magnetar.base.values import V
+from magnetar.connections.topic_discovery import TopicDiscovery
+from magnetar.consuming.inbox import Inbox
+from magnetar.consuming.partition_consumer import PartitionConsumer
 from magnetar.messages import Entry, Message
-from magnetar.partition_consumer import PartitionConsumer
-from magnetar.statistics import ConsumerStatistics, total
-from magnetar.topic_discovery import TopicDiscovery
-from magnetar.values import V
 from magnetar_proto.ids import MessageId
 
 

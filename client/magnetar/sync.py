@@ -13,10 +13,10 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Generic, NoReturn, Self, TypeVar
 
 import magnetar
-from magnetar.background import Facade, background
-from magnetar.closing import Closing
+from magnetar.base.background import Facade, background
+from magnetar.base.closing import Closing
+from magnetar.base.values import V
 from magnetar.schema.base import Schema
-from magnetar.values import V
 
 W = TypeVar("W", bound=Closing)
 

@@ -5,13 +5,13 @@ import logging
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Generic
 
+from magnetar.base.closing import Closing
+from magnetar.base.errors import Closed, Damaged, MagnetarError, Undecodable
+from magnetar.base.log_fields import about
+from magnetar.base.values import V
 from magnetar.clock import Clock
-from magnetar.closing import Closing
-from magnetar.errors import Closed, Damaged, MagnetarError, Undecodable
-from magnetar.log_fields import about
 from magnetar.messages import Message
 from magnetar.reader import Reader
-from magnetar.values import V
 
 logger = logging.getLogger(__name__)
 

@@ -5,8 +5,8 @@ from dataclasses import dataclass, field
 from typing import Any, Self
 
 import magnetar
-from magnetar.credentials import authentication_of
-from magnetar.security import security_of
+from magnetar.security.credentials import authentication_of
+from magnetar.security.security import security_of
 from pyspark_magnetar.option_table import CLIENT, SERVICE_URL
 
 

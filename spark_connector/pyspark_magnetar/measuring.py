@@ -4,7 +4,7 @@ import time
 from dataclasses import replace
 from typing import Final
 
-from magnetar.concurrency import gather_all
+from magnetar.base.concurrency import gather_all
 from pyspark_magnetar.offsets import NOTHING, Mean, Position, Range
 from pyspark_magnetar.planning import entries_in
 from pyspark_magnetar.probing import first_at, ledger_ends

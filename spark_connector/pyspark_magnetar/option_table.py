@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import Any, Final
 
-from magnetar.settings import parse_service_url
+from magnetar.base.settings import parse_service_url
 from pyspark_magnetar.options import (
     Option,
     Use,

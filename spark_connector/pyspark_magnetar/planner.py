@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any, Final
 
 import magnetar
-from magnetar.concurrency import gather_all
+from magnetar.base.concurrency import gather_all
 from magnetar_proto.ids import EARLIEST
 from pyspark_magnetar.bridge import Bridge
 from pyspark_magnetar.losses import Losses

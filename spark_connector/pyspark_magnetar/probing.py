@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Final
 
 import magnetar
-from magnetar.concurrency import gather_all
+from magnetar.base.concurrency import gather_all
 from pyspark_magnetar.offsets import NOTHING, Mean, Position
 from pyspark_magnetar.view import View
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Final
 
 import magnetar
-from magnetar.chunk_joining import ChunkJoiner
+from magnetar.consuming.chunks import ChunkJoiner
 from pyspark_magnetar.bridge import Bridge
 from pyspark_magnetar.errors import REMEDY, DataLoss
 from pyspark_magnetar.offsets import Position, Range

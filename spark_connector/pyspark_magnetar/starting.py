@@ -1,6 +1,6 @@
 """Conversion of places in the options to positions of the broker."""
 
-from magnetar.concurrency import gather_all
+from magnetar.base.concurrency import gather_all
 from pyspark_magnetar.offsets import NOTHING, Position, Start
 from pyspark_magnetar.places import Place
 from pyspark_magnetar.probing import first_at

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 import magnetar
-from magnetar.concurrency import gather_all
+from magnetar.base.concurrency import gather_all
 from magnetar_proto.names import TopicName
 from pyspark_magnetar.bridge import Bridge
 from pyspark_magnetar.errors import TopicMissing

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 import magnetar
-from magnetar.concurrency import gather_all
+from magnetar.base.concurrency import gather_all
 from magnetar.schema.info import SchemaInfo
 from magnetar_proto import PulsarApi_pb2 as pb
 from magnetar_proto.names import TopicName

@@ -23,7 +23,7 @@ from pyspark.sql.types import (
 )
 
 import magnetar
-from magnetar.errors import Undecodable
+from magnetar.base.errors import Undecodable
 from magnetar.schema.auto import schema_of
 from magnetar.schema.base import Schema
 from magnetar.schema.info import SchemaInfo

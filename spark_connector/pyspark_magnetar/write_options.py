@@ -4,9 +4,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Self
 
-from magnetar.batching import UNBATCHED, BatchLimits
-from magnetar.routing import JAVA, MURMUR3, ROUND_ROBIN, SINGLE
-from magnetar.transaction import MAX_TIMEOUT_S
+from magnetar.producing.batching import UNBATCHED, BatchLimits
+from magnetar.producing.routing import JAVA, MURMUR3, ROUND_ROBIN, SINGLE
+from magnetar.transactions.transaction import MAX_TIMEOUT_S
 from magnetar_proto.names import TopicName
 from pyspark_magnetar.connecting import Connecting
 from pyspark_magnetar.option_table import OPTIONS, PRODUCER

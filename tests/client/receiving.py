@@ -4,7 +4,7 @@ import time
 
 import magnetar
 from fakes.waiting import until
-from magnetar.values import V
+from magnetar.base.values import V
 
 TIMEOUT_S = 60.0
 

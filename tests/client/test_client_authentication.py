@@ -10,7 +10,7 @@ import credentials
 import magnetar
 from credentials import PASSWORD, token
 from magnetar.auth import Basic, Token
-from magnetar.errors import NotAuthenticated, OperationTimeout
+from magnetar.base.errors import NotAuthenticated, OperationTimeout
 from running_broker import RunningBroker
 
 MakeBroker = Callable[..., RunningBroker]

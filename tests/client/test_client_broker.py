@@ -9,7 +9,7 @@ import pytest
 
 import magnetar
 from fakes.client_clock import FOR_EVER_S, ManualClock
-from magnetar.batching import COMPRESSIONS
+from magnetar.producing.batching import COMPRESSIONS
 from running_broker import RunningBroker
 
 TIMEOUT_S = 60.0

@@ -2,7 +2,7 @@
 
 import pytest
 
-from magnetar.errors import (
+from magnetar.base.errors import (
     BrokerError,
     Busy,
     NotAuthenticated,

@@ -4,9 +4,9 @@ import asyncio
 
 import pytest
 
+from magnetar.base.errors import Busy, Closed, MagnetarError
+from magnetar.base.settings import Settings
 from magnetar.client import Client
-from magnetar.errors import Busy, Closed, MagnetarError
-from magnetar.settings import Settings
 from magnetar_proto import PulsarApi_pb2 as pb
 
 TOPIC = "persistent://public/default/t"

@@ -15,10 +15,10 @@ from certificates import Authority
 from fakes.waiting import until
 from magnetar import Insecure, TlsFailed
 from magnetar.auth import Certificate, Token
-from magnetar.pool import Pool
-from magnetar.security import Security
-from magnetar.settings import Settings
-from magnetar.tls import Tls
+from magnetar.base.settings import Settings
+from magnetar.connections.pool import Pool
+from magnetar.security.security import Security
+from magnetar.security.tls import Tls
 from magnetar_proto import PulsarApi_pb2 as pb
 from magnetar_proto.commands import decode, encode
 from magnetar_proto.frames import FrameDecoder
@@ -111,7 +111,7 @@ async def test_what_is_not_checked_is_logged_at_each_start(
         caplog.clear()
         with caplog.at_level(logging.WARNING, "magnetar"):
             await publishes(magnetar.connect(broker.tls_url, tls=tls))
-        (record,) = [one for one in caplog.records if one.name.startswith("magnetar.tls")]
+        (record,) = [one for one in caplog.records if one.name.startswith("magnetar.security.tls")]
         assert warning in record.message
 
 

@@ -8,7 +8,7 @@ import magnetar
 import magnetar.sync
 from client.receiving import take, values
 from client.transacting import filled, left, new_topic, subscribed
-from magnetar.batching import Packed
+from magnetar.producing.batching import Packed
 from running_broker import RunningBroker
 
 

@@ -12,7 +12,7 @@ from client.transacting import Unwanted, filled, new_topic, subscribed
 from fakes.client_clock import ManualClock
 from fakes.waiting import until
 from frame_proxy import FrameProxy, Kind
-from magnetar.batching import SameMessages
+from magnetar.producing.batching import SameMessages
 from running_broker import RunningBroker
 
 

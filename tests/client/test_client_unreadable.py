@@ -11,7 +11,7 @@ import pytest
 
 import magnetar
 from admin_http import Admin
-from magnetar.subscription import Subscription
+from magnetar.consuming.options import Subscription
 from magnetar_proto import PulsarApi_pb2 as pb
 from magnetar_proto.entries import encode_entry
 from raw_client import RawClient, send_frame_of

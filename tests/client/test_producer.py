@@ -4,14 +4,14 @@ from collections import Counter
 
 import pytest
 
+from magnetar.base.settings import Settings
 from magnetar.client import Client
+from magnetar.connections.pool import Pool
 from magnetar.messages import Outgoing
-from magnetar.partition_producer import PartitionProducer
-from magnetar.pool import Pool
 from magnetar.producer import Producer
-from magnetar.producer_options import ProducerOptions
-from magnetar.routing import partition_of
-from magnetar.settings import Settings
+from magnetar.producing.options import ProducerOptions
+from magnetar.producing.partition_producer import PartitionProducer
+from magnetar.producing.routing import partition_of
 
 
 @pytest.mark.parametrize(

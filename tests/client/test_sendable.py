@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 import magnetar
 from admin_http import Admin
 from effort import examples
-from magnetar.batching import Sender
+from magnetar.producing.batching import Sender
 from magnetar.sendable import checked
 from running_broker import RunningBroker
 

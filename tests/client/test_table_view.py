@@ -8,7 +8,7 @@ import pytest
 from fakes.client_clock import ManualClock
 from fakes.client_entries import entry_of
 from fakes.waiting import until
-from magnetar.errors import Damaged
+from magnetar.base.errors import Damaged
 from magnetar.messages import Message, Outgoing
 from magnetar.reader import Reader
 from magnetar.table_view import TableView

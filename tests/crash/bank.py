@@ -25,7 +25,7 @@ import psutil
 
 import magnetar
 from admin_http import Admin
-from magnetar.errors import MagnetarError
+from magnetar.base.errors import MagnetarError
 from running_broker import RunningBroker
 
 ACCOUNTS = tuple(f"persistent://public/default/account-{name}" for name in "abc")

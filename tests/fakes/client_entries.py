@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 from typing import Any
 
-from magnetar.batching import Sender
 from magnetar.messages import Entry, Outgoing
+from magnetar.producing.batching import Sender
 from magnetar_proto import PulsarApi_pb2 as pb
 from magnetar_proto.frames import FrameDecoder
 

@@ -3,7 +3,7 @@
 import asyncio
 from typing import Any
 
-from magnetar.connection import Connection
+from magnetar.connections.connection import Connection
 from magnetar_proto import PulsarApi_pb2 as pb
 from magnetar_proto.commands import decode
 from magnetar_proto.frames import FrameDecoder

@@ -391,13 +391,13 @@ FAULTS = (
         ),
     ),
     Fault(
-        "client/magnetar/acking.py",
+        "client/magnetar/consuming/ack_sender.py",
         "an acknowledgement counts only when the broker has answered",
         "        self._unanswered[answer] = sent\n",
         ("        answer.set_result(None)\n        self._unanswered[answer] = sent\n"),
     ),
     Fault(
-        "client/magnetar/attachment.py",
+        "client/magnetar/connections/registration.py",
         "a client that cannot follow looks up",
         "except (MagnetarError, ValueError):  # or the URL is none for this client",
         "except RuntimeError:",
@@ -409,7 +409,7 @@ FAULTS = (
         "value = field if isinstance(field, Record) else field.default()",
     ),
     Fault(
-        "client/magnetar/partition_producer.py",
+        "client/magnetar/producing/partition_producer.py",
         "a message is sent only when the coordinator knows its partition",
         (
             "            if not added.done():\n"
@@ -422,7 +422,7 @@ FAULTS = (
         "",
     ),
     Fault(
-        "client/magnetar/redelivering.py",
+        "client/magnetar/consuming/redelivery.py",
         "messages without an epoch are never stale",
         "return epoch is not None and self.epoch is not None and",
         ("epoch = -1 if epoch is None else epoch\n        return self.epoch is not None and"),
@@ -434,13 +434,13 @@ FAULTS = (
         "return False",
     ),
     Fault(
-        "client/magnetar/tls.py",
+        "client/magnetar/security/tls.py",
         "the client checks the authority of a certificate",
         ("    if tls.allow_insecure:\n        context.verify_mode"),
         ("    if True:\n        context.check_hostname = False\n        context.verify_mode"),
     ),
     Fault(
-        "client/magnetar/transaction.py",
+        "client/magnetar/transactions/transaction.py",
         "after its timeout a transaction gives back what it acknowledged",
         ("                acks.aborts()\n                acks.aborted()\n"),
         "                pass\n",

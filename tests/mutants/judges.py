@@ -84,9 +84,9 @@ ELSEWHERE: dict[str, tuple[str, ...]] = {
         "broker/publishing/test_deduplication.py", "broker/server/test_dynamic_settings.py",
         "broker/damage/test_skipping.py",
     ),
-    "client/partition_consumer.py": ("broker/server/test_damage.py",),
+    "client/consuming/partition_consumer.py": ("broker/server/test_damage.py",),
     "broker/verify.py": ("storage/verify", "broker/test_verify_command.py"),
-    "client/tools": ("client/test_cli_traces.py", "client/test_cli.py"),
+    "client/cli/tools": ("client/cli/test_cli_traces.py", "client/cli/test_cli.py"),
 }  # fmt: skip
 """The tests outside a room's mirror that cover it, by room of the sources."""
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 import magnetar
-from magnetar import chunk_joining
+from magnetar.consuming import chunks as chunk_joining
 from pyspark_magnetar import probing, reading
 from pyspark_magnetar.bridge import bridge_to
 from pyspark_magnetar.errors import DataLoss

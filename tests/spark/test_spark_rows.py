@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fakes.client_entries import TOPIC, entry_of
-from magnetar.errors import Unreadable
+from magnetar.base.errors import Unreadable
 from magnetar.messages import Entry, Outgoing
 from magnetar_proto import PulsarApi_pb2 as pb
 from magnetar_proto.entries import encode_entry

@@ -69,7 +69,7 @@ def ask(
     # The client of `magnetar admin` is used, so that there is one way to log in, with its options.
     from magnetar.admin.client import AdminClient, NoAnswer, Refused  # noqa: PLC0415 (heavy)
     from magnetar.admin.settings import settings_from  # noqa: PLC0415
-    from magnetar.client_conf import SettingsError, read_conf  # noqa: PLC0415
+    from magnetar.security.client_conf import SettingsError, read_conf  # noqa: PLC0415
 
     flags: dict[str, Any] = dict(login)
     try:

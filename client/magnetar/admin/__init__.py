@@ -1,5 +1,1 @@
-"""The admin API of a broker: a client for it, and the commands of `magnetar admin`.
-
-Commands are declared in `groups/`, one module for each group. `commands.py` turns them into a
-command line, `docs.py` into a page of the documentation.
-"""
+"""A client for the admin API of a broker."""

@@ -20,8 +20,8 @@ from typing import Self, TypeVar
 from magnetar.admin.client import AdminClient, AdminError, NoAnswer, Refused
 from magnetar.admin.requests.request import Request
 from magnetar.admin.settings import DEFAULT_TIMEOUT_S, DEFAULT_URL, AdminSettings
-from magnetar.auth import Authentication
-from magnetar.tls import Tls
+from magnetar.security.authentication import Authentication
+from magnetar.security.tls import Tls
 
 T = TypeVar("T")
 

@@ -15,9 +15,9 @@ from typing import Any, Final, Self
 from urllib.parse import urlencode, urljoin, urlsplit
 
 from magnetar.admin.settings import AdminSettings, authentication_of
-from magnetar.base_errors import CredentialsError, CredentialsUnavailable
-from magnetar.client_conf import SettingsError
-from magnetar.tls import Tls, TlsContexts
+from magnetar.base.base_errors import CredentialsError, CredentialsUnavailable
+from magnetar.security.client_conf import SettingsError
+from magnetar.security.tls import Tls, TlsContexts
 
 CONNECT_S: Final = 10.0
 REDIRECTS: Final = 5

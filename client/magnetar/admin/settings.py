@@ -3,10 +3,10 @@
 from dataclasses import dataclass, field
 from typing import Final
 
-from magnetar.auth import Authentication
-from magnetar.base_errors import CredentialsError
-from magnetar.client_conf import SettingsError, flag_of
-from magnetar.credentials import authentication_of as _of_plugin
+from magnetar.base.base_errors import CredentialsError
+from magnetar.security.authentication import Authentication
+from magnetar.security.client_conf import SettingsError, flag_of
+from magnetar.security.credentials import authentication_of as _of_plugin
 
 DEFAULT_URL: Final = "http://localhost:8080"
 DEFAULT_TIMEOUT_S: Final = 300.0

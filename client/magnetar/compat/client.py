@@ -8,8 +8,8 @@ from collections.abc import Callable, Coroutine
 from typing import Any, Final, TypeVar
 
 import magnetar
-from magnetar.background import Facade, background
-from magnetar.closing import Closing
+from magnetar.base.background import Facade, background
+from magnetar.base.closing import Closing
 from magnetar.compat.arguments import CLIENT, CONSUMER, PRODUCER, READER, check_arguments
 from magnetar.compat.authentication import Authentication
 from magnetar.compat.checks import check, check_or_none
@@ -46,7 +46,7 @@ from magnetar.compat.receiving import Receiving, position
 from magnetar.compat.schema import BytesSchema, Schema
 from magnetar.compat.schema.base import sending
 from magnetar.compat.service import AutoClusterFailover, ServiceInfo, ServiceInfoProvider
-from magnetar.subscription import SKIP
+from magnetar.consuming.options import SKIP
 from magnetar_proto.names import TopicName
 
 logger = logging.getLogger(__name__)

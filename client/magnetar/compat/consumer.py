@@ -1,7 +1,7 @@
 """The consumer of the official client."""
 
 import magnetar
-from magnetar.background import Facade
+from magnetar.base.background import Facade
 from magnetar.compat.checks import check_or_none
 from magnetar.compat.exceptions import (
     CumulativeAcknowledgementNotAllowedError,

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from functools import wraps
 from typing import Final, ParamSpec, TypeVar
 
-from magnetar import errors
+from magnetar.base import errors
 from magnetar.compat.enums import Result
 from magnetar_proto import PulsarApi_pb2 as pb
 from magnetar_proto.errors import InvalidTopicName as InvalidName

@@ -8,8 +8,8 @@ import threading
 from collections.abc import Awaitable, Callable
 from concurrent.futures import ThreadPoolExecutor
 
+from magnetar.base.errors import Closed, Damaged, MagnetarError
 from magnetar.clock import Clock
-from magnetar.errors import Closed, Damaged, MagnetarError
 from magnetar.messages import Message
 
 logger = logging.getLogger(__name__)

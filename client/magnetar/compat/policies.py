@@ -5,7 +5,7 @@ from pathlib import Path
 import magnetar
 from magnetar.compat.checks import check
 from magnetar.compat.enums import KeySharedMode
-from magnetar.subscription import DeadLetterPolicy, KeyShared
+from magnetar.consuming.options import DeadLetterPolicy, KeyShared
 
 
 class ConsumerDeadLetterPolicy:

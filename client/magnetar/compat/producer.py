@@ -10,7 +10,7 @@ from functools import partial
 from typing import Any
 
 import magnetar
-from magnetar.background import Facade, background
+from magnetar.base.background import Facade, background
 from magnetar.compat.checks import check, check_or_none
 from magnetar.compat.enums import Result
 from magnetar.compat.exceptions import (

@@ -6,7 +6,7 @@ from contextlib import suppress
 from typing import Any
 
 import magnetar
-from magnetar.background import Facade
+from magnetar.base.background import Facade
 from magnetar.compat.checks import check, check_or_none
 from magnetar.compat.exceptions import translated
 from magnetar.compat.listening import CallbackThread

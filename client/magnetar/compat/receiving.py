@@ -3,7 +3,7 @@
 from typing import TYPE_CHECKING, Any
 
 import magnetar
-from magnetar.background import Facade
+from magnetar.base.background import Facade
 from magnetar.compat.exceptions import InvalidConfiguration
 from magnetar.compat.listening import Listening
 from magnetar.compat.messages import Message, MessageId

@@ -2,10 +2,10 @@
 
 from collections.abc import Callable
 
+from magnetar.base.settings import parse_service_url
 from magnetar.compat.authentication import Authentication
 from magnetar.compat.checks import check, check_or_none
 from magnetar.compat.exceptions import unsupported
-from magnetar.settings import parse_service_url
 
 _REMEDY = (
     "several addresses of one cluster are given as pulsar://host1:6650,host2:6650; for another "

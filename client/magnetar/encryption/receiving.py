@@ -4,12 +4,12 @@ from collections import OrderedDict
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+from magnetar.base.errors import DecryptionFailed
 from magnetar.clock import EVENT_LOOP, Clock
+from magnetar.consuming.options import CONSUME, FAIL
 from magnetar.encryption.data_keys import decrypt_data_key
 from magnetar.encryption.keys import KeyReader
-from magnetar.errors import DecryptionFailed
 from magnetar.messages import Entry
-from magnetar.subscription import CONSUME, FAIL
 from magnetar_proto import PulsarApi_pb2 as pb
 
 if TYPE_CHECKING:

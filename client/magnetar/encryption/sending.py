@@ -6,10 +6,10 @@ import os
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Protocol
 
+from magnetar.base.errors import Closed, EncryptionFailed
 from magnetar.clock import EVENT_LOOP, Clock
 from magnetar.encryption.data_keys import DATA_KEY_BYTES, encrypt_data_key
 from magnetar.encryption.keys import KeyReader
-from magnetar.errors import Closed, EncryptionFailed
 from magnetar_proto import PulsarApi_pb2 as pb
 
 if TYPE_CHECKING:

@@ -22,7 +22,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import magnetar
-from magnetar.concurrency import gather_all
+from magnetar.base.concurrency import gather_all
 from pyspark_magnetar.sink.commit_records import Announcement, Mark, Record, TxnId
 from pyspark_magnetar.sink.transaction_log import TransactionLog, resumed
 

@@ -5,9 +5,9 @@ from collections import deque
 from collections.abc import Iterable
 
 import magnetar
-from magnetar.batching import Packed
-from magnetar.partition_producer import PartitionProducer
-from magnetar.receipts import Receipt
+from magnetar.producing.batching import Packed
+from magnetar.producing.partition_producer import PartitionProducer
+from magnetar.producing.receipts import Receipt
 
 Entry = Packed | magnetar.Outgoing[bytes]
 """The unit of storage: a batch, or a message by itself."""

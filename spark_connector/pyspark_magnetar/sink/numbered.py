@@ -2,8 +2,8 @@
 duplicates."""
 
 import magnetar
-from magnetar.concurrency import gather_all
-from magnetar.partition_producer import PartitionProducer
+from magnetar.base.concurrency import gather_all
+from magnetar.producing.partition_producer import PartitionProducer
 from magnetar_proto.names import TopicName
 from pyspark_magnetar.bridge import Bridge
 from pyspark_magnetar.sink.lanes import Entry, Lane

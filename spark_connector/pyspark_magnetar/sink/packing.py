@@ -7,8 +7,8 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from magnetar.batching import BatchLimits
 from magnetar.messages import Outgoing
+from magnetar.producing.batching import BatchLimits
 from magnetar_proto import PulsarApi_pb2 as pb
 from magnetar_proto.wire import encode_varint
 from pyspark_magnetar.sink.arrow import (

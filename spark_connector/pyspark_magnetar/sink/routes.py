@@ -6,7 +6,7 @@ from typing import TypeAlias
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from magnetar.routing import SINGLE, partition_of
+from magnetar.producing.routing import SINGLE, partition_of
 from pyspark_magnetar.sink.arrow import by_distinct, signed
 from pyspark_magnetar.sink.columns import KEY, PARTITION, TOPIC
 from pyspark_magnetar.write_options import Producing

@@ -8,8 +8,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 import magnetar
-from magnetar.batching import Packed
-from magnetar.concurrency import gather_all
+from magnetar.base.concurrency import gather_all
+from magnetar.producing.batching import Packed
 from pyspark_magnetar.bridge import Bridge
 from pyspark_magnetar.sink.arrow import signed
 from pyspark_magnetar.sink.columns import DELIVER_AT, KEY, ORDERING_KEY, SinkSchema, messages_of

@@ -9,8 +9,8 @@ from functools import lru_cache
 from typing import Any
 
 import magnetar
-from magnetar.concurrency import gather_all
-from magnetar.errors import IncompatibleSchema
+from magnetar.base.concurrency import gather_all
+from magnetar.base.errors import IncompatibleSchema
 from magnetar.schema.base import Encoded
 from magnetar.schema.info import SchemaInfo
 from pyspark_magnetar.bridge import Bridge

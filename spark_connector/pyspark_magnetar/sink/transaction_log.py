@@ -6,7 +6,7 @@ from typing import Self
 from urllib.parse import quote
 
 import magnetar
-from magnetar.closing import Closing
+from magnetar.base.closing import Closing
 from magnetar_proto.names import TopicName
 from pyspark_magnetar.sink.commit_records import (
     Announcement,

@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from magnetar.admin.settings import AdminSettings, authentication_of, settings_from
-from magnetar.base_errors import CredentialsError
-from magnetar.client_conf import SettingsError, read_conf
+from magnetar.base.base_errors import CredentialsError
+from magnetar.security.client_conf import SettingsError, read_conf
 
 CONF = """\
 # comments, and lines that are none

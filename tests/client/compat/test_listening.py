@@ -8,8 +8,8 @@ import pytest
 from fakes.client_clock import ManualClock
 from fakes.client_entries import entry_of
 from fakes.waiting import until
+from magnetar.base.errors import Damaged, InvalidName, MagnetarError, OperationTimeout
 from magnetar.compat.listening import AGAIN_S, Listening
-from magnetar.errors import Damaged, InvalidName, MagnetarError, OperationTimeout
 from magnetar.messages import Message
 from magnetar_proto import PulsarApi_pb2 as pb
 from magnetar_proto.ids import MessageId

@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 
 from fakes.client_entries import TOPIC, stored
-from magnetar.batching import Sender
-from magnetar.errors import Closed, ConnectionLost, NotFound, OperationTimeout, Undecodable
-from magnetar.inbox import Inbox
+from magnetar.base.errors import Closed, ConnectionLost, NotFound, OperationTimeout, Undecodable
+from magnetar.consuming.inbox import Inbox
 from magnetar.messages import Entry, Message
+from magnetar.producing.batching import Sender
 from magnetar.schema import Avro, SchemaInfo
 from magnetar.schema.versions import MAX_BYTES, SchemaVersions, WriterSchemas
 from magnetar_proto import PulsarApi_pb2 as pb

@@ -5,7 +5,7 @@ from collections.abc import Callable
 import pytest
 
 import magnetar
-from magnetar.batching import Packed
+from magnetar.producing.batching import Packed
 from magnetar_proto import PulsarApi_pb2 as pb
 from magnetar_proto.batch import encode_batch
 from pyspark_magnetar.sink.lanes import Lane

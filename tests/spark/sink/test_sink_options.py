@@ -14,7 +14,7 @@ from pyspark.sql.types import (
     TimestampType,
 )
 
-from magnetar.batching import UNBATCHED, BatchLimits
+from magnetar.producing.batching import UNBATCHED, BatchLimits
 from pyspark_magnetar.sink.columns import SinkSchema
 from pyspark_magnetar.source_schema import FIELDS
 from pyspark_magnetar.write_options import WriteOptions

@@ -8,8 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from effort import examples
-from magnetar.batching import BatchLimits
 from magnetar.messages import Outgoing
+from magnetar.producing.batching import BatchLimits
 from magnetar_proto import PulsarApi_pb2 as pb
 from magnetar_proto.batch import decode_batch
 from pyspark_magnetar.sink.packing import cuts, data_of, offsets_of, outgoing, packed

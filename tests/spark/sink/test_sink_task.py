@@ -15,7 +15,7 @@ from pyspark.sql.pandas.types import from_arrow_schema
 import magnetar
 from fakes.waiting import until
 from frame_proxy import FrameProxy
-from magnetar.routing import partition_of
+from magnetar.producing.routing import partition_of
 from magnetar.schema import AutoConsume
 from magnetar_proto import PulsarApi_pb2 as pb
 from pyspark_magnetar.bridge import Bridge, bridge_to

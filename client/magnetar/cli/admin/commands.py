@@ -1,0 +1,309 @@
+"""`magnetar admin`: the declared commands as a command line.
+
+A group is imported when it is used, and a command is built when it is called.
+"""
+
+import json
+import sys
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from difflib import get_close_matches
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, Final
+
+import click
+
+from magnetar.admin import settings
+from magnetar.cli.admin.declarations import Command, Contradiction, Parameter, Values
+from magnetar.cli.admin.kinds import PAIRS, Kind, joined
+from magnetar.security.client_conf import CONF_VARIABLE, SettingsError, read_conf
+
+REFUSED: Final = 1
+NO_ANSWER: Final = 3
+INTERRUPTED: Final = 130
+
+GROUPS: Final = {
+    "clusters": "Clusters, and their addresses.",
+    "tenants": "Tenants: who administers what.",
+    "namespaces": "Namespaces, their policies, permissions and bundles.",
+    "topics": "Topics, their messages and statistics.",
+    "topicPolicies": "Policies of single topics.",
+    "subscriptions": "Subscriptions: their position and backlog.",
+    "schemas": "Schemas of topics.",
+    "resourcegroups": "Resource groups, which are stored without effect.",
+    "brokers": "Brokers, their health and configuration.",
+    "broker-stats": "Statistics of the whole broker.",
+    "transactions": "Transactions and their coordinators.",
+}
+MODULES: Final = {"topicPolicies": "topic_policies", "broker-stats": "broker_stats"}
+
+
+def commands_of(group: str) -> tuple[Command, ...]:
+    """Return the declarations of a group."""
+    module = import_module(f"magnetar.cli.admin.groups.{MODULES.get(group, group)}")
+    found: tuple[Command, ...] = module.COMMANDS
+    return found
+
+
+class RefusedByBroker(click.ClickException):
+    """Reports that the broker refused the request."""
+
+    exit_code = REFUSED
+
+
+class Unreachable(click.ClickException):
+    """Reports that no answer came, so that the outcome is unknown."""
+
+    exit_code = NO_ANSWER
+
+
+@dataclass(slots=True)
+class Session:
+    """The values of the flags in front of the group."""
+
+    flags: dict[str, Any]
+    conf_path: str | None
+    as_json: bool
+
+    def settings(self) -> settings.AdminSettings:
+        """Return the settings from the flags and `client.conf`."""
+        return settings.settings_from(read_conf(self.conf_path), **self.flags)
+
+
+# Groups -----------------------------------------------------------------------------------
+
+
+class Suggesting(click.Group):
+    """Suggests the nearest words when a command does not exist."""
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        name = args[0]
+        if self.get_command(ctx, name) is None and not name.startswith("-"):
+            near = get_close_matches(name, self.list_commands(ctx), n=3, cutoff=0.5)
+            hint = f"did you mean {' or '.join(near)}?" if near else f"see {ctx.command_path} -h"
+            ctx.fail(f"{ctx.command_path} has no command {name}: {hint}")
+        return super().resolve_command(ctx, args)
+
+
+class Groups(Suggesting):
+    """The groups of `magnetar admin`."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(GROUPS)
+
+    def get_command(self, ctx: click.Context, name: str) -> click.Command | None:
+        return DeclaredGroup(name) if name in GROUPS else None
+
+
+class DeclaredGroup(Suggesting):
+    """The commands of one group."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(name, help=GROUPS[name], context_settings=CONTEXT)
+        self._declared: dict[str, Command] | None = None
+
+    def declared(self) -> dict[str, Command]:
+        """Return the declarations, by all their names."""
+        if self._declared is None:
+            found = commands_of(self.name or "")
+            self._declared = {one.name: one for one in found}
+            self._declared |= {alias: one for one in found for alias in one.aliases}
+        return self._declared
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return [
+            name for name, one in self.declared().items() if not one.hidden and name == one.name
+        ]
+
+    def get_command(self, ctx: click.Context, name: str) -> click.Command | None:
+        found = self.declared().get(name)
+        return None if found is None else built(found)
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        rows = [(name, self.declared()[name].help) for name in self.list_commands(ctx)]
+        with formatter.section("Commands"):
+            formatter.write_dl(
+                [(name, text.split(". ")[0].rstrip(".") + ".") for name, text in rows]
+            )
+
+
+CONTEXT: Final = {"help_option_names": ["-h", "--help"], "max_content_width": 120}
+
+
+@click.group(cls=Groups, context_settings=CONTEXT)
+@click.option("--admin-url", "url", envvar="MAGNETAR_ADMIN_URL", metavar="URL",
+              help=f"Address of the HTTP port; default {settings.DEFAULT_URL}.")  # fmt: skip
+@click.option("--auth-plugin", envvar="MAGNETAR_AUTH_PLUGIN", metavar="NAME",
+              help="token, basic, tls, oauth2, or the class of Pulsar's.")  # fmt: skip
+@click.option("--auth-params", envvar="MAGNETAR_AUTH_PARAMS", metavar="TEXT",
+              help="What the plugin needs, such as token:TOKEN or file:///PATH.")  # fmt: skip
+@click.option("--request-timeout", "timeout_s", type=click.FloatRange(0, min_open=True),
+              metavar="SECONDS", help="Time limit of a request; default 300.")  # fmt: skip
+@click.option("--tls-allow-insecure", is_flag=True, default=None,
+              help="Accept every certificate of the broker.")  # fmt: skip
+@click.option("--tls-trust-cert-path", envvar="MAGNETAR_TLS_TRUST_CERT_PATH", metavar="FILE",
+              help="Certificates to trust, as PEM; default those of the system.")  # fmt: skip
+@click.option("--tls-cert-file", "tls_cert_path", envvar="MAGNETAR_TLS_CERT_FILE", metavar="FILE",
+              help="The certificate to show to the broker, as PEM.")  # fmt: skip
+@click.option("--tls-key-file", "tls_key_path", envvar="MAGNETAR_TLS_KEY_FILE", metavar="FILE",
+              help="The key of that certificate, as PEM.")  # fmt: skip
+@click.option("--tls-enable-hostname-verification/--tls-disable-hostname-verification",
+              "tls_hostname_verification", default=None,
+              help="Whether the certificate must name the host; enabled by default.")  # fmt: skip
+@click.option("--client-conf", "conf_path", envvar=CONF_VARIABLE, metavar="FILE",
+              help="A client.conf: webServiceUrl, authPlugin, authParams, tls...")  # fmt: skip
+@click.option("--json", "as_json", is_flag=True, help="Print answers as JSON instead of tables.")
+@click.pass_context
+def admin(context: click.Context, /, conf_path: str | None, as_json: bool, **flags: Any) -> None:
+    """Administer a broker over its admin API, with the words of pulsar-admin.
+
+    Exit codes: 0 done, 1 refused by the broker, 2 wrong usage, 3 no answer.
+    """
+    context.obj = Session(flags, conf_path, as_json)
+
+
+# Commands ---------------------------------------------------------------------------------
+
+
+if TYPE_CHECKING:
+    Type = click.ParamType[Any]
+else:
+    Type = click.ParamType  # older versions of click have no type parameter
+
+
+class Typed(Type):
+    """The click type of a kind of parameter."""
+
+    def __init__(self, kind: Kind) -> None:
+        self.name = kind.metavar
+        self._kind = kind
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        if not isinstance(value, str):
+            return value
+        try:
+            return self._kind.parse(value)
+        except ValueError as error:
+            self.fail(str(error), param, ctx)
+
+    def get_metavar(self, param: click.Parameter, ctx: click.Context | None = None) -> str:
+        return self._kind.metavar
+
+    def shell_complete(
+        self, ctx: click.Context, param: click.Parameter, incomplete: str
+    ) -> list[Any]:
+        from click.shell_completion import CompletionItem  # noqa: PLC0415
+
+        return [CompletionItem(one) for one in self._kind.choices if one.startswith(incomplete)]
+
+
+def built(command: Command) -> click.Command:
+    """Build the click command of a declared command."""
+    parameters = [_parameter(one) for one in command.parameters]
+    if command.question:
+        parameters.append(
+            click.Option(["--force", "-f", "-force"], is_flag=True, help="Ask nothing.")
+        )
+    parameters.append(click.Option(["--json", "as_json"], is_flag=True, help="Print JSON."))
+    return click.Command(
+        command.name,
+        params=parameters,
+        callback=_callback(command),
+        help=f"{command.help}\n\n{command.method} {command.path}",
+        hidden=command.hidden,
+        context_settings=CONTEXT,
+    )
+
+
+def _parameter(parameter: Parameter) -> click.Parameter:
+    if not parameter.flags:
+        assert parameter.kind is not None
+        return click.Argument(
+            [parameter.name],
+            type=Typed(parameter.kind),
+            required=parameter.required,
+            metavar=parameter.usage,
+        )
+    names = [*parameter.flags, parameter.name]
+    if parameter.kind is None:
+        return click.Option(names, is_flag=True, help=parameter.help)
+    # A default of None would count as a given value in click.
+    default: dict[str, Any] = {} if parameter.default is None else {"default": parameter.default}
+    return click.Option(
+        names,
+        type=Typed(parameter.kind),
+        required=parameter.required,
+        show_default=parameter.default is not None,
+        multiple=parameter.many,
+        help=parameter.help,
+        **default,
+    )
+
+
+def _callback(command: Command) -> Callable[..., None]:
+    def run(as_json: bool, **values: Any) -> None:
+        session = click.get_current_context().obj
+        for one in command.parameters:
+            if one.many:
+                given = values[one.name]
+                values[one.name] = (joined(given) if one.kind is PAIRS else list(given)) or None
+        if command.question and not values.pop("force"):
+            click.confirm(command.question, abort=True)
+        as_json = as_json or session.as_json
+        try:
+            for line in _lines(command, session, values, as_json):
+                click.echo(line)
+        except KeyboardInterrupt:
+            raise SystemExit(INTERRUPTED) from None
+
+    return run
+
+
+def _lines(command: Command, session: Session, values: Values, as_json: bool) -> Iterator[str]:
+    """Yield the lines that the command prints, as they become available."""
+    # Only here: a command line with a mistake, or one that asks for help, needs no HTTP.
+    from magnetar.admin.client import AdminClient, NoAnswer, Refused  # noqa: PLC0415
+    from magnetar.cli.admin.waiting import Waiting  # noqa: PLC0415
+
+    try:
+        with AdminClient(session.settings()) as client:
+            with Waiting(sys.stderr):
+                result = _result(command, client, values)
+            yield from _shown(command, result, as_json)
+    except (Contradiction, SettingsError) as error:
+        raise click.UsageError(str(error)) from error
+    except Refused as error:
+        raise RefusedByBroker(f"{error} (HTTP {error.status})") from error
+    except NoAnswer as error:
+        raise Unreachable(str(error)) from error
+
+
+def _result(command: Command, client: Any, values: Values) -> Any:
+    if command.fill is not None:
+        command.fill(client, values)
+    if command.run is not None:
+        return command.run(client, values)
+    answer = client.ask(
+        command.method,
+        command.url(values),
+        command.content(values),
+        command.query(values),
+        command.media_type,
+    )
+    return (answer.text or None) if command.as_text else answer.value
+
+
+def _shown(command: Command, result: Any, as_json: bool) -> Iterator[str]:
+    from magnetar.cli.admin.showing import lines_of  # noqa: PLC0415
+
+    pieces = isinstance(result, Iterator)
+    if as_json:
+        value = list(result) if pieces else result
+        if value is not None or command.method == "GET":
+            yield json.dumps(value, indent=2, ensure_ascii=False)
+        return
+    show = command.show or lines_of
+    for value in result if pieces else (result,):
+        yield from show(value)

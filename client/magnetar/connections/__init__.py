@@ -1,0 +1,1 @@
+"""Connections to brokers: opening, sharing, looking topics up, and registering again."""

@@ -1,0 +1,273 @@
+"""Sends the acknowledgements of one partition, in groups, until the broker has confirmed them."""
+
+import asyncio
+import logging
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING, Any, Protocol
+from weakref import WeakSet
+
+from magnetar.base.errors import MagnetarError, OperationTimeout
+from magnetar.base.log_fields import about
+from magnetar.clock import Clock, Timer
+from magnetar.connections.connection import Connection
+from magnetar.connections.registration import Attachment
+from magnetar.consuming.ack_tracker import Ack, AckTracker, Position, later
+from magnetar.consuming.options import Subscription
+from magnetar.consuming.transaction_acks import MAX_ACKS, TransactionAcks
+from magnetar.messages import Message
+from magnetar_proto import PulsarApi_pb2 as pb
+from magnetar_proto.acks import encode_ack
+from magnetar_proto.ids import MessageId
+
+if TYPE_CHECKING:
+    from magnetar.transactions.transaction import Transaction
+
+logger = logging.getLogger(__name__)
+
+
+@dataclass(slots=True)
+class _Sent:
+    """An ACK that the broker has not answered."""
+
+    connection: Connection
+    acks: list[Ack]
+    is_cumulative: bool
+    frame: bytes
+    at_s: float
+
+
+class AckEnd(Protocol):
+    """Receives the outcome of acknowledgements."""
+
+    def acked(self, acks: list[Ack], is_cumulative: bool) -> None:
+        """Called when the broker has confirmed acknowledgements."""
+
+    def doubted(self, acks: list[Ack]) -> None:
+        """Called when individual acknowledgements may have been lost; they are sent again."""
+
+    def refused(self, acks: list[Ack], is_cumulative: bool) -> None:
+        """Called when the broker has refused acknowledgements, which are not sent again."""
+
+    @property
+    def subscription(self) -> str:
+        """The name of the subscription."""
+
+    def transaction_aborts(self) -> None:
+        """Called before the broker redelivers messages acknowledged in a transaction."""
+
+    def transaction_aborted(self, rest: list[Position]) -> None:
+        """Called when that redelivery has begun; the broker did not know the acks of `rest`."""
+
+
+class Acknowledging:
+    """Collects acknowledgements and sends them `ack_delay_ms` after the first, or earlier if many.
+
+    An acknowledgement that the broker does not answer is sent again: after `ack_resend_s` on the
+    same connection, and on the next connection after a loss.
+    """
+
+    def __init__(
+        self,
+        attachment: Attachment,
+        consumer_id: int,
+        subscription: Subscription,
+        tracker: AckTracker,
+        end: AckEnd,
+        clock: Clock,
+    ) -> None:
+        self._attachment = attachment
+        self._id = consumer_id
+        self._delay_s = subscription.ack_delay_ms / 1000
+        self._resend_s = subscription.ack_resend_s
+        self._tracker = tracker
+        self._end = end
+        self._clock = clock
+        self._timer: Timer | None = None
+        self._resend_timer: Timer | None = None
+        self._unanswered: dict[asyncio.Future[Any], _Sent] = {}
+        self._error: MagnetarError | None = None
+        self._in_transactions: WeakSet[TransactionAcks] = WeakSet()
+
+    def in_transaction(self, txn: "Transaction") -> TransactionAcks:
+        """Create the object that collects the acknowledgements of a transaction."""
+        acks = TransactionAcks(
+            txn, self._id, self._attachment, self._end, self._delay_s, self._tracker, self._clock
+        )
+        self._in_transactions.add(acks)
+        return acks
+
+    def ack(self, messages: Iterable[Message]) -> None:
+        """Acknowledge messages."""
+        self._tracker.ack(messages)
+        self._schedule()
+
+    def ack_entries(self, positions: Iterable[tuple[int, int]]) -> None:
+        """Acknowledge whole entries, with all messages in them."""
+        for position in positions:
+            self._tracker.ack_entry(position)
+        self._schedule()
+
+    def ack_id(self, message_id: MessageId) -> None:
+        """Acknowledge the message of this id."""
+        self._tracker.ack_id(message_id)
+        self._schedule()
+
+    def ack_up_to(self, message: Message) -> None:
+        """Acknowledge everything up to the message, itself included."""
+        self._tracker.ack_up_to(message)
+        self._schedule()
+
+    def ack_up_to_id(self, message_id: MessageId) -> None:
+        """Acknowledge everything up to the message of this id, itself included."""
+        self._tracker.ack_up_to_id(message_id)
+        self._schedule()
+
+    def ack_up_to_entry(self, position: tuple[int, int]) -> None:
+        """Acknowledge everything up to the entry, itself included."""
+        self._tracker.ack_up_to_entry(position)
+        self._schedule()
+
+    def unconfirmed(self) -> tuple[list[Ack], Ack | None]:
+        """Return the unconfirmed acknowledgements: the individual ones, and the last cumulative."""
+        individual, cumulative = self._tracker.collected()
+        for acks in self._in_transactions:
+            # promise: what a transaction acknowledged is not received again
+            individual += acks.unconfirmed()
+        for sent in self._unanswered.values():
+            if not sent.is_cumulative:
+                individual += sent.acks
+            else:
+                cumulative = later(cumulative, sent.acks[0])
+        return individual, cumulative
+
+    def acked_entries(self, positions: Iterable[Position]) -> set[Position]:
+        """Return the entries that were acknowledged as a whole, and are not confirmed yet."""
+        individual, cumulative = self.unconfirmed()
+        whole = {(ledger, entry) for ledger, entry, ack_set in individual if not ack_set}
+        end = (-1, -1) if cumulative is None else cumulative[:2]
+        is_whole = cumulative is not None and not cumulative[2]
+        return {
+            position
+            for position in positions
+            if position in whole or position < end or (is_whole and position == end)
+        }
+
+    def unacked_in(self, position: Position) -> int:
+        """Return a bit mask of the unacknowledged messages of an entry; -1 if none is acked."""
+        return self._tracker.unacked_in(position)
+
+    async def flush(self, timeout_s: float) -> None:
+        """Wait until the broker has confirmed every acknowledgement; raise an error if not."""
+        try:
+            async with self._clock.timeout(timeout_s):
+                while self._tracker or self._unanswered:
+                    await self._attachment.ready()
+                    self.send()
+                    if self._unanswered:
+                        await asyncio.wait(self._unanswered)
+        except TimeoutError:
+            raise OperationTimeout(
+                f"{self._attachment.topic}: acknowledgements were not confirmed within "
+                f"{timeout_s:g} s; their messages may be delivered again"
+            ) from None
+        error, self._error = self._error, None
+        if error is not None:
+            raise error
+
+    def send(self) -> None:
+        """Send the collected acknowledgements, if there is a connection."""
+        self._cancel_timer()
+        if self._attachment.connection is not None:
+            self.send_on(self._attachment.connection)
+
+    def send_again(self) -> None:
+        """Send all unconfirmed acknowledgements: later commands reach the broker after them."""
+        self._send_unanswered()
+        self._end.doubted(self._tracker.collected()[0])
+        self.send()
+
+    def stop(self) -> None:
+        """Cancel the timers: from now on nothing is sent unless `send` is called."""
+        self._cancel_timer()
+        if self._resend_timer is not None:
+            self._resend_timer.cancel()
+            self._resend_timer = None
+
+    def detached(self) -> None:
+        """Stop waiting for answers: a broker answers no ACK of a consumer that it has closed."""
+        for answer in list(self._unanswered):
+            answer.cancel()
+        for acks in self._in_transactions:
+            acks.detached()
+
+    def _cancel_timer(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
+    def _schedule(self) -> None:
+        if len(self._tracker) >= MAX_ACKS:
+            self.send()
+        elif self._timer is None:
+            self._timer = self._clock.later(self._delay_s, self.send)
+
+    def send_on(self, connection: Connection) -> None:
+        """Send the collected acknowledgements on this connection."""
+        if not connection.is_open:
+            return
+        cumulative = self._tracker.take_cumulative()
+        if cumulative is not None:
+            self._send(connection, pb.CommandAck.Cumulative, [cumulative])
+        acks = self._tracker.take()
+        for first in range(0, len(acks), MAX_ACKS):
+            self._send(connection, pb.CommandAck.Individual, acks[first : first + MAX_ACKS])
+
+    def _send(self, connection: Connection, kind: int, acks: list[Ack]) -> None:
+        request_id, answer = connection.expect()
+        frame = encode_ack(self._id, kind, acks, request_id)
+        is_cumulative = kind == pb.CommandAck.Cumulative
+        sent = _Sent(connection, acks, is_cumulative, frame, self._clock.now_s())
+        self._unanswered[answer] = sent
+        answer.add_done_callback(partial(self._answered, sent))
+        connection.write(frame)
+        if self._resend_timer is None:
+            self._resend_timer = self._clock.later(self._resend_s, self._overdue)
+
+    def _overdue(self) -> None:
+        self._resend_timer = None
+        self._send_unanswered(self._resend_s)
+        # Answers that are done are about to be removed; a closed connection has no others.
+        waiting = [sent.at_s for answer, sent in self._unanswered.items() if not answer.done()]
+        if waiting:
+            self._resend_timer = self._clock.at(min(waiting) + self._resend_s, self._overdue)
+
+    def _send_unanswered(self, for_s: float = 0.0) -> None:
+        """Send again, unchanged, each ACK that has had no answer for `for_s`: any answer counts."""
+        now_s = self._clock.now_s()
+        for answer, sent in self._unanswered.items():
+            if sent.at_s + for_s > now_s or answer.done() or not sent.connection.is_open:
+                continue
+            sent.at_s = now_s
+            if not sent.is_cumulative:
+                self._end.doubted(sent.acks)
+            # promise: an acknowledgement without answer is sent again
+            sent.connection.write(sent.frame)
+
+    def _answered(self, sent: _Sent, answer: asyncio.Future[Any]) -> None:
+        del self._unanswered[answer]
+        error = None if answer.cancelled() else answer.exception()
+        if answer.cancelled() or (error is not None and not sent.connection.is_open):
+            if not sent.is_cumulative:
+                self._end.doubted(sent.acks)
+            self._tracker.restore(sent.acks, is_cumulative=sent.is_cumulative)
+        elif error is None:
+            self._end.acked(sent.acks, sent.is_cumulative)
+        else:
+            topic = self._attachment.topic
+            fields = about(topic=topic, subscription=self._end.subscription)
+            logger.warning("%s refused an acknowledgement: %s", topic, error, extra=fields)
+            self._end.refused(sent.acks, sent.is_cumulative)
+            if isinstance(error, MagnetarError):
+                self._error = error

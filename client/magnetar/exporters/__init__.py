@@ -1,0 +1,1 @@
+"""Statistics and traces of a client for other systems."""

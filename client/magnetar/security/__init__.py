@@ -1,0 +1,1 @@
+"""Authentication, TLS, and the files that they are configured in."""

@@ -1,0 +1,1 @@
+"""Transactions, and the coordinators that decide their outcome."""
