@@ -13,8 +13,10 @@ from magnetar.base.concurrency import gather_all, open_together
 from magnetar.base.errors import Closed, NotFound
 from magnetar.base.forking import end_in_children
 from magnetar.base.memory import MemoryLimit
+from magnetar.base.schema_info import SchemaInfo
 from magnetar.base.settings import Settings
 from magnetar.base.statistics import ConsumerStatistics, ProducerStatistics, by_topic
+from magnetar.base.unreadable import FAIL, SKIP
 from magnetar.base.values import V
 from magnetar.connections.lookup import (
     find_partitions,
@@ -31,8 +33,6 @@ from magnetar.consumer import Consumer
 from magnetar.consuming.entry_consumer import EntryConsumer
 from magnetar.consuming.inbox import Inbox
 from magnetar.consuming.options import (
-    FAIL,
-    SKIP,
     DeadLetterPolicy,
     Subscription,
     from_start,
@@ -53,7 +53,6 @@ from magnetar.producing.routing import Routing
 from magnetar.reader import EntryReader, Reader
 from magnetar.schema.auto import AutoProduce
 from magnetar.schema.base import Schema
-from magnetar.schema.info import SchemaInfo
 from magnetar.schema.versions import SchemaVersions, WriterSchemas
 from magnetar.security.security import OPEN, Security
 from magnetar.table_view import TableView

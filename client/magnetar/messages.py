@@ -4,13 +4,14 @@ import base64
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Generic, cast
+from typing import Any, Generic, Protocol, cast
 
 from crc32c import crc32c
 from google.protobuf.message import DecodeError
 from google.protobuf.unknown_fields import UnknownFieldSet
 
 from magnetar.base.errors import DecryptionFailed, Undecodable, Unreadable
+from magnetar.base.schema_info import SchemaInfo
 from magnetar.base.values import V
 from magnetar_proto import PulsarApi_pb2 as pb
 from magnetar_proto.batch import decode_batch
@@ -27,9 +28,6 @@ from magnetar_proto.entries import (
 from magnetar_proto.errors import BadBatch, BadCompression, BadMetadata
 from magnetar_proto.ids import ChunkedMessageId, MessageId, ack_set_to_mask
 
-if TYPE_CHECKING:
-    from magnetar.schema.base import Schema
-
 MAX_INFLATED_BYTES = 128 * 1024 * 1024
 """The limit of the decompressed size of an entry, in bytes."""
 MAX_BATCH_MESSAGES = MAX_INFLATED_BYTES // 4
@@ -38,6 +36,18 @@ MESSAGE_OVERHEAD = 64
 """The bytes counted for a message beyond its value, so that empty messages fill limits, too."""
 LAST_BATCH_INDEX = 2**31 - 1
 """The highest index of a message in a batch."""
+
+
+class MessageSchema(Protocol[V]):
+    """A schema as messages use it; those of `magnetar.schema` implement it."""
+
+    info: SchemaInfo
+
+    def encode_message(self, message: "Outgoing[V]") -> "Outgoing":
+        """Return the message with its value encoded; ValueError if it does not fit the schema."""
+
+    def decode_message(self, message: "Message[Any]") -> V:
+        """Return the value of a message; any exception if its bytes do not fit the schema."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +68,7 @@ class Outgoing(Generic[V]):
     """The id for deduplication, higher than those before; None: the next one."""
     is_null: bool = False
     """Whether the value is null, rather than empty: compaction then deletes the key."""
-    schema: "Schema[V] | None" = None
+    schema: MessageSchema[V] | None = None
     """The schema of this message, if it is not the producer's.  It is registered with the topic."""
     schema_version: bytes | None = None
     """The version of the schema of an encoded value; None: that of the producer's schema."""
@@ -120,7 +130,7 @@ class Message(Generic[V]):
             self._value: V = self._decode(reader)
             return self._value
 
-    def _decode(self, reader: "Schema[Any] | Exception") -> V:
+    def _decode(self, reader: MessageSchema[Any] | Exception) -> V:
         try:
             if isinstance(reader, Exception):
                 raise reader
@@ -257,7 +267,7 @@ class Entry:
         self.redelivery_count = redelivery_count
         self.ack_set = ack_set
         self.source = source
-        self.reader: Schema[Any] | Exception | None = None
+        self.reader: MessageSchema[Any] | Exception | None = None
         """Decodes the values, or is the reason why not; None leaves them as they are."""
         self._data = data
         if not verify_checksum(data, 0, len(data)):

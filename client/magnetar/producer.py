@@ -6,18 +6,18 @@ from typing import Any, Generic
 
 from magnetar.base.closing import Closing
 from magnetar.base.concurrency import gather_all
+from magnetar.base.schema_info import SchemaInfo
 from magnetar.base.statistics import ProducerStatistics, total
 from magnetar.base.values import V
 from magnetar.clock import EVENT_LOOP, Clock
 from magnetar.connections.topic_discovery import TopicDiscovery
 from magnetar.encryption.sending import Encrypting
 from magnetar.interceptors import ProducerInterceptors
-from magnetar.messages import Outgoing
+from magnetar.messages import MessageSchema, Outgoing
 from magnetar.producing.partition_producer import PartitionProducer
 from magnetar.producing.receipts import Receipt
 from magnetar.producing.routing import Routing
 from magnetar.schema.base import Schema
-from magnetar.schema.info import SchemaInfo
 from magnetar.sendable import checked
 from magnetar.transactions.transaction import Transaction
 from magnetar_proto.ids import MessageId
@@ -162,7 +162,7 @@ class Producer(Closing, Generic[V]):
                 await self._encrypting.close()
             self._interceptors.close()
 
-    async def register(self, schema: Schema[Any]) -> bytes:
+    async def register(self, schema: MessageSchema[Any]) -> bytes:
         """Register a schema for single messages, and return its version on the topic.
 
         IncompatibleSchema if the broker refuses the schema.

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import magnetar
 from magnetar.base.concurrency import gather_all
-from magnetar.schema.info import SchemaInfo
+from magnetar.base.schema_info import SchemaInfo
 from magnetar_proto import PulsarApi_pb2 as pb
 from magnetar_proto.names import TopicName
 from pyspark_magnetar.bridge import Bridge, bridge_to

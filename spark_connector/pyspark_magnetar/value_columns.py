@@ -24,9 +24,9 @@ from pyspark.sql.types import (
 
 import magnetar
 from magnetar.base.errors import Undecodable
+from magnetar.base.schema_info import SchemaInfo
 from magnetar.schema.auto import schema_of
 from magnetar.schema.base import Schema
-from magnetar.schema.info import SchemaInfo
 from magnetar_proto import PulsarApi_pb2 as pb
 from magnetar_proto.ids import MessageId
 from pyspark_magnetar.decoding import Decoded

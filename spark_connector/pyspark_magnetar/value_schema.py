@@ -31,7 +31,7 @@ from pyspark.sql.types import (
     TimestampType,
 )
 
-from magnetar.schema.info import SchemaInfo
+from magnetar.base.schema_info import SchemaInfo
 from magnetar.schema.key_value import parts
 from magnetar_proto import PulsarApi_pb2 as pb
 

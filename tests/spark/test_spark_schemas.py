@@ -13,7 +13,7 @@ from pyspark.sql.types import StructType
 
 import magnetar
 from magnetar import schema as schemas
-from magnetar.schema.info import SchemaInfo
+from magnetar.base.schema_info import SchemaInfo
 from magnetar_proto import PulsarApi_pb2 as pb
 from pyspark_magnetar import DefaultSource
 from pyspark_magnetar.value_schema import value_schema

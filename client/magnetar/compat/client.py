@@ -10,6 +10,7 @@ from typing import Any, Final, TypeVar
 import magnetar
 from magnetar.base.background import Facade, background
 from magnetar.base.closing import Closing
+from magnetar.base.unreadable import SKIP
 from magnetar.compat.arguments import CLIENT, CONSUMER, PRODUCER, READER, check_arguments
 from magnetar.compat.authentication import Authentication
 from magnetar.compat.checks import check, check_or_none
@@ -46,7 +47,6 @@ from magnetar.compat.receiving import Receiving, position
 from magnetar.compat.schema import BytesSchema, Schema
 from magnetar.compat.schema.base import sending
 from magnetar.compat.service import AutoClusterFailover, ServiceInfo, ServiceInfoProvider
-from magnetar.consuming.options import SKIP
 from magnetar_proto.names import TopicName
 
 logger = logging.getLogger(__name__)

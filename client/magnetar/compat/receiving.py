@@ -1,6 +1,6 @@
 """The common base of the official consumer and reader."""
 
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 import magnetar
 from magnetar.base.background import Facade
@@ -9,14 +9,18 @@ from magnetar.compat.listening import Listening
 from magnetar.compat.messages import Message, MessageId
 from magnetar.compat.schema import Schema
 
-if TYPE_CHECKING:
-    from magnetar.compat.client import Client
+
+class Registry(Protocol):
+    """The client of a consumer or reader."""
+
+    def _forget(self, receiver: "Receiving") -> None:
+        """Called when the consumer or reader is closed."""
 
 
 class Receiving:
     """Wraps messages, and has at most one listener."""
 
-    _client: "Client"
+    _client: Registry
     _facade: Facade[Any]
     _schema: Schema
     _listening: Listening | None = None

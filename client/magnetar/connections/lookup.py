@@ -3,9 +3,9 @@
 import re
 
 from magnetar.base.errors import NotFound, NotReady, broker_error
+from magnetar.base.schema_info import SchemaInfo
 from magnetar.connections.connection import Connection
 from magnetar.connections.pool import Pool
-from magnetar.schema.info import SchemaInfo
 from magnetar_proto import PulsarApi_pb2 as pb
 from magnetar_proto.names import TopicName
 

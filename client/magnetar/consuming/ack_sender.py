@@ -3,62 +3,25 @@
 import asyncio
 import logging
 from collections.abc import Iterable
-from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any, Protocol
-from weakref import WeakSet
+from typing import Any
 
 from magnetar.base.errors import MagnetarError, OperationTimeout
 from magnetar.base.log_fields import about
 from magnetar.clock import Clock, Timer
 from magnetar.connections.connection import Connection
 from magnetar.connections.registration import Attachment
-from magnetar.consuming.ack_tracker import Ack, AckTracker, Position, later
+from magnetar.consuming.ack_tracker import Ack, AckEnd
 from magnetar.consuming.options import Subscription
 from magnetar.consuming.transaction_acks import MAX_ACKS, TransactionAcks
+from magnetar.consuming.unconfirmed_acks import SentAcks, UnconfirmedAcks
 from magnetar.messages import Message
+from magnetar.transactions.transaction import Transaction
 from magnetar_proto import PulsarApi_pb2 as pb
 from magnetar_proto.acks import encode_ack
 from magnetar_proto.ids import MessageId
 
-if TYPE_CHECKING:
-    from magnetar.transactions.transaction import Transaction
-
 logger = logging.getLogger(__name__)
-
-
-@dataclass(slots=True)
-class _Sent:
-    """An ACK that the broker has not answered."""
-
-    connection: Connection
-    acks: list[Ack]
-    is_cumulative: bool
-    frame: bytes
-    at_s: float
-
-
-class AckEnd(Protocol):
-    """Receives the outcome of acknowledgements."""
-
-    def acked(self, acks: list[Ack], is_cumulative: bool) -> None:
-        """Called when the broker has confirmed acknowledgements."""
-
-    def doubted(self, acks: list[Ack]) -> None:
-        """Called when individual acknowledgements may have been lost; they are sent again."""
-
-    def refused(self, acks: list[Ack], is_cumulative: bool) -> None:
-        """Called when the broker has refused acknowledgements, which are not sent again."""
-
-    @property
-    def subscription(self) -> str:
-        """The name of the subscription."""
-
-    def transaction_aborts(self) -> None:
-        """Called before the broker redelivers messages acknowledged in a transaction."""
-
-    def transaction_aborted(self, rest: list[Position]) -> None:
-        """Called when that redelivery has begun; the broker did not know the acks of `rest`."""
 
 
 class Acknowledging:
@@ -73,7 +36,7 @@ class Acknowledging:
         attachment: Attachment,
         consumer_id: int,
         subscription: Subscription,
-        tracker: AckTracker,
+        unconfirmed: UnconfirmedAcks,
         end: AckEnd,
         clock: Clock,
     ) -> None:
@@ -81,21 +44,21 @@ class Acknowledging:
         self._id = consumer_id
         self._delay_s = subscription.ack_delay_ms / 1000
         self._resend_s = subscription.ack_resend_s
-        self._tracker = tracker
+        self._unconfirmed = unconfirmed
+        self._tracker = unconfirmed.tracker
+        self._unanswered = unconfirmed.unanswered
         self._end = end
         self._clock = clock
         self._timer: Timer | None = None
         self._resend_timer: Timer | None = None
-        self._unanswered: dict[asyncio.Future[Any], _Sent] = {}
         self._error: MagnetarError | None = None
-        self._in_transactions: WeakSet[TransactionAcks] = WeakSet()
 
-    def in_transaction(self, txn: "Transaction") -> TransactionAcks:
+    def in_transaction(self, txn: Transaction) -> TransactionAcks:
         """Create the object that collects the acknowledgements of a transaction."""
         acks = TransactionAcks(
             txn, self._id, self._attachment, self._end, self._delay_s, self._tracker, self._clock
         )
-        self._in_transactions.add(acks)
+        self._unconfirmed.in_transactions.add(acks)
         return acks
 
     def ack(self, messages: Iterable[Message]) -> None:
@@ -128,35 +91,6 @@ class Acknowledging:
         """Acknowledge everything up to the entry, itself included."""
         self._tracker.ack_up_to_entry(position)
         self._schedule()
-
-    def unconfirmed(self) -> tuple[list[Ack], Ack | None]:
-        """Return the unconfirmed acknowledgements: the individual ones, and the last cumulative."""
-        individual, cumulative = self._tracker.collected()
-        for acks in self._in_transactions:
-            # promise: what a transaction acknowledged is not received again
-            individual += acks.unconfirmed()
-        for sent in self._unanswered.values():
-            if not sent.is_cumulative:
-                individual += sent.acks
-            else:
-                cumulative = later(cumulative, sent.acks[0])
-        return individual, cumulative
-
-    def acked_entries(self, positions: Iterable[Position]) -> set[Position]:
-        """Return the entries that were acknowledged as a whole, and are not confirmed yet."""
-        individual, cumulative = self.unconfirmed()
-        whole = {(ledger, entry) for ledger, entry, ack_set in individual if not ack_set}
-        end = (-1, -1) if cumulative is None else cumulative[:2]
-        is_whole = cumulative is not None and not cumulative[2]
-        return {
-            position
-            for position in positions
-            if position in whole or position < end or (is_whole and position == end)
-        }
-
-    def unacked_in(self, position: Position) -> int:
-        """Return a bit mask of the unacknowledged messages of an entry; -1 if none is acked."""
-        return self._tracker.unacked_in(position)
 
     async def flush(self, timeout_s: float) -> None:
         """Wait until the broker has confirmed every acknowledgement; raise an error if not."""
@@ -199,7 +133,7 @@ class Acknowledging:
         """Stop waiting for answers: a broker answers no ACK of a consumer that it has closed."""
         for answer in list(self._unanswered):
             answer.cancel()
-        for acks in self._in_transactions:
+        for acks in self._unconfirmed.in_transactions:
             acks.detached()
 
     def _cancel_timer(self) -> None:
@@ -228,7 +162,7 @@ class Acknowledging:
         request_id, answer = connection.expect()
         frame = encode_ack(self._id, kind, acks, request_id)
         is_cumulative = kind == pb.CommandAck.Cumulative
-        sent = _Sent(connection, acks, is_cumulative, frame, self._clock.now_s())
+        sent = SentAcks(connection, acks, is_cumulative, frame, self._clock.now_s())
         self._unanswered[answer] = sent
         answer.add_done_callback(partial(self._answered, sent))
         connection.write(frame)
@@ -255,7 +189,7 @@ class Acknowledging:
             # promise: an acknowledgement without answer is sent again
             sent.connection.write(sent.frame)
 
-    def _answered(self, sent: _Sent, answer: asyncio.Future[Any]) -> None:
+    def _answered(self, sent: SentAcks, answer: asyncio.Future[Any]) -> None:
         del self._unanswered[answer]
         error = None if answer.cancelled() else answer.exception()
         if answer.cancelled() or (error is not None and not sent.connection.is_open):

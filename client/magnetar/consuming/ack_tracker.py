@@ -7,7 +7,7 @@ messages that are *not* acknowledged yet.
 from collections.abc import Iterable, Sequence
 from itertools import groupby, islice
 from operator import attrgetter
-from typing import TypeVar
+from typing import Protocol, TypeVar
 
 from magnetar.messages import Entry, Message
 from magnetar_proto.ids import MessageId, ack_set_to_mask, mask_to_ack_set
@@ -25,6 +25,29 @@ Position = tuple[int, int]
 """The ledger id and the entry id of an entry."""
 Ack = tuple[int, int, tuple[int, ...]]
 """Ledger, entry, and the ack set: () for the whole entry."""
+
+
+class AckEnd(Protocol):
+    """Receives the outcome of acknowledgements."""
+
+    def acked(self, acks: list[Ack], is_cumulative: bool) -> None:
+        """Called when the broker has confirmed acknowledgements."""
+
+    def doubted(self, acks: list[Ack]) -> None:
+        """Called when individual acknowledgements may have been lost; they are sent again."""
+
+    def refused(self, acks: list[Ack], is_cumulative: bool) -> None:
+        """Called when the broker has refused acknowledgements, which are not sent again."""
+
+    @property
+    def subscription(self) -> str:
+        """The name of the subscription."""
+
+    def transaction_aborts(self) -> None:
+        """Called before the broker redelivers messages acknowledged in a transaction."""
+
+    def transaction_aborted(self, rest: list[Position]) -> None:
+        """Called when that redelivery has begun; the broker did not know the acks of `rest`."""
 
 
 class AckTracker:

@@ -5,6 +5,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from magnetar.base.unreadable import FAIL, ON_UNDECRYPTABLE, ON_UNREADABLE
 from magnetar.consuming.due_entries import RedeliveryBackoff
 from magnetar.encryption.keys import KeyReader
 from magnetar.interceptors import ConsumerInterceptor
@@ -12,29 +13,6 @@ from magnetar.schema.auto import AutoProduce
 from magnetar.schema.base import Schema
 from magnetar_proto import PulsarApi_pb2 as pb
 from magnetar_proto.ids import EARLIEST, MessageId
-
-FAIL, SKIP, DISCARD = "fail", "skip", "discard"
-ON_UNREADABLE = (FAIL, SKIP, DISCARD)
-"""The actions for an entry that cannot be decoded.
-
-fail: `receive` raises `Unreadable` in its place; the next call continues behind it.
-skip: it is left out.
-discard: it is left out and acknowledged, so that the broker does not deliver it again.
-
-With fail and skip it stays unacknowledged: the broker delivers it again to the next consumer.
-Each one is counted, and logged with its message id and the reason.
-"""
-
-CONSUME = "consume"
-ON_UNDECRYPTABLE = (FAIL, DISCARD, CONSUME)
-"""The actions for an encrypted entry that no key decrypts.
-
-fail: `on_unreadable` decides, as for an entry that cannot be decoded; the broker redelivers it
-after the ack timeout, if there is one.
-discard: it is left out and acknowledged.
-consume: it is received as one message, even if it is a batch or a chunk: its value is the stored
-payload, and `is_encrypted` is true.
-"""
 
 MAX_SLOT = 65535
 

@@ -17,6 +17,7 @@ from magnetar.base.errors import (
 from magnetar.base.log_fields import about
 from magnetar.base.settings import Settings
 from magnetar.base.statistics import ConsumerStatistics
+from magnetar.base.unreadable import DISCARD, FAIL
 from magnetar.clock import Timer
 from magnetar.connections.connection import Connection
 from magnetar.connections.pool import Pool
@@ -26,11 +27,12 @@ from magnetar.consuming.ack_sender import Acknowledging
 from magnetar.consuming.ack_tracker import AckTracker
 from magnetar.consuming.chunks import ChunkJoiner
 from magnetar.consuming.inbox import Failure, Inbox
-from magnetar.consuming.options import DISCARD, FAIL, Subscription
+from magnetar.consuming.options import Subscription
 from magnetar.consuming.permits import Permits
 from magnetar.consuming.redelivery import Redelivering
 from magnetar.consuming.resume_position import Resuming
 from magnetar.consuming.topic_ends import ask_ends
+from magnetar.consuming.unconfirmed_acks import UnconfirmedAcks
 from magnetar.encryption.receiving import Decrypting
 from magnetar.interceptors import ConsumerInterceptors
 from magnetar.messages import Entry, Message, plain_message
@@ -93,13 +95,16 @@ class PartitionConsumer(Generic[T]):
         self._joiner = ChunkJoiner(*chunks) if joins else None
         self._chunk_timer: Timer | None = None
         self._tracker = AckTracker(subscription.batch_index_acks)
-        self.redelivering = again = Redelivering(self)
+        unconfirmed = UnconfirmedAcks(self._tracker)
+        self.redelivering = again = Redelivering(
+            topic, partition, subscription, unconfirmed, self.counts, self.clock, self.ask_again
+        )
         self._decrypting: Decrypting | None = None
         keys, on_failure = subscription.key_reader, subscription.on_undecryptable
         if joins or keys is not None:  # without these, entries are passed on undecoded
             self._decrypting = Decrypting(keys, on_failure, again.left_unacked, self.clock)
         self.acking = Acknowledging(
-            self._attachment, consumer_id, subscription, self._tracker, again, self.clock
+            self._attachment, consumer_id, subscription, unconfirmed, again, self.clock
         )
         policy = subscription.dead_letter
         self._may_give_up = policy is not None

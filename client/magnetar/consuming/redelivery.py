@@ -2,25 +2,25 @@
 
 import asyncio
 import logging
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from itertools import groupby
 from operator import attrgetter
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Protocol
 
 from magnetar.base.errors import MagnetarError
 from magnetar.base.log_fields import about
-from magnetar.clock import Timer
+from magnetar.base.statistics import ConsumerStatistics
+from magnetar.clock import Clock, Timer
 from magnetar.consuming.ack_tracker import Ack
 from magnetar.consuming.delivered import Held
 from magnetar.consuming.due_entries import DueEntries, Position
 from magnetar.consuming.last_round import LastRound
+from magnetar.consuming.options import Subscription
+from magnetar.consuming.unconfirmed_acks import UnconfirmedAcks
 from magnetar.interceptors import ConsumerInterceptors
 from magnetar.messages import Entry, Message
 from magnetar_proto.ids import MessageId, ack_set_to_mask
 from magnetar_proto.names import TopicName
-
-if TYPE_CHECKING:
-    from magnetar.consuming.partition_consumer import PartitionConsumer
 
 logger = logging.getLogger(__name__)
 
@@ -44,11 +44,26 @@ class Redelivering:
     A message counts as unacknowledged until the broker has confirmed its acknowledgement.
     """
 
-    def __init__(self, consumer: "PartitionConsumer[Any]") -> None:
-        self._consumer = consumer
-        self._options = options = consumer.subscription
+    def __init__(
+        self,
+        topic: str,
+        partition: int,
+        options: Subscription,
+        unconfirmed: UnconfirmedAcks,
+        counts: ConsumerStatistics,
+        clock: Clock,
+        request: Callable[[list[Position] | None], None],
+    ) -> None:
+        """`request` asks the broker to redeliver these entries, or all (None)."""
+        self._topic = topic
+        self._partition = partition
+        self._options = options
+        self._unconfirmed = unconfirmed
+        self._counts = counts
+        self._clock = clock
+        self._request = request
         # Without persistence all positions are the same, and nothing is redelivered.
-        is_kept = TopicName.parse(consumer.topic).is_persistent
+        is_kept = TopicName.parse(topic).is_persistent
         self.held: Held | None = Held() if is_kept and options.start is None else None
         """Messages that are dropped on redelivery; `Resuming` replaces it for readers."""
         self.holds = self.held is not None and options.holds
@@ -57,7 +72,6 @@ class Redelivering:
         self.epoch: int | None = None
         """The epoch, raised by each registration and each redelivery of all; None at first."""
         self._interceptors = ConsumerInterceptors(options.interceptors)
-        self._clock = consumer.clock
         self._nacked = DueEntries(NACK_TICK_S)
         self._untouched = DueEntries(self._options.ack_timeout_tick_s)
         self._timer: Timer | None = None
@@ -160,7 +174,7 @@ class Redelivering:
 
     def acked(self, acks: list[Ack], is_cumulative: bool) -> None:
         """Forget messages whose acknowledgement the broker has confirmed."""
-        self._consumer.counts.acked_entries += len(acks)
+        self._counts.acked_entries += len(acks)
         if self.held:
             self.held.acked(acks, is_cumulative)
         if not (self._untouched or self._nacked or self._last):
@@ -207,10 +221,10 @@ class Redelivering:
         """Request the redelivery of messages that the application does not have, and of `rest`."""
         if self._options.is_shared:
             for first in range(0, len(rest), MAX_IDS):
-                self._consumer.ask_again(rest[first : first + MAX_IDS])
+                self._request(rest[first : first + MAX_IDS])
         else:
             self._aborting -= 1
-            self._consumer.ask_again(None)
+            self._request(None)
 
     # -- due messages
 
@@ -218,8 +232,8 @@ class Redelivering:
         """Request the redelivery of all unacknowledged messages now."""
         self._forget()
         if self.held is not None:
-            self.held.keep(*self._consumer.acking.unconfirmed())
-        self._consumer.ask_again(None)
+            self.held.keep(*self._unconfirmed.all())
+        self._request(None)
 
     def begin_anew(self) -> None:
         """Prepare for the redelivery of all unacknowledged messages by the broker."""
@@ -228,7 +242,7 @@ class Redelivering:
             self._nacked.clear()  # other messages are held, and their ack timeout continues
         else:
             self._forget()
-            self.doubted(self._consumer.acking.unconfirmed()[0])
+            self.doubted(self._unconfirmed.all()[0])
 
     def sought(self) -> None:
         """Prepare for messages from another position, also those delivered before."""
@@ -264,23 +278,23 @@ class Redelivering:
         self._timer = None
         now_s = max(self._clock.now_s(), self._timer_s)
         nacked, untouched = self._nacked.take(now_s), self._untouched.take(now_s)
-        self._consumer.counts.nacked_entries += len(nacked)
-        self._consumer.counts.timed_out_entries += len(untouched)
+        self._counts.nacked_entries += len(nacked)
+        self._counts.timed_out_entries += len(untouched)
         if self._interceptors:
-            self._interceptors.on_nack(self._consumer.topic, self._ids(nacked))
-            self._interceptors.on_ack_timeout(self._consumer.topic, self._ids(untouched))
+            self._interceptors.on_nack(self._topic, self._ids(nacked))
+            self._interceptors.on_ack_timeout(self._topic, self._ids(untouched))
         for position in untouched:
             self._last.fail_entry(position)
         self._again(sorted({*nacked, *untouched}))
         self._schedule()
 
     def _ids(self, positions: list[Position]) -> list[MessageId]:
-        return [MessageId(*position, -1, self._consumer.partition) for position in positions]
+        return [MessageId(*position, -1, self._partition) for position in positions]
 
     def _again(self, positions: list[Position]) -> None:
         rest = []
         # Acknowledged entries are not requested: their acknowledgement is sent again.
-        acked = self._consumer.acking.acked_entries(positions) if positions else ()
+        acked = self._unconfirmed.acked_entries(positions) if positions else ()
         for position in positions:
             if position in acked:  # promise: the ack timeout leaves out what was acknowledged
                 continue
@@ -292,11 +306,11 @@ class Redelivering:
             self.all()  # the broker of an exclusive consumer cannot deliver single messages again
             return
         for first in range(0, len(rest), MAX_IDS):
-            self._consumer.ask_again(rest[first : first + MAX_IDS])
+            self._request(rest[first : first + MAX_IDS])
 
     def _last_due(self, position: Position) -> None:
         """Move the failed messages of an entry to the dead letter topic; others may yet succeed."""
-        failed = self._last.take(position, self._consumer.acking.unacked_in(position))
+        failed = self._last.take(position, self._unconfirmed.unacked_in(position))
         if failed:
             self._give_up(failed)
         rest = self._last.of(position)
@@ -314,7 +328,7 @@ class Redelivering:
             await self.dead_letters.move(messages)
         except Exception as error:  # they are redelivered, and moved then
             if not isinstance(error, MagnetarError):
-                fields = about(topic=self._consumer.topic, subscription=self.subscription)
+                fields = about(topic=self._topic, subscription=self.subscription)
                 what = "messages could not be moved to the dead letter topic"
                 logger.exception(what, extra=fields)
             self.nack(messages)

@@ -4,21 +4,18 @@ import asyncio
 from collections.abc import Iterable, Sequence
 from itertools import groupby
 from operator import attrgetter
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from magnetar.base.errors import ConnectionLost, OperationTimeout, TransactionConflict
 from magnetar.clock import Clock, Timer
 from magnetar.connections.connection import Connection
 from magnetar.connections.registration import Attachment
-from magnetar.consuming.ack_tracker import Ack, AckTracker, Position, later
+from magnetar.consuming.ack_tracker import Ack, AckEnd, AckTracker, Position, later
 from magnetar.messages import Message
+from magnetar.transactions.transaction import Transaction
 from magnetar_proto import PulsarApi_pb2 as pb
 from magnetar_proto.commands import encode
 from magnetar_proto.ids import MessageId, ack_set_to_mask, mask_to_ack_set
-
-if TYPE_CHECKING:
-    from magnetar.consuming.ack_sender import AckEnd
-    from magnetar.transactions.transaction import Transaction
 
 MAX_ACKS = 1000
 """The limit of entries in one command; when as many are collected, they are sent at once."""
@@ -37,10 +34,10 @@ class TransactionAcks:
 
     def __init__(
         self,
-        txn: "Transaction",
+        txn: Transaction,
         consumer_id: int,
         attachment: Attachment,
-        end: "AckEnd",
+        end: AckEnd,
         delay_s: float,
         tracker: AckTracker,
         clock: Clock,

@@ -5,8 +5,8 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from magnetar.base.errors import DecryptionFailed
+from magnetar.base.unreadable import CONSUME, FAIL
 from magnetar.clock import EVENT_LOOP, Clock
-from magnetar.consuming.options import CONSUME, FAIL
 from magnetar.encryption.data_keys import decrypt_data_key
 from magnetar.encryption.keys import KeyReader
 from magnetar.messages import Entry

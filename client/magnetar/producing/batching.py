@@ -4,20 +4,18 @@ from asyncio import Future
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import TYPE_CHECKING, overload
+from typing import overload
 
 from magnetar.base.errors import MessageTooLarge
 from magnetar.encryption.sending import Encrypting
 from magnetar.messages import MESSAGE_OVERHEAD, Outgoing
+from magnetar.transactions.transaction import Transaction
 from magnetar_proto import PulsarApi_pb2 as pb
 from magnetar_proto.batch import encode_batch
 from magnetar_proto.compression import compress
 from magnetar_proto.entries import encode_entry
 from magnetar_proto.frames import encode_frame
 from magnetar_proto.sends import encode_send
-
-if TYPE_CHECKING:
-    from magnetar.transactions.transaction import Transaction
 
 MAX_CHUNKS = 1 << 16
 
@@ -114,7 +112,7 @@ class Batch:
         "done", "first_chunk", "has_ids", "is_noticed", "messages", "schema_version", "size", "txn"
     )  # fmt: skip
 
-    def __init__(self, done: Future[tuple[int, int]], txn: "Transaction | None" = None) -> None:
+    def __init__(self, done: Future[tuple[int, int]], txn: Transaction | None = None) -> None:
         self.done = done
         """The outcome: ledger and entry once the broker has stored the batch, or the error."""
         self.is_noticed = False

@@ -17,6 +17,7 @@ from magnetar.base.errors import (
     broker_error,
 )
 from magnetar.base.memory import MemoryLimit
+from magnetar.base.schema_info import SchemaInfo
 from magnetar.base.settings import Settings
 from magnetar.base.statistics import ProducerStatistics
 from magnetar.clock import Timer
@@ -39,7 +40,6 @@ from magnetar.producing.batching import (
 )
 from magnetar.producing.options import ACCESS_MODES, WAIT_FOR_EXCLUSIVE, ProducerOptions
 from magnetar.producing.receipts import Receipt
-from magnetar.schema.info import SchemaInfo
 from magnetar.transactions.transaction import Transaction
 from magnetar_proto import PulsarApi_pb2 as pb
 from magnetar_proto.commands import encode

@@ -1,10 +1,10 @@
 """Schemas of values: `client.producer(topic, schema=schema.Json(Order))`."""
 
+from magnetar.base.schema_info import SchemaInfo, version_number
 from magnetar.schema.auto import AutoConsume, AutoProduce
 from magnetar.schema.avro import Avro
 from magnetar.schema.base import Bytes, Encoded, Schema
 from magnetar.schema.classes import AvroType, FloatField, IntField
-from magnetar.schema.info import SchemaInfo, version_number
 from magnetar.schema.key_value import KeyValue
 from magnetar.schema.primitives import Bool, Double, Float, Int8, Int16, Int32, Int64, String
 from magnetar.schema.protobuf import Protobuf, ProtobufNative

@@ -3,9 +3,9 @@
 import json
 from typing import Any
 
+from magnetar.base.schema_info import SchemaInfo
 from magnetar.schema.avro import Avro
 from magnetar.schema.base import Bytes, Encoded, Schema
-from magnetar.schema.info import SchemaInfo
 from magnetar.schema.key_value import KeyValue, parts
 from magnetar.schema.primitives import Bool, Double, Float, Int8, Int16, Int32, Int64, String
 from magnetar.schema.protobuf import ProtobufNative, dynamic_class

@@ -6,10 +6,10 @@ from collections.abc import Callable, Mapping
 from io import BytesIO
 from typing import Any, Generic, TypeVar, overload
 
+from magnetar.base.schema_info import SchemaInfo
 from magnetar.schema.avro_limits import check
 from magnetar.schema.base import Schema
 from magnetar.schema.field_types import field_type
-from magnetar.schema.info import SchemaInfo
 from magnetar.schema.records import definition_text
 from magnetar_proto import PulsarApi_pb2 as pb
 

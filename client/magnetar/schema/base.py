@@ -2,14 +2,11 @@
 
 from abc import ABC, abstractmethod
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast
+from typing import Any, Generic, TypeVar, cast
 
-from magnetar.messages import Outgoing
-from magnetar.schema.info import SchemaInfo
+from magnetar.base.schema_info import SchemaInfo
+from magnetar.messages import Message, Outgoing
 from magnetar_proto import PulsarApi_pb2 as pb
-
-if TYPE_CHECKING:
-    from magnetar.messages import Message
 
 T = TypeVar("T")
 
@@ -42,7 +39,7 @@ class Schema(ABC, Generic[T]):
             return with_value(message, None)
         return with_value(message, self.encode(message.value))
 
-    def decode_message(self, message: "Message[Any]") -> T:
+    def decode_message(self, message: Message[Any]) -> T:
         """Return the value of a message; None if it is null."""
         return cast(T, None) if message.is_null else self.decode(message.data)
 

@@ -4,15 +4,12 @@ import json
 import struct
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
-from magnetar.messages import Outgoing
+from magnetar.base.schema_info import TYPES, SchemaInfo
+from magnetar.messages import Message, Outgoing
 from magnetar.schema.base import Schema, with_value
-from magnetar.schema.info import TYPES, SchemaInfo
 from magnetar_proto import PulsarApi_pb2 as pb
-
-if TYPE_CHECKING:
-    from magnetar.messages import Message
 
 K = TypeVar("K")
 W = TypeVar("W")
@@ -69,7 +66,7 @@ class KeyValue(Schema[tuple[K, W]], Generic[K, W]):
             keyed = replace(message, key=self._key.encode(key))
         return with_value(keyed, None if what is None else self._value.encode(what))
 
-    def decode_message(self, message: "Message[Any]") -> tuple[K, W]:
+    def decode_message(self, message: Message[Any]) -> tuple[K, W]:
         if not self.is_separated:
             return super().decode_message(message)
         key = message.key.encode() if isinstance(message.key, str) else message.key

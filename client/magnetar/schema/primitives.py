@@ -3,8 +3,8 @@
 import struct
 from typing import ClassVar
 
+from magnetar.base.schema_info import SchemaInfo
 from magnetar.schema.base import Schema
-from magnetar.schema.info import SchemaInfo
 from magnetar_proto import PulsarApi_pb2 as pb
 
 

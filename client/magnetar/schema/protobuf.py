@@ -8,8 +8,8 @@ from google.protobuf.descriptor import FileDescriptor
 from google.protobuf.descriptor_pb2 import FileDescriptorProto, FileDescriptorSet
 from google.protobuf.message import Message
 
+from magnetar.base.schema_info import SchemaInfo
 from magnetar.schema.base import Schema
-from magnetar.schema.info import SchemaInfo
 from magnetar.schema.protobuf_avro import avro_of
 from magnetar_proto import PulsarApi_pb2 as pb
 

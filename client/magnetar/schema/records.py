@@ -4,9 +4,9 @@ import json
 from collections.abc import Mapping
 from typing import Any, Generic, TypeVar, overload
 
+from magnetar.base.schema_info import SchemaInfo
 from magnetar.schema.base import Schema
 from magnetar.schema.field_types import FieldType, Record, field_type
-from magnetar.schema.info import SchemaInfo
 from magnetar_proto import PulsarApi_pb2 as pb
 
 T = TypeVar("T")

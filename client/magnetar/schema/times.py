@@ -6,8 +6,8 @@ Python's times have microseconds: finer parts of a received time are cut off.
 import struct
 from datetime import UTC, date, datetime, time, timedelta
 
+from magnetar.base.schema_info import SchemaInfo
 from magnetar.schema.base import Schema
-from magnetar.schema.info import SchemaInfo
 from magnetar.schema.primitives import sized
 from magnetar_proto import PulsarApi_pb2 as pb
 

@@ -6,10 +6,10 @@ from functools import lru_cache
 from typing import Any, Generic
 
 from magnetar.base.errors import MagnetarError
+from magnetar.base.schema_info import SchemaInfo
 from magnetar.base.values import V
 from magnetar.messages import Message
 from magnetar.schema.base import Schema
-from magnetar.schema.info import SchemaInfo
 from magnetar_proto.names import TopicName
 
 MAX_BYTES = 16 * 1024 * 1024

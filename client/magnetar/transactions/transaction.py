@@ -4,13 +4,12 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Coroutine, Hashable
 from types import TracebackType
-from typing import Any, Protocol, Self, TypeVar
+from typing import Any, Protocol, Self, TypeVar, cast
 
 from magnetar.base.closing import Closing
 from magnetar.base.errors import Closed, MagnetarError, OperationTimeout, TransactionOver
 from magnetar.base.log_fields import about
 from magnetar.base.settings import Settings
-from magnetar.consuming.transaction_acks import TransactionAcks
 from magnetar.transactions.coordinators import Coordinators
 from magnetar_proto import PulsarApi_pb2 as pb
 
@@ -28,10 +27,29 @@ class SendingEnd(Protocol):
         """Send the batch without waiting for more messages."""
 
 
-class AckingEnd(Protocol):
+class CollectedAcks(Protocol):
+    """The acknowledgements of a transaction in one partition."""
+
+    def send(self) -> None:
+        """Send the collected acknowledgements, and let the transaction wait for the answers."""
+
+    def committed(self) -> None:
+        """Called when the transaction is committed."""
+
+    def aborts(self) -> None:
+        """Called before the transaction is aborted."""
+
+    def aborted(self) -> None:
+        """Called when the transaction is aborted."""
+
+
+A_co = TypeVar("A_co", bound=CollectedAcks, covariant=True)
+
+
+class AckingEnd(Protocol[A_co]):
     """A consumer of one partition."""
 
-    def in_transaction(self, txn: "Transaction") -> TransactionAcks:
+    def in_transaction(self, txn: "Transaction") -> A_co:
         """Create the object that collects the acknowledgements of a transaction."""
 
 
@@ -59,7 +77,7 @@ class Transaction(Closing):
         self._added: dict[Hashable, asyncio.Task[None]] = {}
         """The partitions and subscriptions that were added at the coordinator."""
         self._sends: dict[asyncio.Future[Any], SendingEnd] = {}
-        self._acks: dict[AckingEnd, TransactionAcks] = {}
+        self._acks: dict[AckingEnd[CollectedAcks], CollectedAcks] = {}
         self._tasks: set[asyncio.Task[None]] = set()
 
     @property
@@ -237,13 +255,13 @@ class Transaction(Closing):
             known = self._added[topic, name] = self._adding(command, what)
         await asyncio.shield(known)
 
-    def acks(self, consumer: AckingEnd) -> TransactionAcks:
+    def acks(self, consumer: AckingEnd[A_co]) -> A_co:
         """Return the object that collects its acknowledgements of this partition's messages."""
         self.check_open()
         known = self._acks.get(consumer)
         if known is None:
             known = self._acks[consumer] = consumer.in_transaction(self)
-        return known
+        return cast(A_co, known)
 
     def waits_for(self, work: Coroutine[Any, Any, None]) -> None:
         """Run `work` in a task that must complete before the transaction ends."""

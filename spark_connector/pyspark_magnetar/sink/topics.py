@@ -11,8 +11,8 @@ from typing import Any
 import magnetar
 from magnetar.base.concurrency import gather_all
 from magnetar.base.errors import IncompatibleSchema
+from magnetar.base.schema_info import SchemaInfo
 from magnetar.schema.base import Encoded
-from magnetar.schema.info import SchemaInfo
 from pyspark_magnetar.bridge import Bridge
 from pyspark_magnetar.sink.lanes import Lane
 from pyspark_magnetar.write_options import Producing

@@ -24,7 +24,7 @@ from pyspark.sql.types import (
     TimestampType,
 )
 
-from magnetar.schema.info import SchemaInfo
+from magnetar.base.schema_info import SchemaInfo
 from magnetar_proto import PulsarApi_pb2 as pb
 from pyspark_magnetar.sink.arrow import fixed_bytes, millis
 from pyspark_magnetar.sink.avro import definition_of, encode_records

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from magnetar.admin.requests.request import ROOT, Figures, Request, given, nothing, topic_name
-from magnetar.schema.info import TYPES, SchemaInfo
+from magnetar.base.schema_info import TYPES, SchemaInfo
 from magnetar.schema.key_value import join, split
 from magnetar_proto import PulsarApi_pb2 as pb
 

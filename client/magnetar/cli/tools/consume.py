@@ -9,17 +9,12 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 import click
 
 from magnetar.base.errors import OperationTimeout
+from magnetar.base.unreadable import DISCARD, FAIL, ON_UNREADABLE
 from magnetar.cli.tools.common import number_of, refusing, run
 from magnetar.cli.tools.printing import Form, form_of, show
 from magnetar.cli.tools.target import Target, target_options
 from magnetar.client import Client
-from magnetar.consuming.options import (
-    DISCARD,
-    FAIL,
-    INITIAL_POSITIONS,
-    ON_UNREADABLE,
-    SUBSCRIPTION_TYPES,
-)
+from magnetar.consuming.options import INITIAL_POSITIONS, SUBSCRIPTION_TYPES
 from magnetar.messages import Message
 from magnetar_proto.ids import EARLIEST, LATEST, MessageId
 from magnetar_proto.names import TopicName

@@ -2,8 +2,8 @@
 
 import json
 
+from magnetar.base.schema_info import SchemaInfo
 from magnetar.schema.base import Encoded
-from magnetar.schema.info import SchemaInfo
 from magnetar.schema.primitives import String
 from magnetar_proto import PulsarApi_pb2 as pb
 

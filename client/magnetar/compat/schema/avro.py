@@ -4,12 +4,12 @@ import json
 from typing import Any
 
 import magnetar
+from magnetar.base.schema_info import SchemaInfo
 from magnetar.compat.enums import SchemaType
 from magnetar.compat.schema.base import Schema
 from magnetar.compat.schema.definition import Record, avro_value
 from magnetar.compat.schema.json_schema import check_record
 from magnetar.schema.avro import Avro
-from magnetar.schema.info import SchemaInfo
 from magnetar_proto import PulsarApi_pb2 as pb
 
 

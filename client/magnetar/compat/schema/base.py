@@ -3,10 +3,10 @@
 import json
 from typing import Any
 
+from magnetar.base.schema_info import SchemaInfo as OfTopic
 from magnetar.compat.enums import SchemaType
 from magnetar.schema.base import Encoded
 from magnetar.schema.base import Schema as Receiving
-from magnetar.schema.info import SchemaInfo as OfTopic
 
 
 class SchemaInfo:
