@@ -42,12 +42,13 @@ from magnetar.base.statistics import ConsumerStatistics, ProducerStatistics
 from magnetar.client import Client
 from magnetar.consumer import Consumer
 from magnetar.consuming.due_entries import RedeliveryBackoff
+from magnetar.consuming.interceptors import ConsumerInterceptor
 from magnetar.consuming.options import DeadLetterPolicy, KeyShared, Subscription
 from magnetar.encryption.keys import Key, KeyReader
-from magnetar.interceptors import ConsumerInterceptor, ProducerInterceptor
 from magnetar.messages import Entry, Message, Outgoing
 from magnetar.producer import Producer
 from magnetar.producing.batching import BatchLimits
+from magnetar.producing.interceptors import ProducerInterceptor
 from magnetar.producing.options import ProducerOptions
 from magnetar.producing.receipts import Receipt
 from magnetar.reader import EntryReader, Reader

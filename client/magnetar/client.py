@@ -2,7 +2,6 @@
 
 import asyncio
 import itertools
-import uuid
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
 from typing import Any, TypeVar, cast
@@ -12,6 +11,7 @@ from magnetar.base.closing import Closing, OpenedPart, Part
 from magnetar.base.concurrency import gather_all, open_together
 from magnetar.base.errors import Closed, NotFound
 from magnetar.base.forking import end_in_children
+from magnetar.base.interceptors import OpenInterceptors
 from magnetar.base.memory import MemoryLimit
 from magnetar.base.schema_info import SchemaInfo
 from magnetar.base.settings import Settings
@@ -32,21 +32,21 @@ from magnetar.connections.topic_watch import TopicWatch
 from magnetar.consumer import Consumer
 from magnetar.consuming.entry_consumer import EntryConsumer
 from magnetar.consuming.inbox import Inbox
+from magnetar.consuming.interceptors import ConsumerInterceptors
 from magnetar.consuming.options import (
-    DeadLetterPolicy,
     Subscription,
     from_start,
     reading_of,
     subscription_of,
 )
 from magnetar.consuming.partition_consumer import PartitionConsumer
-from magnetar.dead_letters import DLQ, RETRY, DeadLetters, new_name, old_name
+from magnetar.dead_letters import RETRY, DeadLetters, dead_letters_of
 from magnetar.encryption.keys import KeyReader
 from magnetar.encryption.sending import Encrypting, opened_for
-from magnetar.interceptors import ConsumerInterceptors, OpenInterceptors, ProducerInterceptors
 from magnetar.messages import Entry, Message
 from magnetar.producer import Producer
 from magnetar.producing.batching import BATCHED, UNBATCHED, BatchLimits
+from magnetar.producing.interceptors import ProducerInterceptors
 from magnetar.producing.options import ProducerOptions
 from magnetar.producing.partition_producer import PartitionProducer
 from magnetar.producing.routing import Routing
@@ -340,32 +340,9 @@ class Client(Closing):
         consumer.add(topic, parts)
 
     async def _dead_letters(self, topic: str, chosen: Subscription) -> DeadLetters | None:
-        policy = chosen.dead_letter
-        if policy is None and not chosen.retry:
-            return None
-        named = {DLQ: policy and policy.dead_letter_topic, RETRY: policy and policy.retry_topic}
-        names = {}
-        for kind in (DLQ, RETRY) if chosen.retry else (DLQ,):
-            old = old_name(topic, chosen.name, kind)
-            names[kind] = named[kind] or new_name(topic, chosen.name, kind)
-            if not named[kind] and await self.exists(old):
-                names[kind] = old
-        policy = policy or DeadLetterPolicy()
-        options = {DLQ: policy.dead_letter_producer, RETRY: policy.retry_producer}
-        consumer_name = chosen.consumer_name or uuid.uuid4().hex[:5]
-
-        async def open_producer(kind: str, target: str) -> Producer:
-            first: dict[str, Any] = {
-                "name": f"{target}-{consumer_name}",
-                "batching": None,
-                "chunking": True,
-            }
-            if kind == DLQ:
-                first["initial_subscription"] = policy.initial_subscription
-            return await self.producer(target, **(first | dict(options[kind])))
-
         schemas = self._writer_schemas(chosen)
-        return DeadLetters(chosen.dead_letter, names, open_producer, schemas, self._settings.clock)
+        clock = self._settings.clock
+        return await dead_letters_of(topic, chosen, self.exists, self.producer, schemas, clock)
 
     async def exists(self, topic: str) -> bool:
         """Tell whether a topic of this full name exists, partitioned or not; does not create it."""

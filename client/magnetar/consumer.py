@@ -12,9 +12,9 @@ from magnetar.base.values import V
 from magnetar.connections.topic_discovery import TopicDiscovery
 from magnetar.connections.topic_watch import TopicWatch
 from magnetar.consuming.inbox import Inbox
+from magnetar.consuming.interceptors import ConsumerInterceptors
 from magnetar.consuming.partition_consumer import PartitionConsumer
 from magnetar.dead_letters import RETRY, DeadLetters
-from magnetar.interceptors import ConsumerInterceptors
 from magnetar.messages import Message
 from magnetar.transactions.transaction import Transaction
 from magnetar_proto.ids import MessageId
@@ -291,7 +291,7 @@ class Consumer(Closing, Generic[V]):
         """Receive from these partitions of a topic as well."""
         known = self._by_topic.setdefault(topic, [])
         for partition in partitions:
-            partition.redelivering.dead_letters = self._dead_letters
+            partition.redelivery.dead_letters = self._dead_letters
             if self._leaves_deleted:
                 partition.leave_deleted(self._topic_gone)
             known.append(partition)

@@ -1,13 +1,14 @@
 """The retry and dead letter topics of a subscription."""
 
 import logging
+import uuid
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any
 
 from magnetar.base.errors import MagnetarError
 from magnetar.base.log_fields import about
 from magnetar.clock import Clock
-from magnetar.consuming.options import DeadLetterPolicy
+from magnetar.consuming.options import DeadLetterPolicy, Subscription
 from magnetar.messages import Message, Outgoing
 from magnetar.producer import Producer
 from magnetar.schema.base import Encoded
@@ -134,3 +135,42 @@ def _origin(message: Message) -> dict[str, str]:
     properties.setdefault(ORIGIN_MESSAGE_ID, message.id.text())
     properties.setdefault(ORIGIN_MESSAGE_ID_OLD, properties[ORIGIN_MESSAGE_ID])
     return properties
+
+
+async def dead_letters_of(
+    topic: str,
+    chosen: Subscription,
+    exists: Callable[[str], Awaitable[bool]],
+    open_producer: Callable[..., Awaitable[Producer]],
+    schemas: WriterSchemas[Any] | None,
+    clock: Clock,
+) -> DeadLetters | None:
+    """Return the retry and dead letter topics of a subscription; None if it uses neither.
+
+    `exists` tells whether a topic exists, and `open_producer` has the arguments of
+    `Client.producer`.
+    """
+    if chosen.dead_letter is None and not chosen.retry:
+        return None
+    policy = chosen.dead_letter or DeadLetterPolicy()
+    named = {DLQ: policy.dead_letter_topic, RETRY: policy.retry_topic}
+    names = {}
+    for kind in (DLQ, RETRY) if chosen.retry else (DLQ,):
+        old = old_name(topic, chosen.name, kind)
+        names[kind] = named[kind] or new_name(topic, chosen.name, kind)
+        if not named[kind] and await exists(old):
+            names[kind] = old
+    options = {DLQ: policy.dead_letter_producer, RETRY: policy.retry_producer}
+    consumer_name = chosen.consumer_name or uuid.uuid4().hex[:5]
+
+    async def open_one(kind: str, target: str) -> Producer:
+        first: dict[str, Any] = {
+            "name": f"{target}-{consumer_name}",
+            "batching": None,
+            "chunking": True,
+        }
+        if kind == DLQ:
+            first["initial_subscription"] = policy.initial_subscription
+        return await open_producer(target, **(first | dict(options[kind])))
+
+    return DeadLetters(chosen.dead_letter, names, open_one, schemas, clock)

@@ -12,13 +12,13 @@ from magnetar.base.values import V
 from magnetar.clock import EVENT_LOOP, Clock
 from magnetar.connections.topic_discovery import TopicDiscovery
 from magnetar.encryption.sending import Encrypting
-from magnetar.interceptors import ProducerInterceptors
 from magnetar.messages import MessageSchema, Outgoing
+from magnetar.producing.interceptors import ProducerInterceptors
 from magnetar.producing.partition_producer import PartitionProducer
 from magnetar.producing.receipts import Receipt
 from magnetar.producing.routing import Routing
+from magnetar.producing.sendable import checked
 from magnetar.schema.base import Schema
-from magnetar.sendable import checked
 from magnetar.transactions.transaction import Transaction
 from magnetar_proto.ids import MessageId
 

@@ -32,7 +32,7 @@ MAY_END: Final = Busy | QuotaExceeded | TlsFailed | WrongProtocol | NotFound | N
 """Refusals that are not final for what was registered before."""
 
 
-class Attachment:
+class Registration:
     """Registers through `register(connection)`, first in `open` and again after every loss.
 
     `register` must be repeatable.  When registering again fails for good, `failed(error)` is

@@ -10,7 +10,7 @@ from magnetar.base.errors import MagnetarError, OperationTimeout
 from magnetar.base.log_fields import about
 from magnetar.clock import Clock, Timer
 from magnetar.connections.connection import Connection
-from magnetar.connections.registration import Attachment
+from magnetar.connections.registration import Registration
 from magnetar.consuming.ack_tracker import Ack, AckEnd
 from magnetar.consuming.options import Subscription
 from magnetar.consuming.transaction_acks import MAX_ACKS, TransactionAcks
@@ -24,7 +24,7 @@ from magnetar_proto.ids import MessageId
 logger = logging.getLogger(__name__)
 
 
-class Acknowledging:
+class AckSender:
     """Collects acknowledgements and sends them `ack_delay_ms` after the first, or earlier if many.
 
     An acknowledgement that the broker does not answer is sent again: after `ack_resend_s` on the
@@ -33,14 +33,14 @@ class Acknowledging:
 
     def __init__(
         self,
-        attachment: Attachment,
+        registration: Registration,
         consumer_id: int,
         subscription: Subscription,
         unconfirmed: UnconfirmedAcks,
         end: AckEnd,
         clock: Clock,
     ) -> None:
-        self._attachment = attachment
+        self._registration = registration
         self._id = consumer_id
         self._delay_s = subscription.ack_delay_ms / 1000
         self._resend_s = subscription.ack_resend_s
@@ -56,7 +56,7 @@ class Acknowledging:
     def in_transaction(self, txn: Transaction) -> TransactionAcks:
         """Create the object that collects the acknowledgements of a transaction."""
         acks = TransactionAcks(
-            txn, self._id, self._attachment, self._end, self._delay_s, self._tracker, self._clock
+            txn, self._id, self._registration, self._end, self._delay_s, self._tracker, self._clock
         )
         self._unconfirmed.in_transactions.add(acks)
         return acks
@@ -97,13 +97,13 @@ class Acknowledging:
         try:
             async with self._clock.timeout(timeout_s):
                 while self._tracker or self._unanswered:
-                    await self._attachment.ready()
+                    await self._registration.ready()
                     self.send()
                     if self._unanswered:
                         await asyncio.wait(self._unanswered)
         except TimeoutError:
             raise OperationTimeout(
-                f"{self._attachment.topic}: acknowledgements were not confirmed within "
+                f"{self._registration.topic}: acknowledgements were not confirmed within "
                 f"{timeout_s:g} s; their messages may be delivered again"
             ) from None
         error, self._error = self._error, None
@@ -113,8 +113,8 @@ class Acknowledging:
     def send(self) -> None:
         """Send the collected acknowledgements, if there is a connection."""
         self._cancel_timer()
-        if self._attachment.connection is not None:
-            self.send_on(self._attachment.connection)
+        if self._registration.connection is not None:
+            self.send_on(self._registration.connection)
 
     def send_again(self) -> None:
         """Send all unconfirmed acknowledgements: later commands reach the broker after them."""
@@ -199,7 +199,7 @@ class Acknowledging:
         elif error is None:
             self._end.acked(sent.acks, sent.is_cumulative)
         else:
-            topic = self._attachment.topic
+            topic = self._registration.topic
             fields = about(topic=topic, subscription=self._end.subscription)
             logger.warning("%s refused an acknowledgement: %s", topic, error, extra=fields)
             self._end.refused(sent.acks, sent.is_cumulative)

@@ -16,7 +16,7 @@ MAX_HELD = 100_000
 """The number of entries remembered; beyond it, the oldest tenth may be redelivered."""
 
 
-class Held:
+class DeliveredMessages:
     """Bit masks, by entry, of the messages that are dropped if the broker redelivers them.
 
     `add` records messages that the application has received, and `add_acks` those that it has

@@ -7,8 +7,8 @@ from typing import Any
 
 from magnetar.base.unreadable import FAIL, ON_UNDECRYPTABLE, ON_UNREADABLE
 from magnetar.consuming.due_entries import RedeliveryBackoff
+from magnetar.consuming.interceptors import ConsumerInterceptor
 from magnetar.encryption.keys import KeyReader
-from magnetar.interceptors import ConsumerInterceptor
 from magnetar.schema.auto import AutoProduce
 from magnetar.schema.base import Schema
 from magnetar_proto import PulsarApi_pb2 as pb

@@ -21,20 +21,20 @@ from magnetar.base.unreadable import DISCARD, FAIL
 from magnetar.clock import Timer
 from magnetar.connections.connection import Connection
 from magnetar.connections.pool import Pool
-from magnetar.connections.registration import Attachment
+from magnetar.connections.registration import Registration
 from magnetar.connections.retry import Retry
-from magnetar.consuming.ack_sender import Acknowledging
+from magnetar.consuming.ack_sender import AckSender
 from magnetar.consuming.ack_tracker import AckTracker
 from magnetar.consuming.chunks import ChunkJoiner
 from magnetar.consuming.inbox import Failure, Inbox
+from magnetar.consuming.interceptors import ConsumerInterceptors
 from magnetar.consuming.options import Subscription
 from magnetar.consuming.permits import Permits
-from magnetar.consuming.redelivery import Redelivering
-from magnetar.consuming.resume_position import Resuming
+from magnetar.consuming.redelivery import Redelivery
+from magnetar.consuming.resume_position import ResumePosition
 from magnetar.consuming.topic_ends import ask_ends
 from magnetar.consuming.unconfirmed_acks import UnconfirmedAcks
 from magnetar.encryption.receiving import Decrypting
-from magnetar.interceptors import ConsumerInterceptors
 from magnetar.messages import Entry, Message, plain_message
 from magnetar.transactions.transaction import Transaction
 from magnetar_proto import PulsarApi_pb2 as pb
@@ -76,15 +76,15 @@ class PartitionConsumer(Generic[T]):
         schema = subscription.schema
         self._reader = None if schema is None or schema.needs_writer else schema
         self.clock = settings.clock
-        self._attachment = Attachment(pool, settings, topic, self._register, inbox.fail)
-        self._resuming = Resuming(topic, subscription)
+        self._registration = Registration(pool, settings, topic, self._register, inbox.fail)
+        self._resume_position = ResumePosition(topic, subscription)
         self.counts = ConsumerStatistics(topic, subscription.name)
         self.is_active: bool | None = None
         """Whether this consumer of a failover subscription is active; None until that is known."""
         self.is_at_end = False
         """Whether the topic was terminated and all its messages acknowledged."""
         most, auto_scale = subscription.queue_size, subscription.auto_scale_queue
-        self.permits = Permits(consumer_id, self._attachment, inbox, most, auto_scale)
+        self.permits = Permits(consumer_id, self._registration, inbox, most, auto_scale)
         self.permits.is_paused = subscription.start_paused
         self._interceptors = ConsumerInterceptors(subscription.interceptors)
         self._registrations = 0
@@ -96,32 +96,32 @@ class PartitionConsumer(Generic[T]):
         self._chunk_timer: Timer | None = None
         self._tracker = AckTracker(subscription.batch_index_acks)
         unconfirmed = UnconfirmedAcks(self._tracker)
-        self.redelivering = again = Redelivering(
+        self.redelivery = again = Redelivery(
             topic, partition, subscription, unconfirmed, self.counts, self.clock, self.ask_again
         )
         self._decrypting: Decrypting | None = None
         keys, on_failure = subscription.key_reader, subscription.on_undecryptable
         if joins or keys is not None:  # without these, entries are passed on undecoded
             self._decrypting = Decrypting(keys, on_failure, again.left_unacked, self.clock)
-        self.acking = Acknowledging(
-            self._attachment, consumer_id, subscription, unconfirmed, again, self.clock
+        self.ack_sender = AckSender(
+            self._registration, consumer_id, subscription, unconfirmed, again, self.clock
         )
         policy = subscription.dead_letter
         self._may_give_up = policy is not None
         self._takes_messages = joins and (policy is None or policy.max_redeliveries > 0)
-        if self.redelivering.counts_taken and joins:
-            inbox.on_taken(self, self.redelivering.taken)
+        if self.redelivery.counts_taken and joins:
+            inbox.on_taken(self, self.redelivery.taken)
 
     # -- for the application's consumer
 
     async def open(self) -> None:
         """Subscribe; raise the broker's error, or OperationTimeout."""
-        await self._attachment.open()
+        await self._registration.open()
 
     @property
     def is_connected(self) -> bool:
         """Whether it is registered with a broker at the moment."""
-        return self._attachment.connection is not None
+        return self._registration.connection is not None
 
     @property
     def statistics(self) -> ConsumerStatistics:
@@ -132,14 +132,14 @@ class PartitionConsumer(Generic[T]):
         """Return the id of the topic's last message; (-1, -1) if the topic is empty."""
 
         async def ask() -> MessageId:
-            connection = await self._attachment.ready()
+            connection = await self._registration.ready()
             return (await ask_ends(connection, self._id, self.partition)).last
 
         return await Retry(self._settings).in_time(ask, f"reading the last id of {self.topic}")
 
     def is_behind(self, last: MessageId) -> bool:
         """Tell whether a consumer without durable subscription has yet to receive this message."""
-        return last.entry >= 0 and self._resuming.is_before(last)
+        return last.entry >= 0 and self._resume_position.is_before(last)
 
     def ack(self, messages: Iterable[Message], txn: Transaction | None = None) -> None:
         """Acknowledge messages of this partition; `flush_acks` waits until this is stored."""
@@ -147,46 +147,46 @@ class PartitionConsumer(Generic[T]):
         if self._interceptors:
             messages = list(messages)
             self._interceptors.on_ack(self.topic, [message.id for message in messages])
-        (self.acking if txn is None else txn.acks(self.acking)).ack(messages)
+        (self.ack_sender if txn is None else txn.acks(self.ack_sender)).ack(messages)
 
     def ack_entries(self, entries: Iterable[Entry]) -> None:
         """Acknowledge whole entries of this partition."""
         self.check_open()
-        self.acking.ack_entries(entry.position for entry in entries)
+        self.ack_sender.ack_entries(entry.position for entry in entries)
 
     def ack_id(self, message_id: MessageId, txn: Transaction | None = None) -> None:
         """Acknowledge a message of this partition by its id."""
         self.check_open()
-        (self.acking if txn is None else txn.acks(self.acking)).ack_id(message_id)
+        (self.ack_sender if txn is None else txn.acks(self.ack_sender)).ack_id(message_id)
         self._interceptors.on_ack(self.topic, [message_id])
 
     def ack_up_to(self, message: Message, txn: Transaction | None = None) -> None:
         """Acknowledge all messages of this partition up to this one."""
         self.check_open()
-        (self.acking if txn is None else txn.acks(self.acking)).ack_up_to(message)
+        (self.ack_sender if txn is None else txn.acks(self.ack_sender)).ack_up_to(message)
         self._interceptors.on_ack_up_to(self.topic, message.id)
 
     def ack_up_to_id(self, message_id: MessageId, txn: Transaction | None = None) -> None:
         """Acknowledge all messages of this partition up to the one of this id."""
         self.check_open()
-        (self.acking if txn is None else txn.acks(self.acking)).ack_up_to_id(message_id)
+        (self.ack_sender if txn is None else txn.acks(self.ack_sender)).ack_up_to_id(message_id)
         self._interceptors.on_ack_up_to(self.topic, message_id)
 
     def nack_id(self, message_id: MessageId) -> None:
         """Let the broker redeliver the entry of this id, after the delay."""
         self._check_durable()
         for position in self._tracker.entries_of(message_id):
-            self.redelivering.nack_entry(position)
+            self.redelivery.nack_entry(position)
 
     def nack(self, messages: Iterable[Message]) -> None:
         """Let the broker redeliver messages, after the delay of the subscription."""
         self._check_durable()
-        self.redelivering.nack(messages)
+        self.redelivery.nack(messages)
 
     def redeliver_all(self) -> None:
         """Let the broker redeliver all unacknowledged messages now."""
         self._check_durable()
-        self.redelivering.all()
+        self.redelivery.all()
 
     def _check_durable(self) -> None:
         self.check_open()
@@ -197,12 +197,12 @@ class PartitionConsumer(Generic[T]):
 
     def check_open(self) -> None:
         """Raise the error that has ended this consumer, if any."""
-        if self._attachment.error is not None:
-            raise self._attachment.error
+        if self._registration.error is not None:
+            raise self._registration.error
 
     async def flush_acks(self) -> None:
         """Wait until the broker has confirmed every acknowledgement; raise an error if not."""
-        await self.acking.flush(self._settings.operation_timeout_s)
+        await self.ack_sender.flush(self._settings.operation_timeout_s)
 
     def pause(self) -> None:
         """Stop asking the broker for messages; those that have been received stay in the queue."""
@@ -219,33 +219,32 @@ class PartitionConsumer(Generic[T]):
         message, and True with the last message if the target is LATEST.
         """
         await self.flush_acks()
-        connection = await self._attachment.ready()
+        connection = await self._registration.ready()
         command = pb.CommandSeek(consumer_id=self._id)
         if isinstance(target, int):
             command.message_publish_time = target
         else:
             entry = target[:2] if inclusive is False else target.begins_at
             command.message_id.CopyFrom(MessageId(*entry).to_pb())
-        former, registrations = self._resuming.state(), self._registrations
-        self._resuming.sought(target, inclusive)
+        former, registrations = self._resume_position.state(), self._registrations
+        self._resume_position.sought(target, inclusive)
         self._seeking = True
         try:
             await connection.request(command)
         except BaseException:
-            self._resuming.restore(former)
+            self._resume_position.restore(former)
             if self._seeking:
                 self._seeking = False
                 self._register_anew(connection)
             raise
-        if self._registrations == registrations and self._attachment.connection is connection:
+        if self._registrations == registrations and self._registration.connection is connection:
             self._register_anew(connection)
-        await self._attachment.ready()
+        await self._registration.ready()
 
     async def unsubscribe(self, force: bool = False) -> None:
         """Delete the subscription, with `force` also if it has other consumers; then close."""
-        connection = await self._attachment.ready()
+        connection = await self._registration.ready()
         await connection.request(pb.CommandUnsubscribe(consumer_id=self._id, force=force))
-        self._tracker = AckTracker()
         await self._leave()
 
     async def close(self) -> None:
@@ -264,11 +263,11 @@ class PartitionConsumer(Generic[T]):
     async def leave(self) -> None:
         """Deregister, while others fill the same inbox; received messages stay in it."""
         self.is_open = False
-        self.acking.stop()
-        self.redelivering.stop()
+        self.ack_sender.stop()
+        self.redelivery.stop()
         if self._chunk_timer is not None:
             self._chunk_timer.cancel()
-        connection = await self._attachment.close()
+        connection = await self._registration.close()
         self._inbox.forget(self)
         self.permits.end()
         if connection is not None:
@@ -278,17 +277,17 @@ class PartitionConsumer(Generic[T]):
     def forked(self, error: Closed) -> None:
         """Close in a forked child; received messages are the parent's."""
         self.is_open = False
-        self._attachment.forked(error)
+        self._registration.forked(error)
         self._inbox.drop(self)
         self._inbox.fail(error)
 
     def leave_deleted(self, on_gone: Callable[[], None]) -> None:
         """Call `on_gone` when the topic is deleted, instead of waiting for its re-creation."""
-        self._attachment.on_gone = on_gone
+        self._registration.on_gone = on_gone
 
     def end_with_topic(self) -> None:
         """Fail when the topic is deleted, instead of waiting for it to be created again."""
-        self._attachment.waits_for_topic = False
+        self._registration.waits_for_topic = False
 
     async def _deregister(self, connection: Connection) -> None:
         try:
@@ -311,7 +310,7 @@ class PartitionConsumer(Generic[T]):
             for number, data in zip(run.entries, run.payloads, strict=True):
                 self._entry_rcvd(head._replace(entry=number), data)
             return
-        held, ledger, reader = self.redelivering.held, head.ledger, self._reader
+        held, ledger, reader = self.redelivery.held, head.ledger, self._reader
         messages: list[Any] = []
         size = 0
         for number, data in zip(run.entries, run.payloads, strict=True):
@@ -333,8 +332,8 @@ class PartitionConsumer(Generic[T]):
             not self._takes_messages
             or head.redelivery_count
             or head.ack_set
-            or self._resuming.is_on
-            or self.redelivering.is_stale(head.consumer_epoch)
+            or self._resume_position.is_on
+            or self.redelivery.is_stale(head.consumer_epoch)
         )
 
     def _plain_rcvd(self, messages: list[Any], size: int) -> None:
@@ -361,7 +360,7 @@ class PartitionConsumer(Generic[T]):
             entry_permits = entry.permits
             self._count(1, entry_permits, len(data), delivery.redelivery_count)
             # promise: messages of an older epoch are dropped
-            if self.redelivering.is_stale(delivery.consumer_epoch):
+            if self.redelivery.is_stale(delivery.consumer_epoch):
                 items = []
             else:
                 if entry.is_encrypted and self._decrypting is not None:
@@ -373,7 +372,7 @@ class PartitionConsumer(Generic[T]):
         except Unreadable as error:
             self._unreadable_rcvd(error, position, entry_permits)
             return
-        if self._may_give_up and items and self.redelivering.gives_up(items):
+        if self._may_give_up and items and self.redelivery.gives_up(items):
             items = []
         # promise: after an abort a part of a batch comes once
         if delivery.redelivery_count and self.permits.queued and items:
@@ -402,7 +401,7 @@ class PartitionConsumer(Generic[T]):
 
     def active_changed(self, is_active: bool) -> None:
         # promise: an active consumer that is replaced drops what it holds
-        if self.is_active and not is_active and self.redelivering.holds:
+        if self.is_active and not is_active and self.redelivery.holds:
             self.permits.left_out(self._drop_queued())  # the consumer that is active now gets them
         self.is_active = is_active
         if self.subscription.on_active_change is not None:
@@ -416,29 +415,29 @@ class PartitionConsumer(Generic[T]):
         self.is_at_end = True
 
     def detached(self, connection: Connection, error: MagnetarError, new_owner: str = "") -> None:
-        self.acking.detached()
-        self._attachment.detached(connection, new_owner)
+        self.ack_sender.detached()
+        self._registration.detached(connection, new_owner)
 
     def _unseen(self, entry: Entry) -> list[T]:
         """Return the contents of the entry that are behind the start and not received before."""
         entry.reader = self._reader
-        if not self._resuming.is_on:
+        if not self._resume_position.is_on:
             items = self._unheld(entry)
             if self._joiner is not None and items and items[0].batch_index >= 0:
                 self._tracker.delivered(entry)
             return items
-        if self._resuming.is_seen(entry):
+        if self._resume_position.is_seen(entry):
             return []
         items = self._unpack(entry)
-        first = self._resuming.first_index(entry.position)
+        first = self._resume_position.first_index(entry.position)
         if first is not None:
             items = [item for item in items if item.batch_index >= first]
-        self._resuming.see(entry.position)
+        self._resume_position.see(entry.position)
         return items
 
     def _unheld(self, entry: Entry) -> list[T]:
         """Return the contents of the entry that the application does not have."""
-        held = self.redelivering.held
+        held = self.redelivery.held
         bits = held.bits(entry.position) if held else 0
         if not bits:  # promise[always]: held parts of a batch stay out after a reconnect
             return self._unpack(entry)
@@ -449,17 +448,17 @@ class PartitionConsumer(Generic[T]):
     def _chunk_rcvd(self, joiner: ChunkJoiner, chunk: Entry) -> list[T]:
         """Add a chunk; return the joined message, once it is complete."""
         # promise: held chunked messages are left out after a reconnect
-        if self.redelivering.held and self.redelivering.held.bits(chunk.position):
+        if self.redelivery.held and self.redelivery.held.bits(chunk.position):
             return []
-        if self._resuming.is_on:
-            if self._resuming.is_seen(chunk):
+        if self._resume_position.is_on:
+            if self._resume_position.is_seen(chunk):
                 return []
-            self._resuming.see(chunk.position)
+            self._resume_position.see(chunk.position)
         outcome = joiner.add(chunk, self.clock.now_s())
         self._chunks_given_up(outcome.given_up)
         acks = self.subscription.ack_oldest_chunked
         self._chunks_given_up(outcome.displaced, DISCARD if acks else None)
-        self.acking.ack_entries(one.position for one in outcome.superfluous)
+        self.ack_sender.ack_entries(one.position for one in outcome.superfluous)
         if outcome.orphan:
             self._report(chunk.unreadable(outcome.orphan), [chunk.position], 0)
         if self._chunk_timer is None and joiner:
@@ -489,7 +488,7 @@ class PartitionConsumer(Generic[T]):
                 self._report(chunks[0].unreadable(why), positions, 0, action)
 
     def _unreadable_rcvd(self, error: Unreadable, position: tuple[int, int], permits: int) -> None:
-        is_new = not self._resuming.is_on or self._resuming.see_unreadable(position)
+        is_new = not self._resume_position.is_on or self._resume_position.see_unreadable(position)
         action = None
         if isinstance(error, DecryptionFailed) and self.subscription.on_undecryptable == DISCARD:
             action = DISCARD
@@ -520,7 +519,7 @@ class PartitionConsumer(Generic[T]):
         if action == FAIL:
             self._inbox.put_failure(Failure(error, self, permits))
         elif action == DISCARD:
-            self.acking.ack_entries(positions)
+            self.ack_sender.ack_entries(positions)
         return action == FAIL
 
     # -- registration
@@ -531,9 +530,9 @@ class PartitionConsumer(Generic[T]):
         was_seeking, self._seeking = self._seeking, False
         try:
             await connection.request(self._subscribe_command())
-            if self._resuming.is_open:
+            if self._resume_position.is_open:
                 ends = await ask_ends(connection, self._id, self.partition)
-                if self._resuming.pin(*ends):
+                if self._resume_position.pin(*ends):
                     await connection.request(pb.CommandCloseConsumer(consumer_id=self._id))
                     await connection.request(self._subscribe_command())
         except BaseException:
@@ -541,15 +540,15 @@ class PartitionConsumer(Generic[T]):
             connection.send_only(pb.CommandCloseConsumer(consumer_id=self._id))
             self._seeking = was_seeking
             raise
-        if not self._resuming.is_on or was_seeking:
+        if not self._resume_position.is_on or was_seeking:
             # The broker redelivers unacknowledged messages.
             self._drop_queued()
             if was_seeking:
-                self.redelivering.sought()
+                self.redelivery.sought()
             else:
-                self.redelivering.begin_anew()
+                self.redelivery.begin_anew()
         # Acknowledgements go first: acknowledged messages are then not redelivered.
-        self.acking.send_on(connection)
+        self.ack_sender.send_on(connection)
         self.permits.begin(connection)
         # With queue_size=0, a waiting application asks again after this method has returned.
         self._inbox.wake()
@@ -567,15 +566,15 @@ class PartitionConsumer(Generic[T]):
 
     def _register_anew(self, connection: Connection) -> None:
         """End the registration on this connection, if it still exists, and register again."""
-        if self._attachment.connection is connection and connection.is_open:
+        if self._registration.connection is connection and connection.is_open:
             connection.remove_consumer(self._id)
             connection.send_only(pb.CommandCloseConsumer(consumer_id=self._id))
             self.detached(connection, ConnectionLost("the consumer registers again"))
 
     def _subscribe_command(self) -> pb.CommandSubscribe:
         command = self.subscription.to_pb(self.topic, self._id)
-        self._resuming.describe(command, self.clock.now_ms())
-        epoch = self.redelivering.raise_epoch()
+        self._resume_position.describe(command, self.clock.now_ms())
+        epoch = self.redelivery.raise_epoch()
         if epoch is not None:
             command.consumer_epoch = epoch
         return command
@@ -584,17 +583,17 @@ class PartitionConsumer(Generic[T]):
 
     def ask_again(self, positions: list[tuple[int, int]] | None) -> None:
         """Request the redelivery of these entries, or of all (None)."""
-        connection = self._attachment.connection
+        connection = self._registration.connection
         if connection is None or not connection.is_open:
             return  # all will be delivered again
-        # Acknowledgements go first: acknowledged messages are then not redelivered.
-        self.acking.send_again()  # promise: acknowledgements go before the request to deliver again
+        # promise: acknowledgements go before the request to deliver again
+        self.ack_sender.send_again()
         command = pb.CommandRedeliverUnacknowledgedMessages(consumer_id=self._id)
         for ledger, entry in positions or ():
             command.message_ids.add(ledgerId=ledger, entryId=entry, partition=self.partition)
         if positions is None:
             # promise[raise_epoch() -> epoch]: a redelivery raises the epoch
-            epoch = self.redelivering.raise_epoch()
+            epoch = self.redelivery.raise_epoch()
             if epoch is not None:
                 command.consumer_epoch = epoch
             dropped = self._drop_queued()

@@ -3,7 +3,7 @@
 from typing import Any
 
 from magnetar.connections.connection import Connection
-from magnetar.connections.registration import Attachment
+from magnetar.connections.registration import Registration
 from magnetar.consuming.inbox import Inbox
 from magnetar.consuming.receive_queue import QueueSize
 from magnetar_proto.deliveries import encode_flow
@@ -18,7 +18,7 @@ class Permits:
     def __init__(
         self,
         consumer_id: int,
-        attachment: Attachment,
+        registration: Registration,
         inbox: Inbox[Any],
         most: int,
         auto_scale: bool,
@@ -30,7 +30,7 @@ class Permits:
         self.size = QueueSize(most, auto_scale)
         self._most = most
         self._id = consumer_id
-        self._attachment = attachment
+        self._registration = registration
         self._inbox = inbox
         self._owed = 0
         self._claimed = 0
@@ -104,7 +104,7 @@ class Permits:
         self._owed += permits
         if self._owed * 2 < self.size.now or self.is_paused:
             return
-        connection = self._attachment.connection
+        connection = self._registration.connection
         if connection is not None:
             connection.write_now(encode_flow(self._id, self._owed))
             self._owed = 0
@@ -120,7 +120,7 @@ class Permits:
 
     def _demand(self) -> None:
         """Request one entry, with a size of 0, unless one was requested already."""
-        connection = self._attachment.connection
+        connection = self._registration.connection
         if connection is not None and self._granted <= 0 and not self.is_paused:
             # A batch takes more permits than were granted: make up for the difference.
             connection.write(encode_flow(self._id, 1 - self._granted))

@@ -12,12 +12,12 @@ from magnetar.base.log_fields import about
 from magnetar.base.statistics import ConsumerStatistics
 from magnetar.clock import Clock, Timer
 from magnetar.consuming.ack_tracker import Ack
-from magnetar.consuming.delivered import Held
+from magnetar.consuming.delivered import DeliveredMessages
 from magnetar.consuming.due_entries import DueEntries, Position
+from magnetar.consuming.interceptors import ConsumerInterceptors
 from magnetar.consuming.last_round import LastRound
 from magnetar.consuming.options import Subscription
 from magnetar.consuming.unconfirmed_acks import UnconfirmedAcks
-from magnetar.interceptors import ConsumerInterceptors
 from magnetar.messages import Entry, Message
 from magnetar_proto.ids import MessageId, ack_set_to_mask
 from magnetar_proto.names import TopicName
@@ -38,7 +38,7 @@ class DeadLetterSink(Protocol):
         """Store the messages elsewhere and acknowledge them."""
 
 
-class Redelivering:
+class Redelivery:
     """The messages to be redelivered, and the timer for them.
 
     A message counts as unacknowledged until the broker has confirmed its acknowledgement.
@@ -64,8 +64,10 @@ class Redelivering:
         self._request = request
         # Without persistence all positions are the same, and nothing is redelivered.
         is_kept = TopicName.parse(topic).is_persistent
-        self.held: Held | None = Held() if is_kept and options.start is None else None
-        """Messages that are dropped on redelivery; `Resuming` replaces it for readers."""
+        self.held: DeliveredMessages | None = (
+            DeliveredMessages() if is_kept and options.start is None else None
+        )
+        """Messages that are dropped on redelivery; `ResumePosition` replaces it for readers."""
         self.holds = self.held is not None and options.holds
         """Whether `held` has all messages of the application, not only acknowledged ones."""
         self._has_epochs = is_kept and options.has_epochs

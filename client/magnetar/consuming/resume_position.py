@@ -20,7 +20,7 @@ class _State(NamedTuple):
     until: tuple[int, int] | None
 
 
-class Resuming:
+class ResumePosition:
     """The position of a reader, which the broker does not store: each registration names it.
 
     Durable subscriptions do not need it, and ids of topics that are not persistent have no

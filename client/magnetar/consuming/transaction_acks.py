@@ -9,7 +9,7 @@ from typing import Any
 from magnetar.base.errors import ConnectionLost, OperationTimeout, TransactionConflict
 from magnetar.clock import Clock, Timer
 from magnetar.connections.connection import Connection
-from magnetar.connections.registration import Attachment
+from magnetar.connections.registration import Registration
 from magnetar.consuming.ack_tracker import Ack, AckEnd, AckTracker, Position, later
 from magnetar.messages import Message
 from magnetar.transactions.transaction import Transaction
@@ -36,7 +36,7 @@ class TransactionAcks:
         self,
         txn: Transaction,
         consumer_id: int,
-        attachment: Attachment,
+        registration: Registration,
         end: AckEnd,
         delay_s: float,
         tracker: AckTracker,
@@ -44,7 +44,7 @@ class TransactionAcks:
     ) -> None:
         self._txn = txn
         self._id = consumer_id
-        self._attachment = attachment
+        self._registration = registration
         self._end = end
         self._delay_s = delay_s
         self._tracker = tracker
@@ -136,8 +136,8 @@ class TransactionAcks:
         if known & bits:  # promise: a message is acknowledged once in a transaction
             ledger, entry = position
             why = (
-                f"a message of entry {ledger}:{entry} of {self._attachment.topic} was acknowledged "
-                f"in {self._txn} before: it was received twice"
+                f"a message of entry {ledger}:{entry} of {self._registration.topic} was "
+                f"acknowledged in {self._txn} before: it was received twice"
             )
             self._txn.failed(TransactionConflict(pb.TransactionConflict, why))
         self._acked[position] = known | bits
@@ -198,7 +198,7 @@ class TransactionAcks:
 
     async def _deliver(self, acks: list[Ack], is_cumulative: bool) -> None:
         try:
-            await self._txn.add_subscription(self._attachment.topic, self._end.subscription)
+            await self._txn.add_subscription(self._registration.topic, self._end.subscription)
             while not await self._is_answered(acks, is_cumulative):
                 if not is_cumulative:  # the broker may know it, and may deliver it again
                     self._end.doubted(acks)
@@ -215,7 +215,7 @@ class TransactionAcks:
 
     async def _is_answered(self, acks: list[Ack], is_cumulative: bool) -> bool:
         """Send a command; tell whether it was answered, or must be resent.  Raises a refusal."""
-        connection = await self._txn.in_time(self._attachment.ready(), "acknowledging")
+        connection = await self._txn.in_time(self._registration.ready(), "acknowledging")
         if not connection.is_open:
             await asyncio.sleep(0)  # until the consumer knows that, too
             return False
@@ -228,7 +228,7 @@ class TransactionAcks:
                 await asyncio.wait([answer])
         except TimeoutError:
             raise OperationTimeout(
-                f"{self._attachment.topic}: acknowledgements of {self._txn} were not answered "
+                f"{self._registration.topic}: acknowledgements of {self._txn} were not answered "
                 f"within {self._txn.operation_timeout_s:g} s"
             ) from None
         finally:

@@ -21,9 +21,10 @@ from opentelemetry.trace import Span, SpanKind, Status, StatusCode, TracerProvid
 import magnetar.sync
 from magnetar.base.statistics import ConsumerStatistics, ProducerStatistics
 from magnetar.client import Client
+from magnetar.consuming.interceptors import ConsumerInterceptor
 from magnetar.exporters.statistics_reader import StatisticsReader
-from magnetar.interceptors import ConsumerInterceptor, ProducerInterceptor
 from magnetar.messages import Message, Outgoing
+from magnetar.producing.interceptors import ProducerInterceptor
 from magnetar_proto.ids import MessageId
 
 SCOPE = "magnetar"

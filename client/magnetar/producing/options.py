@@ -6,8 +6,8 @@ from typing import Any
 
 from magnetar.encryption.keys import KeyReader
 from magnetar.encryption.sending import FAIL, ON_ENCRYPTION_FAILURE
-from magnetar.interceptors import ProducerInterceptor
 from magnetar.producing.batching import BATCHED, COMPRESSIONS, BatchLimits
+from magnetar.producing.interceptors import ProducerInterceptor
 from magnetar.producing.routing import HASHES, MURMUR3, ROUND_ROBIN, ROUTINGS, Router
 from magnetar.schema.auto import AutoConsume
 from magnetar.schema.base import Schema

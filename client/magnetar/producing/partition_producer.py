@@ -23,7 +23,7 @@ from magnetar.base.statistics import ProducerStatistics
 from magnetar.clock import Timer
 from magnetar.connections.connection import DEFAULT_MAX_MESSAGE_SIZE, Connection
 from magnetar.connections.pool import Pool
-from magnetar.connections.registration import Attachment
+from magnetar.connections.registration import Registration
 from magnetar.connections.retry import Retry
 from magnetar.encryption.sending import Encrypting
 from magnetar.messages import MESSAGE_OVERHEAD, Outgoing
@@ -90,7 +90,7 @@ class PartitionProducer:
         self._by_key = options.key_batching
         self._loop = asyncio.get_running_loop()
         self._clock = settings.clock
-        self._attachment = Attachment(pool, settings, topic, self._register, self._end)
+        self._registration = Registration(pool, settings, topic, self._register, self._end)
         self._sender: Sender | None = None
         self._epoch = 0
         self._topic_epoch: int | None = None
@@ -124,12 +124,12 @@ class PartitionProducer:
 
     async def open(self) -> None:
         """Register with the broker; raise the broker's error, or OperationTimeout."""
-        await self._attachment.open(in_time=self._options.access_mode != WAIT_FOR_EXCLUSIVE)
+        await self._registration.open(in_time=self._options.access_mode != WAIT_FOR_EXCLUSIVE)
 
     @property
     def is_connected(self) -> bool:
         """Whether it is registered with a broker at the moment."""
-        return self._attachment.connection is not None
+        return self._registration.connection is not None
 
     @property
     def statistics(self) -> ProducerStatistics:
@@ -161,8 +161,8 @@ class PartitionProducer:
         """Return the version of a schema on the topic; a new schema is added as the next one."""
 
         async def ask() -> bytes:
-            self._attachment.start()  # of a lazy producer
-            connection = await self._attachment.ready()
+            self._registration.start()  # of a lazy producer
+            connection = await self._registration.ready()
             command = pb.CommandGetOrCreateSchema(topic=self.topic, schema=schema.to_pb())
             reply: pb.CommandGetOrCreateSchemaResponse = await connection.request(command)
             if reply.HasField("error_code"):
@@ -307,7 +307,7 @@ class PartitionProducer:
             if self.error is None:
                 await self.flush()
         finally:
-            connection = await self._attachment.close()
+            connection = await self._registration.close()
             self._end(self.error or Closed(f"the producer on {self.topic} is closed"))
             if connection is not None:
                 connection.remove_producer(self._id)
@@ -315,7 +315,7 @@ class PartitionProducer:
 
     def forked(self, error: Closed) -> None:
         """Close in a forked child; pending messages are the parent's."""
-        self._attachment.forked(error)
+        self._registration.forked(error)
         self._end(error)
 
     async def _deregister(self, connection: Connection) -> None:
@@ -363,9 +363,9 @@ class PartitionProducer:
             connection.close(ConnectionLost(f"{connection.address} refused a message: {error}"))
 
     def detached(self, connection: Connection, error: MagnetarError, new_owner: str = "") -> None:
-        if self._attachment.is_of(connection):
+        if self._registration.is_of(connection):
             self._give_up_in_transactions()  # promise: nothing in a transaction is sent twice
-        self._attachment.detached(connection, new_owner)
+        self._registration.detached(connection, new_owner)
 
     # -- registration
 
@@ -469,7 +469,7 @@ class PartitionProducer:
         """
         sender = self._sender
         if sender is None:
-            self._attachment.start()  # of a lazy producer
+            self._registration.start()  # of a lazy producer
             return None
         if batch.txn is not None:
             added = batch.txn.partition(self.topic)
@@ -498,7 +498,7 @@ class PartitionProducer:
             return
         self._next_sequence_id = highest + 1
         deadline_s = self._clock.now_s() + self._options.send_timeout_s
-        connection = registered_on or self._attachment.connection
+        connection = registered_on or self._registration.connection
         left = len(frames)
         is_written = connection is not None
         for frame in frames:

@@ -10,7 +10,7 @@ from magnetar.base.errors import MagnetarError, NotAllowed, NotFound, NotReady, 
 from magnetar.base.settings import Address, Settings
 from magnetar.connections.connection import Connection
 from magnetar.connections.pool import Pool
-from magnetar.connections.registration import Attachment
+from magnetar.connections.registration import Registration
 from magnetar_proto import PulsarApi_pb2 as pb
 
 TOPIC = "persistent://public/default/t"
@@ -49,7 +49,7 @@ class Scene:
         self.asked: list[tuple[str, Address | None]] = []
         self.failure: MagnetarError | None = None
         self.clock = ManualClock()
-        self.attachment = Attachment(
+        self.registration = Registration(
             cast(Pool, self), Settings(clock=self.clock), TOPIC, self._register, self._failed
         )
 
@@ -71,12 +71,12 @@ class Scene:
 
     async def move(self, new_owner: str = NEW) -> Connection:
         """Let the old broker move the topic; return the next connection."""
-        await self.attachment.open()
+        await self.registration.open()
         self.registered.clear()
         self.asked.clear()
-        former = await self.attachment.ready()
-        self.attachment.detached(former, new_owner)
-        return await self.clock.drive(self.attachment.ready(), 0.1)
+        former = await self.registration.ready()
+        self.registration.detached(former, new_owner)
+        return await self.clock.drive(self.registration.ready(), 0.1)
 
 
 async def test_the_new_owner_is_connected_to_without_a_lookup() -> None:
@@ -103,12 +103,12 @@ async def test_a_refusal_that_is_final_is_final() -> None:
     scene = Scene()
     ended = TopicTerminated(pb.TopicTerminatedError, "over")
     scene.refusals = {"new": [ended], "old": []}
-    await scene.attachment.open()
+    await scene.registration.open()
     scene.refusals["old"] = [ended]
-    former = await scene.attachment.ready()
-    scene.attachment.detached(former, NEW)
+    former = await scene.registration.ready()
+    scene.registration.detached(former, NEW)
     with pytest.raises(TopicTerminated):
-        await scene.clock.drive(scene.attachment.ready(), 0.1)
+        await scene.clock.drive(scene.registration.ready(), 0.1)
     assert scene.failure is ended
 
 
@@ -116,12 +116,12 @@ async def test_a_topic_that_was_deleted_is_waited_for(caplog: pytest.LogCaptureF
     scene = Scene()
     deleted = [NotFound(pb.TopicNotFound, "no such topic") for _ in range(5)]
     partition = NotAllowed(pb.NotAllowedError, "no such partition")
-    await scene.attachment.open()
+    await scene.registration.open()
     scene.refusals["old"] = [*deleted, partition]
-    former = await scene.attachment.ready()
+    former = await scene.registration.ready()
     with caplog.at_level(logging.WARNING, "magnetar"):
-        scene.attachment.detached(former)
-        again = await scene.clock.drive(scene.attachment.ready(), 60.0)
+        scene.registration.detached(former)
+        again = await scene.clock.drive(scene.registration.ready(), 60.0)
     assert again.address.host == "old"
     assert scene.failure is None
     told = [record.getMessage() for record in caplog.records]
@@ -132,20 +132,20 @@ async def test_a_topic_that_was_deleted_is_waited_for(caplog: pytest.LogCaptureF
 
 async def test_a_topic_that_is_left_when_it_was_deleted_is_not_waited_for() -> None:
     scene = Scene()
-    await scene.attachment.open()
+    await scene.registration.open()
     gone: list[str] = []
-    scene.attachment.on_gone = lambda: gone.append(TOPIC)
+    scene.registration.on_gone = lambda: gone.append(TOPIC)
     scene.refusals["old"] = [NotFound(pb.TopicNotFound, "no such topic")]
-    scene.attachment.detached(await scene.attachment.ready())
+    scene.registration.detached(await scene.registration.ready())
     with pytest.raises(NotFound):
-        await scene.clock.drive(scene.attachment.ready(), 0.1)
+        await scene.clock.drive(scene.registration.ready(), 0.1)
     assert (gone, scene.failure) == ([TOPIC], None)
 
 
 async def test_a_closed_attachment_follows_nobody() -> None:
     scene = Scene()
-    await scene.attachment.open()
-    former = await scene.attachment.ready()
-    await scene.attachment.close()
-    scene.attachment.detached(former, NEW)
+    await scene.registration.open()
+    former = await scene.registration.ready()
+    await scene.registration.close()
+    scene.registration.detached(former, NEW)
     assert scene.registered == ["old"]

@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fakes.client_entries import entry_of
-from magnetar.consuming.delivered import ALL, Held
+from magnetar.consuming.delivered import ALL, DeliveredMessages
 from magnetar.messages import Message
 from magnetar_proto.ids import mask_to_ack_set
 
@@ -14,7 +14,7 @@ def batch(entry: int, size: int) -> list[Message]:
 
 
 def test_messages_are_held_by_themselves() -> None:
-    held = Held()
+    held = DeliveredMessages()
     held.add(batch(0, 3)[1:])
     held.add(batch(1, 1))
     assert (held.bits((1, 0)), held.bits((1, 1)), held.bits((1, 2))) == (0b110, ALL, 0)
@@ -26,7 +26,7 @@ def test_messages_are_held_by_themselves() -> None:
 
 
 def test_what_is_confirmed_is_held_no_longer() -> None:
-    held = Held()
+    held = DeliveredMessages()
     held.add([*batch(0, 3), *batch(1, 3), *batch(2, 1)])
     held.acked([(1, 0, mask_to_ack_set(0b101))], is_cumulative=False)
     held.acked([(1, 2, ())], is_cumulative=False)
@@ -36,7 +36,7 @@ def test_what_is_confirmed_is_held_no_longer() -> None:
 
 
 def test_what_is_acknowledged_stays_when_all_is_asked_for() -> None:
-    held = Held()
+    held = DeliveredMessages()
     held.add([message for entry in range(5) for message in batch(entry, 2)])
     held.keep([(1, 4, mask_to_ack_set(0b01))], (1, 1, mask_to_ack_set(0b10)))
     bits = [held.bits((1, entry)) & 0b11 for entry in range(5)]
@@ -46,7 +46,7 @@ def test_what_is_acknowledged_stays_when_all_is_asked_for() -> None:
 
 
 def test_the_oldest_are_forgotten_first() -> None:
-    held = Held(limit=100)
+    held = DeliveredMessages(limit=100)
     for entry in range(250):
         held.add(batch(entry, 1))
         assert len(held) <= 100
@@ -56,7 +56,7 @@ def test_the_oldest_are_forgotten_first() -> None:
 @given(st.lists(st.tuples(st.sampled_from(["add", "ack", "up to"]), st.integers(0, 30))))
 def test_a_cumulative_confirmation_finds_all_before_it(steps: list[tuple[str, int]]) -> None:
     """Whatever the order: an operator may have moved the subscription back."""
-    held, expected = Held(), set[int]()
+    held, expected = DeliveredMessages(), set[int]()
     for step, entry in steps:
         if step == "add":
             held.add(batch(entry, 1))

@@ -22,7 +22,7 @@ LIMIT = 100
 
 @dataclass
 class FlowRecorder:
-    """Both the attachment and its connection; counts what FLOW has granted."""
+    """Both the registration and its connection; counts what FLOW has granted."""
 
     outstanding: int = 0
     flows: list[int] = field(default_factory=list)
@@ -55,8 +55,8 @@ class Flow:
     def __init__(self, most: int = MOST, auto_scale: bool = False, paused: bool = False) -> None:
         self.recorder = FlowRecorder()
         self.inbox = DemandingInbox(MemoryLimit(LIMIT))
-        attachment = cast(Any, self.recorder)
-        self.permits = Permits(1, attachment, self.inbox, most, auto_scale)
+        registration = cast(Any, self.recorder)
+        self.permits = Permits(1, registration, self.inbox, most, auto_scale)
         self.permits.is_paused = paused
         self.claimed = 0
         """Of what is queued."""

@@ -67,7 +67,7 @@ class Scene:
             )
         )
         await registering
-        self.producer._attachment.connection = self.connection
+        self.producer._registration.connection = self.connection
         return asked
 
     def sent(self) -> list[int]:
@@ -100,7 +100,7 @@ async def play(**options: Any) -> AsyncIterator[Scene]:
         yield scene
     finally:
         scene.producer._end(Closed("the scene is over"))
-        await scene.producer._attachment.close()
+        await scene.producer._registration.close()
 
 
 async def test_receipts_come_in_order_and_repeated_ones_are_harmless() -> None:
@@ -148,7 +148,7 @@ async def test_sequence_ids_continue_where_the_broker_answers() -> None:
     assert not asked.user_provided_producer_name
     scene.producer.add(b"x")
     assert scene.sent() == [42]
-    await scene.producer._attachment.close()
+    await scene.producer._registration.close()
 
 
 async def test_what_is_not_allowed_fails_alone() -> None:

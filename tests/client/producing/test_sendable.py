@@ -10,7 +10,7 @@ import magnetar
 from admin_http import Admin
 from effort import examples
 from magnetar.producing.batching import Sender
-from magnetar.sendable import checked
+from magnetar.producing.sendable import checked
 from running_broker import RunningBroker
 
 BAD: list[tuple[Any, type[Exception], str]] = [
