@@ -66,6 +66,14 @@ class ConsumerStatistics:
     queued_messages: int = 0
     """The number of messages that the application has not taken, at the moment."""
 
+    def received(self, entries: int, messages: int, size: int, is_redelivered: bool) -> None:
+        """Count entries of `size` bytes in total."""
+        self.entries += entries
+        self.messages += messages
+        self.bytes += size
+        if is_redelivered:
+            self.redelivered_entries += entries
+
 
 def total(topic: str, parts: Sequence[S]) -> S:
     """Return the sum over partitions, with the name of their topic; at least one is required."""

@@ -340,7 +340,7 @@ class PartitionConsumer(Generic[T]):
         """Queue messages that are entries by themselves, of `size` bytes in total."""
         count = len(messages)
         if count:
-            self._count(count, count, size)
+            self.counts.received(count, count, size, is_redelivered=False)
             self.permits.came(count, count)
             self._inbox.put(messages)
             self.permits.claimed(self._inbox.claim(count))
@@ -358,7 +358,8 @@ class PartitionConsumer(Generic[T]):
                 source=self,
             )
             entry_permits = entry.permits
-            self._count(1, entry_permits, len(data), delivery.redelivery_count)
+            is_redelivered = delivery.redelivery_count > 0
+            self.counts.received(1, entry_permits, len(data), is_redelivered)
             # promise: messages of an older epoch are dropped
             if self.redelivery.is_stale(delivery.consumer_epoch):
                 items = []
@@ -390,14 +391,6 @@ class PartitionConsumer(Generic[T]):
         if item.batch_index >= 0:
             dropped = self._inbox.drop(self, position)
             self.permits.left_out(self.permits.dropped(dropped))
-
-    def _count(self, entries: int, messages: int, size: int, redelivery_count: int = 0) -> None:
-        counts = self.counts
-        counts.entries += entries
-        counts.messages += messages
-        counts.bytes += size
-        if redelivery_count:
-            counts.redelivered_entries += entries
 
     def active_changed(self, is_active: bool) -> None:
         # promise: an active consumer that is replaced drops what it holds
