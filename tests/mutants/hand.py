@@ -422,7 +422,7 @@ FAULTS = (
         "",
     ),
     Fault(
-        "client/magnetar/consuming/redelivery.py",
+        "client/magnetar/consuming/epochs.py",
         "messages without an epoch are never stale",
         "return epoch is not None and self.epoch is not None and",
         ("epoch = -1 if epoch is None else epoch\n        return self.epoch is not None and"),

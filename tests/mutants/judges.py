@@ -84,7 +84,7 @@ ELSEWHERE: dict[str, tuple[str, ...]] = {
         "broker/publishing/test_deduplication.py", "broker/server/test_dynamic_settings.py",
         "broker/damage/test_skipping.py",
     ),
-    "client/consuming/partition_consumer.py": ("broker/server/test_damage.py",),
+    "client/consuming/receiver.py": ("broker/server/test_damage.py",),
     "broker/verify.py": ("storage/verify", "broker/test_verify_command.py"),
     "client/cli/tools": ("client/cli/test_cli_traces.py", "client/cli/test_cli.py"),
 }  # fmt: skip

@@ -8,15 +8,13 @@ from typing import Any
 
 from magnetar.base.errors import MagnetarError, OperationTimeout
 from magnetar.base.log_fields import about
-from magnetar.clock import Clock, Timer
+from magnetar.clock import Timer
 from magnetar.connections.connection import Connection
-from magnetar.connections.registration import Registration
 from magnetar.consuming.ack_tracker import Ack, AckEnd
-from magnetar.consuming.options import Subscription
-from magnetar.consuming.transaction_acks import MAX_ACKS, TransactionAcks
+from magnetar.consuming.subscriber import Subscriber
+from magnetar.consuming.transaction_acks import MAX_ACKS
 from magnetar.consuming.unconfirmed_acks import SentAcks, UnconfirmedAcks
 from magnetar.messages import Message
-from magnetar.transactions.transaction import Transaction
 from magnetar_proto import PulsarApi_pb2 as pb
 from magnetar_proto.acks import encode_ack
 from magnetar_proto.ids import MessageId
@@ -32,34 +30,20 @@ class AckSender:
     """
 
     def __init__(
-        self,
-        registration: Registration,
-        consumer_id: int,
-        subscription: Subscription,
-        unconfirmed: UnconfirmedAcks,
-        end: AckEnd,
-        clock: Clock,
+        self, subscriber: Subscriber[Any], unconfirmed: UnconfirmedAcks, end: AckEnd
     ) -> None:
-        self._registration = registration
-        self._id = consumer_id
-        self._delay_s = subscription.ack_delay_ms / 1000
-        self._resend_s = subscription.ack_resend_s
+        self._registration = subscriber.registration
+        self._id = subscriber.id
+        self._delay_s = subscriber.options.ack_delay_ms / 1000
+        self._resend_s = subscriber.options.ack_resend_s
+        self._clock = subscriber.clock
         self._unconfirmed = unconfirmed
         self._tracker = unconfirmed.tracker
         self._unanswered = unconfirmed.unanswered
         self._end = end
-        self._clock = clock
         self._timer: Timer | None = None
         self._resend_timer: Timer | None = None
         self._error: MagnetarError | None = None
-
-    def in_transaction(self, txn: Transaction) -> TransactionAcks:
-        """Create the object that collects the acknowledgements of a transaction."""
-        acks = TransactionAcks(
-            txn, self._id, self._registration, self._end, self._delay_s, self._tracker, self._clock
-        )
-        self._unconfirmed.in_transactions.add(acks)
-        return acks
 
     def ack(self, messages: Iterable[Message]) -> None:
         """Acknowledge messages."""

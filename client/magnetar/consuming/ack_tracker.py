@@ -43,12 +43,6 @@ class AckEnd(Protocol):
     def subscription(self) -> str:
         """The name of the subscription."""
 
-    def transaction_aborts(self) -> None:
-        """Called before the broker redelivers messages acknowledged in a transaction."""
-
-    def transaction_aborted(self, rest: list[Position]) -> None:
-        """Called when that redelivery has begun; the broker did not know the acks of `rest`."""
-
 
 class AckTracker:
     """Collects acknowledgements of one partition; `take` returns those to send.

@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Iterable, Sequence
 from itertools import groupby
 from operator import attrgetter
-from typing import Any
+from typing import Any, Protocol
 
 from magnetar.base.errors import ConnectionLost, OperationTimeout, TransactionConflict
 from magnetar.clock import Clock, Timer
@@ -25,6 +25,16 @@ ALL = -1
 _entry_of = attrgetter("entry")
 
 
+class AbortEnd(Protocol):
+    """Prepares for the redelivery of what a transaction has acknowledged."""
+
+    def transaction_aborts(self) -> None:
+        """Called before the broker redelivers messages acknowledged in a transaction."""
+
+    def transaction_aborted(self, rest: list[Position]) -> None:
+        """Called when that redelivery has begun; the broker did not know the acks of `rest`."""
+
+
 class TransactionAcks:
     """Collects acknowledgements, and sends them after a delay, or earlier if many.
 
@@ -38,6 +48,7 @@ class TransactionAcks:
         consumer_id: int,
         registration: Registration,
         end: AckEnd,
+        abort_end: AbortEnd,
         delay_s: float,
         tracker: AckTracker,
         clock: Clock,
@@ -46,6 +57,7 @@ class TransactionAcks:
         self._id = consumer_id
         self._registration = registration
         self._end = end
+        self._abort_end = abort_end
         self._delay_s = delay_s
         self._tracker = tracker
         self._clock = clock
@@ -172,7 +184,7 @@ class TransactionAcks:
 
     def aborts(self) -> None:
         """Prepare for the redelivery of the acknowledged messages."""
-        self._end.transaction_aborts()
+        self._abort_end.transaction_aborts()
 
     def aborted(self) -> None:
         """Request the redelivery of messages whose acknowledgement the broker does not know."""
@@ -182,7 +194,7 @@ class TransactionAcks:
         if self._up_to is not None:
             # promise: what was acknowledged cumulatively is given back
             self._end.refused([self._up_to], is_cumulative=True)
-        self._end.transaction_aborted(sorted((ledger, entry) for ledger, entry, _ in acks))
+        self._abort_end.transaction_aborted(sorted((ledger, entry) for ledger, entry, _ in acks))
 
     # -- sending
 
