@@ -37,7 +37,7 @@ async def test_keyless_messages_take_turns_a_batch_at_a_time() -> None:
     first = producer._route(b"x")
     assert all(producer._route(b"x") is not first for _ in range(2)), "nothing waits: next turn"
     assert producer._route(b"x") is first
-    first._batch.add(b"x")
+    first._batches._batch.add(b"x")
     assert all(producer._route(b"x") is first for _ in range(5)), "a batch is being filled"
     keyed = Counter(producer._route(Outgoing(b"", key="key1")) for _ in range(5))
     assert keyed == {parts[partition_of("key1", 3)]: 5}

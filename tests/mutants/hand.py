@@ -409,14 +409,14 @@ FAULTS = (
         "value = field if isinstance(field, Record) else field.default()",
     ),
     Fault(
-        "client/magnetar/producing/partition_producer.py",
+        "client/magnetar/producing/outbox.py",
         "a message is sent only when the coordinator knows its partition",
         (
             "            if not added.done():\n"
-            "                added.add_done_callback(lambda _: self._send_waiting())\n"
+            "                added.add_done_callback(lambda _: self.send_waiting())\n"
             "                return None\n"
             "            if added.cancelled():\n"
-            '                raise Closed(f"adding {self.topic} to {batch.txn} was cancelled")\n'
+            '                raise Closed(f"adding {self._topic} to {batch.txn} was cancelled")\n'
             "            added.result()\n"
         ),
         "",
