@@ -147,11 +147,11 @@ class Client(Closing):
             self._parts.update(parts)
         else:
             parts = await self._open_parts(names, make)
-        told = ProducerInterceptors(topic, chosen.interceptors)
-        self._interceptors.add(told)
+        interceptors = ProducerInterceptors(topic, chosen.interceptors)
+        self._interceptors.add(interceptors)
         routing = Routing(chosen.routing, chosen.hashing)
         producer = Producer(
-            topic, parts, routing, chosen.schema, encrypting, told, self._settings.clock
+            topic, parts, routing, chosen.schema, encrypting, interceptors, self._settings.clock
         )
         if TopicName.parse(names[0]).partition >= 0 and TopicName.parse(topic).partition < 0:
             await self._add_later(producer, make)
@@ -164,7 +164,7 @@ class Client(Closing):
             names = await self.partitions(producer.topic)
             producer.add(await self._open_parts(names[len(producer.partitions) :], make))
 
-        producer.keeps_up(await self._discovery(look))
+        producer.attach_background(await self._discovery(look))
 
     async def _discovery(self, look: Callable[[], Awaitable[None]]) -> TopicDiscovery:
         """Start a discovery that calls `look` periodically; closing the client closes it."""
@@ -227,7 +227,7 @@ class Client(Closing):
             for base in bases:
                 await self._add_partitions(consumer, base, chosen)
 
-        consumer.keeps_up(await self._discovery(look))
+        consumer.attach_background(await self._discovery(look))
         return consumer
 
     async def subscribe_matching(
@@ -270,7 +270,7 @@ class Client(Closing):
 
         discovery = await self._discovery(look)
         watch = TopicWatch(self._pool, pattern, discovery.wake, self._settings.clock)
-        consumer.keeps_up(discovery, watch)
+        consumer.attach_background(discovery, watch)
         self._parts.add(watch)
         await Retry(self._settings).in_time(watch.open, f"watching {pattern}")
         discovery.wake()  # for what came before the watch
@@ -285,9 +285,9 @@ class Client(Closing):
         leaves_deleted: bool = False,
     ) -> Consumer[Any]:
         inbox = self._inbox(chosen)
-        told = ConsumerInterceptors(chosen.interceptors)
-        self._interceptors.add(told)
-        consumer = Consumer(name, chosen.name, inbox, letters, leaves_deleted, told)
+        interceptors = ConsumerInterceptors(chosen.interceptors)
+        self._interceptors.add(interceptors)
+        consumer = Consumer(name, chosen.name, inbox, letters, leaves_deleted, interceptors)
         try:
             for topic in topics:
                 parts = await self._consumers(topic, chosen, inbox, Entry.messages, joins=True)
@@ -429,7 +429,7 @@ class Client(Closing):
                 names = [one for one in await self.partitions(base) if one not in reader.topics]
                 reader.add(await self._open_parts(names, make))
 
-        reader.keeps_up(await self._discovery(look))
+        reader.attach_background(await self._discovery(look))
 
     async def table_view(
         self,

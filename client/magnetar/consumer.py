@@ -266,7 +266,7 @@ class Consumer(Closing, Generic[V]):
 
     # -- for the client
 
-    def keeps_up(self, *background: TopicDiscovery | TopicWatch) -> None:
+    def attach_background(self, *background: TopicDiscovery | TopicWatch) -> None:
         """Attach the tasks that change its partitions; closing the consumer closes them."""
         self._background = background
 

@@ -243,7 +243,7 @@ class Producer(Closing, Generic[V]):
 
     # -- for the client
 
-    def keeps_up(self, discovery: TopicDiscovery) -> None:
+    def attach_background(self, discovery: TopicDiscovery) -> None:
         """Attach the discovery that adds partitions; closing the producer closes it."""
         self._discovery = discovery
 

@@ -112,7 +112,7 @@ class Reader(Closing, Generic[V]):
 
     # -- for the client
 
-    def keeps_up(self, discovery: TopicDiscovery) -> None:
+    def attach_background(self, discovery: TopicDiscovery) -> None:
         """Attach the discovery that adds partitions; closing the reader closes it."""
         self._discovery = discovery
 

@@ -103,7 +103,7 @@ class AckSender:
     def send_again(self) -> None:
         """Send all unconfirmed acknowledgements: later commands reach the broker after them."""
         self._send_unanswered()
-        self._end.doubted(self._tracker.collected()[0])
+        self._end.possibly_lost(self._tracker.collected()[0])
         self.send()
 
     def stop(self) -> None:
@@ -169,7 +169,7 @@ class AckSender:
                 continue
             sent.at_s = now_s
             if not sent.is_cumulative:
-                self._end.doubted(sent.acks)
+                self._end.possibly_lost(sent.acks)
             # promise: an acknowledgement without answer is sent again
             sent.connection.write(sent.frame)
 
@@ -178,7 +178,7 @@ class AckSender:
         error = None if answer.cancelled() else answer.exception()
         if answer.cancelled() or (error is not None and not sent.connection.is_open):
             if not sent.is_cumulative:
-                self._end.doubted(sent.acks)
+                self._end.possibly_lost(sent.acks)
             self._tracker.restore(sent.acks, is_cumulative=sent.is_cumulative)
         elif error is None:
             self._end.acked(sent.acks, sent.is_cumulative)

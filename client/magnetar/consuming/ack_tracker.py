@@ -33,7 +33,7 @@ class AckEnd(Protocol):
     def acked(self, acks: list[Ack], is_cumulative: bool) -> None:
         """Called when the broker has confirmed acknowledgements."""
 
-    def doubted(self, acks: list[Ack]) -> None:
+    def possibly_lost(self, acks: list[Ack]) -> None:
         """Called when individual acknowledgements may have been lost; they are sent again."""
 
     def refused(self, acks: list[Ack], is_cumulative: bool) -> None:

@@ -52,7 +52,7 @@ class Permits:
         elif room > 0:
             connection.write(encode_flow(self._id, room))
 
-    def came(self, entry_permits: int, queued: int) -> None:
+    def entry_received(self, entry_permits: int, queued: int) -> None:
         """Count an entry that took `entry_permits`, of which `queued` messages are now queued."""
         self._granted -= entry_permits
         self.queued += queued

@@ -145,7 +145,7 @@ class Receiver(Generic[T]):
         count = len(messages)
         if count:
             self._counts.received(count, count, size, is_redelivered=False)
-            self._permits.came(count, count)
+            self._permits.entry_received(count, count)
             self._inbox.put(messages)
             self._permits.claimed(self._inbox.claim(count))
 
@@ -177,7 +177,7 @@ class Receiver(Generic[T]):
         if delivery.redelivery_count and self._permits.queued and items:
             self._queued.supersede(items[0], position)
         permits = sum(item.permits for item in items)
-        self._permits.came(entry_permits, permits)
+        self._permits.entry_received(entry_permits, permits)
         self._inbox.put(items)
         if permits == len(items):
             self._permits.claimed(self._inbox.claim(permits))
@@ -188,7 +188,7 @@ class Receiver(Generic[T]):
         resume = self._resume_position
         is_new = not resume.is_on or resume.see_unreadable(position)
         is_queued = is_new and self._unreadable.report(error, [position], permits)
-        self._permits.came(permits, permits if is_queued else 0)
+        self._permits.entry_received(permits, permits if is_queued else 0)
         if not is_queued:
             self._permits.left_out(permits)
 

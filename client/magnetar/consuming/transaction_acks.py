@@ -213,7 +213,7 @@ class TransactionAcks:
             await self._txn.add_subscription(self._registration.topic, self._end.subscription)
             while not await self._is_answered(acks, is_cumulative):
                 if not is_cumulative:  # the broker may know it, and may deliver it again
-                    self._end.doubted(acks)
+                    self._end.possibly_lost(acks)
         except BaseException:
             if not is_cumulative:
                 self._end.refused(acks, is_cumulative=False)

@@ -138,7 +138,7 @@ class UnackedMessages:
                 self._untouched.discard(position)
                 self._nacked.discard(position)
 
-    def doubted(self, acks: list[Ack]) -> None:
+    def possibly_lost(self, acks: list[Ack]) -> None:
         """Drop these messages on redelivery: their acknowledgements may have been lost."""
         if self.delivered is not None:
             # promise: an acknowledgement in doubt keeps its message away
@@ -176,7 +176,7 @@ class UnackedMessages:
             self._nacked.clear()  # other messages are held, and their ack timeout continues
         else:
             self.forget()
-            self.doubted(self._unconfirmed.all()[0])
+            self.possibly_lost(self._unconfirmed.all()[0])
 
     def sought(self) -> None:
         """Prepare for messages from another position, also those delivered before."""

@@ -72,7 +72,7 @@ class Flow:
         count = min(count, self.recorder.outstanding)
         self.recorder.outstanding -= count
         if count:
-            self.permits.came(count, count)
+            self.permits.entry_received(count, count)
 
     def claim(self, count: int) -> None:
         count = min(count, self.permits.queued - self.claimed)
@@ -198,7 +198,7 @@ def test_what_is_claimed_is_given_back_once() -> None:
 
 def test_without_a_queue_nothing_is_granted_ahead() -> None:
     flow = Flow(0)
-    flow.permits.came(1, 1)
+    flow.permits.entry_received(1, 1)
     flow.permits.claimed(1)
     flow.permits.taken(1)
     assert flow.recorder.flows == []

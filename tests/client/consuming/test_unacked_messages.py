@@ -75,7 +75,7 @@ def test_after_a_seek_nothing_is_dropped_or_due() -> None:
     messages = unacked(ack_timeout_s=10)
     assert messages.delivered is not None
     messages.taken(batch(0), now_s=0)
-    messages.doubted([(1, 5, ())])
+    messages.possibly_lost([(1, 5, ())])
     messages.sought()
     assert not messages.delivered
     assert messages.next_due_s() is None
@@ -84,7 +84,7 @@ def test_after_a_seek_nothing_is_dropped_or_due() -> None:
 def test_an_acknowledgement_in_doubt_keeps_its_message_away_until_it_is_refused() -> None:
     messages = unacked(redeliver_on_reconnect=True)
     assert messages.delivered is not None
-    messages.doubted([(1, 0, ())])
+    messages.possibly_lost([(1, 0, ())])
     assert messages.delivered.bits((1, 0))
     messages.refused([(1, 0, ())], is_cumulative=False)
     assert not messages.delivered.bits((1, 0))
@@ -94,6 +94,6 @@ def test_without_persistence_nothing_is_dropped() -> None:
     messages = unacked(is_kept=False)
     assert messages.delivered is None
     assert not messages.holds
-    messages.doubted([(1, 0, ())])
+    messages.possibly_lost([(1, 0, ())])
     messages.begin_anew()
     messages.sought()
