@@ -25,6 +25,18 @@ TRANSACTIONS = (
 )  # fmt: skip
 DELIVERY = ("broker/dispatch/test_dispatch_model.py", "broker/dispatch/test_single_active.py")
 
+RECEIVING = (
+    "client/test_client_epochs.py", "client/test_consumer_again.py",
+    "client/test_client_lost_acks.py", "client/test_consumer_more.py",
+    "client/test_client_broker.py", "client/test_client_unreadable.py",
+    "client/test_client_transaction_acks.py", "client/test_reader_more.py",
+)  # fmt: skip
+SENDING = (
+    "client/test_producer.py", "client/test_client_broker.py", "client/test_client_transactions.py",
+    "client/test_client_reconnect.py", "client/test_client_recreated.py",
+    "client/base/test_memory_limit.py",
+)  # fmt: skip
+
 ELSEWHERE: dict[str, tuple[str, ...]] = {
     "storage/local": STORAGE,
     "storage/world": STORAGE,
@@ -84,7 +96,13 @@ ELSEWHERE: dict[str, tuple[str, ...]] = {
         "broker/publishing/test_deduplication.py", "broker/server/test_dynamic_settings.py",
         "broker/damage/test_skipping.py",
     ),
+    "client/consuming": RECEIVING,
     "client/consuming/receiver.py": ("broker/server/test_damage.py",),
+    "client/producing": SENDING,
+    "client/transactions": (
+        "client/test_client_transactions.py", "client/test_client_transaction_acks.py",
+        "client/test_client_transaction_ids.py", "client/test_client_transaction_hand_over.py",
+    ),
     "broker/verify.py": ("storage/verify", "broker/test_verify_command.py"),
     "client/cli/tools": ("client/cli/test_cli_traces.py", "client/cli/test_cli.py"),
 }  # fmt: skip
@@ -109,7 +127,7 @@ def judges(root: Path, file: str) -> list[Path]:
         for test in _files(root / "tests" / place)
     ]
     beside = sorted(_files(mirror), key=lambda test: -len(words & _words(test.relative_to(mirror))))
-    whole = _files(root / MIRRORS["storage"]) if package == "storage" else []
+    whole = _files(root / MIRRORS[package]) if package in ("storage", "client") else []
     near = [test for test in beside if words & _words(test.relative_to(mirror))]
     ordered = [*([same] if same.is_file() else ()), *near, *elsewhere, *beside, *whole]
     return list(dict.fromkeys(ordered))
