@@ -142,7 +142,7 @@ fuzz: setup ## Feed malformed input to parsers, stores and a broker: MINUTES=10 
 	@PYTHONPATH=tests $(BIN)/python -m fuzz run --minutes $(MINUTES) $(if $(TARGET),--target $(TARGET))
 
 fuzz-rest: setup ## Random requests for every route of the admin API: EXAMPLES=30000
-	REST_EXAMPLES=$(or $(EXAMPLES),30000) $(BIN)/pytest --timeout 0 tests/broker/server/test_admin_fuzz.py
+	REST_EXAMPLES=$(or $(EXAMPLES),30000) $(BIN)/pytest --timeout 0 tests/broker/server/admin/test_admin_fuzz.py
 
 torture: setup ## Kill the broker CYCLES times under load and compare (SEED=s repeats a run), of BROKER_WORKERS=1 at most
 	@cd tests && ../$(BIN)/python -m crash.torture --cycles $(or $(CYCLES),100) $(if $(SEED),--seed $(SEED)) --workers $(or $(BROKER_WORKERS),1)

@@ -43,7 +43,7 @@ HOT = {
     "storage/magnetar_storage/log": ("cache", "log", "log_state", "offset_set", "ranges"),
     "broker/magnetar_broker/base": ("traffic",),
     "broker/magnetar_broker/limits": ("topic_limits",),
-    "broker/magnetar_broker/publishing": (
+    "broker/magnetar_broker/producers": (
         "appender",
         "deduplication_state",
         "producer",
@@ -67,7 +67,7 @@ HOT = {
         "single_active",
         "unacked_budget",
     ),
-    "broker/magnetar_broker/subscribing": ("acknowledging", "batch_masks"),
+    "broker/magnetar_broker/subscriptions": ("acknowledging", "batch_masks"),
     "broker/magnetar_broker/topic": ("delivery", "non_persistent_appender"),
     "broker/magnetar_broker/session": ("acks", "entry_checks", "output", "publishing", "read_gate"),
 }

@@ -58,9 +58,9 @@ def anchors(page: Path) -> set[str]:
 SHOWN_BY = {
     "the data directory is incomplete": "crash/test_incomplete_data.py::test_without_segments",
     "a wrong copy is restored": "crash/test_incomplete_data.py::test_older_metadata",
-    "ledgers are left that no topic lists": "broker/lifetime/test_orphans.py",
+    "ledgers are left that no topic lists": "broker/expiry/test_orphans.py",
     "the disk is full": "crash/test_small_disk.py::test_what_is_refused_says_why",
-    "the disk damages data": "broker/server/test_damage.py::test_our_client_is_told",
+    "the disk damages data": "broker/server/admin/test_damage.py::test_our_client_is_told",
     "the clock jumps forward": "broker/test_maintenance.py::test_a_clock_that_is_wrong",
     "the clock jumps back": "broker/base/test_clock_watch.py::test_a_clock_that_is_set_right",
     "nobody subscribes before": "broker/official/test_official_unread.py::test_they_outlive",

@@ -14,14 +14,14 @@ from magnetar_broker.base.wanted import Check, always
 from magnetar_broker.config import Settings
 from magnetar_broker.damage.scrubbing import SCRUBBING, Scrubber
 from magnetar_broker.damage.skipping import SKIP_SECONDS, SKIPPING, Skipping
-from magnetar_broker.lifetime.orphans import EXPIRY, EXPIRY_SECONDS, Quarantine, present_segments
+from magnetar_broker.expiry.orphans import EXPIRY, EXPIRY_SECONDS, Quarantine, present_segments
 from magnetar_broker.limits.admission import Admission
 from magnetar_broker.limits.held_bytes import HeldBytes, buffer_bytes
 from magnetar_broker.limits.reached import ClientLimit, ReachedLimits
 from magnetar_broker.limits.slow_readers import SlowReaders
 from magnetar_broker.maintenance import Maintenance
 from magnetar_broker.names.interface import Names
-from magnetar_broker.publishing.publish_budget import PublishBudget
+from magnetar_broker.producers.publish_budget import PublishBudget
 from magnetar_broker.topic.inactive import INACTIVE
 from magnetar_broker.topic.loaded_topics import AnyTopic
 from magnetar_broker.topic.residence import LocalResidence

@@ -102,7 +102,7 @@ def _start(conf: str | None, options: dict[str, object]) -> None:
     gc.disable()  # nothing that the start creates is garbage; the daemon enables it when ready
     overrides = {OPTION_KEYS[name]: str(v) for name, v in options.items() if v is not None}
     try:
-        from magnetar_broker.server.start import start  # noqa: PLC0415 (heavy; not for --help)
+        from magnetar_broker.server.processes.start import start  # noqa: PLC0415 (heavy; not for --help)
 
         exit_code = start(partial(_read, conf, overrides))
     except ModuleNotFoundError as error:

@@ -6,15 +6,15 @@ from functools import partial
 from magnetar_broker.base.errors import NoRoom
 from magnetar_broker.base.periodic_jobs import PAUSE_EVERY, PeriodicJobs, each
 from magnetar_broker.config import Settings
-from magnetar_broker.lifetime.expiry import expire_messages, expire_subscriptions
-from magnetar_broker.lifetime.quotas import enforce_quotas
-from magnetar_broker.lifetime.tidying import end_consumed, tidy
+from magnetar_broker.expiry.message_expiry import expire_messages, expire_subscriptions
+from magnetar_broker.expiry.quotas import enforce_quotas
+from magnetar_broker.expiry.tidying import end_consumed, tidy
 from magnetar_broker.limits.unread_total import UnreadTotal
 from magnetar_broker.topic.measuring import close_window
 from magnetar_broker.topic.non_persistent import NonPersistentTopic
 from magnetar_broker.topic.topic import Topic
 from magnetar_storage.log.engine import Engine
-from magnetar_storage.world.runtime import yield_turn
+from magnetar_storage.runtime.execution import yield_turn
 
 TRIMMING = "trimming of segments"
 MEASURING = "measuring of rates"

@@ -6,7 +6,7 @@ from magnetar_broker.authentication.authenticator import Authenticator
 from magnetar_broker.broker import Broker
 from magnetar_broker.config import Settings
 from magnetar_broker.names.directory import Directory
-from magnetar_broker.names.ownership import Ownership
+from magnetar_broker.placement.ownership import Ownership
 from magnetar_broker.policies.stored import Policies
 from magnetar_broker.topic.residence import LocalResidence
 from magnetar_storage.log.engine import Engine

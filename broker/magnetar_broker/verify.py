@@ -15,16 +15,16 @@ from magnetar_broker.base.metadata_keys import TOPICS, topic_of
 from magnetar_storage.errors import Corrupt, Incomplete, StorageError, Unavailable
 from magnetar_storage.identity import Identity
 from magnetar_storage.interfaces import SegmentId
-from magnetar_storage.joined import belonging
 from magnetar_storage.local import directories, layout
 from magnetar_storage.log.log_record import LogRecord
 from magnetar_storage.metadata.sqlite import FILE as METADATA_FILE
 from magnetar_storage.metadata.sqlite import Database, check_log
+from magnetar_storage.multi_store import belonging
+from magnetar_storage.runtime.disk import ReadOnlyDisk
+from magnetar_storage.runtime.whole_files import file_size
 from magnetar_storage.verify.overlay import Overlay
 from magnetar_storage.verify.report import Problem, Progress, Report
 from magnetar_storage.verify.verify import size_of, verify
-from magnetar_storage.world.disk import ReadOnlyDisk
-from magnetar_storage.world.whole_files import file_size
 
 NAMED = 10
 """The most topics that an error names."""

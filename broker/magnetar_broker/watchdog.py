@@ -12,11 +12,11 @@ from dataclasses import dataclass
 from typing import Final, NamedTuple
 
 from magnetar_broker.dispatch.base import Blocker
-from magnetar_broker.subscribing.subscription import Subscription
+from magnetar_broker.subscriptions.subscription import Subscription
 from magnetar_broker.topic.non_persistent import NonPersistentTopic
 from magnetar_broker.topic.topic import Topic
 from magnetar_storage.log.engine import Engine
-from magnetar_storage.world.runtime import yield_turn
+from magnetar_storage.runtime.execution import yield_turn
 
 logger = logging.getLogger(__name__)
 

@@ -8,7 +8,7 @@ from pyspark_magnetar.extras import require
 
 require("pyspark.sql.datasource")
 
-from pyspark_magnetar.source import DefaultSource, MagnetarSource  # noqa: E402
+from pyspark_magnetar.data_source import DefaultSource, MagnetarSource  # noqa: E402
 from pyspark_magnetar.workers_python import check_workers_python, use_this_python  # noqa: E402
 
 check_workers_python()

@@ -8,7 +8,7 @@ from collections.abc import Coroutine
 from concurrent.futures import Future
 from typing import Any, TypeVar
 
-from pyspark_magnetar.connecting import Connecting
+from pyspark_magnetar.options.connecting import Connecting
 
 logger = logging.getLogger(__name__)
 

@@ -2,8 +2,8 @@
 
 from collections.abc import Iterator
 
-from pyspark_magnetar.option_table import OPTIONS
-from pyspark_magnetar.options import Option, Use
+from pyspark_magnetar.options.declarations import Option, Use
+from pyspark_magnetar.options.option_table import OPTIONS
 
 INTRODUCTION = """\
 # Options of the Spark source and sink

@@ -18,7 +18,7 @@ from enum import Enum, StrEnum
 from typing import NamedTuple, Protocol
 
 from magnetar_storage.errors import StorageError
-from magnetar_storage.world.runtime import Done
+from magnetar_storage.runtime.execution import Done
 
 SegmentId = int
 """Identifies a segment: ids only grow and are never reused (the wire's ledger id)."""

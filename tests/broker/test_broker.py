@@ -24,8 +24,8 @@ from magnetar_broker.config.listeners import ListenerUrls
 from magnetar_broker.dispatch.consumer import SubscribeRequest
 from magnetar_broker.limits.topic_limits import topic_limits
 from magnetar_broker.names.catalogue import Partitioned
-from magnetar_broker.names.ownership import Owner, SoleOwner
-from magnetar_broker.publishing.producer import ProducerRequest, Sends
+from magnetar_broker.placement.ownership import Owner, SoleOwner
+from magnetar_broker.producers.producer import ProducerRequest, Sends
 from magnetar_broker.standalone import standalone
 from magnetar_broker.topic.non_persistent import NonPersistentTopic
 from magnetar_broker.topic.topic import Topic

@@ -19,7 +19,7 @@ from certificates import Authority, Files
 from fakes.waiting import until
 from magnetar_broker.commands.checks.disk import kind_of, of_kind
 from magnetar_storage.local import layout
-from magnetar_storage.world.disk import LocalDisk
+from magnetar_storage.runtime.disk import LocalDisk
 from official import connect
 from running_broker import RunningBroker
 

@@ -12,10 +12,10 @@ from fakes.topics import TopicWorld, entry
 from magnetar_broker.config import Settings
 from magnetar_broker.config.domains import QuotaAction
 from magnetar_broker.maintenance import QUOTAS
-from magnetar_broker.names.ownership import SoleOwner
+from magnetar_broker.placement.ownership import SoleOwner
 from magnetar_broker.policies.retention import Retention
 from magnetar_broker.policies.table import MESSAGE_TTL, RETENTION
-from magnetar_broker.publishing.producer import ProducerRequest
+from magnetar_broker.producers.producer import ProducerRequest
 from magnetar_broker.standalone import standalone
 from magnetar_broker.topic.topic import Topic
 from magnetar_proto.names import TopicName

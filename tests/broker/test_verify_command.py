@@ -12,7 +12,7 @@ from click.testing import CliRunner, Result
 from magnetar import connect
 from magnetar_broker.cli import verify
 from magnetar_storage.local import directories
-from magnetar_storage.world.disk import LocalDisk
+from magnetar_storage.runtime.disk import LocalDisk
 from running_broker import RunningBroker
 
 TOPIC = "persistent://public/default/verify me+"

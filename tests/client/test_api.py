@@ -29,7 +29,7 @@ def test_all_names_at_once() -> None:
         ("magnetar.cli", {"asyncio", "magnetar.client", "google.protobuf"}),
         ("magnetar_broker.cli", {"magnetar", "magnetar_broker.server"}),
         (
-            "magnetar_broker.server.daemon",
+            "magnetar_broker.server.processes.daemon",
             {"magnetar", "aiohttp", "prometheus_client", "snappy", "lz4", "zstandard"},
         ),
     ],

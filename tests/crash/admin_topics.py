@@ -2,7 +2,7 @@
 
 from crash.admin_books import FamilyBook, LogBook, Span
 from crash.admin_desk import FAMILIES, Desk
-from magnetar_broker.names.bundles import Bundles
+from magnetar_broker.placement.bundles import Bundles
 from magnetar_proto.names import TopicName
 
 SUBSCRIPTIONS = ("red", "blue")

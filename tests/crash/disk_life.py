@@ -17,7 +17,7 @@ from fakes.attached_states import Numbers
 from fakes.faulty_disk import FaultyDisk
 from fakes.runs import append
 from fakes.world import ManualPromise, start
-from magnetar_broker.lifetime.orphans import present_segments, sweep
+from magnetar_broker.expiry.orphans import present_segments, sweep
 from magnetar_broker.policies.retention import Need, Retention, deletable_to, verdicts
 from magnetar_storage.cursors.attached_state import DEDUPLICATION, DELAYS
 from magnetar_storage.cursors.cursor_log import CursorLog, DurableCursor
@@ -29,7 +29,7 @@ from magnetar_storage.log.log import Log
 from magnetar_storage.log.offset_set import OffsetSet
 from magnetar_storage.log.roll_limits import RollLimits
 from magnetar_storage.memory.memory_metadata import MemoryMetadata
-from magnetar_storage.world.runtime import Done
+from magnetar_storage.runtime.execution import Done
 
 NAMES = ("a", "b", "c")
 CURSOR_ROLL_BYTES = 300

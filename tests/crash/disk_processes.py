@@ -6,8 +6,6 @@ from fakes.worker_stores import Link
 from fakes.world import ManualTasks
 from magnetar_storage.errors import StorageError
 from magnetar_storage.interfaces import MetadataStore
-from magnetar_storage.joined.joined_store import JoinedStore
-from magnetar_storage.joined.opening import Share, open_store
 from magnetar_storage.local import directories
 from magnetar_storage.local.index_file import segment_of as index_of
 from magnetar_storage.local.limits import Limits
@@ -17,6 +15,8 @@ from magnetar_storage.local.store import LocalStore
 from magnetar_storage.log.cache import EntryCache
 from magnetar_storage.log.engine import Engine
 from magnetar_storage.log.roll_limits import RollLimits
+from magnetar_storage.multi_store.multi_store import JoinedStore
+from magnetar_storage.multi_store.opening import Share, open_store
 
 CACHE_BYTES = 200
 """So little that most reads go to the files."""

@@ -12,7 +12,7 @@ from fakes.world import InlineWorkers, ManualClock, ManualPromise, run, start
 from magnetar_storage.interfaces import Absent, Lease, Version, Versioned
 from magnetar_storage.memory.memory_metadata import MemoryMetadata
 from magnetar_storage.metadata.sorted_keys import SortedKeys
-from magnetar_storage.world.runtime import Workers
+from magnetar_storage.runtime.execution import Workers
 
 T = TypeVar("T")
 

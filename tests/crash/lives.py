@@ -7,7 +7,7 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from typing import Any
 
-from magnetar_broker.names.bundles import Bundles
+from magnetar_broker.placement.bundles import Bundles
 from magnetar_proto.names import TopicName
 
 CONTEXT = multiprocessing.get_context("spawn")

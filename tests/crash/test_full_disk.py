@@ -13,7 +13,7 @@ from fakes.faulty_disk import nothing
 from fakes.local_store import Machine
 from fakes.small_disk import CAPACITY, SmallMachine
 from magnetar_storage.errors import DiskFull, DiskLow, StorageError, Unavailable
-from magnetar_storage.world.local_file import explained
+from magnetar_storage.runtime.local_file import explained
 
 ROUNDS = 12
 ACTIONS = 60

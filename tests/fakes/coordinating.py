@@ -7,7 +7,7 @@ from typing import Any
 from fakes.logs import LogWorld
 from magnetar_broker.base.transactions import COORDINATORS, Outcome, TxnId
 from magnetar_broker.config import Settings
-from magnetar_broker.names.ownership import SoleOwner
+from magnetar_broker.placement.ownership import SoleOwner
 from magnetar_broker.standalone import standalone
 from magnetar_broker.transactions.coordinator import Coordinator
 from magnetar_broker.transactions.records import Part

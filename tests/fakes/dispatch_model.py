@@ -8,11 +8,11 @@ from fakes.dispatch_oracle import Client, Oracle, Published
 from fakes.pace import Pace
 from fakes.topics import FAILOVER, TopicWorld
 from magnetar_broker.dispatch.key_selection import KeySharedMeta
-from magnetar_broker.lifetime.tidying import tidy
+from magnetar_broker.expiry.tidying import tidy
 from magnetar_broker.policies.table import SUBSCRIPTION_DISPATCH_RATE
 from magnetar_broker.policies.values import DispatchRate
-from magnetar_broker.subscribing.finding import first_since
-from magnetar_broker.subscribing.skipping import expire_before, skip_all, skip_messages
+from magnetar_broker.subscriptions.finding import first_since
+from magnetar_broker.subscriptions.skipping import expire_before, skip_all, skip_messages
 from magnetar_proto import PulsarApi_pb2 as pb
 from magnetar_proto.entries import encode_entry
 from magnetar_proto.ids import MessageId, mask_to_ack_set

@@ -11,8 +11,8 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from magnetar_storage.errors import DataDirLocked, DiskFull, Unavailable
-from magnetar_storage.world.disk import Space
-from magnetar_storage.world.pieces import cut
+from magnetar_storage.runtime.disk import Space
+from magnetar_storage.runtime.pieces import cut
 
 ALIGNMENT, PIECE_BYTES = 64, 256
 """The sizes of uncached writes: so small that the small files of tests are written in pieces."""
@@ -259,7 +259,7 @@ class HeldLock:
 
 
 class FaultyDisk:
-    """Implements `magnetar_storage.world.disk.Disk`."""
+    """Implements `magnetar_storage.runtime.disk.Disk`."""
 
     def __init__(self) -> None:
         self.operations = 0

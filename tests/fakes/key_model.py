@@ -9,7 +9,7 @@ from magnetar_broker.dispatch.base import Blocker
 from magnetar_broker.dispatch.consumer import Consumer
 from magnetar_broker.dispatch.key_selection import KeySharedMeta
 from magnetar_broker.dispatch.key_shared import KeyShared
-from magnetar_broker.subscribing.skipping import skip_messages, skip_runs
+from magnetar_broker.subscriptions.skipping import skip_messages, skip_runs
 from magnetar_proto import PulsarApi_pb2 as pb
 from magnetar_proto.entries import encode_entry
 from magnetar_proto.sticky_key import sticky_key

@@ -3,9 +3,9 @@
 from collections.abc import Callable
 
 from fakes.world import ManualClock, ManualTasks
-from magnetar_broker.links.link import Link
-from magnetar_broker.links.metadata import RemoteMetadata
-from magnetar_broker.links.metadata_server import MetadataServer
+from magnetar_broker.ipc.link import Link
+from magnetar_broker.ipc.metadata import RemoteMetadata
+from magnetar_broker.ipc.metadata_server import MetadataServer
 from magnetar_storage.interfaces import MetadataStore
 
 

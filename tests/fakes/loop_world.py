@@ -12,7 +12,7 @@ from magnetar_storage.log.log import Log
 from magnetar_storage.log.roll_limits import RollLimits
 from magnetar_storage.memory.memory_metadata import MemoryMetadata
 from magnetar_storage.memory.memory_store import MemoryStore, MemoryWriter
-from magnetar_storage.world.runtime import Cause
+from magnetar_storage.runtime.execution import Cause
 
 
 class LoopClock:

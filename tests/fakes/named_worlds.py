@@ -12,8 +12,8 @@ from magnetar_broker.base.metadata_keys import TOPICS
 from magnetar_broker.config import Settings
 from magnetar_broker.dispatch.consumer import Consumer, SubscribeRequest
 from magnetar_broker.names.catalogue import Partitioned
-from magnetar_broker.names.ownership import SoleOwner
-from magnetar_broker.publishing.producer import Producer, ProducerRequest, Sends
+from magnetar_broker.placement.ownership import SoleOwner
+from magnetar_broker.producers.producer import Producer, ProducerRequest, Sends
 from magnetar_broker.standalone import standalone
 from magnetar_broker.topic.loaded_topics import AnyTopic
 from magnetar_proto.names import TopicName

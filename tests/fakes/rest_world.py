@@ -12,16 +12,16 @@ from fakes.processes import SERVICE_URL, Processes
 from magnetar_broker.broker import Broker
 from magnetar_broker.config import Settings
 from magnetar_broker.dispatch.consumer import Consumer, SubscribeRequest
-from magnetar_broker.names.ownership import SoleOwner
-from magnetar_broker.publishing.producer import ProducerRequest, Sends
+from magnetar_broker.placement.ownership import SoleOwner
+from magnetar_broker.producers.producer import ProducerRequest, Sends
 from magnetar_broker.server.admin.linked_owners import LinkedOwners
 from magnetar_broker.server.admin.owners import SoleProcess
 from magnetar_broker.server.admin.routes import ROUTES
 from magnetar_broker.server.admin.site import Pages, Site
-from magnetar_broker.server.health import HealthCheck
 from magnetar_broker.server.http.errors import refusal_of
 from magnetar_broker.server.http.messages import Request, Response
-from magnetar_broker.server.linked_health import LinkedHealth
+from magnetar_broker.server.pages.health import HealthCheck
+from magnetar_broker.server.pages.linked_health import LinkedHealth
 from magnetar_broker.standalone import standalone
 from magnetar_proto.names import TopicName
 

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from magnetar_storage.log.log import Log, LogRun
 from magnetar_storage.log.positions import Position
-from magnetar_storage.world.runtime import Done
+from magnetar_storage.runtime.execution import Done
 
 
 class Run(LogRun):

@@ -5,7 +5,7 @@ from typing import Any, ClassVar
 
 from fakes.logs import NEVER, LogWorld
 from magnetar_broker.config import Settings
-from magnetar_broker.names.ownership import SoleOwner
+from magnetar_broker.placement.ownership import SoleOwner
 from magnetar_broker.session.authorizing import handlers_of
 from magnetar_broker.session.session import Outbox, Session
 from magnetar_broker.standalone import standalone

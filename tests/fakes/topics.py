@@ -11,8 +11,8 @@ from magnetar_broker.dispatch.consumer import Consumer, SubscribeRequest
 from magnetar_broker.limits.shared_limits import SharedLimits, shared_limits
 from magnetar_broker.limits.topic_limits import TopicLimits
 from magnetar_broker.policies.stored import Policies
-from magnetar_broker.publishing.producer import Producer, ProducerRequest, Sends
-from magnetar_broker.subscribing.subscription import Subscription
+from magnetar_broker.producers.producer import Producer, ProducerRequest, Sends
+from magnetar_broker.subscriptions.subscription import Subscription
 from magnetar_broker.topic.topic import Topic
 from magnetar_proto import PulsarApi_pb2 as pb
 from magnetar_proto.acks import Ack

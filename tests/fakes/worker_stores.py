@@ -8,10 +8,10 @@ from fakes.local_store import TINY, SegmentBooks
 from fakes.world import InlineWorkers, ManualClock, QueuedWorkers, run
 from magnetar_storage.errors import ProcessUnavailable
 from magnetar_storage.interfaces import Sealed, SegmentId
-from magnetar_storage.joined.joined_store import JoinedStore
-from magnetar_storage.joined.opening import Share, open_store
 from magnetar_storage.local import directories
 from magnetar_storage.local.limits import Limits
+from magnetar_storage.multi_store.multi_store import JoinedStore
+from magnetar_storage.multi_store.opening import Share, open_store
 
 T = TypeVar("T")
 

@@ -15,15 +15,15 @@ from typing import Any
 from fakes.waiting import HANGS_SECONDS, until
 from magnetar_broker.config import Settings
 from magnetar_broker.config.listeners import ListenerUrls
-from magnetar_broker.names.ownership import Owner, SoleOwner
-from magnetar_broker.server.arrival import Arrival
-from magnetar_broker.server.departure import HELD, HELD_SECONDS, Departure
-from magnetar_broker.server.descriptors import Descriptors
-from magnetar_broker.server.listener import Listener
-from magnetar_broker.server.reception import Reception
-from magnetar_broker.server.stretches import Stretches
-from magnetar_broker.server.upstreams import Upstreams
-from magnetar_broker.server.world import LoopClock, LoopTasks
+from magnetar_broker.placement.ownership import Owner, SoleOwner
+from magnetar_broker.server.clients.arrival import Arrival
+from magnetar_broker.server.clients.departure import HELD, HELD_SECONDS, Departure
+from magnetar_broker.server.clients.listener import Listener
+from magnetar_broker.server.clients.reception import Reception
+from magnetar_broker.server.clients.upstreams import Upstreams
+from magnetar_broker.server.runtime.asyncio_runtime import LoopClock, LoopTasks
+from magnetar_broker.server.runtime.descriptors import Descriptors
+from magnetar_broker.server.runtime.stretches import Stretches
 from magnetar_broker.standalone import standalone
 from magnetar_proto import PulsarApi_pb2 as pb
 from magnetar_proto.commands import FIELDS, decode, encode

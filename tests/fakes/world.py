@@ -1,4 +1,4 @@
-"""A `magnetar_storage.world.runtime` without threads or waiting: the test advances it."""
+"""A `magnetar_storage.runtime.execution` without threads or waiting: the test advances it."""
 
 import heapq
 from abc import ABC, abstractmethod
@@ -6,7 +6,7 @@ from collections import deque
 from collections.abc import Awaitable, Callable, Coroutine, Generator
 from typing import Any, TypeVar
 
-from magnetar_storage.world.runtime import Cause
+from magnetar_storage.runtime.execution import Cause
 
 T = TypeVar("T")
 

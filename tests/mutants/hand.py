@@ -209,7 +209,7 @@ FAULTS = (
         "",
     ),
     Fault(
-        "broker/magnetar_broker/links/link.py",
+        "broker/magnetar_broker/ipc/link.py",
         "frames of one turn are one write",
         ('            self._flushing = True\n            self._clock.soon(self._flush, "link")'),
         "            self._flush()",
@@ -236,25 +236,25 @@ FAULTS = (
         "            pass\n",
     ),
     Fault(
-        "broker/magnetar_broker/names/bundle_owners.py",
+        "broker/magnetar_broker/placement/bundle_owners.py",
         "both parts of a split bundle keep its owner",
         "self.workers[self.bundles.index_at(low)] for low in lows",
         "self.workers[index % len(self.workers)] for index, low in enumerate(lows)",
     ),
     Fault(
-        "broker/magnetar_broker/names/deletion.py",
+        "broker/magnetar_broker/names/deletion/namespace_deletion.py",
         "a defect in one deletion does not stop the start",
         "except Exception:  # a defect with one name must",
         "except BrokerError:  # a defect with one name must",
     ),
     Fault(
-        "broker/magnetar_broker/names/distributed.py",
+        "broker/magnetar_broker/names/workers/distributed.py",
         "topics of a worker that ended are not loaded",
         "for name in [name for name, owner in self._loaded.items() if owner is link]:",
         "for name in list[TopicName]():",
     ),
     Fault(
-        "broker/magnetar_broker/names/topic_deletion.py",
+        "broker/magnetar_broker/names/deletion/topic_deletion.py",
         "a deletion ends only when everything is deleted",
         "        await for_each(self._runtime, sorted({*members, *family}),",
         (
@@ -272,7 +272,7 @@ FAULTS = (
         ),
     ),
     Fault(
-        "broker/magnetar_broker/publishing/write_counts.py",
+        "broker/magnetar_broker/producers/write_counts.py",
         "a window of writes has its own writes only",
         "tuple([after - then for after, then in zip(now, before, strict=True)])",
         "now",
@@ -284,7 +284,7 @@ FAULTS = (
         "STATUSES.get(type(error), 500)",
     ),
     Fault(
-        "broker/magnetar_broker/server/listener.py",
+        "broker/magnetar_broker/server/clients/listener.py",
         "upstreams do not count as clients",
         "        if not self._origin.is_upstream:  # counted where the client is connected",
         "        if self.address:",
@@ -313,7 +313,7 @@ FAULTS = (
         ),
     ),
     Fault(
-        "broker/magnetar_broker/server/supervisor.py",
+        "broker/magnetar_broker/server/supervision/supervisor.py",
         "workers stop before the controller",
         (
             "        self._stop_together(self._workers, reason, deadline)\n"
@@ -358,19 +358,19 @@ FAULTS = (
         "heap = next(iter(oldest.values()), None)",
     ),
     Fault(
-        "broker/magnetar_broker/subscribing/subscription.py",
+        "broker/magnetar_broker/subscriptions/subscription.py",
         "an ACK in a transaction is answered only when it is durable",
         ("            self.topic.cursors.state_changed(PENDING_ACKS, done)\n            return\n"),
         "            self.topic.cursors.state_changed(PENDING_ACKS)\n",
     ),
     Fault(
-        "broker/magnetar_broker/subscribing/subscription.py",
+        "broker/magnetar_broker/subscriptions/subscription.py",
         "the end of a transaction at a subscription is written",
         ("        self._store_pending(None)\n        self._write_soon()\n"),
         "",
     ),
     Fault(
-        "broker/magnetar_broker/subscribing/subscription.py",
+        "broker/magnetar_broker/subscriptions/subscription.py",
         "what is pending is not delivered after a load",
         ("            self._in_transactions()\n            self.dispatcher.rewind()\n"),
         "            pass\n",
@@ -446,31 +446,31 @@ FAULTS = (
         "                pass\n",
     ),
     Fault(
-        "spark_connector/pyspark_magnetar/columns.py",
+        "spark_connector/pyspark_magnetar/rows/columns.py",
         "messages have the id of their place in the batch",
         "return pc.add(_first_ids(gathered, kind), _batch_indexes(gathered, pa.int32()))",
         "return _first_ids(gathered, kind)",
     ),
     Fault(
-        "spark_connector/pyspark_magnetar/decoding.py",
+        "spark_connector/pyspark_magnetar/rows/decoding.py",
         "heads are cut off only where all are equal",
         "    return all(body[at::stride] == body[at : at + 1] * count for at in range(fixed))\n",
         "    return body[:fixed] == body[stride : stride + fixed]\n",
     ),
     Fault(
-        "spark_connector/pyspark_magnetar/decoding.py",
+        "spark_connector/pyspark_magnetar/rows/decoding.py",
         "messages that compaction removed are not read",
         "    if any(about.compacted_out for about in scan.others.values()):\n",
         "    if not scan.others and places:\n",
     ),
     Fault(
-        "spark_connector/pyspark_magnetar/losses.py",
+        "spark_connector/pyspark_magnetar/source/losses.py",
         "a ledger that came and went during a batch is a loss",
         "        if first.position[0] <= continued.get(read, read[0]):\n",
         "        if read in continued or first.position[0] <= read[0]:\n",
     ),
     Fault(
-        "spark_connector/pyspark_magnetar/planning.py",
+        "spark_connector/pyspark_magnetar/source/planning.py",
         "a partition with little gets a share of the limit",
         "position_after(wanted, max(1, int(entries_in(wanted) * share)))",
         "position_after(wanted, read) if (read := int(entries_in(wanted) * share)) "

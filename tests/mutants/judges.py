@@ -12,7 +12,7 @@ MIRRORS = {
 }
 STORAGE = (
     "storage/local/test_crash_points.py", "storage/local/test_journal.py",
-    "storage/world/test_disk.py", "storage/world/test_uncached_write.py",
+    "storage/runtime/test_disk.py", "storage/runtime/test_uncached_write.py",
     "storage/local/test_rot.py", "storage/log/test_log_crash.py",
     "storage/cursors/test_cursor_log.py", "storage/local/test_local_model.py",
     "storage/log/test_rewriting.py",
@@ -39,43 +39,45 @@ SENDING = (
 
 ELSEWHERE: dict[str, tuple[str, ...]] = {
     "storage/local": STORAGE,
-    "storage/world": STORAGE,
+    "storage/runtime": STORAGE,
     "storage/compacted": ("broker/compaction",),
     "storage/cursors": TRANSACTIONS,
     "storage/delays": ("broker/delays",),
-    "storage/errors.py": ("broker/links/test_refusals.py",),
-    "storage/joined": ("broker/lifetime/test_orphans.py", "crash/test_incomplete_data.py"),
-    "storage/log": (*TRANSACTIONS, *DELIVERY, "broker/subscribing/test_acknowledging.py"),
+    "storage/errors.py": ("broker/ipc/test_refusals.py",),
+    "storage/multi_store": ("broker/expiry/test_orphans.py", "crash/test_incomplete_data.py"),
+    "storage/log": (*TRANSACTIONS, *DELIVERY, "broker/subscriptions/test_acknowledging.py"),
     "broker/authorization": (
         "broker/names/test_authorizer.py", "broker/session/test_authorizing.py",
     ),
     "broker/base": (
         "broker/session/test_transient_errors.py", "broker/metrics/test_figures.py",
-        "broker/server/test_ended_processes.py",
+        "broker/server/processes/test_ended_processes.py",
     ),
-    "broker/commands": ("broker/test_doctor.py", "broker/server/test_snapshots.py"),
-    "broker/config": ("broker/server/test_exposure.py", "broker/server/test_secrets.py"),
+    "broker/commands": ("broker/test_doctor.py", "broker/server/snapshots/test_snapshots.py"),
+    "broker/config": (
+        "broker/server/processes/test_exposure.py", "broker/server/clients/test_secrets.py",
+    ),
     "broker/delays": ("storage/delays",),
     "broker/dispatch": (
         *DELIVERY, "broker/delays", "storage/delays", "broker/rates",
         "broker/topic/test_measuring.py", "broker/metrics/test_figures.py", *TRANSACTIONS,
     ),
-    "broker/lifetime": ("broker/publishing/test_deduplication.py", *TRANSACTIONS),
+    "broker/expiry": ("broker/producers/test_deduplication.py", *TRANSACTIONS),
     "broker/commands/repair.py": (
         "crash/test_incomplete_data.py", "crash/test_rebuilt_metadata.py",
     ),
     "broker/names/rebuilt_names.py": ("crash/test_rebuilt_metadata.py",),
-    "broker/server/rebuilding.py": ("crash/test_rebuilt_metadata.py",),
+    "broker/server/data_directory/rebuilding.py": ("crash/test_rebuilt_metadata.py",),
     "broker/names": (
         "broker/policies/test_policies.py", "broker/session/test_authorizing.py",
-        "broker/server/test_owned_bundles.py", "broker/server/test_permissions.py",
-        "broker/server/test_dynamic_settings.py", "clients/test_reload.py",
+        "broker/server/admin/test_owned_bundles.py", "broker/server/admin/test_permissions.py",
+        "broker/server/processes/test_dynamic_settings.py", "clients/test_reload.py",
     ),
     "broker/policies": (
-        "broker/names/test_distributed.py", "broker/names/test_bundle_changes.py",
-        "broker/names/test_policy_enforcement.py", "broker/server/test_permissions.py",
+        "broker/names/workers/test_distributed.py", "broker/names/test_bundle_changes.py",
+        "broker/names/test_policy_enforcement.py", "broker/server/admin/test_permissions.py",
     ),
-    "broker/publishing": (
+    "broker/producers": (
         *TRANSACTIONS, "broker/metrics/test_writes.py", "broker/session/test_moved_topics.py",
         "broker/session/test_lost_connections.py",
     ),
@@ -84,20 +86,21 @@ ELSEWHERE: dict[str, tuple[str, ...]] = {
     "broker/server": ("broker/authorization/test_matrix.py",),
     "broker/session": (
         "broker/limits", "broker/topic/test_transactions_model.py",
-        "broker/server/test_departed_clients.py", "broker/official/test_official_quotas.py",
+        "broker/server/clients/test_departed_clients.py", "broker/official/test_official_quotas.py",
     ),
-    "broker/subscribing": (
+    "broker/subscriptions": (
         *DELIVERY, *TRANSACTIONS, "broker/topic/test_measuring.py", "broker/delays",
-        "broker/lifetime/test_expiry.py", "broker/lifetime/test_tidying.py",
+        "broker/expiry/test_message_expiry.py", "broker/expiry/test_tidying.py",
         "broker/session/test_lost_connections.py",
     ),
     "broker/topic": (
         "broker/metrics/test_figures.py", "broker/session/test_moved_topics.py",
-        "broker/publishing/test_deduplication.py", "broker/server/test_dynamic_settings.py",
+        "broker/producers/test_deduplication.py",
+        "broker/server/processes/test_dynamic_settings.py",
         "broker/damage/test_skipping.py",
     ),
     "client/consuming": RECEIVING,
-    "client/consuming/receiver.py": ("broker/server/test_damage.py",),
+    "client/consuming/receiver.py": ("broker/server/admin/test_damage.py",),
     "client/producing": SENDING,
     "client/transactions": (
         "client/test_client_transactions.py", "client/test_client_transaction_acks.py",

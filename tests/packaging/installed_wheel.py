@@ -151,7 +151,8 @@ def test_the_wheel_has_every_hot_module_compiled_and_every_source(built: Built) 
 
 def test_everything_is_imported_from_the_installation(installed: Installation) -> None:
     found = installed.python(
-        "import sys, magnetar, magnetar_broker.server.daemon, magnetar_broker.dispatch.shared\n"
+        "import sys, magnetar, magnetar_broker.dispatch.shared\n"
+        "import magnetar_broker.server.processes.daemon\n"
         "print(*(m.__file__ for n, m in sys.modules.items() if n.startswith('magnetar')),"
         " *sys.path, sep='\\n')"
     ).split()

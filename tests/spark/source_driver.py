@@ -14,7 +14,7 @@ from pyspark.sql.streaming.datasource import ReadAllAvailable
 
 import magnetar
 from pyspark_magnetar import DefaultSource
-from pyspark_magnetar.reader import BatchReader, StreamReader
+from pyspark_magnetar.source.reader import BatchReader, StreamReader
 from running_broker import RunningBroker
 
 ALL = ReadAllAvailable()

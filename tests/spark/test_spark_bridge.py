@@ -10,7 +10,7 @@ import pytest
 
 from ports import free_ports
 from pyspark_magnetar.bridge import Bridge, bridge_to, close_bridges
-from pyspark_magnetar.read_options import ReadOptions
+from pyspark_magnetar.source.read_options import ReadOptions
 
 
 def test_closed_bridges_leave_no_thread() -> None:

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from pyspark_magnetar import docs
-from pyspark_magnetar.option_table import OPTIONS
+from pyspark_magnetar.options.option_table import OPTIONS
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "spark-options.md"
 

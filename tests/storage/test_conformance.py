@@ -19,10 +19,10 @@ from magnetar_storage.interfaces import (
     SegmentStore,
     SegmentWriter,
 )
-from magnetar_storage.joined.opening import open_store
 from magnetar_storage.local import directories
 from magnetar_storage.local.store import LocalStore
 from magnetar_storage.memory.memory_store import MemoryStore
+from magnetar_storage.multi_store.opening import open_store
 
 T = TypeVar("T")
 

@@ -15,15 +15,15 @@ import pytest
 
 from fakes.origins import MESSAGES
 from fakes.world import InlineWorker, InlineWorkers, ManualClock, run
-from magnetar_storage.joined.belonging import check, mark, take
-from magnetar_storage.joined.opening import open_store
 from magnetar_storage.local import directories, index_file
 from magnetar_storage.local.limits import Limits
 from magnetar_storage.local.segment_ids import FIRST_WITH_DIRECTORY
 from magnetar_storage.local.store import LocalStore
 from magnetar_storage.metadata import sqlite_digest
 from magnetar_storage.metadata.sqlite import FILE, SqliteMetadata
-from magnetar_storage.world.disk import LocalDisk
+from magnetar_storage.multi_store.belonging import check, mark, take
+from magnetar_storage.multi_store.opening import open_store
+from magnetar_storage.runtime.disk import LocalDisk
 
 V2 = Path(__file__).parent / "samples" / "v2"
 V2_DIGEST = Path(__file__).parent / "samples" / "v2-digest-1"

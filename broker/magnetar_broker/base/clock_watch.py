@@ -7,7 +7,7 @@ or NTP sets it back, would make all messages old at once.
 import logging
 from typing import Final
 
-from magnetar_storage.world.runtime import Clock
+from magnetar_storage.runtime.execution import Clock
 
 logger = logging.getLogger(__name__)
 

@@ -1,6 +1,6 @@
 """Counts how often something is done, and how long it takes."""
 
-from magnetar_storage.world.runtime import Clock
+from magnetar_storage.runtime.execution import Clock
 
 
 class Durations:

@@ -1,7 +1,7 @@
 """Counts lookups of clients over the binary protocol."""
 
 from magnetar_broker.base.durations import Durations
-from magnetar_storage.world.runtime import Clock
+from magnetar_storage.runtime.execution import Clock
 
 
 class LookupCounts:

@@ -2,7 +2,7 @@
 
 from collections.abc import Awaitable, Callable
 
-from magnetar_storage.world.runtime import Clock, Promise, settling
+from magnetar_storage.runtime.execution import Clock, Promise, settling
 
 IDLE_MS = 1
 """The pause after each piece of work.  Threads that return from the disk need the interpreter lock,

@@ -4,7 +4,7 @@ from collections.abc import Awaitable, Callable, Collection
 from typing import TypeVar
 
 from magnetar_broker.base.runtime import Runtime
-from magnetar_storage.world.runtime import Promise, settling
+from magnetar_storage.runtime.execution import Promise, settling
 
 T = TypeVar("T")
 WIDTH = 64

@@ -7,8 +7,8 @@ from typing import Protocol, TypeVar
 from magnetar_broker.base.runtime import Runtime
 from magnetar_proto.names import TopicName
 from magnetar_storage.errors import StorageError
-from magnetar_storage.world.mutex import Mutex
-from magnetar_storage.world.runtime import Clock, Timer, yield_turn
+from magnetar_storage.runtime.execution import Clock, Timer, yield_turn
+from magnetar_storage.runtime.mutex import Mutex
 
 logger = logging.getLogger(__name__)
 

@@ -3,7 +3,7 @@
 import logging
 from collections.abc import Hashable
 
-from magnetar_storage.world.runtime import Clock
+from magnetar_storage.runtime.execution import Clock
 
 LOG_SECONDS = 60.0
 """The interval in which at most one line of a kind is logged: clients cannot flood the log."""

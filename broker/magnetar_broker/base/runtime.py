@@ -4,8 +4,8 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from magnetar_storage.interfaces import MetadataStore
+from magnetar_storage.runtime.execution import Clock, Tasks
 from magnetar_storage.space.disk_space import SpaceState
-from magnetar_storage.world.runtime import Clock, Tasks
 
 
 class Runtime(Protocol):

@@ -2,7 +2,7 @@
 
 from collections import deque
 
-from magnetar_storage.world.runtime import Clock, Promise
+from magnetar_storage.runtime.execution import Clock, Promise
 
 
 class Semaphore:

@@ -3,7 +3,7 @@
 It is apart from `meter.py` because it is compiled: every run and acknowledgement uses it.
 """
 
-from magnetar_storage.world.runtime import Clock
+from magnetar_storage.runtime.execution import Clock
 
 
 class Traffic:

@@ -1,6 +1,6 @@
 """Coroutines that wait for the same event."""
 
-from magnetar_storage.world.runtime import Clock, Promise, settling
+from magnetar_storage.runtime.execution import Clock, Promise, settling
 
 
 class Waiters:

@@ -7,10 +7,10 @@ import click
 
 from magnetar_storage.errors import StorageError
 from magnetar_storage.interfaces import SegmentId
-from magnetar_storage.joined import belonging
 from magnetar_storage.local import directories, layout, limits, recovery
+from magnetar_storage.multi_store import belonging
+from magnetar_storage.runtime.disk import LocalDisk, ReadOnlyDisk
 from magnetar_storage.verify.overlay import Overlay
-from magnetar_storage.world.disk import LocalDisk, ReadOnlyDisk
 
 CANNOT = 2
 """The exit code if nothing could be done; 1 if something is missing, and nothing was changed."""
@@ -50,7 +50,7 @@ def repair(data_dir: str, apply: bool) -> None:
 
 def _report_metadata(data_dir: str) -> bool:
     """Print why no broker starts with the metadata, if so; return whether that is the case."""
-    from magnetar_broker.server.rebuilding import metadata_trouble  # noqa: PLC0415 (heavy)
+    from magnetar_broker.server.data_directory.rebuilding import metadata_trouble  # noqa: PLC0415 (heavy)
 
     found = metadata_trouble(data_dir)
     if found is not None:
@@ -102,7 +102,7 @@ def _files(data_dir: str) -> int:
 
 def _rebuild(data_dir: str, apply: bool) -> None:
     """Rebuild the metadata and check the result, or print what would be rebuilt."""
-    from magnetar_broker.server.rebuilding import as_text, rebuild  # noqa: PLC0415 (heavy)
+    from magnetar_broker.server.data_directory.rebuilding import as_text, rebuild  # noqa: PLC0415 (heavy)
     from magnetar_broker.verify import as_text as as_report  # noqa: PLC0415
     from magnetar_broker.verify import check  # noqa: PLC0415
 

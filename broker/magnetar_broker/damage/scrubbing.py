@@ -13,7 +13,7 @@ from magnetar_storage.log.damage import Damage
 from magnetar_storage.log.engine import Engine
 from magnetar_storage.log.log_record import LogRecord, Segment, is_unused
 from magnetar_storage.log.sparse_segment import SparseReader
-from magnetar_storage.world.runtime import yield_turn
+from magnetar_storage.runtime.execution import yield_turn
 
 logger = logging.getLogger(__name__)
 

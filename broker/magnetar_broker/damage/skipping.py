@@ -14,7 +14,7 @@ from magnetar_broker.topic.topic import Topic
 from magnetar_storage.errors import StorageError
 from magnetar_storage.log.damage import Damage
 from magnetar_storage.log.engine import Engine
-from magnetar_storage.world.mutex import Mutex
+from magnetar_storage.runtime.mutex import Mutex
 
 logger = logging.getLogger(__name__)
 

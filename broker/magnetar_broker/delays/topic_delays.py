@@ -14,7 +14,7 @@ from magnetar_storage.delays.recent_delays import RecentDelays
 from magnetar_storage.errors import StorageError
 from magnetar_storage.log.log import Log
 from magnetar_storage.log.offset_set import OffsetSet
-from magnetar_storage.world.runtime import Timer, yield_turn
+from magnetar_storage.runtime.execution import Timer, yield_turn
 
 logger = logging.getLogger(__name__)
 

@@ -18,7 +18,7 @@ from magnetar_proto.deliveries import encode_message
 from magnetar_proto.ids import MessageId
 from magnetar_proto.names import TopicName
 from magnetar_storage.errors import StorageError
-from magnetar_storage.world.runtime import Done
+from magnetar_storage.runtime.execution import Done
 
 
 @dataclass(frozen=True)

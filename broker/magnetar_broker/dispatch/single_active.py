@@ -20,7 +20,7 @@ from magnetar_proto.hashes import range_slot
 from magnetar_proto.sticky_key import sticky_key
 from magnetar_storage.errors import StorageError
 from magnetar_storage.interfaces import Run
-from magnetar_storage.world.runtime import Timer
+from magnetar_storage.runtime.execution import Timer
 
 
 class SingleActive:

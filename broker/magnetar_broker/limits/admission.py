@@ -12,7 +12,7 @@ from magnetar_broker.base.errors import NotAllowed
 from magnetar_broker.base.networks import network_of
 from magnetar_broker.config import Settings
 from magnetar_broker.limits.reached import ClientLimit, ReachedLimits
-from magnetar_storage.world.runtime import Clock, Timer
+from magnetar_storage.runtime.execution import Clock, Timer
 
 
 class Admission:

@@ -4,7 +4,7 @@ import logging
 from enum import StrEnum
 
 from magnetar_broker.base.rare_log import RareLog
-from magnetar_storage.world.runtime import Clock
+from magnetar_storage.runtime.execution import Clock
 
 logger = logging.getLogger(__name__)
 

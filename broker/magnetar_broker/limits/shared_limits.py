@@ -7,7 +7,7 @@ from magnetar_broker.config import Settings
 from magnetar_broker.dispatch.unacked_budget import UnackedBudget
 from magnetar_broker.limits.unread_total import UnreadTotal
 from magnetar_broker.rates.rate_limit import BrokerRates, Rate
-from magnetar_storage.world.runtime import Clock
+from magnetar_storage.runtime.execution import Clock
 
 
 class SharedLimits(NamedTuple):

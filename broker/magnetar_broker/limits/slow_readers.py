@@ -4,7 +4,7 @@ from typing import Protocol
 
 from magnetar_broker.limits.held_bytes import HeldBytes, Holder
 from magnetar_broker.limits.reached import ClientLimit, ReachedLimits
-from magnetar_storage.world.runtime import Clock, Timer
+from magnetar_storage.runtime.execution import Clock, Timer
 
 
 class Reader(Holder, Protocol):

@@ -34,7 +34,7 @@ from magnetar_broker.policies.table import (
 )
 from magnetar_broker.policies.values import BacklogQuota
 from magnetar_broker.policies.view import PolicyView
-from magnetar_broker.publishing.deduplication import DeduplicationRules
+from magnetar_broker.producers.deduplication import DeduplicationRules
 from magnetar_proto.names import TopicName
 
 NO_QUOTA = BacklogQuota(-1, QuotaAction.PRODUCER_REQUEST_HOLD)

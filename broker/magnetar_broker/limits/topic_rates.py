@@ -21,7 +21,7 @@ from magnetar_broker.policies.view import PolicyView
 from magnetar_broker.rates.bucket import Bucket
 from magnetar_broker.rates.rate_limit import BrokerRates, Rate, RateLimit
 from magnetar_proto.names import TopicName
-from magnetar_storage.world.runtime import Clock
+from magnetar_storage.runtime.execution import Clock
 
 RATES = "rates"
 """The key of a plan among the values derived from policies."""

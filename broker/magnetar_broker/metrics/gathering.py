@@ -37,7 +37,7 @@ from magnetar_broker.metrics.figures import (
 )
 from magnetar_broker.metrics.histogram import Counts
 from magnetar_broker.metrics.transactions import counts_of
-from magnetar_broker.subscribing.subscription import Subscription
+from magnetar_broker.subscriptions.subscription import Subscription
 from magnetar_broker.topic.loaded_topics import AnyTopic
 from magnetar_broker.topic.measuring import Consuming, Publishing, consuming
 from magnetar_broker.topic.non_persistent_subscriptions import NonPersistentSubscription

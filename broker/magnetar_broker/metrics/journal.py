@@ -3,8 +3,8 @@
 from dataclasses import dataclass
 
 from magnetar_broker.metrics.histogram import Counts, Histogram
-from magnetar_broker.publishing.write_counts import LATENCY_BOUNDS_MS
-from magnetar_storage.world.write_time import WriteTime
+from magnetar_broker.producers.write_counts import LATENCY_BOUNDS_MS
+from magnetar_storage.runtime.write_time import WriteTime
 
 RECORD_BOUNDS = (1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000, 10000)
 SECOND_BOUNDS = (0.0001, 0.0002, 0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.5, 1.0)

@@ -4,7 +4,7 @@ from typing import get_args
 
 from magnetar_broker.metrics.histogram import Counts, Histogram
 from magnetar_broker.metrics.journal import SECOND_BOUNDS
-from magnetar_storage.world.runtime import Cause
+from magnetar_storage.runtime.execution import Cause
 
 LoopFigures = dict[str, Counts]
 """The lengths of all stretches since the start, in seconds, by cause."""

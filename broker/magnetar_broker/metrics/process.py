@@ -51,7 +51,7 @@ class Heap(Collector):
     """The heap of the C library, which holds buffers, payloads and large tables.
 
     There are no metrics unless the library is glibc 2.33 or later.  The heap counted is the one
-    that all threads share, see `server/allocator.py`.
+    that all threads share, see `server/runtime/allocator.py`.
     """
 
     def __init__(self) -> None:

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from operator import add, itemgetter
 
 from magnetar_broker.metrics.text import Row, declaration, table
-from magnetar_broker.publishing.write_counts import LATENCY_BOUNDS_MS
+from magnetar_broker.producers.write_counts import LATENCY_BOUNDS_MS
 
 Window = tuple[float, ...]
 """The writes of one window, in the form of `WriteCounts.window`."""

@@ -7,15 +7,15 @@ from magnetar_broker.base.errors import NamespaceMissing
 from magnetar_broker.base.parallel import for_each
 from magnetar_broker.base.periodic_jobs import PAUSE_EVERY
 from magnetar_broker.base.runtime import Runtime
-from magnetar_broker.names.bundles import Bundles, ranges_within
 from magnetar_broker.names.opening import Opening
-from magnetar_broker.names.ownership import Ownership
 from magnetar_broker.names.residence import Residence
-from magnetar_broker.names.stored_bundles import StoredBundles
 from magnetar_broker.names.topic_locks import TopicLocks
+from magnetar_broker.placement.bundles import Bundles, ranges_within
+from magnetar_broker.placement.ownership import Ownership
+from magnetar_broker.placement.stored_bundles import StoredBundles
 from magnetar_proto.names import TopicName
-from magnetar_storage.world.mutex import KeyedMutex
-from magnetar_storage.world.runtime import yield_turn
+from magnetar_storage.runtime.execution import yield_turn
+from magnetar_storage.runtime.mutex import KeyedMutex
 
 
 class BundleChanges:

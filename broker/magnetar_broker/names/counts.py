@@ -7,8 +7,8 @@ from magnetar_broker.base.errors import LimitReached
 from magnetar_broker.names.catalogue import Catalogue
 from magnetar_broker.names.topic_events import TopicEvents
 from magnetar_proto.names import TopicName
-from magnetar_storage.world.mutex import Mutex
-from magnetar_storage.world.runtime import Clock
+from magnetar_storage.runtime.execution import Clock
+from magnetar_storage.runtime.mutex import Mutex
 
 ANY_NUMBER = nullcontext()
 

@@ -11,7 +11,7 @@ from magnetar_broker.base.runtime import MetadataRuntime
 from magnetar_broker.config import Settings
 from magnetar_broker.names.catalogue import Catalogue, Partitioned
 from magnetar_broker.names.counts import TopicCounts
-from magnetar_broker.names.deletion import Deletion
+from magnetar_broker.names.deletion.namespace_deletion import Deletion
 from magnetar_broker.names.namespaces import Namespace, Namespaces
 from magnetar_broker.names.residence import Residence
 from magnetar_broker.names.topic_events import TopicEvents

@@ -22,25 +22,29 @@ from magnetar_broker.names.catalogue import Catalogue, Partitioned
 from magnetar_broker.names.clusters import Clusters
 from magnetar_broker.names.counts import TopicCounts
 from magnetar_broker.names.creation import Creation
-from magnetar_broker.names.deletion import DELETING, RETRY_SECONDS, Deletion
+from magnetar_broker.names.deletion.inactive import InactiveDeletion
+from magnetar_broker.names.deletion.namespace_deletion import (
+    DELETING,
+    RETRY_SECONDS,
+    Deletion,
+)
 from magnetar_broker.names.dynamic_settings import DynamicSettings
-from magnetar_broker.names.inactive import InactiveDeletion
 from magnetar_broker.names.interface import Listing
 from magnetar_broker.names.lookup_limit import LookupLimit
 from magnetar_broker.names.namespaces import Namespaces
 from magnetar_broker.names.opening import Opening
-from magnetar_broker.names.ownership import Owner, Ownership
 from magnetar_broker.names.permissions import Permissions
 from magnetar_broker.names.policy_enforcement import Enforcement, namespace_of
 from magnetar_broker.names.residence import Residence
 from magnetar_broker.names.resource_groups import ResourceGroups
-from magnetar_broker.names.stored_bundles import stored_bundles
 from magnetar_broker.names.stored_names import StoredNames
 from magnetar_broker.names.tenants import Tenants
 from magnetar_broker.names.topic_events import TopicEvents
 from magnetar_broker.names.topic_lists import TopicList, TopicLists
 from magnetar_broker.names.topic_locks import TopicLocks
 from magnetar_broker.names.topic_pattern import TopicPattern
+from magnetar_broker.placement.ownership import Owner, Ownership
+from magnetar_broker.placement.stored_bundles import stored_bundles
 from magnetar_broker.policies.policy import Subject
 from magnetar_broker.policies.stored import Policies
 from magnetar_broker.schemas.registry import Registered

@@ -16,7 +16,7 @@ from magnetar_broker.config.changes import (
     with_reloaded,
     without_effect,
 )
-from magnetar_storage.world.mutex import Mutex
+from magnetar_storage.runtime.mutex import Mutex
 
 logger = logging.getLogger(__name__)
 

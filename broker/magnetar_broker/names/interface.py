@@ -5,9 +5,9 @@ from typing import NamedTuple, Protocol
 
 from magnetar_broker.authorization.rules import Question
 from magnetar_broker.names.lookup_limit import LookupLimit
-from magnetar_broker.names.ownership import Owner
 from magnetar_broker.names.topic_lists import Watcher
 from magnetar_broker.names.topic_pattern import TopicPattern
+from magnetar_broker.placement.ownership import Owner
 from magnetar_broker.schemas.registry import Registered
 from magnetar_broker.schemas.types import Schema
 from magnetar_proto.names import TopicName

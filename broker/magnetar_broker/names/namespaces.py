@@ -20,9 +20,9 @@ from magnetar_broker.base.records import (
     keys_under,
     read_record,
 )
-from magnetar_broker.names.bundles import Bundles
-from magnetar_broker.names.stored_bundles import BOUNDARIES, StoredBundles
 from magnetar_broker.names.tenants import Tenants, nobody_asks
+from magnetar_broker.placement.bundles import Bundles
+from magnetar_broker.placement.stored_bundles import BOUNDARIES, StoredBundles
 from magnetar_proto.errors import InvalidTopicName
 from magnetar_proto.names import NamespaceName
 from magnetar_storage.errors import StorageError

@@ -6,11 +6,11 @@ from functools import partial
 from magnetar_broker.base.errors import AlreadyExists, NotReady, TopicMissing
 from magnetar_broker.base.semaphore import Semaphore
 from magnetar_broker.names.creation import Creation
-from magnetar_broker.names.ownership import Ownership
 from magnetar_broker.names.residence import Residence
 from magnetar_broker.names.topic_locks import TopicLocks
+from magnetar_broker.placement.ownership import Ownership
 from magnetar_proto.names import TopicName
-from magnetar_storage.world.runtime import Clock
+from magnetar_storage.runtime.execution import Clock
 
 
 class Opening:

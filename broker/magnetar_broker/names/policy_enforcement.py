@@ -9,8 +9,8 @@ from magnetar_broker.policies.policy import Policy, PolicyValues, Subject
 from magnetar_broker.policies.stored import Policies
 from magnetar_broker.policies.table import SUBSCRIPTION_AUTH_MODE
 from magnetar_proto.names import TopicName
-from magnetar_storage.world.mutex import KeyedMutex
-from magnetar_storage.world.runtime import Clock
+from magnetar_storage.runtime.execution import Clock
+from magnetar_storage.runtime.mutex import KeyedMutex
 
 T = TypeVar("T")
 

@@ -13,8 +13,8 @@ from magnetar_broker.names.topic_events import TopicEvents
 from magnetar_broker.names.topic_pattern import TopicPattern
 from magnetar_proto.hashes import topics_hash
 from magnetar_proto.names import TopicName
-from magnetar_storage.world.mutex import KeyedMutex
-from magnetar_storage.world.runtime import Clock, yield_turn
+from magnetar_storage.runtime.execution import Clock, yield_turn
+from magnetar_storage.runtime.mutex import KeyedMutex
 
 KEPT_NAMES = 500_000
 """The approximate limit of names in all lists without watchers."""

@@ -4,8 +4,8 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 
 from magnetar_proto.names import TopicName
-from magnetar_storage.world.mutex import Held, KeyedMutex
-from magnetar_storage.world.runtime import Clock
+from magnetar_storage.runtime.execution import Clock
+from magnetar_storage.runtime.mutex import Held, KeyedMutex
 
 
 class TopicLocks:

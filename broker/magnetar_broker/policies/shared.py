@@ -5,7 +5,7 @@ from functools import partial
 from typing import Any
 
 from magnetar_broker.config import Settings
-from magnetar_broker.links.link import Handler, Link
+from magnetar_broker.ipc.link import Handler, Link
 from magnetar_broker.policies.effective import StoredPolicies
 from magnetar_broker.policies.policy import Subject, subject_named
 from magnetar_broker.policies.stored import Policies

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from magnetar_broker.rates.bucket import Bucket
-from magnetar_storage.world.runtime import Clock
+from magnetar_storage.runtime.execution import Clock
 
 TICK_MS = 10
 """The shortest wait: without it, small amounts would be released very often."""

@@ -6,7 +6,7 @@ from enum import Enum
 from typing import Final
 
 from magnetar_broker.base.durations import Durations
-from magnetar_storage.world.runtime import Clock
+from magnetar_storage.runtime.execution import Clock
 
 MAX_NAMESPACES: Final = 1000
 """The most namespaces that are counted one by one; the others are counted together."""

@@ -13,8 +13,8 @@ from magnetar_broker.schemas.types import Schema, type_named
 from magnetar_proto.names import TopicName
 from magnetar_storage.errors import BadVersion, Corrupt, StorageError
 from magnetar_storage.interfaces import ABSENT, MetadataStore, Version
-from magnetar_storage.world.mutex import KeyedMutex
-from magnetar_storage.world.runtime import Clock
+from magnetar_storage.runtime.execution import Clock
+from magnetar_storage.runtime.mutex import KeyedMutex
 
 HISTORIES, RECORDS = "/schemas/", "/schema-versions/"
 ANYTHING = "/schema"

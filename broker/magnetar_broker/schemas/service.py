@@ -26,7 +26,7 @@ from magnetar_broker.schemas.registry import History, Registered, Registry, sche
 from magnetar_broker.schemas.types import InvalidSchema, Schema
 from magnetar_proto.names import TopicName
 from magnetar_storage.interfaces import MetadataStore
-from magnetar_storage.world.runtime import Clock
+from magnetar_storage.runtime.execution import Clock
 
 Check = Callable[[], None]
 NO_VERSION: Final = b""

@@ -11,7 +11,7 @@ from magnetar_broker.authorization.access import Opened
 from magnetar_broker.authorization.rules import Need, Question
 from magnetar_broker.base.errors import BrokerError, NotAuthorized
 from magnetar_broker.dispatch.consumer import Consumer
-from magnetar_broker.publishing.producer import Producer
+from magnetar_broker.producers.producer import Producer
 from magnetar_broker.session.session import Session
 from magnetar_broker.session.topic_lists import unwatch
 

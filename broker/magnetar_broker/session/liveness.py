@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 
-from magnetar_storage.world.runtime import Clock, Promise, Timer
+from magnetar_storage.runtime.execution import Clock, Promise, Timer
 
 
 class Liveness:

@@ -7,10 +7,10 @@ from functools import partial
 
 from magnetar_broker.base.errors import BrokerError, MetadataTrouble, NoRoom, NotReady
 from magnetar_broker.base.wanted import Check
-from magnetar_broker.lifetime.quotas import admit_producer
+from magnetar_broker.expiry.quotas import admit_producer
 from magnetar_broker.policies.table import ENCRYPTION_REQUIRED
-from magnetar_broker.publishing.access import Claim, Mode
-from magnetar_broker.publishing.producer import Producer, ProducerRequest
+from magnetar_broker.producers.access import Claim, Mode
+from magnetar_broker.producers.producer import Producer, ProducerRequest
 from magnetar_broker.session.schemas import sent_schema
 from magnetar_broker.session.session import Session
 from magnetar_broker.topic.topic import Topic

@@ -11,8 +11,8 @@ from typing import Final
 from crc32c import crc32c
 
 from magnetar_broker.base.transactions import TxnId
-from magnetar_broker.publishing.producer import Producer, PublishRules, Sends
-from magnetar_broker.publishing.publish_budget import PublishBudget
+from magnetar_broker.producers.producer import Producer, PublishRules, Sends
+from magnetar_broker.producers.publish_budget import PublishBudget
 from magnetar_broker.session.entry_checks import (
     UNCHECKED,
     UNSUPPORTED,

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from typing import Final
 
 from magnetar_broker.authentication.authenticator import Proof
-from magnetar_storage.world.runtime import Clock, Timer
+from magnetar_storage.runtime.execution import Clock, Timer
 
 CHALLENGE: Final = b"PulsarAuthRefresh"
 """The challenge that asks clients for new credentials, which they recognize."""

@@ -34,7 +34,7 @@ from magnetar_proto.errors import BadCommand, FrameTooLarge, RemoteError
 from magnetar_proto.frames import FRAME_PADDING, Frame, FrameDecoder
 from magnetar_proto.ids import MessageId
 from magnetar_storage.log.damage import Damage
-from magnetar_storage.world.runtime import Timer
+from magnetar_storage.runtime.execution import Timer
 
 logger = logging.getLogger(__name__)
 

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 
 from magnetar_broker.session.read_gate import ReadGate
-from magnetar_storage.world.runtime import Clock, Timer
+from magnetar_storage.runtime.execution import Clock, Timer
 
 KEEP_ALIVE_SECONDS = 10.0
 """A client that receives nothing for longer may give the connection up and reconnect."""

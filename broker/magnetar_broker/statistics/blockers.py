@@ -13,7 +13,7 @@ from magnetar_broker.rates.rate_limit import RateLimit
 from magnetar_broker.statistics.key_hashes import queues_of
 from magnetar_broker.statistics.shapes import Json, address
 from magnetar_broker.statistics.subscriptions import type_name
-from magnetar_broker.subscribing.subscription import Subscription
+from magnetar_broker.subscriptions.subscription import Subscription
 from magnetar_broker.topic.topic import Topic
 from magnetar_storage.log.damage import Damage
 

@@ -8,12 +8,12 @@ from magnetar_broker.statistics.internal import entries_since_unacked, pending_e
 from magnetar_broker.statistics.shapes import Json
 from magnetar_broker.statistics.subscriptions import Wanted
 from magnetar_broker.statistics.topics import topic_stats
-from magnetar_broker.subscribing.subscription import Subscription
+from magnetar_broker.subscriptions.subscription import Subscription
 from magnetar_broker.topic.loaded_topics import AnyTopic
 from magnetar_broker.topic.measuring import AnySubscription
 from magnetar_broker.topic.topic import Topic
 from magnetar_storage.errors import StorageError
-from magnetar_storage.world.runtime import Clock, yield_turn
+from magnetar_storage.runtime.execution import Clock, yield_turn
 
 logger = logging.getLogger(__name__)
 

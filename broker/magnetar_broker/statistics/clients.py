@@ -2,7 +2,7 @@
 
 from magnetar_broker.base.formats import iso, ratio
 from magnetar_broker.dispatch.consumer import Consumer
-from magnetar_broker.publishing.producer import Producer
+from magnetar_broker.producers.producer import Producer
 from magnetar_broker.statistics.shapes import Json, address
 from magnetar_broker.topic.measuring import Publishing
 from magnetar_proto import PulsarApi_pb2 as pb

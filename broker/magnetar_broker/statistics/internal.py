@@ -7,7 +7,7 @@ from magnetar_broker.base.topic_properties import of_users
 from magnetar_broker.dispatch.base import Blocker
 from magnetar_broker.dispatch.compacted import shown
 from magnetar_broker.statistics.shapes import Json, position
-from magnetar_broker.subscribing.subscription import Subscription
+from magnetar_broker.subscriptions.subscription import Subscription
 from magnetar_broker.topic.loaded_topics import AnyTopic
 from magnetar_broker.topic.topic import Topic
 from magnetar_storage.cursors.cursor_log import DurableCursor

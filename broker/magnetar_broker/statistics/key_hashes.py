@@ -11,8 +11,8 @@ from magnetar_broker.dispatch.key_queues import Draining, KeyQueues
 from magnetar_broker.dispatch.key_selection import LAST_SLOT, C, ChosenRanges, SlotOwners
 from magnetar_broker.dispatch.key_shared import KeyShared
 from magnetar_broker.statistics.shapes import Json, address, position
-from magnetar_broker.subscribing.subscription import Subscription
-from magnetar_storage.world.runtime import Clock, yield_turn
+from magnetar_broker.subscriptions.subscription import Subscription
+from magnetar_storage.runtime.execution import Clock, yield_turn
 
 T = TypeVar("T")
 MAX_HASHES = 1000

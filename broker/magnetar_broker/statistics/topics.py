@@ -4,7 +4,7 @@ from typing import NamedTuple
 
 from magnetar_broker.base.formats import ratio
 from magnetar_broker.compaction.topic_compaction import CompactionFigures
-from magnetar_broker.lifetime.quotas import backlog_bytes, held_by
+from magnetar_broker.expiry.quotas import backlog_bytes, held_by
 from magnetar_broker.statistics.clients import publisher
 from magnetar_broker.statistics.shapes import COMPACTION, OFFLOADING, TRANSACTIONS, Json
 from magnetar_broker.statistics.subscriptions import Wanted, of_non_persistent, of_persistent
@@ -12,7 +12,7 @@ from magnetar_broker.topic.loaded_topics import AnyTopic
 from magnetar_broker.topic.measuring import consuming
 from magnetar_broker.topic.non_persistent import NonPersistentTopic
 from magnetar_broker.topic.topic import Topic
-from magnetar_storage.world.runtime import yield_turn
+from magnetar_storage.runtime.execution import yield_turn
 
 PAUSE_EVERY = 20
 """The number of subscriptions after which other work of the broker runs."""

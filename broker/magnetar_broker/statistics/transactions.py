@@ -3,7 +3,7 @@
 from magnetar_broker.base.transactions import Outcome, TxnId
 from magnetar_broker.statistics.internal import internal_stats
 from magnetar_broker.statistics.shapes import Json, position
-from magnetar_broker.subscribing.subscription import Subscription
+from magnetar_broker.subscriptions.subscription import Subscription
 from magnetar_broker.topic.topic import Topic
 
 

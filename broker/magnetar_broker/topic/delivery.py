@@ -6,8 +6,8 @@ Apart from `Topic` so that it can be compiled: it runs for every run that is pub
 from collections.abc import Sequence
 
 from magnetar_broker.dispatch.frames import FrameCache
-from magnetar_broker.subscribing.subscription import Subscription
-from magnetar_storage.world.runtime import Clock
+from magnetar_broker.subscriptions.subscription import Subscription
+from magnetar_storage.runtime.execution import Clock
 
 
 class Delivery:

@@ -15,11 +15,11 @@ from magnetar_broker.policies.retention import Retention
 from magnetar_broker.policies.table import INACTIVE_TOPICS, RETENTION
 from magnetar_broker.policies.values import InactiveTopics
 from magnetar_broker.policies.view import PolicyView
-from magnetar_broker.subscribing.read_history import read_offsets
+from magnetar_broker.subscriptions.read_history import read_offsets
 from magnetar_broker.topic.loaded_topics import AnyTopic, Topics
 from magnetar_broker.topic.topic import Topic
 from magnetar_proto.names import TopicName
-from magnetar_storage.world.runtime import Clock
+from magnetar_storage.runtime.execution import Clock
 
 INACTIVE = "deletion of inactive topics"
 

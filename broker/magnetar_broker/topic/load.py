@@ -5,10 +5,10 @@ from typing import Protocol
 
 from magnetar_broker.base.meter import Meter
 from magnetar_broker.base.periodic_jobs import PAUSE_EVERY, Named
-from magnetar_broker.links.link import Link
-from magnetar_broker.names.balancing import TRAFFIC, USED
-from magnetar_broker.names.bundle_owners import BundleOwners, Placed
-from magnetar_storage.world.runtime import Clock, yield_turn
+from magnetar_broker.ipc.link import Link
+from magnetar_broker.names.workers.balancing import TRAFFIC, USED
+from magnetar_broker.placement.bundle_owners import BundleOwners, Placed
+from magnetar_storage.runtime.execution import Clock, yield_turn
 
 
 class Measured(Named, Protocol):

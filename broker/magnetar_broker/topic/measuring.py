@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from typing import NamedTuple, Protocol
 
 from magnetar_broker.base.meter import Meter
-from magnetar_broker.subscribing.subscription import Subscription
+from magnetar_broker.subscriptions.subscription import Subscription
 from magnetar_broker.topic.loaded_topics import AnyTopic
 from magnetar_broker.topic.non_persistent_subscriptions import NonPersistentSubscription
 from magnetar_broker.topic.topic import Topic

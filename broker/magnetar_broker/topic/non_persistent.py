@@ -14,12 +14,12 @@ from magnetar_broker.limits.topic_limits import TopicLimits, limits_of
 from magnetar_broker.limits.topic_rates import topic_rates
 from magnetar_broker.policies.table import ENCRYPTION_REQUIRED
 from magnetar_broker.policies.view import PolicyView
-from magnetar_broker.publishing.producer import Producer, PublishRules
-from magnetar_broker.publishing.producers import Producers
+from magnetar_broker.producers.producer import Producer, PublishRules
+from magnetar_broker.producers.topic_producers import Producers
 from magnetar_broker.topic.non_persistent_appender import NonPersistentAppender
 from magnetar_broker.topic.non_persistent_subscriptions import NonPersistentSubscriptions
 from magnetar_proto.names import TopicName
-from magnetar_storage.world.runtime import Clock, Tasks
+from magnetar_storage.runtime.execution import Clock, Tasks
 
 
 class NonPersistentAdmission:

@@ -5,8 +5,8 @@ It is apart from the topic because it is compiled, as every `RunSink` is.
 
 from magnetar_broker.base.traffic import Traffic
 from magnetar_broker.base.transactions import TxnId
-from magnetar_broker.publishing.producer import RunSink, Sends
-from magnetar_broker.publishing.throttling import throttle
+from magnetar_broker.producers.producer import RunSink, Sends
+from magnetar_broker.producers.throttling import throttle
 from magnetar_broker.rates.rate_limit import RateLimit
 from magnetar_broker.topic.non_persistent_subscriptions import NonPersistentSubscriptions
 from magnetar_proto.chunks import chunks_among

@@ -23,13 +23,13 @@ from magnetar_broker.dispatch.key_shared import slot_owners
 from magnetar_broker.dispatch.selection import RoundRobin, pick_active
 from magnetar_broker.limits.topic_limits import TopicLimits
 from magnetar_broker.limits.topic_rates import TopicRates
-from magnetar_broker.subscribing.consumer_group import EXCLUSIVE, ConsumerGroup
+from magnetar_broker.subscriptions.consumer_group import EXCLUSIVE, ConsumerGroup
 from magnetar_proto import PulsarApi_pb2 as pb
 from magnetar_proto.acks import Ack
 from magnetar_proto.ids import MessageId
 from magnetar_proto.names import TopicName
 from magnetar_proto.sticky_key import sticky_key
-from magnetar_storage.world.runtime import Done
+from magnetar_storage.runtime.execution import Done
 
 FAILOVER, KEY_SHARED = pb.CommandSubscribe.Failover, pb.CommandSubscribe.Key_Shared
 

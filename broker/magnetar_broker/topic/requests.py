@@ -3,7 +3,7 @@
 from typing import Any
 
 from magnetar_broker.authorization.rules import Grants
-from magnetar_broker.links.link import Link
+from magnetar_broker.ipc.link import Link
 from magnetar_broker.names.residence import Condition
 from magnetar_broker.policies.policy import subject_named
 from magnetar_broker.topic.residence import LocalResidence

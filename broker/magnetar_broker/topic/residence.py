@@ -28,7 +28,7 @@ from magnetar_storage.errors import StorageError
 from magnetar_storage.log.engine import Engine
 from magnetar_storage.log.log import Log
 from magnetar_storage.log.log_record import LogRecord
-from magnetar_storage.world.runtime import yield_turn
+from magnetar_storage.runtime.execution import yield_turn
 
 logger = logging.getLogger(__name__)
 

@@ -12,7 +12,7 @@ from magnetar_broker.compaction.topic_compaction import CompactionFigures, Topic
 from magnetar_broker.delays.topic_delays import TopicDelays
 from magnetar_broker.dispatch.consumer import Backlog
 from magnetar_broker.dispatch.frames import FrameCache
-from magnetar_broker.lifetime.expiry import expire_messages
+from magnetar_broker.expiry.message_expiry import expire_messages
 from magnetar_broker.limits.shared_limits import SharedLimits
 from magnetar_broker.limits.topic_limits import TopicLimits, limits_of
 from magnetar_broker.limits.topic_rates import topic_rates
@@ -24,17 +24,17 @@ from magnetar_broker.policies.table import (
     ENCRYPTION_REQUIRED,
 )
 from magnetar_broker.policies.view import PolicyView
-from magnetar_broker.publishing.admission import Admission
-from magnetar_broker.publishing.appender import Appender
-from magnetar_broker.publishing.deduplication import Deduplication
-from magnetar_broker.publishing.hidden_entries import HiddenEntries
-from magnetar_broker.publishing.producer import PublishRules
-from magnetar_broker.publishing.producers import Producers
-from magnetar_broker.publishing.sequences import Sequences
-from magnetar_broker.publishing.transaction_buffer import TransactionBuffer
-from magnetar_broker.subscribing.idleness import Idleness
-from magnetar_broker.subscribing.read_history import ReadHistory
-from magnetar_broker.subscribing.subscriptions import Subscriptions
+from magnetar_broker.producers.admission import Admission
+from magnetar_broker.producers.appender import Appender
+from magnetar_broker.producers.deduplication import Deduplication
+from magnetar_broker.producers.hidden_entries import HiddenEntries
+from magnetar_broker.producers.producer import PublishRules
+from magnetar_broker.producers.sequences import Sequences
+from magnetar_broker.producers.topic_producers import Producers
+from magnetar_broker.producers.transaction_buffer import TransactionBuffer
+from magnetar_broker.subscriptions.idleness import Idleness
+from magnetar_broker.subscriptions.read_history import ReadHistory
+from magnetar_broker.subscriptions.topic_subscriptions import Subscriptions
 from magnetar_broker.topic.delivery import Delivery
 from magnetar_broker.topic.reads import Reads
 from magnetar_proto.ids import MessageId

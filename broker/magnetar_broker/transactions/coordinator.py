@@ -30,7 +30,7 @@ from magnetar_proto.names import MAX_NAME, TopicName
 from magnetar_storage.cursors import attached_state
 from magnetar_storage.errors import StorageError
 from magnetar_storage.log.engine import Engine
-from magnetar_storage.world.runtime import Clock, Timer, settling
+from magnetar_storage.runtime.execution import Clock, Timer, settling
 
 logger = logging.getLogger(__name__)
 

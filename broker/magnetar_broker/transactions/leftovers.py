@@ -14,14 +14,14 @@ from typing import Protocol
 from magnetar_broker.base.errors import BrokerError, TransactionCoordinatorMissing
 from magnetar_broker.base.periodic_jobs import PAUSE_EVERY
 from magnetar_broker.base.transactions import COORDINATORS, Outcome, TxnId
-from magnetar_broker.links.successive import SuccessiveLinks
-from magnetar_broker.subscribing.subscription import Subscription
+from magnetar_broker.ipc.successive import SuccessiveLinks
+from magnetar_broker.subscriptions.subscription import Subscription
 from magnetar_broker.topic.loaded_topics import Topics
 from magnetar_broker.topic.topic import Topic
 from magnetar_broker.transactions.coordinators import Coordinators
 from magnetar_proto.names import MAX_PARTITION, TopicName
 from magnetar_storage.errors import StorageError
-from magnetar_storage.world.runtime import Clock, yield_turn
+from magnetar_storage.runtime.execution import Clock, yield_turn
 
 logger = logging.getLogger(__name__)
 

@@ -11,8 +11,8 @@ from magnetar_broker.base.errors import (
     TopicMissing,
 )
 from magnetar_broker.base.transactions import Outcome, TxnId
-from magnetar_broker.links.link import Handler
-from magnetar_broker.links.successive import SuccessiveLinks
+from magnetar_broker.ipc.link import Handler
+from magnetar_broker.ipc.successive import SuccessiveLinks
 from magnetar_broker.topic.loaded_topics import AnyTopic
 from magnetar_broker.topic.topic import Topic
 from magnetar_broker.transactions.records import Part

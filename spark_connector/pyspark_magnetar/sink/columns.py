@@ -18,9 +18,9 @@ from pyspark.sql.types import (
     TimestampType,
 )
 
+from pyspark_magnetar.rows.source_schema import METADATA, VALUE
 from pyspark_magnetar.sink.arrow import millis
 from pyspark_magnetar.sink.values import ValueForm
-from pyspark_magnetar.source_schema import METADATA, VALUE
 
 KEY = "__key"
 ORDERING_KEY = "__orderingKey"

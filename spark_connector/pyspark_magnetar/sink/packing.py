@@ -11,6 +11,7 @@ from magnetar.messages import Outgoing
 from magnetar.producing.batching import BatchLimits
 from magnetar_proto import PulsarApi_pb2 as pb
 from magnetar_proto.wire import encode_varint
+from pyspark_magnetar.rows.source_schema import VALUE
 from pyspark_magnetar.sink.arrow import (
     by_distinct,
     joined,
@@ -21,7 +22,6 @@ from pyspark_magnetar.sink.arrow import (
     varint_parts,
 )
 from pyspark_magnetar.sink.columns import DELIVER_AT, EVENT_TIME, KEY, ORDERING_KEY, PROPERTIES
-from pyspark_magnetar.source_schema import VALUE
 
 SIZE = Struct(">I")
 """The size of the metadata of a message, which precedes them."""

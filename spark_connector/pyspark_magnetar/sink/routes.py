@@ -9,7 +9,7 @@ import pyarrow.compute as pc
 from magnetar.producing.routing import SINGLE, partition_of
 from pyspark_magnetar.sink.arrow import by_distinct, signed
 from pyspark_magnetar.sink.columns import KEY, PARTITION, TOPIC
-from pyspark_magnetar.write_options import Producing
+from pyspark_magnetar.sink.write_options import Producing
 
 TURN_ROWS = 1000
 """The number of consecutive rows without key that go to the same partition."""

@@ -27,7 +27,7 @@ from pyspark_magnetar.sink.packing import (
 from pyspark_magnetar.sink.routes import Rows, by_partition, by_topic
 from pyspark_magnetar.sink.topics import Sending, SharedTopic, Topic
 from pyspark_magnetar.sink.values import form_of
-from pyspark_magnetar.write_options import Producing, WriteOptions, topic_to_write
+from pyspark_magnetar.sink.write_options import Producing, WriteOptions, topic_to_write
 
 
 class Task:

@@ -15,7 +15,7 @@ from magnetar.base.schema_info import SchemaInfo
 from magnetar.schema.base import Encoded
 from pyspark_magnetar.bridge import Bridge
 from pyspark_magnetar.sink.lanes import Lane
-from pyspark_magnetar.write_options import Producing
+from pyspark_magnetar.sink.write_options import Producing
 
 logger = logging.getLogger(__name__)
 

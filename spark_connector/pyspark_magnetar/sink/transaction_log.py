@@ -17,7 +17,7 @@ from pyspark_magnetar.sink.commit_records import (
     encoded,
 )
 from pyspark_magnetar.sink.waiting import when_free
-from pyspark_magnetar.write_options import WriteOptions
+from pyspark_magnetar.sink.write_options import WriteOptions
 
 
 def owner_of(options: WriteOptions, work_of: str) -> str:

@@ -5,7 +5,7 @@ from magnetar_storage.interfaces import SegmentId, SegmentKind, SegmentWriter
 from magnetar_storage.log.compacted_record import Compacted, CompactedPart
 from magnetar_storage.log.log import Log
 from magnetar_storage.log.log_record import LogRecord
-from magnetar_storage.world.runtime import Promise, settling
+from magnetar_storage.runtime.execution import Promise, settling
 
 PART_ENTRIES = 1 << 17
 PART_BYTES = 256 << 20

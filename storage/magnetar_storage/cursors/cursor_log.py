@@ -22,7 +22,7 @@ from magnetar_storage.cursors.cursor_record import HEAD, Kind
 from magnetar_storage.errors import Corrupt, StorageError
 from magnetar_storage.interfaces import SegmentId, SegmentKind, SegmentStore, SegmentWriter
 from magnetar_storage.log.log import Log
-from magnetar_storage.world.runtime import Done, Timer, settling
+from magnetar_storage.runtime.execution import Done, Timer, settling
 
 NONE_ATTACHED: frozenset[int] = frozenset()
 GATHER_SECONDS = 0.005

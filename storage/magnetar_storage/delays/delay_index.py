@@ -24,8 +24,8 @@ from magnetar_storage.errors import Corrupt, NoSegment, StorageError
 from magnetar_storage.interfaces import SegmentKind
 from magnetar_storage.log.log import Log
 from magnetar_storage.log.offset_set import OffsetSet, ranges_of
-from magnetar_storage.world.mutex import Mutex
-from magnetar_storage.world.runtime import Done, settling, yield_turn
+from magnetar_storage.runtime.execution import Done, settling, yield_turn
+from magnetar_storage.runtime.mutex import Mutex
 
 RUN = 1 << 15
 """The number of delays that stay in memory, and the approximate number in a run."""

@@ -23,7 +23,7 @@ from magnetar_storage.errors import Corrupt
 from magnetar_storage.interfaces import SegmentId, SegmentStore, SegmentWriter
 from magnetar_storage.local.record import to_bytes
 from magnetar_storage.log.offset_set import SIZE, OffsetSet, ranges_of
-from magnetar_storage.world.runtime import Clock, settling, yield_turn
+from magnetar_storage.runtime.execution import Clock, settling, yield_turn
 
 VERSION: Final = 1
 WORD: Final = 64

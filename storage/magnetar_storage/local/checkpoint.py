@@ -17,8 +17,8 @@ from magnetar_storage.local import segment_file as segment
 from magnetar_storage.local.file_names import number_in
 from magnetar_storage.local.journal import JournalPosition
 from magnetar_storage.local.record import Buffers, flat
-from magnetar_storage.world.disk import Disk, File, ReadableDisk
-from magnetar_storage.world.whole_files import read_file, write_file
+from magnetar_storage.runtime.disk import Disk, File, ReadableDisk
+from magnetar_storage.runtime.whole_files import read_file, write_file
 
 MAGIC = b"MAGNCKPT"
 VERSION = 2

@@ -7,8 +7,8 @@ from dataclasses import replace
 from magnetar_storage.errors import Corrupt, Incomplete, Unavailable
 from magnetar_storage.local import layout
 from magnetar_storage.local.segment_ids import DIRECTORIES
-from magnetar_storage.world.disk import Disk, ReadableDisk
-from magnetar_storage.world.subtree import Subtree
+from magnetar_storage.runtime.disk import Disk, ReadableDisk
+from magnetar_storage.runtime.subtree import Subtree
 
 WORKERS = "workers"
 

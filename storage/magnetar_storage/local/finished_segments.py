@@ -9,8 +9,8 @@ from magnetar_storage.local import footer
 from magnetar_storage.local import segment_file as segment
 from magnetar_storage.local.recovery import Finding
 from magnetar_storage.local.segment_writer import LocalSegment
-from magnetar_storage.world.disk import ReadableDisk
-from magnetar_storage.world.runtime import Worker
+from magnetar_storage.runtime.disk import ReadableDisk
+from magnetar_storage.runtime.execution import Worker
 
 
 class FinishedSegments:

@@ -32,7 +32,7 @@ from magnetar_storage.local.segment_file import (
     records_of,
     scan,
 )
-from magnetar_storage.world.disk import File, ReadableDisk
+from magnetar_storage.runtime.disk import File, ReadableDisk
 
 TRAILER_MAGIC = b"MAGNSEAL"
 TRAILER_VERSION = 1

@@ -19,7 +19,7 @@ from magnetar_storage.local import file_head, segment_file
 from magnetar_storage.local.file_names import number_in
 from magnetar_storage.local.record import from_bytes, to_bytes
 from magnetar_storage.local.segment_file import Index
-from magnetar_storage.world.disk import Disk, File
+from magnetar_storage.runtime.disk import Disk, File
 
 FILE_MAGIC = b"MAGNINDX"
 FILE_VERSION = 1

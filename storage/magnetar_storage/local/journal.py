@@ -26,8 +26,8 @@ from magnetar_storage.local.rounds import (
     seeds,
     spare_name,
 )
-from magnetar_storage.world.disk import Disk, File
-from magnetar_storage.world.runtime import Clock, Done, Worker
+from magnetar_storage.runtime.disk import Disk, File
+from magnetar_storage.runtime.execution import Clock, Done, Worker
 
 JOIN_BELOW_BYTES = 4096
 """Buffers of a round smaller than this on average are joined: on the owner's thread, which has

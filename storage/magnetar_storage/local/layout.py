@@ -9,8 +9,8 @@ from magnetar_storage.local import checkpoint as checkpoints
 from magnetar_storage.local import segment_ids
 from magnetar_storage.local.checkpoint import Checkpoint
 from magnetar_storage.local.journal import JournalPosition
-from magnetar_storage.world.disk import Disk, ReadableDisk
-from magnetar_storage.world.whole_files import read_file, write_file
+from magnetar_storage.runtime.disk import Disk, ReadableDisk
+from magnetar_storage.runtime.whole_files import read_file, write_file
 
 FORMAT_FILE = "FORMAT"
 LOCK_FILE = "LOCK"

@@ -9,7 +9,7 @@ from magnetar_storage.interfaces import SegmentId
 from magnetar_storage.local import index_file
 from magnetar_storage.local.index_file import Growth
 from magnetar_storage.local.segment_writer import LocalSegment
-from magnetar_storage.world.disk import Disk
+from magnetar_storage.runtime.disk import Disk
 
 
 class Kept(NamedTuple):

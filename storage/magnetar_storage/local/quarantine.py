@@ -14,8 +14,8 @@ from magnetar_storage.errors import NoSegment
 from magnetar_storage.interfaces import DamagedEntries, Sealed, SegmentId, SegmentOrigin
 from magnetar_storage.local import segment_file, segment_origin
 from magnetar_storage.local.file_names import number_in
-from magnetar_storage.world.disk import Disk, ReadableDisk
-from magnetar_storage.world.whole_files import file_size, read_file, write_file
+from magnetar_storage.runtime.disk import Disk, ReadableDisk
+from magnetar_storage.runtime.whole_files import file_size, read_file, write_file
 
 DIRECTORY = "quarantine"
 DAMAGED = ".damaged"

@@ -41,9 +41,9 @@ from magnetar_storage.local.record import (
     flat,
 )
 from magnetar_storage.local.rounds import FIRST_ROUND_AT, Place
+from magnetar_storage.runtime.disk import Disk
+from magnetar_storage.runtime.whole_files import read_file, write_file
 from magnetar_storage.space.reserve import STORE_FILE, Reserve
-from magnetar_storage.world.disk import Disk
-from magnetar_storage.world.whole_files import read_file, write_file
 
 NAMED = 10
 """The most files that an error names."""

@@ -27,7 +27,7 @@ from magnetar_storage.local.record import (
     record_at,
     take_entries,
 )
-from magnetar_storage.world.disk import Disk, File, ReadableDisk
+from magnetar_storage.runtime.disk import Disk, File, ReadableDisk
 
 FILE_MAGIC = b"MAGNSEGM"
 FILE_VERSION = 2

@@ -10,7 +10,7 @@ from magnetar_storage.identity import ID_BYTES, UNKNOWN, Identity
 from magnetar_storage.interfaces import Replaced, SegmentId, SegmentKind, SegmentOrigin
 from magnetar_storage.local import segment_file
 from magnetar_storage.local.record import HEADER, ORIGIN, Record, encode, record_at
-from magnetar_storage.world.disk import File, ReadableDisk
+from magnetar_storage.runtime.disk import File, ReadableDisk
 
 as_json = json.JSONEncoder(separators=(",", ":")).encode
 USUAL_BYTES = 512

@@ -12,8 +12,8 @@ from magnetar_storage.local.checkpoint import Flush, Row
 from magnetar_storage.local.journal import Journal, JournaledSegment
 from magnetar_storage.local.record import Buffers, encode_entries, flat
 from magnetar_storage.local.segment_file import Blocks, Index, read_blocks, take_run
-from magnetar_storage.world.disk import ReadableDisk
-from magnetar_storage.world.runtime import Clock, Done, Worker
+from magnetar_storage.runtime.disk import ReadableDisk
+from magnetar_storage.runtime.execution import Clock, Done, Worker
 
 
 class LocalSegment(JournaledSegment):

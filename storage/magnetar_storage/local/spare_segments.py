@@ -9,7 +9,7 @@ from collections import deque
 from collections.abc import Callable
 
 from magnetar_storage.local.segment_writer import LocalSegment
-from magnetar_storage.world.runtime import Clock, Promise, Timer
+from magnetar_storage.runtime.execution import Clock, Promise, Timer
 
 SECONDS = 1.0
 """The period in which taken segments are counted; after an idle period no spares are kept."""

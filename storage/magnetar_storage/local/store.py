@@ -37,10 +37,10 @@ from magnetar_storage.local.segment_file import Index
 from magnetar_storage.local.segment_writer import LocalReader, LocalSegment, LocalWriter
 from magnetar_storage.local.spare_segments import Made, SpareSegments
 from magnetar_storage.local.write_behind import Capture, Take, WriteBehind
+from magnetar_storage.runtime.disk import Disk, Lock
+from magnetar_storage.runtime.execution import Clock, Done, Promise, Workers, settling
+from magnetar_storage.runtime.mutex import Mutex
 from magnetar_storage.space.disk_space import SpaceState
-from magnetar_storage.world.disk import Disk, Lock
-from magnetar_storage.world.mutex import Mutex
-from magnetar_storage.world.runtime import Clock, Done, Promise, Workers, settling
 
 Report = Callable[[Finding], None]
 

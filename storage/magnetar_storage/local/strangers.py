@@ -12,7 +12,7 @@ from magnetar_storage.interfaces import SegmentId
 from magnetar_storage.local import rounds, segment_origin
 from magnetar_storage.local import segment_file as segment
 from magnetar_storage.local.checkpoint import Checkpoint
-from magnetar_storage.world.disk import ReadableDisk
+from magnetar_storage.runtime.disk import ReadableDisk
 
 HEADS = 200
 """The number of segments that a start checks: there may be a million, but files are copied by the

@@ -18,9 +18,9 @@ from magnetar_storage.local.limits import Limits
 from magnetar_storage.local.open_indexes import IndexesKept, IndexWork, OpenIndexes, keep
 from magnetar_storage.local.segment_writer import LocalSegment
 from magnetar_storage.local.segments_state import SegmentsState
+from magnetar_storage.runtime.disk import Disk
+from magnetar_storage.runtime.execution import Clock, Done, Timer, Worker
 from magnetar_storage.space.disk_space import SpaceState
-from magnetar_storage.world.disk import Disk
-from magnetar_storage.world.runtime import Clock, Done, Timer, Worker
 
 IDS_LEFT_OUT: Final = 1 << 16
 """The number of ids that a store skips if it is opened on captured files: then its segments, and

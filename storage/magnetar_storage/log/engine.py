@@ -8,9 +8,9 @@ from magnetar_storage.log.damage import FoundDamage
 from magnetar_storage.log.read_budget import ReadBudget
 from magnetar_storage.log.roll_limits import RollLimits
 from magnetar_storage.log.run_sizes import RunSizes
+from magnetar_storage.runtime.execution import Clock, Tasks
+from magnetar_storage.runtime.write_time import WriteTime
 from magnetar_storage.space.disk_space import SpaceState
-from magnetar_storage.world.runtime import Clock, Tasks
-from magnetar_storage.world.write_time import WriteTime
 
 
 @dataclass(frozen=True)

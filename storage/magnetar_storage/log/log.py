@@ -19,8 +19,8 @@ from magnetar_storage.log.rewritable import Needed
 from magnetar_storage.log.rewriting import COPY_BYTES, Rewriting
 from magnetar_storage.log.rollover import Rollover
 from magnetar_storage.log.stored_record import StoredRecord
-from magnetar_storage.world.compiling import mypyc_attr
-from magnetar_storage.world.mutex import Mutex
+from magnetar_storage.runtime.compiling import mypyc_attr
+from magnetar_storage.runtime.mutex import Mutex
 
 
 # A run is in no reference cycle once it was reported; tests have subclasses that are not compiled.

@@ -29,8 +29,8 @@ from magnetar_storage.log.offset_set import OffsetSet
 from magnetar_storage.log.rewritable import Group, Needed, Unit, units
 from magnetar_storage.log.sparse_segment import OffsetRun, encode_map
 from magnetar_storage.log.stored_record import StoredRecord
-from magnetar_storage.world.mutex import Mutex
-from magnetar_storage.world.runtime import settling
+from magnetar_storage.runtime.execution import settling
+from magnetar_storage.runtime.mutex import Mutex
 
 NEEDED_OF_WHOLE = 10
 """A whole segment is rewritten when at most one of this many entries is needed."""

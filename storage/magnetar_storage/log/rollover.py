@@ -12,7 +12,7 @@ from magnetar_storage.interfaces import SegmentKind, SegmentWriter
 from magnetar_storage.log.log_record import LogRecord, Segment
 from magnetar_storage.log.log_state import LogState
 from magnetar_storage.log.stored_record import StoredRecord
-from magnetar_storage.world.mutex import Mutex
+from magnetar_storage.runtime.mutex import Mutex
 
 
 class Rollover:

@@ -12,7 +12,7 @@ from magnetar_storage.errors import BadVersion, Fenced, StorageError
 from magnetar_storage.interfaces import SegmentId, SegmentOrigin, SegmentWriter, Version
 from magnetar_storage.log.log_record import LogRecord
 from magnetar_storage.log.log_state import LogState
-from magnetar_storage.world.mutex import Mutex
+from magnetar_storage.runtime.mutex import Mutex
 
 Properties = dict[str, str]
 

@@ -4,7 +4,7 @@ from magnetar_storage.errors import BadVersion, Unavailable
 from magnetar_storage.interfaces import Absent, Change, Lease, Version, Versioned
 from magnetar_storage.metadata.sorted_keys import SortedKeys
 from magnetar_storage.metadata.watch import Watch, Watchers
-from magnetar_storage.world.runtime import Clock
+from magnetar_storage.runtime.execution import Clock
 
 
 class MemoryMetadata:

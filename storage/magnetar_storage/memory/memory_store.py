@@ -10,7 +10,7 @@ from itertools import accumulate, islice
 
 from magnetar_storage.errors import Fenced, NoSegment, StorageError, WriterFailed
 from magnetar_storage.interfaces import DamagedEntries, Run, Sealed, SegmentId, SegmentOrigin
-from magnetar_storage.world.runtime import Clock, Done
+from magnetar_storage.runtime.execution import Clock, Done
 
 
 class MemorySegment:

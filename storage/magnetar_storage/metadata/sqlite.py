@@ -40,9 +40,9 @@ from magnetar_storage.metadata.statements import (
 )
 from magnetar_storage.metadata.watch import Watch, Watchers
 from magnetar_storage.metadata.writes import Changes, Delete, EndLease, Outcome, Put, Write
-from magnetar_storage.world.disk import Disk, ReadableDisk
-from magnetar_storage.world.runtime import Clock, Promise, Worker
-from magnetar_storage.world.whole_files import read_file, write_file
+from magnetar_storage.runtime.disk import Disk, ReadableDisk
+from magnetar_storage.runtime.execution import Clock, Promise, Worker
+from magnetar_storage.runtime.whole_files import read_file, write_file
 
 T = TypeVar("T")
 

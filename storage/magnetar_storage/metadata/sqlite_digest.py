@@ -8,8 +8,8 @@ from typing import NamedTuple
 
 from crc32c import crc32c
 
-from magnetar_storage.world.disk import File, ReadableDisk
-from magnetar_storage.world.whole_files import file_size, read_file
+from magnetar_storage.runtime.disk import File, ReadableDisk
+from magnetar_storage.runtime.whole_files import file_size, read_file
 
 FILE = "metadata.digest"
 MAGIC = b"MAGNMETA"

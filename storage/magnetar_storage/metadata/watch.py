@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator
 from weakref import WeakSet
 
 from magnetar_storage.interfaces import RESYNC, Change, Resync
-from magnetar_storage.world.runtime import Clock, Promise
+from magnetar_storage.runtime.execution import Clock, Promise
 
 QUEUE_LIMIT = 1024
 """The most changes queued for a watcher; beyond it the watcher gets `RESYNC` instead."""

@@ -9,10 +9,10 @@ from functools import partial
 from typing import Final, NamedTuple
 
 from magnetar_storage.errors import DiskLow
+from magnetar_storage.runtime.disk import Disk, Space
+from magnetar_storage.runtime.execution import Clock, Timer, Worker
 from magnetar_storage.space.free_limit import FreeLimit, named_bytes, reserve_bytes, resumed_at
 from magnetar_storage.space.reserve import Reserve
-from magnetar_storage.world.disk import Disk, Space
-from magnetar_storage.world.runtime import Clock, Timer, Worker
 
 LOOK_SECONDS: Final = 1.0
 LOOKED_AFTER_PART: Final = 8

@@ -1,7 +1,7 @@
 """Space that is reserved for what must be written on a full disk."""
 
 from magnetar_storage.errors import DiskFull
-from magnetar_storage.world.disk import Disk
+from magnetar_storage.runtime.disk import Disk
 
 METADATA_FILE = "metadata.reserve"
 STORE_FILE = "journal.reserve"

@@ -6,8 +6,8 @@ A store can be opened, recovered and written to on an `Overlay` without any effe
 import sys
 from collections.abc import Sequence
 
-from magnetar_storage.world.disk import Lock, ReadableDisk, Space
-from magnetar_storage.world.whole_files import file_size
+from magnetar_storage.runtime.disk import Lock, ReadableDisk, Space
+from magnetar_storage.runtime.whole_files import file_size
 
 
 class Overlay:

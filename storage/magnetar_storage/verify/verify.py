@@ -24,11 +24,11 @@ from magnetar_storage.log.log_record import LogRecord
 from magnetar_storage.log.offset_set import OffsetSet
 from magnetar_storage.log.sparse_segment import map_of
 from magnetar_storage.metadata.sqlite import FILE as METADATA_FILE
+from magnetar_storage.runtime.disk import ReadableDisk
+from magnetar_storage.runtime.whole_files import file_size
 from magnetar_storage.verify.overlay import Overlay
 from magnetar_storage.verify.report import Problem, Progress, Report
 from magnetar_storage.verify.verify_store import StoreCheck
-from magnetar_storage.world.disk import ReadableDisk
-from magnetar_storage.world.whole_files import file_size
 
 
 def size_of(disk: ReadableDisk) -> int:

@@ -4,8 +4,8 @@ from collections.abc import Iterator
 
 from magnetar_storage.local import rounds
 from magnetar_storage.local.journal import JournalPosition
-from magnetar_storage.world.disk import Disk
-from magnetar_storage.world.whole_files import read_file
+from magnetar_storage.runtime.disk import Disk
+from magnetar_storage.runtime.whole_files import read_file
 
 
 def damaged_frames(disk: Disk, start: JournalPosition) -> Iterator[tuple[str, int, str]]:

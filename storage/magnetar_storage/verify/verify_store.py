@@ -25,10 +25,10 @@ from magnetar_storage.local.record import ENTRIES, counts_of, record_at
 from magnetar_storage.local.recovery import Finding, Recovered
 from magnetar_storage.local.segment_file import Blocks, Index, read_blocks, take_run
 from magnetar_storage.local.segment_ids import directory_of
+from magnetar_storage.runtime.disk import Disk
+from magnetar_storage.runtime.whole_files import read_file
 from magnetar_storage.verify.report import Problem, Progress, Report
 from magnetar_storage.verify.verify_journal import damaged_frames
-from magnetar_storage.world.disk import Disk
-from magnetar_storage.world.whole_files import read_file
 
 WINDOW_BYTES = 8 << 20
 """The bytes of a segment read at once, unless a single block is larger."""

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from magnetar_broker.authentication.data_urls import content_of, file_of
-from magnetar_broker.server.authentication import LocalFiles
+from magnetar_broker.server.clients.authentication import LocalFiles
 
 FILES = LocalFiles()
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import magnetar_broker
 from magnetar_broker.base.client_texts import GIVING_UP, NO_LISTENER, UNLOADED
 from magnetar_broker.base.errors import BrokerError, being_unloaded
-from magnetar_broker.links.refusals import KINDS
+from magnetar_broker.ipc.refusals import KINDS
 
 REFUSALS = {name for name, kind in KINDS.items() if issubclass(kind, BrokerError)}
 

@@ -10,7 +10,7 @@ import pytest
 from fakes.logs import LogWorld
 from fakes.world import ManualPromise
 from magnetar_broker.base.parallel import WIDTH, for_each
-from magnetar_broker.server.world import LoopClock, LoopTasks
+from magnetar_broker.server.runtime.asyncio_runtime import LoopClock, LoopTasks
 from magnetar_storage.errors import Unavailable
 
 

@@ -4,7 +4,7 @@ import asyncio
 
 from fakes.world import ManualClock, start
 from magnetar_broker.base.semaphore import Semaphore
-from magnetar_broker.server.world import LoopClock
+from magnetar_broker.server.runtime.asyncio_runtime import LoopClock
 
 
 def test_places_are_given_in_order() -> None:

@@ -3,7 +3,7 @@
 import asyncio
 
 from magnetar_broker.base.waiters import Waiters
-from magnetar_broker.server.world import LoopClock
+from magnetar_broker.server.runtime.asyncio_runtime import LoopClock
 
 
 async def test_each_waits_until_the_next_release_and_may_be_cancelled_alone() -> None:

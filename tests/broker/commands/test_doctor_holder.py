@@ -9,10 +9,10 @@ import pytest
 
 from magnetar_broker.commands.checks.holder import holder_of
 from magnetar_broker.config import Settings
-from magnetar_broker.server import addresses
-from magnetar_broker.server.ports import PortNumbers
+from magnetar_broker.server.data_directory import addresses
+from magnetar_broker.server.runtime.ports import PortNumbers
 from magnetar_storage.local import layout
-from magnetar_storage.world.disk import LocalDisk
+from magnetar_storage.runtime.disk import LocalDisk
 
 PORTS = PortNumbers(clients=7001, clients_tls=None, http=7002, http_tls=None)
 

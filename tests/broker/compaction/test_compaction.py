@@ -11,7 +11,7 @@ from magnetar_broker.base.errors import NotReady
 from magnetar_broker.compaction.topic_compaction import CompactionStatus
 from magnetar_broker.dispatch.compacted import RETRY_SECONDS, START_PROPERTY, Start, replaced, shown
 from magnetar_broker.dispatch.key_selection import KeySharedMeta
-from magnetar_broker.lifetime.tidying import tidy, truncate
+from magnetar_broker.expiry.tidying import tidy, truncate
 from magnetar_broker.limits.topic_limits import TopicLimits
 from magnetar_broker.policies.compaction_rules import COMPACTION_CURSOR, CompactionRules
 from magnetar_proto import PulsarApi_pb2 as pb

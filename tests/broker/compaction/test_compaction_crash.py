@@ -12,8 +12,8 @@ from fakes.keyed import Message
 from fakes.local_store import TINY
 from fakes.world import InlineWorkers, ManualClock, ManualTasks, run
 from magnetar_broker.base.errors import NotReady
-from magnetar_broker.lifetime.orphans import present_segments, sweep
-from magnetar_broker.lifetime.tidying import tidy
+from magnetar_broker.expiry.orphans import present_segments, sweep
+from magnetar_broker.expiry.tidying import tidy
 from magnetar_broker.topic.topic import Topic
 from magnetar_proto import PulsarApi_pb2 as pb
 from magnetar_storage.compacted import compacted_writer, latest_keys

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from effort import examples
 from fakes.compacting import Compacting, Sent
 from fakes.keyed import Message
-from magnetar_broker.lifetime.tidying import tidy, truncate
+from magnetar_broker.expiry.tidying import tidy, truncate
 from magnetar_proto import PulsarApi_pb2 as pb
 from magnetar_proto.ids import MessageId
 from magnetar_storage.compacted import compacted_part, compacted_writer, latest_keys

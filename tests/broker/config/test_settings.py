@@ -92,10 +92,10 @@ def test_properties_are_read_back_as_the_same_settings() -> None:
 def test_only_workers_read_what_a_reload_changes() -> None:
     """The controller is not restarted: it would continue with the former value."""
     rooms = (
-        "session limits lifetime subscribing publishing delays metrics compaction topic dispatch "
+        "session limits expiry subscriptions producers delays metrics compaction topic dispatch "
         "damage"
     )
-    files = "engine.py listener.py worker.py admin/operations"
+    files = "data_directory/engine.py clients/listener.py processes/worker.py admin/operations"
     of_workers = (
         "config/",
         *(f"{room}/" for room in rooms.split()),

@@ -12,7 +12,7 @@ from magnetar_broker.damage import skipping
 from magnetar_broker.damage.skipping import Skipping, skip_damaged
 from magnetar_broker.dispatch.consumer import Consumer
 from magnetar_broker.limits.topic_limits import TopicLimits
-from magnetar_broker.subscribing.read_history import read_offsets
+from magnetar_broker.subscriptions.read_history import read_offsets
 from magnetar_storage.errors import StorageError, Unavailable
 from magnetar_storage.log.damage import Damage
 

@@ -9,7 +9,7 @@ from fakes.topics import EXCLUSIVE, FAILOVER, KEY_SHARED, SHARED, TopicWorld, en
 from magnetar_broker.config import Settings
 from magnetar_broker.dispatch.base import Blocker
 from magnetar_broker.dispatch.consumer import Consumer
-from magnetar_broker.lifetime.tidying import tidy
+from magnetar_broker.expiry.tidying import tidy
 from magnetar_broker.limits.topic_limits import TopicLimits
 from magnetar_broker.policies.table import DELAYED_DELIVERY
 from magnetar_broker.policies.values import DelayedDelivery

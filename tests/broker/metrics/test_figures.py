@@ -21,12 +21,12 @@ from magnetar_broker.metrics.gathering import (
     SERIES_OF_TOPIC,
     Gatherer,
 )
-from magnetar_broker.names.ownership import SoleOwner
+from magnetar_broker.placement.ownership import SoleOwner
 from magnetar_broker.policies.table import BACKLOG_QUOTA_SIZE
 from magnetar_broker.policies.values import BacklogQuota
-from magnetar_broker.publishing.producer import ProducerRequest, Sends
+from magnetar_broker.producers.producer import ProducerRequest, Sends
 from magnetar_broker.standalone import standalone
-from magnetar_broker.subscribing.subscription import Subscription
+from magnetar_broker.subscriptions.subscription import Subscription
 from magnetar_broker.topic.topic import Topic
 from magnetar_broker.watchdog import Stalls
 from magnetar_proto.acks import Ack

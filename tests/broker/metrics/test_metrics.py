@@ -31,12 +31,12 @@ from magnetar_broker.metrics.loop import LoopStats
 from magnetar_broker.metrics.prometheus import of_schemas, of_usage, parts, process_part
 from magnetar_broker.metrics.text import SLICE
 from magnetar_broker.metrics.usage import Usage, UsageMeter
-from magnetar_broker.publishing.write_counts import LATENCY_BOUNDS_MS, WriteCounts
+from magnetar_broker.producers.write_counts import LATENCY_BOUNDS_MS, WriteCounts
 from magnetar_broker.schemas.counts import MAX_NAMESPACES, SchemaCounts, Work
 from magnetar_broker.topic.measuring import Consuming, Publishing
 from magnetar_broker.watchdog import Stalls
-from magnetar_storage.world.runtime import Cause
-from magnetar_storage.world.write_time import WriteTime
+from magnetar_storage.runtime.execution import Cause
+from magnetar_storage.runtime.write_time import WriteTime
 
 TOPIC = "persistent://public/default/orders"
 SUBSCRIPTION = SubscriptionFigures(

@@ -5,8 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from magnetar_broker.metrics.writes import LATENCIES, ROWS, entries_of, quantile_of, summed
-from magnetar_broker.publishing.write_counts import LATENCY_BOUNDS_MS, SIZE_BOUNDS, WriteCounts
-from magnetar_storage.world.write_time import WriteTime
+from magnetar_broker.producers.write_counts import LATENCY_BOUNDS_MS, SIZE_BOUNDS, WriteCounts
+from magnetar_storage.runtime.write_time import WriteTime
 
 RUNS = st.lists(
     st.tuples(

@@ -4,15 +4,15 @@ from itertools import count
 
 import pytest
 
-from broker.names.distributed import PARTS, WORKERS, World, middle_of
+from broker.names.workers.distributed import PARTS, WORKERS, World, middle_of
 from fakes.named_worlds import NAMESPACE, named
 from magnetar_broker.base.errors import (
     NamespaceMissing,
     NotReady,
 )
-from magnetar_broker.names.bundles import Bundles
 from magnetar_broker.names.namespaces import Namespace
-from magnetar_broker.names.stored_bundles import StoredBundles
+from magnetar_broker.placement.bundles import Bundles
+from magnetar_broker.placement.stored_bundles import StoredBundles
 from magnetar_proto.names import NamespaceName
 
 

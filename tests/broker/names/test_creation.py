@@ -21,13 +21,13 @@ from magnetar_broker.base.errors import (
 from magnetar_broker.base.metadata_keys import DELETIONS, POLICIES
 from magnetar_broker.config import TopicType
 from magnetar_broker.names.catalogue import Partitioned
-from magnetar_broker.names.deletion import DELETING
+from magnetar_broker.names.deletion.namespace_deletion import DELETING
 from magnetar_broker.names.namespaces import Namespace
 from magnetar_broker.policies.table import AUTO_TOPIC_CREATION, MAX_PRODUCERS, MAX_TOPICS
 from magnetar_broker.policies.values import AutoTopicCreation
 from magnetar_proto.names import NamespaceName, TopicName
 from magnetar_storage.errors import Unavailable
-from magnetar_storage.world.runtime import yield_turn
+from magnetar_storage.runtime.execution import yield_turn
 
 PLAIN, PARTED = named("plain"), named("parted")
 

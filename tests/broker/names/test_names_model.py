@@ -10,9 +10,9 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 from effort import examples
 from fakes.named_worlds import NamedWorld, named
 from magnetar_broker.base.errors import BrokerError
-from magnetar_broker.names.bundles import Bundles
 from magnetar_broker.names.catalogue import Partitioned
 from magnetar_broker.names.namespaces import Namespace
+from magnetar_broker.placement.bundles import Bundles
 from magnetar_proto.names import NamespaceName, TopicName
 from magnetar_storage.errors import Unavailable
 

@@ -26,9 +26,9 @@ from magnetar_broker.base.metadata_keys import (
     topic_policies_key,
 )
 from magnetar_broker.dispatch.consumer import Consumer, SubscribeRequest
-from magnetar_broker.lifetime.expiry import expire_messages, expire_subscriptions
-from magnetar_broker.lifetime.quotas import enforce_quotas
-from magnetar_broker.lifetime.tidying import tidy, truncate
+from magnetar_broker.expiry.message_expiry import expire_messages, expire_subscriptions
+from magnetar_broker.expiry.quotas import enforce_quotas
+from magnetar_broker.expiry.tidying import tidy, truncate
 from magnetar_broker.limits.topic_limits import limits_of, topic_limits
 from magnetar_broker.names.catalogue import Partitioned
 from magnetar_broker.names.namespaces import Namespace
@@ -42,13 +42,13 @@ from magnetar_broker.policies.table import (
     MESSAGE_TTL,
     RETENTION,
 )
-from magnetar_broker.publishing.producer import Producer, ProducerRequest, Sends
-from magnetar_broker.subscribing.skipping import skip_all
+from magnetar_broker.producers.producer import Producer, ProducerRequest, Sends
+from magnetar_broker.subscriptions.skipping import skip_all
 from magnetar_broker.topic.loaded_topics import AnyTopic
 from magnetar_broker.topic.topic import Topic
 from magnetar_proto.names import NamespaceName, TopicName
 from magnetar_storage.errors import Fenced, StorageError, Unavailable
-from magnetar_storage.world.runtime import yield_turn
+from magnetar_storage.runtime.execution import yield_turn
 
 TENANT, NAMESPACE = "tenant", "tenant/space"
 PARTED = named("parted", NAMESPACE)

@@ -17,8 +17,8 @@ from fakes.processes import Processes
 from fakes.world import ManualPromise, start
 from magnetar_broker.base.errors import BrokerError, NamespaceMissing
 from magnetar_broker.config import Settings
-from magnetar_broker.names.bundles import BundleRefused, Bundles
 from magnetar_broker.names.namespaces import Namespace
+from magnetar_broker.placement.bundles import BundleRefused, Bundles
 from magnetar_proto.names import NamespaceName
 from magnetar_storage.errors import StorageError
 

@@ -8,10 +8,10 @@ from fakes.logs import LogWorld
 from fakes.named_worlds import NamedWorld, named
 from magnetar_broker.base.errors import AlreadyExists, LimitReached, NamespaceMissing, TenantMissing
 from magnetar_broker.base.metadata_keys import namespace_key
-from magnetar_broker.names.bundles import Bundles
 from magnetar_broker.names.namespaces import Namespace, Namespaces
-from magnetar_broker.names.stored_bundles import StoredBundles
 from magnetar_broker.names.tenants import Tenant, Tenants
+from magnetar_broker.placement.bundles import Bundles
+from magnetar_broker.placement.stored_bundles import StoredBundles
 from magnetar_proto.names import NamespaceName
 
 SPACE = NamespaceName.parse("tenant/space")

@@ -1,11 +1,14 @@
-"""Policies of which other processes have views; tests/broker/names/test_distributed.py has more."""
+"""Policies of which other processes have views.
+
+tests/broker/names/workers/test_distributed.py has more.
+"""
 
 import pytest
 
 from fakes.links import Joined
 from fakes.world import ManualClock
 from magnetar_broker.config import Settings
-from magnetar_broker.links import link as links
+from magnetar_broker.ipc import link as links
 from magnetar_broker.policies.effective import StoredPolicies
 from magnetar_broker.policies.shared import SharedPolicies, learning
 from magnetar_broker.policies.view import PolicyView

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from broker.server.supervising import Supervise, Supervised
+from broker.server.supervision.supervising import Supervise, Supervised
 
 
 @pytest.fixture

@@ -6,7 +6,7 @@ from fakes.sessions import SessionWorld
 from fakes.transactions import ABORT, COMMIT, Publishing, Reading
 from magnetar_broker.base.transactions import Outcome, TxnId
 from magnetar_broker.config.domains import QuotaAction
-from magnetar_broker.lifetime.quotas import enforce_quotas
+from magnetar_broker.expiry.quotas import enforce_quotas
 from magnetar_proto import PulsarApi_pb2 as pb
 from magnetar_storage.errors import DiskFull
 from raw_client import metadata, send_frame

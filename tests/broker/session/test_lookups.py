@@ -9,7 +9,7 @@ import pytest
 from fakes.sessions import TOPIC, SessionWorld
 from magnetar_broker.base.errors import being_unloaded
 from magnetar_broker.config.listeners import ListenerUrls
-from magnetar_broker.names.ownership import Owner, SoleOwner
+from magnetar_broker.placement.ownership import Owner, SoleOwner
 from magnetar_proto import PulsarApi_pb2 as pb
 from magnetar_proto.names import TopicName
 from magnetar_storage.errors import ProcessUnavailable

@@ -16,7 +16,7 @@ from fakes.transactions import (
 )
 from magnetar_broker.base.transactions import TxnId
 from magnetar_broker.dispatch.base import Blocker
-from magnetar_broker.lifetime.tidying import tidy
+from magnetar_broker.expiry.tidying import tidy
 from magnetar_proto import PulsarApi_pb2 as pb
 from magnetar_proto.entries import parse_metadata
 from magnetar_storage.errors import DiskFull

@@ -15,7 +15,7 @@ from magnetar_broker.config.domains import InactiveMode
 from magnetar_broker.policies.retention import Retention
 from magnetar_broker.policies.table import INACTIVE_TOPICS, RETENTION
 from magnetar_broker.policies.values import InactiveTopics
-from magnetar_broker.subscribing.subscription import Subscription
+from magnetar_broker.subscriptions.subscription import Subscription
 from magnetar_broker.topic.inactive import INACTIVE, Use, is_over
 
 UNUSED = Use(producers=False, subscriptions=False, behind=False, entries=True, unread=True)

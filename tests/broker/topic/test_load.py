@@ -7,9 +7,9 @@ from fakes.links import Joined
 from fakes.named_worlds import NAMESPACE, named
 from fakes.world import run, start
 from magnetar_broker.base.meter import Meter
-from magnetar_broker.names.balancing import TRAFFIC, USED
-from magnetar_broker.names.bundle_owners import BundleOwners, Placed
-from magnetar_broker.names.bundles import Bundles
+from magnetar_broker.names.workers.balancing import TRAFFIC, USED
+from magnetar_broker.placement.bundle_owners import BundleOwners, Placed
+from magnetar_broker.placement.bundles import Bundles
 from magnetar_broker.topic.load import serve_load
 from magnetar_proto.names import TopicName
 

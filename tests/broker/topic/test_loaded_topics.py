@@ -4,7 +4,7 @@ import pytest
 
 from fakes.named_worlds import NamedWorld, named
 from magnetar_broker.base.errors import NotReady
-from magnetar_broker.publishing.producer import ProducerRequest
+from magnetar_broker.producers.producer import ProducerRequest
 from magnetar_storage.errors import DiskFull
 
 PLAIN, PARTED = named("plain"), named("parted")

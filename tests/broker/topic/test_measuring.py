@@ -6,7 +6,7 @@ from fakes.connection import RecordingConnection
 from fakes.topics import EXCLUSIVE, FAILOVER, KEY_SHARED, SHARED, TopicWorld, entry
 from magnetar_broker.dispatch.consumer import Consumer
 from magnetar_broker.limits.topic_limits import TopicLimits
-from magnetar_broker.subscribing.skipping import expire_before
+from magnetar_broker.subscriptions.skipping import expire_before
 from magnetar_broker.topic.measuring import Consuming, Publishing, close_window, consuming
 from magnetar_proto import PulsarApi_pb2 as pb
 from magnetar_proto.entries import encode_entry

@@ -17,7 +17,7 @@ from magnetar_broker.dispatch.key_selection import KeySharedMeta
 from magnetar_broker.limits.shared_limits import shared_limits
 from magnetar_broker.limits.topic_limits import TopicLimits
 from magnetar_broker.policies.stored import Policies
-from magnetar_broker.publishing.producer import ProducerRequest, Sends
+from magnetar_broker.producers.producer import ProducerRequest, Sends
 from magnetar_broker.topic.non_persistent import NonPersistentTopic
 from magnetar_proto import PulsarApi_pb2 as pb
 from magnetar_proto.acks import Ack

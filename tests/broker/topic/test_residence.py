@@ -9,7 +9,7 @@ from magnetar_broker.base.metadata_keys import topic_key
 from magnetar_broker.config import Settings
 from magnetar_broker.names.residence import Condition
 from magnetar_broker.policies.view import PolicyView
-from magnetar_broker.publishing.producer import ProducerRequest
+from magnetar_broker.producers.producer import ProducerRequest
 from magnetar_broker.topic.residence import LocalResidence
 from magnetar_proto.names import TopicName
 

@@ -6,10 +6,10 @@ from fakes.connection import RecordingConnection
 from fakes.logs import BY_THREE
 from fakes.topics import SHARED, TopicWorld
 from magnetar_broker.base.errors import NotReady, ProducerBusy
-from magnetar_broker.lifetime.tidying import tidy
+from magnetar_broker.expiry.tidying import tidy
 from magnetar_broker.limits.topic_limits import TopicLimits
 from magnetar_broker.policies.retention import Retention
-from magnetar_broker.publishing.producer import ProducerRequest
+from magnetar_broker.producers.producer import ProducerRequest
 from magnetar_storage.errors import DiskFull
 
 # Producers ------------------------------------------------------------------------------

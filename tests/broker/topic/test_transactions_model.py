@@ -23,8 +23,8 @@ from fakes.transactions import (
     in_transaction,
 )
 from magnetar_broker.base.transactions import Outcome, TxnId
-from magnetar_broker.lifetime.tidying import tidy
-from magnetar_broker.names.ownership import SoleOwner
+from magnetar_broker.expiry.tidying import tidy
+from magnetar_broker.placement.ownership import SoleOwner
 from magnetar_broker.standalone import standalone
 from magnetar_proto import PulsarApi_pb2 as pb
 from raw_client import send_frame

@@ -12,7 +12,7 @@ from fakes.world import InlineWorkers, ManualClock, ManualTasks, run
 from magnetar_broker.base.errors import TransactionMissing, TransactionStatusInvalid
 from magnetar_broker.base.transactions import Outcome
 from magnetar_broker.config import Settings
-from magnetar_broker.names.ownership import SoleOwner
+from magnetar_broker.placement.ownership import SoleOwner
 from magnetar_broker.standalone import standalone
 from magnetar_broker.transactions.coordinator import Coordinator
 from magnetar_broker.transactions.records import Part

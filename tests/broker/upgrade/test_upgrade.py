@@ -24,7 +24,7 @@ from magnetar_storage.log.cache import EntryCache
 from magnetar_storage.log.engine import Engine
 from magnetar_storage.log.log import Log
 from magnetar_storage.metadata.sqlite import SqliteMetadata
-from magnetar_storage.world.disk import LocalDisk
+from magnetar_storage.runtime.disk import LocalDisk
 from raw_client import RawClient, Received, metadata, send_frame
 from running_broker import RunningBroker
 

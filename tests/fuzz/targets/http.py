@@ -18,13 +18,13 @@ from fuzz.defects import DEFECTS
 from magnetar_broker.limits.reached import ReachedLimits
 from magnetar_broker.metrics.journal import JournalStats
 from magnetar_broker.server.admin.routes import ROUTES
-from magnetar_broker.server.audit import AuditLog
-from magnetar_broker.server.descriptors import Descriptors
 from magnetar_broker.server.http.connection import HttpConnection
 from magnetar_broker.server.http.guard import HttpGuard, HttpLimits
 from magnetar_broker.server.http.messages import Request, Response, text_response
-from magnetar_broker.server.http_server import HttpServer, sole_site
-from magnetar_broker.server.stretches import Stretches
+from magnetar_broker.server.pages.audit import AuditLog
+from magnetar_broker.server.processes.http_server import HttpServer, sole_site
+from magnetar_broker.server.runtime.descriptors import Descriptors
+from magnetar_broker.server.runtime.stretches import Stretches
 from magnetar_broker.standalone import Standalone
 
 LONGEST: Final = 1024

@@ -22,8 +22,8 @@ from pyspark_magnetar.sink.committing import (
     abort_all,
 )
 from pyspark_magnetar.sink.transaction_log import TransactionLog, log_of, resumed
-from pyspark_magnetar.write_options import WriteOptions
-from pyspark_magnetar.writer import StreamWriter, Written
+from pyspark_magnetar.sink.write_options import WriteOptions
+from pyspark_magnetar.sink.writer import StreamWriter, Written
 from running_broker import RunningBroker
 
 QUERY = "query"

@@ -15,10 +15,10 @@ from pyspark.sql.types import (
 )
 
 from magnetar.producing.batching import UNBATCHED, BatchLimits
+from pyspark_magnetar.rows.source_schema import FIELDS
 from pyspark_magnetar.sink.columns import SinkSchema
-from pyspark_magnetar.source_schema import FIELDS
-from pyspark_magnetar.write_options import WriteOptions
-from pyspark_magnetar.writer import BatchWriter, StreamWriter, require_append
+from pyspark_magnetar.sink.write_options import WriteOptions
+from pyspark_magnetar.sink.writer import BatchWriter, StreamWriter, require_append
 
 URL = {"service.url": "pulsar://localhost:6650"}
 PLACE = {**URL, "topic": "t"}

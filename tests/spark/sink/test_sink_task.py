@@ -23,7 +23,7 @@ from pyspark_magnetar.sink.columns import SinkSchema
 from pyspark_magnetar.sink.numbered import DeduplicationOff
 from pyspark_magnetar.sink.numbering import Numbering
 from pyspark_magnetar.sink.task import Task
-from pyspark_magnetar.write_options import WriteOptions
+from pyspark_magnetar.sink.write_options import WriteOptions
 from running_broker import RunningBroker
 
 PROPERTIES = pa.map_(pa.string(), pa.string())

@@ -18,7 +18,7 @@ from magnetar_storage.interfaces import SegmentId, SegmentReader
 from magnetar_storage.log.compacted_record import Compacted, CompactedPart
 from magnetar_storage.log.log import Log
 from magnetar_storage.log.log_record import LogRecord
-from magnetar_storage.world.runtime import yield_turn
+from magnetar_storage.runtime.execution import yield_turn
 
 positions = st.lists(
     st.tuples(st.integers(1, 5), st.integers(0, 30)), min_size=1, max_size=40, unique=True

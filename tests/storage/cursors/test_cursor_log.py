@@ -21,7 +21,7 @@ from magnetar_storage.cursors.cursor_record import Kind
 from magnetar_storage.errors import Corrupt, DiskFull, NoSegment, Unavailable
 from magnetar_storage.interfaces import SegmentWriter
 from magnetar_storage.log.log import Log
-from magnetar_storage.world.runtime import Done
+from magnetar_storage.runtime.execution import Done
 
 Outcomes = list[BaseException | None]
 

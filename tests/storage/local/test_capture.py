@@ -9,8 +9,8 @@ from fakes.world import start
 from magnetar_storage.local.checkpoint import Checkpoint
 from magnetar_storage.local.segment_file import file_name
 from magnetar_storage.local.write_behind import IDS_LEFT_OUT
-from magnetar_storage.world.runtime import Promise
-from magnetar_storage.world.whole_files import read_file
+from magnetar_storage.runtime.execution import Promise
+from magnetar_storage.runtime.whole_files import read_file
 
 LIMITS = replace(TINY, write_behind_bytes=1 << 20, checkpoint_bytes=1 << 20)
 

@@ -9,7 +9,7 @@ from fakes.faulty_disk import Crash, FaultyDisk, seeded
 from fakes.local_store import Machine
 from magnetar_storage.errors import Corrupt, Unavailable
 from magnetar_storage.local import directories, layout
-from magnetar_storage.world.disk import LocalDisk
+from magnetar_storage.runtime.disk import LocalDisk
 
 
 def test_with_one_worker_there_is_one_store_directory_as_ever() -> None:

@@ -12,8 +12,8 @@ from fakes.faulty_disk import Crash, nothing
 from fakes.local_store import TINY, Machine
 from magnetar_storage.errors import DiskFull
 from magnetar_storage.local.segment_file import file_name as segment_file
+from magnetar_storage.runtime.disk import LocalDisk
 from magnetar_storage.space.reserve import STORE_FILE, Reserve
-from magnetar_storage.world.disk import LocalDisk
 
 
 def killed() -> Machine:

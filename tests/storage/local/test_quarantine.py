@@ -13,7 +13,7 @@ from magnetar_storage.interfaces import DamagedEntries, Sealed
 from magnetar_storage.local import quarantine
 from magnetar_storage.local import segment_file as segment
 from magnetar_storage.local.store import LocalStore
-from magnetar_storage.world.whole_files import write_file
+from magnetar_storage.runtime.whole_files import write_file
 
 ENTRIES = [b"one", b"", b"three"]
 END = Sealed(3, 6, 8)

@@ -10,7 +10,7 @@ from magnetar_storage.errors import Corrupt
 from magnetar_storage.local import checkpoint as checkpoints
 from magnetar_storage.local.limits import Limits
 from magnetar_storage.local.recovery import Finding
-from magnetar_storage.world.whole_files import write_file
+from magnetar_storage.runtime.whole_files import write_file
 
 NO_CHECKPOINTS = Limits(
     journal_file_bytes=1000,

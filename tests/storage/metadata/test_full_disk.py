@@ -8,7 +8,7 @@ import pytest
 from fakes.world import InlineWorkers, ManualClock, run
 from magnetar_storage.errors import DiskFull
 from magnetar_storage.metadata.sqlite import FILE, SqliteMetadata
-from magnetar_storage.world.disk import LocalDisk
+from magnetar_storage.runtime.disk import LocalDisk
 
 LARGE = bytes(100_000)
 

@@ -7,7 +7,7 @@ import pytest
 from fakes.world import InlineWorker, ManualClock, QueuedWorker, run, start
 from magnetar_storage.errors import Unavailable
 from magnetar_storage.metadata.sqlite import FILE, Copying, Database, SqliteMetadata
-from magnetar_storage.world.disk import LocalDisk
+from magnetar_storage.runtime.disk import LocalDisk
 
 CLOCK = ManualClock()
 

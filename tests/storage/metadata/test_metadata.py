@@ -26,7 +26,7 @@ from magnetar_storage.metadata import sqlite
 from magnetar_storage.metadata.sqlite import Database, SqliteMetadata
 from magnetar_storage.metadata.statements import checksum
 from magnetar_storage.metadata.watch import Watchers
-from magnetar_storage.world.disk import LocalDisk
+from magnetar_storage.runtime.disk import LocalDisk
 
 CLOCK = ManualClock()
 

@@ -16,7 +16,7 @@ from magnetar_storage.interfaces import ABSENT, MetadataStore
 from magnetar_storage.memory.memory_metadata import MemoryMetadata
 from magnetar_storage.metadata.sorted_keys import SortedKeys
 from magnetar_storage.metadata.sqlite import Database, SqliteMetadata
-from magnetar_storage.world.disk import LocalDisk
+from magnetar_storage.runtime.disk import LocalDisk
 
 
 class Driven:

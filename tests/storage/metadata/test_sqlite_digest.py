@@ -12,7 +12,7 @@ from magnetar_storage.errors import Corrupt
 from magnetar_storage.metadata import sqlite_digest
 from magnetar_storage.metadata.sqlite import FILE, SqliteMetadata
 from magnetar_storage.metadata.sqlite_digest import ALL, Checks, encode, needed
-from magnetar_storage.world.disk import LocalDisk
+from magnetar_storage.runtime.disk import LocalDisk
 
 CLOCK = ManualClock()
 NOTHING = Checks(structure=False, rows=False)

@@ -10,7 +10,7 @@ from magnetar_storage.errors import Corrupt
 from magnetar_storage.metadata.sqlite import Database, SqliteMetadata
 from magnetar_storage.metadata.sqlite_wal import FRAME, HEADER, damaged_frame
 from magnetar_storage.metadata.writes import Put
-from magnetar_storage.world.disk import LocalDisk
+from magnetar_storage.runtime.disk import LocalDisk
 
 FRAME_BYTES = FRAME.size + 4096
 WRITES = 8

@@ -6,8 +6,8 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from fakes.faulty_disk import FaultyDisk
+from magnetar_storage.runtime.disk import Disk
 from magnetar_storage.verify.overlay import Overlay
-from magnetar_storage.world.disk import Disk
 
 NAMES = ("journal/1.wal", "journal/1.spare", "segments/1.seg", "FORMAT")
 Step = Callable[[Disk], object]

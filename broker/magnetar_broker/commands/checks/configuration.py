@@ -7,7 +7,7 @@ from magnetar_broker.commands.checks.finding import Finding
 from magnetar_broker.config import Settings
 from magnetar_broker.config.exposure import refused_exposure
 from magnetar_broker.config.load import ConfigError, load
-from magnetar_broker.server.authentication import authenticator_of
+from magnetar_broker.server.clients.authentication import authenticator_of
 
 SUBJECT = "configuration"
 CORRECT = "correct this: a broker does not start; docs/configuration.md has every setting"

@@ -7,8 +7,8 @@ from magnetar_broker.commands.checks.holder import Holder
 from magnetar_broker.verify import check as verify
 from magnetar_storage.errors import StorageError
 from magnetar_storage.local import layout
+from magnetar_storage.runtime.disk import ReadOnlyDisk
 from magnetar_storage.verify.verify import size_of
-from magnetar_storage.world.disk import ReadOnlyDisk
 
 SUBJECT = "data"
 QUICK_BYTES = 512 << 20

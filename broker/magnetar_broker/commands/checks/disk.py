@@ -12,8 +12,8 @@ from statistics import median
 
 from magnetar_broker.commands.checks.finding import Finding
 from magnetar_broker.config import Durability, Settings
+from magnetar_storage.runtime.native_file import NATIVE_FILE
 from magnetar_storage.space.free_limit import FreeLimit, named_bytes
-from magnetar_storage.world.native_file import NATIVE_FILE
 
 SUBJECT = "disk"
 LITTLE_LIMITS = 2

@@ -3,11 +3,11 @@
 import os
 from dataclasses import dataclass
 
-from magnetar_broker.server.addresses import Addresses, addresses_in
+from magnetar_broker.server.data_directory.addresses import Addresses, addresses_in
 from magnetar_storage.errors import DataDirLocked, StorageError
 from magnetar_storage.local import layout
-from magnetar_storage.world.disk import ReadOnlyDisk
-from magnetar_storage.world.whole_files import read_file
+from magnetar_storage.runtime.disk import ReadOnlyDisk
+from magnetar_storage.runtime.whole_files import read_file
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ from urllib.parse import urlsplit
 from magnetar_broker.commands.checks.finding import Finding
 from magnetar_broker.commands.checks.holder import Holder
 from magnetar_broker.config import Settings
-from magnetar_broker.server.ports import bound
+from magnetar_broker.server.runtime.ports import bound
 
 LISTENS = "0A"
 

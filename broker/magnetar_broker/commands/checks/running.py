@@ -10,7 +10,7 @@ from magnetar_broker.commands.checks.finding import Finding, Level
 from magnetar_broker.commands.checks.holder import Holder, why_unseen
 from magnetar_broker.commands.checks.ports import holders_of, is_among, name_of
 from magnetar_broker.commands.rest import Login, RestError, ask
-from magnetar_broker.server.addresses import addresses_in
+from magnetar_broker.server.data_directory.addresses import addresses_in
 
 SUBJECT = "broker"
 HEALTH_SECONDS = 60.0

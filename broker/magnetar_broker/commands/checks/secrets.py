@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from magnetar_broker.commands.checks.finding import Finding
 from magnetar_broker.config import Settings
-from magnetar_broker.server.permissions import exposed_secrets
+from magnetar_broker.server.data_directory.file_permissions import exposed_secrets
 
 SUBJECT = "permissions"
 

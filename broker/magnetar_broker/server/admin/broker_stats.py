@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from magnetar_broker.base.version import VERSION
-from magnetar_broker.names.bundles import Bundles
+from magnetar_broker.placement.bundles import Bundles
 from magnetar_broker.server.admin.operations import statistics as operations
 from magnetar_broker.server.admin.site import (
     NAMESPACE,

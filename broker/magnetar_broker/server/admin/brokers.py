@@ -13,7 +13,6 @@ from magnetar_broker.base.version import VERSION
 from magnetar_broker.names.directory import Directory
 from magnetar_broker.server.admin.operations import damage
 from magnetar_broker.server.admin.site import Handler, Site, flag_of, http_url, parts_of, serving
-from magnetar_broker.server.health import Unhealthy
 from magnetar_broker.server.http.contract import (
     ALL,
     AUTHENTICATED,
@@ -25,6 +24,7 @@ from magnetar_broker.server.http.contract import (
 from magnetar_broker.server.http.errors import Refused, refusal
 from magnetar_broker.server.http.messages import Request, Response, json_response, text_response
 from magnetar_broker.server.http.table import Route
+from magnetar_broker.server.pages.health import Unhealthy
 
 OWNED = {"broker_assignment": "shared", "is_controlled": False, "is_active": True}
 """The attributes of every bundle: there are no isolation policies that they could depend on."""

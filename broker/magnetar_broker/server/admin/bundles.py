@@ -8,15 +8,15 @@ from urllib.parse import unquote_plus
 
 from magnetar_broker.base.parallel import for_each
 from magnetar_broker.base.periodic_jobs import PAUSE_EVERY
-from magnetar_broker.names.bundle_splits import (
+from magnetar_broker.names.directory import Directory
+from magnetar_broker.placement.bundle_splits import (
     ALGORITHMS,
     POSITIONS,
     TOPICS,
     hashes_of_split,
     largest,
 )
-from magnetar_broker.names.bundles import BundleRefused, Bundles, hash_of
-from magnetar_broker.names.directory import Directory
+from magnetar_broker.placement.bundles import BundleRefused, Bundles, hash_of
 from magnetar_broker.server.admin.brokers import required_process
 from magnetar_broker.server.admin.site import (
     NAMESPACE,
@@ -41,7 +41,7 @@ from magnetar_broker.server.http.errors import Refused
 from magnetar_broker.server.http.messages import Request, Response, json_response
 from magnetar_broker.server.http.table import Route
 from magnetar_proto.names import TopicName
-from magnetar_storage.world.runtime import yield_turn
+from magnetar_storage.runtime.execution import yield_turn
 
 LARGEST, HOT = "LARGEST", "HOT"
 """The words that may stand for a bundle in the path of a split."""

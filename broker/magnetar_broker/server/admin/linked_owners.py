@@ -7,8 +7,8 @@ from magnetar_broker.base.errors import NotReady
 from magnetar_broker.base.parallel import for_each
 from magnetar_broker.base.runtime import Runtime
 from magnetar_broker.broker import Broker
-from magnetar_broker.links.link import Link
-from magnetar_broker.names.distributed import DistributedResidence
+from magnetar_broker.ipc.link import Link
+from magnetar_broker.names.workers.distributed import DistributedResidence
 from magnetar_broker.server.admin.operations.table import OF_PROCESS, OF_TOPIC, name_of
 from magnetar_broker.server.admin.owners import OfProcess, OfTopic, P, R
 from magnetar_broker.server.http.errors import Refused

@@ -3,9 +3,9 @@
 from collections.abc import Iterator
 from typing import Any
 
-from magnetar_broker.names.bundles import MAX_BUNDLES, Bundles
 from magnetar_broker.names.directory import Directory
 from magnetar_broker.names.namespaces import Namespace, is_name
+from magnetar_broker.placement.bundles import MAX_BUNDLES, Bundles
 from magnetar_broker.policies.codecs import OutOfRange
 from magnetar_broker.policies.document import policies_json, values_in_policies_json
 from magnetar_broker.policies.policy import PolicyValues

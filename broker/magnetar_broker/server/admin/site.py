@@ -10,11 +10,11 @@ from urllib.parse import unquote_plus, urlsplit
 
 from magnetar_broker.base.errors import NotReady
 from magnetar_broker.names.directory import Directory
-from magnetar_broker.server.admin.metrics_page import Page
 from magnetar_broker.server.admin.owners import Owners
 from magnetar_broker.server.admin.refusals import no_namespace, no_topic
 from magnetar_broker.server.http.errors import Refused
 from magnetar_broker.server.http.messages import Request, Response
+from magnetar_broker.server.pages.metrics_page import Page
 from magnetar_broker.server.snapshots.making import Snapshots
 from magnetar_proto.names import NamespaceName, TopicName
 

@@ -15,8 +15,8 @@ from magnetar_broker.base.connection import host_of
 from magnetar_broker.limits.reached import ClientLimit
 from magnetar_broker.server.http.guard import HttpGuard
 from magnetar_broker.server.http.messages import Request, Response, json_response
-from magnetar_broker.server.pieces import write_pieces
-from magnetar_broker.server.stretches import Stretches
+from magnetar_broker.server.runtime.pieces import write_pieces
+from magnetar_broker.server.runtime.stretches import Stretches
 from magnetar_broker.server.tls.port import certificate_of
 
 Answer = Callable[[Request], Awaitable[Response]]

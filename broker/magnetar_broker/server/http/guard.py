@@ -9,7 +9,7 @@ from magnetar_broker.config import Settings
 from magnetar_broker.limits.held_bytes import HeldBytes, Holder, buffer_bytes
 from magnetar_broker.limits.reached import ClientLimit, ReachedLimits
 from magnetar_broker.limits.slow_readers import SlowReaders
-from magnetar_storage.world.runtime import Clock
+from magnetar_storage.runtime.execution import Clock
 
 AUTO_BUFFER_MB = 64
 """The limit of bodies and of answers, in MB each, if the memory of the machine is not known."""

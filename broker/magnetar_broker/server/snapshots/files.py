@@ -18,9 +18,9 @@ from magnetar_storage.local import checkpoint as checkpoints
 from magnetar_storage.local import directories, layout
 from magnetar_storage.local import segment_file as segment
 from magnetar_storage.local.checkpoint import Checkpoint
-from magnetar_storage.world.disk import LocalDisk, ReadOnlyDisk
-from magnetar_storage.world.native_file import NATIVE_FILE
-from magnetar_storage.world.whole_files import write_file
+from magnetar_storage.runtime.disk import LocalDisk, ReadOnlyDisk
+from magnetar_storage.runtime.native_file import NATIVE_FILE
+from magnetar_storage.runtime.whole_files import write_file
 
 MANIFEST = "SNAPSHOT"
 """The file that describes a snapshot; a broker does not need it."""

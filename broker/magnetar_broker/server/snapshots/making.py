@@ -35,8 +35,8 @@ from magnetar_storage.errors import StorageError
 from magnetar_storage.local import directories, layout
 from magnetar_storage.metadata.sqlite import FILE as METADATA_FILE
 from magnetar_storage.metadata.sqlite import SqliteMetadata
-from magnetar_storage.world.disk import LocalDisk
-from magnetar_storage.world.runtime import Clock
+from magnetar_storage.runtime.disk import LocalDisk
+from magnetar_storage.runtime.execution import Clock
 
 T = TypeVar("T")
 logger = logging.getLogger(__name__)

@@ -5,13 +5,13 @@ import os
 from threading import Event
 from typing import Protocol
 
-from magnetar_broker.links.answer_within import answer_within
-from magnetar_broker.links.link import Link
+from magnetar_broker.ipc.answer_within import answer_within
+from magnetar_broker.ipc.link import Link
 from magnetar_broker.server.snapshots.files import Copied, Gathering
 from magnetar_storage.errors import Unavailable
-from magnetar_storage.joined.joined_store import JoinedStore
 from magnetar_storage.local import directories
-from magnetar_storage.world.runtime import Clock, Promise
+from magnetar_storage.multi_store.multi_store import JoinedStore
+from magnetar_storage.runtime.execution import Clock, Promise
 
 PREPARE, CUT, COPY = "snapshot.prepare", "snapshot.cut", "snapshot.copy"
 DROP = "snapshot.drop"

@@ -4,7 +4,7 @@ import os
 from contextlib import closing
 from threading import Event
 
-from magnetar_broker.server import addresses
+from magnetar_broker.server.data_directory import addresses
 from magnetar_broker.server.snapshots.files import (
     MANIFEST,
     begin,
@@ -15,7 +15,7 @@ from magnetar_broker.server.snapshots.files import (
 )
 from magnetar_storage.errors import Unavailable
 from magnetar_storage.local import layout
-from magnetar_storage.world.disk import ReadOnlyDisk
+from magnetar_storage.runtime.disk import ReadOnlyDisk
 
 LAST = layout.FORMAT_FILE
 LEFT_OUT = (layout.LOCK_FILE, addresses.FILE, MANIFEST)

@@ -9,7 +9,7 @@ from magnetar_broker.config import Settings
 from magnetar_broker.config.load import ConfigError
 from magnetar_broker.metrics.tls import TlsFigures
 from magnetar_broker.server.tls.files import Loaded, load, state_of
-from magnetar_storage.world.runtime import Clock, Timer
+from magnetar_storage.runtime.execution import Clock, Timer
 
 logger = logging.getLogger(__name__)
 

@@ -7,9 +7,9 @@ from collections.abc import Callable
 from typing import Final
 
 from magnetar_broker.limits.admission import Admission, Place
-from magnetar_broker.server.accepting import Accepting
-from magnetar_broker.server.descriptors import Descriptors
-from magnetar_broker.server.stretches import Stretches
+from magnetar_broker.server.runtime.accepting import Accepting
+from magnetar_broker.server.runtime.descriptors import Descriptors
+from magnetar_broker.server.runtime.stretches import Stretches
 from magnetar_broker.server.tls.contexts import Contexts
 
 NO_LIMIT_SECONDS = 86_400.0

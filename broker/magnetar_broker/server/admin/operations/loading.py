@@ -2,7 +2,7 @@
 
 from magnetar_broker.broker import Broker
 from magnetar_broker.server.admin.refusals import no_subscription
-from magnetar_broker.subscribing.subscription import Subscription
+from magnetar_broker.subscriptions.subscription import Subscription
 from magnetar_broker.topic.topic import Topic
 from magnetar_proto.names import TopicName
 

@@ -8,16 +8,16 @@ from typing import Any
 
 from magnetar_broker.base.errors import UnknownTrouble
 from magnetar_broker.broker import Broker
-from magnetar_broker.lifetime.expiry import expire_older, expiring_subscriptions
-from magnetar_broker.lifetime.tidying import tidy, truncate
+from magnetar_broker.expiry.message_expiry import expire_older, expiring_subscriptions
+from magnetar_broker.expiry.tidying import tidy, truncate
 from magnetar_broker.maintenance import QUOTAS
 from magnetar_broker.server.admin.operations.explaining import explained
 from magnetar_broker.server.admin.operations.loading import Position, loaded, subscription_of
 from magnetar_broker.server.admin.refusals import no_subscription
 from magnetar_broker.server.http.errors import Refused
-from magnetar_broker.subscribing.finding import first_since
-from magnetar_broker.subscribing.skipping import expire_through, place_in, skip_all, skip_messages
-from magnetar_broker.subscribing.subscription import Subscription
+from magnetar_broker.subscriptions.finding import first_since
+from magnetar_broker.subscriptions.skipping import expire_through, place_in, skip_all, skip_messages
+from magnetar_broker.subscriptions.subscription import Subscription
 from magnetar_broker.topic.topic import Topic
 from magnetar_proto.ids import MessageId
 from magnetar_proto.names import TopicName

@@ -4,8 +4,8 @@ from asyncio import Lock
 from weakref import WeakValueDictionary
 
 from magnetar_broker.broker import Broker
+from magnetar_broker.server.clients.in_process_client import InProcessClient, Left, Unexpected
 from magnetar_broker.server.http.errors import Refused
-from magnetar_broker.server.in_process_client import InProcessClient, Left, Unexpected
 from magnetar_proto import PulsarApi_pb2 as pb
 from magnetar_proto.names import TopicName
 

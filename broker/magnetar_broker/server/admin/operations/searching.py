@@ -16,7 +16,7 @@ from magnetar_proto.errors import BadBatch, BadCompression, RemoteError
 from magnetar_proto.names import TopicName
 from magnetar_proto.wire import encode_varint
 from magnetar_storage.errors import Corrupt, NoSegment
-from magnetar_storage.world.runtime import Clock, yield_turn
+from magnetar_storage.runtime.execution import Clock, yield_turn
 
 READ_ENTRIES, READ_BYTES = 100, 1 << 20
 """The most entries, and bytes, of one read."""

@@ -16,7 +16,7 @@ from magnetar_broker.statistics.subscriptions import Wanted
 from magnetar_broker.statistics.topics import UNUSED_NON_PERSISTENT, topic_stats
 from magnetar_broker.topic.loaded_topics import AnyTopic
 from magnetar_proto.names import TopicName
-from magnetar_storage.world.runtime import yield_turn
+from magnetar_storage.runtime.execution import yield_turn
 
 Json = dict[str, Any]
 PAUSE_EVERY = 256

@@ -1,0 +1,126 @@
+"""The metadata store of another process, over a link."""
+
+from functools import partial
+from itertools import count
+from weakref import WeakValueDictionary
+
+from magnetar_broker.ipc.link import Link
+from magnetar_storage.identity import UNKNOWN
+from magnetar_storage.interfaces import Absent, Change, Changes, Lease, Version, Versioned
+from magnetar_storage.metadata.watch import QUEUE_LIMIT, Watch
+from magnetar_storage.runtime.execution import Clock, Timer
+
+RENEWALS = 3
+"""The number of renewals of a lease within its time to live."""
+
+ChangeFields = tuple[str, bytes | None, Version]
+"""The fields of a `Change`, in their order."""
+
+
+class RemoteMetadata:
+    """A `MetadataStore`; a `MetadataServer` is at the other end of the link.
+
+    When the link ends, every call fails with `ProcessUnavailable`, watches end, and so do leases,
+    which are renewed while this process's event loop runs.
+    """
+
+    def __init__(self, link: Link, clock: Clock) -> None:
+        """Create it before the link is connected."""
+        self.identity = UNKNOWN
+        """The data directory, and the latest write of this process; the owner sets it."""
+        self._link = link
+        self._clock = clock
+        self._numbers = count()
+        self._watches: WeakValueDictionary[int, Watch] = WeakValueDictionary()
+        """The watches, held weakly so that one that nobody reads any more is freed."""
+        self._renewals: dict[str, Timer] = {}
+        link.serve({"metadata.changed": self._changed, "metadata.unwatched": self._unwatched})
+        link.when_ended(self._release)
+
+    async def get(self, key: str) -> Versioned | None:
+        found = await self._link.request("metadata.get", key)
+        return None if found is None else Versioned(*found)
+
+    async def put(
+        self,
+        key: str,
+        value: bytes,
+        expect: Version | Absent | None = None,
+        lease: Lease | None = None,
+    ) -> Version:
+        version: Version = await self._link.request(
+            "metadata.put",
+            key,
+            value,
+            expect.value if isinstance(expect, Absent) else expect,
+            None if lease is None else lease.id,
+        )
+        self.identity = self.identity._replace(revision=max(self.identity.revision, version))
+        return version
+
+    async def delete(self, key: str, expect: Version | None = None) -> None:
+        await self._link.request("metadata.delete", key, expect)
+
+    async def list(self, prefix: str, after: str = "", limit: int = 1000) -> list[str]:
+        keys: list[str] = await self._link.request("metadata.list", prefix, after, limit)
+        return keys
+
+    def watch(self, prefix: str) -> Changes:
+        watch = Watch(prefix, self._clock, QUEUE_LIMIT)
+        if self._link.has_ended:
+            watch.end()
+        else:
+            number = next(self._numbers)
+            self._watches[number] = watch
+            self._link.notify("metadata.watch", number, prefix)
+        return watch
+
+    async def lease(self, ttl_seconds: float) -> Lease:
+        lease = Lease(await self._link.request("metadata.lease", ttl_seconds))
+        self._renew_later(lease.id, ttl_seconds / RENEWALS)
+        return lease
+
+    async def revoke(self, lease: Lease) -> None:
+        if lease.id in self._renewals:
+            self._renewals.pop(lease.id).cancel()
+        await self._link.request("metadata.revoke", lease.id)
+
+    async def close(self) -> None:
+        """End the leases and watches; the link stays."""
+        leases = sorted(self._renewals)
+        self._release()
+        for lease in leases:
+            await self.revoke(Lease(lease))
+
+    def _renew_later(self, lease: str, seconds: float) -> None:
+        if not self._link.has_ended:
+            renew = partial(self._renew, lease, seconds)
+            self._renewals[lease] = self._clock.later(seconds, renew)
+
+    def _renew(self, lease: str, seconds: float) -> None:
+        self._link.notify("metadata.renew", lease)
+        self._renew_later(lease, seconds)  # promise: a lease lasts as long as its process
+
+    def _changed(self, number: int, fields: ChangeFields | None) -> None:
+        """Pass on a change; None stands for `RESYNC`."""
+        watch = self._watches.get(number)
+        if watch is None:
+            self._link.notify("metadata.unwatch", number)
+        elif fields is None:
+            watch.resync()
+        else:
+            watch.offer(Change(*fields))
+
+    def _unwatched(self, number: int) -> None:
+        watch = self._watches.pop(number, None)
+        if watch is not None:
+            watch.end()
+
+    def _release(self) -> None:
+        for timer in self._renewals.values():
+            timer.cancel()
+        self._renewals.clear()
+        for number, watch in list(self._watches.items()):
+            watch.end()
+            self._link.notify("metadata.unwatch", number)
+        self._watches.clear()

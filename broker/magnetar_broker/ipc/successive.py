@@ -1,0 +1,49 @@
+"""The links to a process that may end and be started again, each time with another link."""
+
+from magnetar_broker.base.waiters import Waiters
+from magnetar_broker.ipc.link import Link
+from magnetar_storage.errors import ProcessUnavailable
+from magnetar_storage.runtime.execution import Clock
+
+RESTART_SECONDS = 30.0
+"""The time to wait for a process that has ended, in seconds."""
+
+
+class SuccessiveLinks:
+    """The links to one process, of which one at a time is in use."""
+
+    def __init__(self, peer: str, clock: Clock) -> None:
+        self._peer = peer
+        self._clock = clock
+        self._link: Link | None = None
+        self._is_closed = False
+        self._changed = Waiters(clock)
+
+    def replace(self, link: Link) -> None:
+        """Replace the link: the process has started, or started again."""
+        self._link = link
+        self._changed.release()
+
+    def close(self) -> None:
+        """End the link, and wait for no further one."""
+        self._is_closed = True
+        if self._link is not None:
+            self._link.close()
+        self._changed.release()
+
+    async def present(self) -> Link:
+        """Return the link to the living process, which is waited for.
+
+        `ProcessUnavailable` if it stays away.
+        """
+        until_ms = self._clock.now_ms() + int(RESTART_SECONDS * 1000)
+        while (link := self._link) is None or link.has_ended:
+            left_ms = until_ms - self._clock.now_ms()
+            if self._is_closed or left_ms <= 0:
+                raise ProcessUnavailable(f"{self._peer} has ended and is not back: retry")
+            timer = self._clock.later(left_ms / 1000, self._changed.release)
+            try:
+                await self._changed.wait()
+            finally:
+                timer.cancel()
+        return link

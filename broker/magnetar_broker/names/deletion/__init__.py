@@ -1,0 +1,1 @@
+"""Deletion of tenants, namespaces and topics, which goes on after a crash."""

@@ -1,0 +1,191 @@
+"""Requests of workers to the directory of names, answered in the controller."""
+
+from magnetar_broker.authorization.rules import Need, Question
+from magnetar_broker.base.errors import NotReady
+from magnetar_broker.base.waiters import Waiters
+from magnetar_broker.ipc.link import Handler, Link
+from magnetar_broker.names.directory import Directory
+from magnetar_broker.names.topic_lists import Change, TopicList
+from magnetar_broker.names.topic_pattern import TopicPattern
+from magnetar_broker.names.workers.distributed import DistributedResidence
+from magnetar_broker.placement.assignments import Placement
+from magnetar_broker.policies.shared import SharedPolicies
+from magnetar_broker.schemas.values import registered_values, schema_of_values
+from magnetar_proto.names import TopicName
+
+
+class NameRequests:
+    """The requests of all workers; `serve` each link before it is connected, then `start` once."""
+
+    def __init__(
+        self,
+        directory: Directory,
+        placement: Placement,
+        residence: DistributedResidence,
+        policies: SharedPolicies,
+    ) -> None:
+        self.directory = directory
+        self.placement = placement
+        self.residence = residence
+        self.policies = policies
+        self._started = Waiters(directory.runtime.clock)
+
+    async def start(self) -> None:
+        """Start the directory as soon as all workers have joined, and let these go on."""
+        await self.residence.links.complete()
+        await self.directory.start()
+        self._started.release()
+
+    async def started(self) -> None:
+        """Return when the directory can be used."""
+        if not self.directory.ready:
+            await self._started.wait()
+
+    def serve(self, worker: int, link: Link) -> None:
+        """Answer the requests of one worker."""
+        requests = _OfWorker(self, worker, link)
+        link.serve(requests.handlers)
+        link.when_ended(requests.end)  # promise: the lists that a worker watches end with it
+
+
+class _OfWorker:
+    """The requests of one worker."""
+
+    def __init__(self, all_requests: NameRequests, worker: int, link: Link) -> None:
+        self._requests = all_requests
+        self._directory = all_requests.directory
+        self._worker = worker
+        self._link = link
+        self._watchers: dict[int, _LinkedWatcher] = {}
+        self.handlers: dict[str, Handler] = {
+            "residence.changed": self._changed,
+            "names.start": self._start,
+            "names.stop": self._stop,
+            "names.authorize": self._authorize,
+            "names.open": self._open,
+            "names.locate": self._locate,
+            "names.partitions": self._partitions,
+            "names.delete_inactive": self._delete_inactive,
+            "names.topics": self._topics,
+            "names.watch": self._watch,
+            "names.unwatch": self._unwatch,
+            "names.schema": self._schema,
+            "names.producer_schema": self._producer_schema,
+            "names.check_consumer_schema": self._check_consumer_schema,
+        }
+
+    def end(self) -> None:
+        """Note that the link has ended."""
+        for number in list(self._watchers):
+            self._unwatch(number)
+
+    # The worker -------------------------------------------------------------------------
+
+    def _changed(self, name: str, is_loaded: bool) -> None:
+        self._requests.residence.changed(self._link, TopicName.parse(name), is_loaded)
+
+    async def _start(self) -> None:
+        # Share the policies before topics are loaded: topics need them.
+        self._requests.policies.share(self._link)
+        self._requests.residence.join(self._worker, self._link)
+        await self._requests.started()
+        # Resume the deletions that the end of the worker's former process interrupted.
+        self._directory.runtime.tasks.spawn(self._directory.deletion.resume())
+
+    async def _stop(self) -> None:
+        self._requests.residence.links.leave(self._worker)
+        # Include topics that the worker loads or closes though their bundles were given away.
+        # promise: a worker that stops settles the topics that it was given
+        await self._directory.locks.settled(self._is_concerned)
+
+    def _is_concerned(self, name: TopicName) -> bool:
+        residence, owners = self._requests.residence, self._requests.placement.owners
+        return owners.worker_of(name) == self._worker or residence.may_write(self._link, name)
+
+    async def _authorize(self, roles: list[str], asked: list[tuple[str, str, str]]) -> None:
+        questions = [Question(Need(need), *of) for need, *of in asked]
+        await self._directory.authorize(roles, questions)
+
+    # Topics -----------------------------------------------------------------------------
+
+    async def _open(self, text: str, create: bool) -> None:
+        name = TopicName.parse(text)
+        await self._directory.namespaces.require(name.namespace_name)
+        # promise: a topic is loaded by one worker only
+        if await self._requests.placement.worker_of(name) != self._worker:
+            raise NotReady(f"{name} is served by another process of this broker: look it up again")
+        await self._directory.open(name, create)
+
+    async def _locate(self, text: str) -> int:
+        name = TopicName.parse(text)
+        await self._directory.namespaces.require(name.namespace_name)
+        return await self._requests.placement.worker_of(name)
+
+    async def _partitions(self, name: str, create: bool) -> int:
+        return await self._directory.partitions(TopicName.parse(name), create)
+
+    async def _delete_inactive(self, name: str) -> None:
+        await self._directory.delete_inactive(TopicName.parse(name))
+
+    # Lists ------------------------------------------------------------------------------
+
+    async def _topics(
+        self, namespace: str, text: str | None, persistent: bool, non_persistent: bool
+    ) -> tuple[list[str], str]:
+        pattern = None if text is None else TopicPattern(text)
+        listed = await self._directory.topics(namespace, pattern, persistent, non_persistent)
+        return listed.names, listed.hash
+
+    async def _watch(self, number: int, namespace: str, text: str) -> tuple[list[str], str]:
+        watcher = self._watchers[number] = _LinkedWatcher(self._link, number)
+        try:
+            watched = await self._directory.watch(namespace, TopicPattern(text))
+        except BaseException:
+            self._unwatch(number)
+            raise
+        if number in self._watchers:  # else it was ended meanwhile
+            watcher.begin(watched)
+        return watched.names, watched.hash
+
+    def _unwatch(self, number: int) -> None:
+        if number in self._watchers:
+            self._watchers.pop(number).end()
+
+    # Schemas ----------------------------------------------------------------------------
+
+    async def _schema(self, name: str, number: int | None) -> object:
+        return registered_values(await self._directory.schema(TopicName.parse(name), number))
+
+    async def _producer_schema(self, name: str, values: tuple[object, ...] | None) -> bytes:
+        schema = None if values is None else schema_of_values(values)
+        return await self._directory.producer_schema(TopicName.parse(name), schema)
+
+    async def _check_consumer_schema(
+        self, name: str, values: tuple[object, ...], idle: bool
+    ) -> None:
+        schema = schema_of_values(values)
+        await self._directory.check_consumer_schema(TopicName.parse(name), schema, idle)
+
+
+class _LinkedWatcher:
+    """Sends the changes of a list over a link."""
+
+    def __init__(self, link: Link, number: int) -> None:
+        self._link = link
+        self._number = number
+        self._watched: TopicList | None = None
+
+    def begin(self, watched: TopicList) -> None:
+        """Send every change of a list from now on."""
+        self._watched = watched
+        watched.add(self)
+
+    def changed(self, changes: list[Change]) -> None:
+        """Send the names that were created and deleted, in this order."""
+        assert self._watched is not None
+        self._link.notify("names.changed", self._number, changes, self._watched.hash)
+
+    def end(self) -> None:
+        """Send nothing any more."""
+        if self._watched is not None:
+            self._watched.remove(self)

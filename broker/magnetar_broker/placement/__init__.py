@@ -1,0 +1,1 @@
+"""Bundles of topics, and the worker that owns each of them."""

@@ -1,0 +1,162 @@
+"""The owners of bundles in a broker of several processes, as the controller decides them.
+
+A worker owns a bundle as long as it is the owner in the controller's table.  It is the only one
+that writes the bundle's topics, which does not depend on the tables of other processes:
+
+- the controller lets only the owner load a topic, under the topic's lock, after the former owner
+  has closed it (`DistributedResidence.load`);
+- only the worker that loads, serves or closes a topic for the controller writes its metadata
+  (`DistributedResidence.may_write`);
+- the segments of a topic are sealed when it is opened elsewhere: the store then refuses what their
+  former writer appends.
+
+A worker's lease is its link: a worker that has ended owns its bundles again when its next process
+has joined.  The table is in memory, since at a start of the broker no worker has a topic loaded.
+"""
+
+from collections.abc import Awaitable, Callable, Sequence
+
+from magnetar_broker.placement.bundle_owners import (
+    CURRENT,
+    PLACED,
+    UNPLACED,
+    BundleOwners,
+    Placed,
+    values_of,
+)
+from magnetar_broker.placement.bundles import Bundles, deal
+from magnetar_broker.placement.ownership import Owner
+from magnetar_broker.placement.stored_bundles import StoredBundles, missing
+from magnetar_broker.placement.worker_links import WorkerLinks, unless_ended
+from magnetar_proto.names import TopicName
+from magnetar_storage.runtime.execution import Clock
+from magnetar_storage.runtime.mutex import KeyedMutex
+
+
+class Placement:
+    """The `Ownership` of a controller."""
+
+    def __init__(
+        self, owners: BundleOwners, stored: StoredBundles, links: WorkerLinks, clock: Clock
+    ) -> None:
+        self.owners = owners
+        self.load_of: Callable[[int], float] = lambda worker: 0.0
+        """Returns the load of a worker; the least busy ones get the bundles of new namespaces."""
+        self.before_giving: Callable[[int], Awaitable[None]] | None = None
+        """Called with the number of a worker before it owns a bundle that another one owned."""
+        self.drained: set[int] = set()
+        """The workers that are about to be restarted: they get no bundles of new namespaces."""
+        self._stored = stored
+        self._links = links
+        self._placing: KeyedMutex[str] = KeyedMutex(clock)
+        """Locks by namespace, held while owners change."""
+
+    # For opening and looking up topics ----------------------------------------------------
+
+    @property
+    def service_url(self) -> str:
+        return self.owners.service_url
+
+    async def locate(self, topic: TopicName, authoritative: bool) -> Owner:
+        return self.owners.owner(await self.worker_of(topic))
+
+    async def owns(self, topic: TopicName) -> bool:
+        await self.placed(topic.namespace_name)
+        return True
+
+    async def worker_of(self, topic: TopicName) -> int:
+        """Return the number of the worker that owns a topic's bundle; place it if it has none."""
+        placed = await self.placed(topic.namespace_name)
+        return placed.workers[placed.bundles.index_of(topic)]
+
+    async def placed(self, namespace: str) -> Placed:
+        """Return the owners of a namespace's bundles; the least busy workers if there were none.
+
+        `NamespaceMissing` if it has no owners and does not exist.
+        """
+        placed = self.owners.of(namespace)
+        if placed is None:
+            async with self._placing.held(namespace):
+                placed = self.owners.of(namespace)
+                if placed is None:
+                    placed = self._first(await self._stored.of(namespace))
+                    self._place(namespace, placed)
+        return placed
+
+    def _first(self, bundles: Bundles) -> Placed:
+        return Placed(bundles, tuple(deal(len(bundles), self.least_busy())))
+
+    def least_busy(self) -> list[int]:
+        """Return the workers, those that are least busy first, without those that are drained."""
+        owned = [0] * self.owners.workers
+        for _, placed in self.owners.all():
+            for worker in placed.workers:
+                owned[worker] += 1
+
+        def rank(worker: int) -> tuple[bool, float, int]:
+            # A worker that does not load topics now would make clients wait for its start.
+            # promise[self._links.loading(worker) is None -> False]: bundles go to workers that are
+            #   there
+            return self._links.loading(worker) is None, self.load_of(worker), owned[worker]
+
+        return sorted(set(range(self.owners.workers)) - self.drained, key=rank)
+
+    # For administration and balancing -----------------------------------------------------
+
+    @property
+    def processes(self) -> Sequence[str]:
+        return self.owners.names
+
+    @property
+    def namespaces(self) -> list[str]:
+        return [namespace for namespace, _ in self.owners.all()]
+
+    async def owners_of(self, namespace: str, bundles: Bundles) -> Sequence[str]:
+        placed = await self.placed(namespace)
+        return [self.owners.names[worker] for worker in placed.adapted(bundles).workers]
+
+    async def give(self, namespace: str, bundle: str, process: str) -> None:
+        worker = self.owners.names.index(process)
+        placed = await self.placed(namespace)
+        if placed.workers[placed.bundles.index(bundle)] == worker:
+            await self._all_know()  # perhaps the one who asked before was not answered
+            return
+        if self.before_giving is not None:
+            await self.before_giving(worker)
+        async with self._placing.held(namespace):
+            # promise[of(namespace) -> of(namespace) or placed]: a namespace that is deleted during
+            #   a move gets no owners
+            now = self.owners.of(namespace)
+            if now is None:  # it was deleted meanwhile
+                raise missing(namespace)
+            workers = list(now.workers)
+            workers[now.bundles.index(bundle)] = worker
+            self._place(namespace, Placed(now.bundles, tuple(workers)))
+            await self._all_know()
+
+    async def adopt(self, namespace: str, bundles: Bundles) -> None:
+        async with self._placing.held(namespace):
+            placed = self.owners.of(namespace)
+            if placed is not None:  # else they are what will be placed
+                # promise: a split changes the table of owners
+                self._place(namespace, placed.adapted(bundles))
+                await self._all_know()
+
+    def forget(self, namespace: str) -> None:
+        # promise: the owners of a deleted namespace's bundles go with it
+        self.owners.forget(namespace)
+        for link in self._links.all():
+            link.notify(UNPLACED, namespace)
+
+    def _place(self, namespace: str, placed: Placed) -> None:
+        """Change the table of every process; the order of changes is the same in all."""
+        self.owners.place(namespace, placed)
+        for link in self._links.all():
+            link.notify(PLACED, *values_of(namespace, placed))
+
+    async def _all_know(self) -> None:
+        """Return when every worker knows all changes up to now."""
+        asked = [(link, link.request(CURRENT)) for link in self._links.all()]
+        for link, answer in asked:
+            # promise: a move is complete only when the workers know it
+            await unless_ended(link, answer, None)

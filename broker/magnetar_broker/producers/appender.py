@@ -1,0 +1,209 @@
+"""The way of published entries into the log: from a producer's run to its receipts.
+
+Read it from `Appender.append` (called by `Producer.publish`) to `Appender.stored` (called by the
+log when the run is durable).  This module is compiled: its coroutine handles no exceptions.
+"""
+
+from collections.abc import Callable
+
+from magnetar_broker.base.traffic import Traffic
+from magnetar_broker.base.transactions import TxnId
+from magnetar_broker.delays.topic_delays import TopicDelays
+from magnetar_broker.producers.deduplication import Deduplication
+from magnetar_broker.producers.first_segment import start_writing
+from magnetar_broker.producers.producer import Producer, RunSink, Sends
+from magnetar_broker.producers.throttling import throttle
+from magnetar_broker.producers.transaction_buffer import TransactionBuffer
+from magnetar_broker.producers.write_counts import WriteCounts
+from magnetar_broker.rates.rate_limit import RateLimit
+from magnetar_proto.chunks import chunks_among
+from magnetar_storage.errors import StorageError
+from magnetar_storage.log.log import Log
+from magnetar_storage.runtime.execution import Promise
+
+
+class Appender(RunSink):
+    """Appends runs in the order in which they come, and answers them when they are durable."""
+
+    __slots__ = (
+        "_beginning",
+        "_deduplicating",
+        "_deduplication",
+        "_delays",
+        "_failed",
+        "_held",
+        "_log",
+        "_traffic",
+        "_transactions",
+        "_wake",
+        "bytes_in",
+        "chunks_in",
+        "ended",
+        "last_ms",
+        "messages_in",
+        "rate_limits",
+        "transactional",
+        "writes",
+    )
+
+    def __init__(
+        self,
+        log: Log,
+        delays: TopicDelays,
+        deduplication: Deduplication,
+        transactions: TransactionBuffer,
+        wake: Callable[[], None],
+        failed: Callable[[BaseException], None],
+        traffic: Traffic,
+    ) -> None:
+        """`wake` is called when there is something new to deliver, `failed` when the log failed."""
+        self._log = log
+        self._delays = delays
+        self._deduplication = deduplication
+        self._deduplicating = deduplication.state
+        self._transactions = transactions
+        self.transactional = transactions.on
+        """Whether the topic has seen transactions, or is about to."""
+        self._wake = wake
+        self._failed = failed
+        self._traffic = traffic
+        self.writes: WriteCounts | None = None
+        """Counts of writes; None before the first message: very many topics may have none."""
+        self._beginning: list[Promise] = []
+        """Promises that are settled when no run waits for the first segment any more."""
+        self._held: list[Sends] | None = []
+        """Runs that wait until the log has its first segment; None once it has one."""
+        self.ended = log.terminated
+        """Whether runs are dropped: the topic is terminated, or its termination is under way."""
+        self.rate_limits: tuple[RateLimit, ...] = ()
+        """The limits of publishing that are in effect."""
+        self.messages_in = 0
+        """The number of messages published since the load, copies excluded."""
+        self.bytes_in = self.chunks_in = 0
+        self.last_ms = 0
+        """The time at which the last message was published; 0 if none was since the load."""
+
+    def append(self, sends: Sends) -> None:
+        """Take a run; it is answered when it is durable, or has failed."""
+        if self.rate_limits:
+            throttle(sends, self.rate_limits)
+        if sends.txn is not None and not self.transactional and self._held is None:
+            self._held = []
+        if self._held is not None:
+            self._hold(sends)
+        elif self._deduplicating.on:
+            self._store_new(sends)
+        else:
+            self._store(sends)
+
+    def _store_new(self, sends: Sends) -> None:
+        """Store a run; while deduplication is on, without the copies of stored entries."""
+        for part in self._deduplication.sort(sends) if self._deduplicating.on else (sends,):
+            self._store(part)
+
+    def _store(self, sends: Sends) -> None:
+        try:
+            self._log.append(sends)
+        except StorageError as error:
+            self.stored(sends, error)
+            return
+        if sends.txn is not None:
+            # promise: the buffer learns of messages in transactions
+            self._transactions.appended(sends, sends.txn)
+
+    def refusal(self, txn: TxnId) -> str:
+        return self._transactions.refusal(txn)
+
+    def stored(self, sends: Sends, error: BaseException | None) -> None:
+        if error is not None:
+            # Send no receipt and no error: the producers are disconnected, and their clients send
+            # unanswered messages again once the topic is loaded again.
+            self._failed(error)
+            sends.answer(b"")
+            return
+        payloads, counts = sends.payloads, sends.counts
+        if sends.delayed:  # before anything is delivered: the dispatchers ask which ones wait
+            self._delays.note(sends.offset, payloads)
+        sends.answer(sends.receipts())
+        if self._deduplicating.watching:
+            self._deduplication.stored(sends)
+        if self.transactional:
+            self._transactions.stored()
+        messages = counts[0] if len(counts) == 1 else sum(counts)
+        self.messages_in += messages
+        self.bytes_in += sends.size
+        producer = sends.producer
+        producer.messages_in += messages
+        producer.bytes_in += sends.size
+        if sends.chunked:
+            self._count_chunks(producer, len(chunks_among(payloads)))
+        self.last_ms = self._traffic.now_ms()
+        writes = self.writes
+        if writes is None:
+            writes = self.writes = WriteCounts(self._log.engine.write_time)
+        writes.count(len(counts), sends.size)
+        self._wake()
+
+    def _count_chunks(self, producer: Producer, chunks: int) -> None:
+        self._traffic.chunked = True
+        self.chunks_in += chunks
+        producer.chunks_in += chunks
+
+    def end(self) -> None:
+        """Append nothing more: answer runs that wait, and later ones, without receipts."""
+        self.ended = True
+        for sends in self._take_held():
+            sends.answer(b"")
+
+    # Until the log has a segment -----------------------------------------------------------
+
+    def _hold(self, sends: Sends) -> None:
+        """Hold a run and create the log's first segment, so that idle topics cost no files.
+
+        The first one in a transaction has that stored, so that every load looks for transactions.
+        """
+        if self.ended:
+            sends.answer(b"")
+        elif self._held:
+            self._held.append(sends)
+        elif self._log.is_writing and (sends.txn is None or self.transactional):
+            self._held = None
+            self._store_new(sends)
+        else:
+            self._held = [sends]
+            self._log.engine.tasks.spawn(self._begin())
+
+    async def _begin(self) -> None:
+        """Give the log its segment, then append the runs that wait."""
+        error = await start_writing(self._log)
+        while error is None and not self.transactional and self._awaits_transactions():
+            # promise: the first transaction of a topic is stored before its messages
+            error = await self._transactions.begin()
+            self.transactional = error is None
+        if error is None:
+            held, self._held = self._held, [] if self.ended else None
+            for sends in held or ():
+                self._store_new(sends)
+        else:
+            for sends in self._take_held():
+                self.stored(sends, error)
+        beginning, self._beginning = self._beginning, []
+        for begun in beginning:
+            if not begun.done():
+                begun.set_result(None)
+        if error is not None and not self._log.terminated:
+            await self._log.close()
+
+    def _awaits_transactions(self) -> bool:
+        return any(sends.txn is not None for sends in self._held or ())
+
+    async def begun(self) -> None:
+        """Wait until no run waits for the first segment: deduplication has seen all runs then."""
+        if self._held:
+            begun = self._log.engine.clock.promise()
+            self._beginning.append(begun)
+            await begun
+
+    def _take_held(self) -> list[Sends]:
+        held, self._held = self._held, []
+        return held or []

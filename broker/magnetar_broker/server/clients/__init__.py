@@ -1,0 +1,1 @@
+"""Sockets of clients: accepted, authenticated, passed between workers, and joined to sessions."""

@@ -1,0 +1,123 @@
+"""Clients' sockets in a worker: accepted here, passed to other workers, and received from them."""
+
+from collections.abc import Iterable, Mapping
+from socket import socket
+
+from magnetar_broker.limits.admission import Admission
+from magnetar_broker.limits.held_bytes import HeldBytes
+from magnetar_broker.limits.slow_readers import SlowReaders
+from magnetar_broker.server.clients.arrival import Arrival
+from magnetar_broker.server.clients.client_socket import Take
+from magnetar_broker.server.clients.departure import Departure
+from magnetar_broker.server.clients.origin import Origin
+from magnetar_broker.server.clients.reception import Reception
+from magnetar_broker.server.clients.tls_reception import Serve, TlsReception
+from magnetar_broker.server.runtime.descriptors import Descriptors
+from magnetar_broker.server.runtime.stretches import Stretches
+from magnetar_broker.server.supervision.children import name_of
+from magnetar_broker.server.supervision.control import Peer
+from magnetar_broker.server.tls.contexts import Contexts
+
+
+class Passing:
+    """Passes clients to the workers that they name.  Call `start` once, when this process can serve
+    clients, and `stop` once."""
+
+    def __init__(
+        self,
+        listening: Iterable[socket],
+        others: Iterable[int],
+        descriptors: Descriptors,
+        stretches: Stretches,
+        tls: tuple[Iterable[socket], Contexts | None] = ((), None),
+    ) -> None:
+        """`listening` and those of `tls` are bound; `others` are the other workers' numbers."""
+        self._descriptors = descriptors
+        self._stretches = stretches
+        self._departures = {n: Departure(name_of(n), stretches) for n in others}
+        self._arrivals: dict[int, Arrival] = {}
+        self._waiting: dict[int, socket] = {}
+        """By worker: the channel that brings clients from it, until clients can be served."""
+        self._take: Take | None = None
+        self._destinations: dict[str, Take] = {}
+        self._others: dict[str, Take] = {}
+        self._receptions = [
+            Reception(one, self._destinations, descriptors, stretches) for one in listening
+        ]
+        tls_listening, contexts = tls
+        self._tls_receptions = [
+            TlsReception(one, contexts, self._others, descriptors, stretches)
+            for one in tls_listening
+            if contexts is not None
+        ]
+
+    def connect(self, peer: Peer) -> None:
+        """Connect to another worker that has started, or started again."""
+        assert peer.worker is not None
+        assert peer.clients_out is not None and peer.clients_in is not None
+        self._departures[peer.worker].replace(peer.clients_out)
+        if self._take is None:
+            if peer.worker in self._waiting:
+                self._waiting[peer.worker].close()
+            self._waiting[peer.worker] = peer.clients_in
+        else:
+            self._receive_from(peer.worker, peer.clients_in, self._take)
+
+    def start(
+        self,
+        admission: Admission,
+        take: Take,
+        serve: Serve,
+        own: str,
+        addresses: Mapping[int, str],
+        receiving: HeldBytes,
+        readers: SlowReaders,
+    ) -> None:
+        """Accept clients within the limits of `admission`, `receiving` and `readers`.
+
+        `take` receives the clients for this worker, `serve` those with TLS.
+
+        Clients name this worker by the address `own`, or name none; `addresses` are the addresses
+        of the other workers.
+        """
+        self._take = take
+        for departure in self._departures.values():
+            departure.start(admission)
+        self._destinations |= {"": take, own: take}
+        self._others |= {
+            address: self._departures[number].send for number, address in addresses.items()
+        }
+        self._destinations |= self._others
+        for number, channel in self._waiting.items():
+            self._receive_from(number, channel, take)
+        self._waiting.clear()
+        for reception in self._receptions:
+            reception.start(admission)
+        for tls_reception in self._tls_receptions:
+            tls_reception.start(admission, serve, own, receiving, readers)
+
+    def send(self, worker: int, client: socket, frame: bytes, origin: Origin) -> None:
+        """Pass a client and its first frame to another worker."""
+        self._departures[worker].send(client, frame, origin)
+
+    def stop(self) -> None:
+        """Stop accepting and receiving clients; refuse clients that wait for another worker."""
+        for reception in self._receptions:
+            reception.stop()
+        for tls_reception in self._tls_receptions:
+            tls_reception.stop()
+        for departure in self._departures.values():
+            departure.stop()
+        for arrival in self._arrivals.values():
+            arrival.stop()
+        for channel in self._waiting.values():
+            channel.close()
+
+    async def ended(self) -> None:
+        """Return when the clients of other workers are disconnected, or after some time."""
+        for reception in self._tls_receptions:
+            await reception.ended()
+
+    def _receive_from(self, number: int, channel: socket, take: Take) -> None:
+        # The arrival from that worker's former process ends by itself.
+        self._arrivals[number] = Arrival(channel, take, self._descriptors, self._stretches)

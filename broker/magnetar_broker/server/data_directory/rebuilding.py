@@ -1,0 +1,238 @@
+"""Rebuilds the metadata of a data directory from its other files, offline."""
+
+import asyncio
+import os
+from collections.abc import Callable
+from contextlib import closing, suppress
+from dataclasses import dataclass, field, replace
+from itertools import islice
+from typing import NamedTuple
+
+from magnetar_broker.base.metadata_keys import DELETIONS, TOPICS, topic_of
+from magnetar_broker.names.rebuilt_names import recovered_key, values_by_names
+from magnetar_broker.server.runtime.asyncio_runtime import LoopClock, ThreadWorkers
+from magnetar_broker.verify import copied_metadata, values_under
+from magnetar_storage.errors import Corrupt, Incomplete, Unavailable
+from magnetar_storage.identity import Identity
+from magnetar_storage.local import layout
+from magnetar_storage.log.log_record import LogRecord
+from magnetar_storage.metadata import sqlite_digest
+from magnetar_storage.metadata.sqlite import FILE, GROUP, Database
+from magnetar_storage.metadata.writes import Put
+from magnetar_storage.multi_store.belonging import GIVING_UP, Noted, check, noted_offline
+from magnetar_storage.multi_store.opening import open_store
+from magnetar_storage.rebuild.logs import Rebuilt, RebuiltLog, rebuilt
+from magnetar_storage.runtime.disk import Disk, LocalDisk, ReadOnlyDisk
+from magnetar_storage.verify.overlay import Overlay
+
+NEW_FILE = f"{FILE}.rebuilt"
+FORMER = "metadata-former-"
+"""The prefix of the directories in which former files of the metadata are kept."""
+FILES = (FILE, f"{FILE}-wal", f"{FILE}-shm", sqlite_digest.FILE)
+
+Progress = Callable[[int], None]
+
+
+@dataclass
+class Rebuilding:
+    """The result of a rebuild, made or only calculated."""
+
+    logs: dict[str, RebuiltLog]
+    """The rebuilt logs, by the keys of their records."""
+    found: Rebuilt
+    kept: int = 0
+    """The number of values of the older metadata that are used."""
+    former: str = ""
+    """The directory with the former files of the metadata; empty if there were none."""
+    values: dict[str, bytes] = field(default_factory=dict)
+
+
+class Trouble(NamedTuple):
+    """The reason why no broker starts with the metadata of a data directory."""
+
+    why: str
+    noted: Noted
+    """The identities that the other parts of the directory have noted."""
+    older: dict[str, bytes]
+    """The values of the metadata, if it is an older copy of the right one; else empty."""
+
+
+def metadata_trouble(data_dir: str) -> Trouble | None:
+    """Return what is wrong with the metadata; None if it is the right one.
+
+    Raises `StorageError` if a broker uses the directory, or another part is missing.
+    """
+    disk = ReadOnlyDisk(data_dir)
+    layout.format_of(disk)
+    with closing(disk.lock(layout.LOCK_FILE)):
+        noted = noted_offline(Overlay(disk))
+        if FILE not in disk.list(""):
+            return Trouble(f"{FILE} is missing", noted, {})
+        try:
+            with copied_metadata(disk) as database:
+                identity, values = database.identity(), dict(values_under(database, ""))
+        except Corrupt as error:
+            return Trouble(f"{FILE} is damaged: {error.why}", noted, {})
+    try:
+        check(noted, identity)
+    except Incomplete as error:
+        is_older = identity.directory == noted.directory
+        return Trouble(str(error), noted, values if is_older else {})
+    return None
+
+
+def rebuild(data_dir: str, apply: bool, progress: Progress) -> Rebuilding:
+    """Derive the metadata from the segments, and with `apply` write it to a new `metadata.db`.
+
+    If the present metadata is an older copy, its values other than records of logs are used.
+    Without `apply` nothing is changed.  Raises `StorageError` if a broker uses the directory, if it
+    cannot be opened, or if its metadata is the right one.
+    """
+    trouble = metadata_trouble(data_dir)
+    if trouble is None:
+        raise Unavailable(f"{FILE} is the right one: it is not rebuilt")
+    return asyncio.run(_rebuild(data_dir, apply, trouble.noted, trouble.older, progress))
+
+
+async def _rebuild(
+    data_dir: str, apply: bool, noted: Noted, older: dict[str, bytes], progress: Progress
+) -> Rebuilding:
+    loop = asyncio.get_running_loop()
+    workers, clock = ThreadWorkers(loop), LoopClock(loop)
+    local = LocalDisk(data_dir) if apply else None
+    disk: Disk = local or Overlay(ReadOnlyDisk(data_dir))
+    try:
+        lock = disk.lock(layout.LOCK_FILE)
+        store = await open_store(disk, workers, clock, GIVING_UP, lock=lock)
+        try:
+            found = await rebuilt(store, clock.now_ms(), progress)
+            result = _joined(found, older, _identity(noted))
+            if local is not None:
+                result.former = _write(local, result.values, _identity(noted))
+        finally:
+            await store.close()
+    finally:
+        workers.stop()
+    return result
+
+
+NOT_TOLD = """\
+What the files do not tell: tenants' roles and clusters, permissions, policies, schemas, properties
+and numbers of partitions that were never used, settings changed while the broker ran, whether a
+topic was terminated. Tenants and namespaces are named by their topics; each namespace keeps all
+messages and topics until its policies retention and inactive_topics are set again."""
+OLDER = """\
+Tenants, namespaces, policies, schemas and the like are those of the older metadata.db."""
+
+
+def as_text(result: Rebuilding) -> str:
+    """Return a line for each topic, with what could not be derived below it, and a summary."""
+    lines: list[str] = []
+    for key, log in result.logs.items():
+        record = log.record
+        messages = sum(one.messages for one in record.segments if one.kept is None)
+        names = ", ".join(sorted(log.cursors)) or "none"
+        ledgers = len(record.listed)
+        lines.append(
+            f"{topic_of(key)}: {messages} messages, {ledgers} ledgers, subscriptions: {names}"
+        )
+        lines += [f"  {note}" for note in log.notes]
+    for number, why in result.found.unlisted.items():
+        lines.append(f"ledger {number} belongs to no topic: {why}")
+    lines.append(
+        f"{result.found.segments} ledgers read: {len(result.logs)} topics, "
+        f"{len(result.found.nameless)} of them named by their ledger only, "
+        f"{len(result.found.unlisted)} ledgers of no topic"
+    )
+    if result.kept:
+        lines.append(OLDER)
+    else:
+        lines.append(NOT_TOLD)
+    if result.former:
+        lines.append(f"the former metadata.db is in {result.former}")
+    return "\n".join(lines)
+
+
+def _identity(noted: Noted) -> Identity:
+    """Return the least identity with which the metadata belongs to the other parts."""
+    parts = noted.parts.values()
+    return Identity(
+        noted.directory,
+        max(part.starts for part in parts),
+        max(part.revision for part in parts),
+    )
+
+
+def _joined(found: Rebuilt, older: dict[str, bytes], identity: Identity) -> Rebuilding:
+    """Return the values of the metadata: records of logs as found, other values as they were."""
+    logs = found.logs | {recovered_key(number): log for number, log in found.nameless.items()}
+    values = {key: value for key, value in older.items() if _stays(key, value)}
+    kept = len(values)
+    for key, log in logs.items():
+        values[key] = _with_older(log.record, key, older.get(key)).encode()
+    keys = [key for key in values if key.startswith(TOPICS)]
+    values |= values_by_names(keys, identity.starts, values)
+    return Rebuilding(logs, found, kept, values=values)
+
+
+def _stays(key: str, value: bytes) -> bool:
+    """Return whether a value of older metadata is used, because segments tell nothing better."""
+    if not key.startswith(TOPICS):
+        return not key.startswith(DELETIONS)
+    with suppress(Corrupt):
+        return not LogRecord.decode(key, value).listed
+    return False
+
+
+def _with_older(record: LogRecord, key: str, older: bytes | None) -> LogRecord:
+    """Return the record with the fields of an older one that segments do not contain."""
+    if older is None:
+        return record
+    try:
+        former = LogRecord.decode(key, older)
+    except Corrupt:
+        return record
+    return replace(
+        record,
+        epoch=max(record.epoch, former.epoch + 1),
+        properties=former.properties,
+        terminated=former.terminated,
+        terminated_at=former.terminated_at,
+    )
+
+
+def _write(disk: LocalDisk, values: dict[str, bytes], identity: Identity) -> str:
+    """Replace the database; return where the former one is kept, "" if there was none."""
+    for name in ("", "-wal", "-shm"):  # left by a repair that was interrupted
+        disk.remove(f"{NEW_FILE}{name}")
+    database = Database(disk.path_of(NEW_FILE))
+    try:
+        left = iter(sorted(values.items()))
+        while group := list(islice(left, GROUP)):
+            database.write([Put(key, value, None, None) for key, value in group])
+        database.stamp(identity)
+    finally:
+        database.close()
+    former = _set_aside(disk)
+    disk.rename(NEW_FILE, FILE)
+    disk.sync_dir("")
+    return former
+
+
+def _set_aside(disk: LocalDisk) -> str:
+    """Move the former files of the metadata to a directory of their own, if there are any."""
+    names = disk.list("")
+    present = [name for name in FILES if name in names]
+    if not present:
+        return ""
+    number = 1
+    while f"{FORMER}{number}" in names:
+        number += 1
+    former = f"{FORMER}{number}"
+    disk.make_dir(former)
+    for name in present:
+        disk.rename(name, f"{former}/{name}")
+    # promise: former metadata is kept
+    disk.sync_dir(former)
+    disk.sync_dir("")
+    return os.path.join(disk.path_of(former), "")

@@ -1,0 +1,88 @@
+"""The page for Prometheus of a process that serves topics."""
+
+import asyncio
+from collections.abc import Callable, Iterator
+from typing import Protocol
+
+from magnetar_broker.broker import Broker
+from magnetar_broker.metrics.figures import Figures
+from magnetar_broker.metrics.gathering import Gatherer
+from magnetar_broker.metrics.journal import JournalFigures, JournalStats
+from magnetar_broker.metrics.loop import LoopFigures, LoopStats
+from magnetar_broker.metrics.tls import TlsFigures
+from magnetar_broker.metrics.usage import UsageMeter
+from magnetar_broker.schemas.counts import SchemaCounts
+from magnetar_broker.server.pages.metrics_page import Page, Wanted, gradually
+from magnetar_broker.server.runtime.turns import Turns
+
+
+class Advertised(Protocol):
+    """An object that knows the address at which clients reach the broker."""
+
+    @property
+    def service_url(self) -> str:
+        """The address that lookups answer with."""
+
+
+class BrokerPage:
+    """Makes the pages of one process."""
+
+    def __init__(
+        self,
+        broker: Broker,
+        advertised: Advertised,
+        journal: JournalStats,
+        loop: LoopStats,
+        is_joined: bool = False,
+        tls: Callable[[], TlsFigures | None] = lambda: None,
+        schemas: SchemaCounts | None = None,
+    ) -> None:
+        """`is_joined` says that the page will be joined with those of other processes."""
+        self._schemas = schemas
+        self._usage = UsageMeter(broker.engine.clock.now_ms())
+        self._tls = tls
+        self._broker = broker
+        self._turns = Turns()
+        self._gatherer = Gatherer(broker)
+        self._advertised = advertised
+        self._journal = journal
+        self._loop = loop
+        self._is_joined = is_joined
+
+    async def make(self, is_wanted: Wanted) -> Page | None:
+        """Return a page; None if it is no longer wanted."""
+        slices = self._turns.slices()
+        figures = await self._gatherer.gather(self._advertised.service_url, is_wanted, slices.after)
+        journal, loop = self._journal.figures(), self._loop.figures()
+        parts, process = await asyncio.to_thread(self._begin, figures, journal, loop, self._tls())
+        page = [process, *await gradually(parts, is_wanted, slices)]
+        return page if is_wanted() else None
+
+    def _begin(
+        self,
+        figures: Figures,
+        journal: JournalFigures,
+        loop: LoopFigures,
+        tls: TlsFigures | None,
+    ) -> tuple[Iterator[bytes], bytes]:
+        """Return the page, still to be made, and the parts that are best made in a thread.
+
+        Those parts read files in /proc.  The metrics library is imported with the first scrape.
+        """
+        from magnetar_broker.metrics.prometheus import (  # noqa: PLC0415
+            of_schemas,
+            of_space,
+            of_tls,
+            of_usage,
+            parts,
+            process_part,
+        )
+
+        process = (
+            process_part(figures.cluster),
+            of_tls(tls, figures.cluster),
+            of_space(self._broker.engine.space.figures(), figures.cluster),
+            of_usage(self._usage.usage(figures.now_ms), figures),
+            of_schemas(self._schemas, figures.cluster),
+        )
+        return parts(figures, journal, loop, self._is_joined), b"".join(process)

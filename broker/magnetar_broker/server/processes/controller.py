@@ -1,0 +1,284 @@
+"""The controller: the process of a broker that has the directory of names, metadata and HTTP."""
+
+import asyncio
+import gc
+import logging
+import os
+import signal
+from contextlib import suppress
+from functools import partial
+
+from magnetar_broker.base.errors import BrokerError, NotReady
+from magnetar_broker.base.metadata_keys import STARTS, TOPICS, topic_of_names
+from magnetar_broker.base.runtime import NamesRuntime
+from magnetar_broker.config.changes import Given
+from magnetar_broker.ipc.link import Link
+from magnetar_broker.ipc.metadata_server import MetadataServer, settled
+from magnetar_broker.limits.admission import Admission
+from magnetar_broker.limits.reached import ReachedLimits
+from magnetar_broker.names.directory import Directory
+from magnetar_broker.names.dynamic_settings import DynamicSettings
+from magnetar_broker.names.workers.balancing import Balancing
+from magnetar_broker.names.workers.distributed import DistributedResidence
+from magnetar_broker.names.workers.draining import Draining
+from magnetar_broker.names.workers.requests import NameRequests
+from magnetar_broker.placement.assignments import Placement
+from magnetar_broker.placement.stored_bundles import stored_bundles
+from magnetar_broker.placement.worker_links import WorkerLinks
+from magnetar_broker.policies.shared import SharedPolicies
+from magnetar_broker.server.admin.linked_owners import LinkedOwners
+from magnetar_broker.server.admin.routes import ROUTES
+from magnetar_broker.server.admin.site import Site
+from magnetar_broker.server.clients.authentication import authenticator_of
+from magnetar_broker.server.data_directory.engine import (
+    data_disk,
+    metadata_of,
+    reserves_of,
+    space_of,
+)
+from magnetar_broker.server.http.guard import HttpGuard, HttpLimits
+from magnetar_broker.server.pages.audit import audit_log
+from magnetar_broker.server.pages.http_authentication import http_authentication_of
+from magnetar_broker.server.pages.joined_page import JoinedPage
+from magnetar_broker.server.pages.linked_health import LinkedHealth
+from magnetar_broker.server.pages.metrics_page import MetricsPage
+from magnetar_broker.server.pages.web_pages import web_pages_of
+from magnetar_broker.server.processes.http_server import HttpServer
+from magnetar_broker.server.processes.last_ids import LastIds
+from magnetar_broker.server.processes.link_sockets import connect
+from magnetar_broker.server.processes.process import Process
+from magnetar_broker.server.processes.several import Prepared, bundle_owners
+from magnetar_broker.server.processes.shared_looks import serve_looks, share_looks
+from magnetar_broker.server.runtime.descriptors import Descriptors
+from magnetar_broker.server.runtime.event_loop import LoopFactory
+from magnetar_broker.server.runtime.garbage import THRESHOLD
+from magnetar_broker.server.runtime.ports import of_port
+from magnetar_broker.server.snapshots.making import Snapshots
+from magnetar_broker.server.snapshots.part import LinkedPart
+from magnetar_broker.server.supervision.children import Context, name_of
+from magnetar_broker.server.supervision.control import (
+    Drain,
+    Drained,
+    Message,
+    Peer,
+    Reloaded,
+    Undrain,
+    Undrained,
+)
+from magnetar_broker.server.tls.contexts import Contexts
+from magnetar_storage.errors import StorageError
+from magnetar_storage.interfaces import MetadataStore, SegmentId
+from magnetar_storage.metadata.sqlite import SqliteMetadata
+from magnetar_storage.runtime.execution import Clock
+from magnetar_storage.space.disk_space import SpaceState
+
+logger = logging.getLogger(__name__)
+
+
+def run_controller(factory: LoopFactory, prepared: Prepared, context: Context) -> None:
+    """Run the controller until the supervisor asks it to stop."""
+
+    async def main() -> None:
+        process = Process(context)
+        try:
+            await Controller(prepared, process).run()
+        finally:
+            process.end()
+
+    with asyncio.Runner(loop_factory=factory) as runner:
+        runner.run(main())
+
+
+class Controller:
+    """Serves the workers, and HTTP, until the supervisor asks it to stop."""
+
+    def __init__(self, prepared: Prepared, process: Process) -> None:
+        self._settings = prepared.settings
+        # Read before the first start of this process; then brokers have gone on from there.
+        self._noted = prepared.noted if process.context.generation == 1 else None
+        self._supervisor = os.getppid()
+        self._process = process
+        self._owners = bundle_owners(prepared, process.context.workers)
+        self._last_ids = LastIds(process.context.workers, process.clock)
+        self._links: dict[int, Link] = {}
+        self._ports = prepared.ports
+        self._contexts = None
+        if self._ports.http_tls is not None:
+            self._contexts = Contexts(prepared.settings, process.clock)
+        self._authenticator = authenticator_of(prepared.settings)
+
+    async def run(self) -> None:
+        """Open the metadata store and serve; everything is closed on return."""
+        process = self._process
+        disk = data_disk(self._settings)
+        reserves = reserves_of(disk, store=None, has_metadata=True)
+        metadata = await metadata_of(
+            disk, self._noted, process.threads.metadata, process.clock, reserves
+        )
+        process.phases.end("metadata")
+        threads, clock = process.threads, process.clock
+        space = SpaceState()
+        try:
+            space = await space_of(self._settings, disk, reserves, threads.reads, clock)
+            await self._serve(metadata, space)
+        finally:
+            space.stop()
+            try:
+                await metadata.close()
+            finally:
+                await threads.metadata.run(space.set_aside)
+
+    async def _serve(self, metadata: SqliteMetadata, space: SpaceState) -> None:
+        process, settings = self._process, self._settings
+        runtime = NamesRuntime(metadata, process.clock, process.tasks, space)
+        links = WorkerLinks(self._owners.workers, process.clock)
+        stored = stored_bundles(settings, metadata, self._owners.workers)
+        placement = Placement(self._owners, stored, links, process.clock)
+        placement.before_giving = self._last_ids.advance
+        residence = DistributedResidence(placement, links, runtime)
+        policies = SharedPolicies(metadata, settings)
+        directory = Directory(settings, runtime, placement, residence, policies)
+        Balancing(settings, directory, placement, links).register()
+        requests = NameRequests(directory, placement, residence, policies)
+        obey = partial(self._obey, Draining(directory.bundles, placement), directory.dynamic)
+        process.obey(lambda message: process.tasks.spawn(obey(message)))
+        share_looks(space, self._links.values)
+        process.meet(partial(self._meet, metadata, requests, space))
+        reached = ReachedLimits(process.clock)
+        admission = Admission(lambda: settings, process.clock, reached)
+        page = JoinedPage(
+            settings.cluster_name,
+            process.context.workers,
+            self._links,
+            process.stretches.stats,
+            process.clock,
+            reached,
+            self._authenticator,
+            self._contexts.figures if self._contexts is not None else lambda: None,
+            directory.schemas.counts,
+            space,
+        )
+        parts = partial(_parts, links, process.clock)
+        snapshots = Snapshots(metadata, parts, settings, process.clock)
+        site = Site(
+            directory,
+            LinkedOwners(residence, runtime),
+            MetricsPage(page.make),
+            LinkedHealth(links, runtime),
+            self._stop_all,
+            snapshots,
+        )
+        http = HttpServer(
+            site,
+            process.stretches,
+            Descriptors(),
+            audit_log(process.clock, settings),
+            ROUTES,
+            http_authentication_of(settings, self._authenticator),
+            guard=HttpGuard(HttpLimits.of(settings), process.clock, reached),
+            pages=web_pages_of(settings),
+        )
+        try:
+            await snapshots.clear()
+            sockets = process.context.sockets
+            await http.start(of_port(sockets, self._ports.http))
+            if self._contexts is not None:
+                tls = of_port(sockets, self._ports.http_tls)
+                http.start_tls(tls, self._contexts, admission)
+                process.check_files = self._contexts.check
+                self._contexts.start()
+            process.phases.end("HTTP")
+            await process.unless_stopped(self._start(requests))
+            await process.stopped()
+            await self._workers_ended()
+        finally:
+            await snapshots.stop()  # first: changes of metadata may be waiting for it
+            await directory.stop()
+            await http.stop()
+            if self._contexts is not None:
+                self._contexts.stop()
+            for link in self._links.values():
+                link.close()
+
+    async def _workers_ended(self) -> None:
+        """Wait until the workers, which stop too, have closed their topics with this process.
+
+        The supervisor stops the workers first.  If it has ended, all processes stop at once.
+        """
+        with suppress(TimeoutError):
+            async with asyncio.timeout(self._settings.broker_shutdown_timeout_ms / 1000):
+                for link in list(self._links.values()):
+                    await link.ended()
+
+    def _stop_all(self) -> None:
+        """Ask the supervisor to stop; if it has ended, this process stops anyway."""
+        if os.getppid() == self._supervisor:
+            os.kill(self._supervisor, signal.SIGTERM)
+
+    async def _start(self, requests: NameRequests) -> None:
+        await requests.start()
+        self._process.phases.end("names")
+        gc.freeze()
+        gc.set_threshold(THRESHOLD)
+        gc.enable()
+        self._process.ready()
+
+    def _meet(
+        self, metadata: SqliteMetadata, requests: NameRequests, space: SpaceState, peer: Peer
+    ) -> None:
+        """Serve a worker that has started, or started again."""
+        assert peer.worker is not None
+        process, number = self._process, peer.worker
+        link = Link(name_of(number), process.clock, process.tasks)
+        may_write = partial(_may_write, requests.residence, link)
+        MetadataServer(link, metadata, may_write, process.clock, process.tasks)
+        requests.serve(number, link)
+        join = partial(self._join, metadata, number, self._links.get(number))
+        link.serve({"segments.join": join, "identity": lambda: tuple(metadata.identity)})
+        serve_looks(space, link)
+        self._last_ids.follow(number, link)
+        self._links[number] = link
+        process.tasks.spawn(connect(link, peer.link, process.stretches))
+
+    async def _obey(self, draining: Draining, settings: DynamicSettings, message: Message) -> None:
+        """Do what the supervisor asks for while it restarts workers."""
+        control = self._process.context.control
+        match message:
+            case Drain(worker):
+                await draining.drain(worker)
+                control.send(Drained(worker))
+            case Undrain(worker):
+                await draining.undrain(worker)
+                control.send(Undrained(worker))
+            case Reloaded(values):
+                try:
+                    await settings.reload({name: Given(*value) for name, value in values.items()})
+                except (BrokerError, StorageError) as error:
+                    logger.error("reload: some topics do not follow it until they close: %s", error)
+
+    async def _join(
+        self, metadata: MetadataStore, number: int, before: Link | None, last: SegmentId
+    ) -> SegmentId:
+        """Answer a worker that has opened its store; `before` is the link to its earlier process.
+
+        The answer is the id above which its new segments begin.
+        """
+        if before is not None:
+            # Else it could delete as orphans what a late write of that process is about to list.
+            await settled(before, metadata)
+        return await self._last_ids.join(number, last)
+
+
+def _parts(links: WorkerLinks, clock: Clock) -> list[LinkedPart]:
+    if missing := links.missing():
+        raise NotReady(f"{', '.join(map(name_of, missing))}: starting or stopping: retry")
+    return [LinkedPart(link, clock) for link in links.all()]
+
+
+def _may_write(residence: DistributedResidence, link: Link, key: str) -> bool:
+    """Return whether a worker may write a key: records of its topics' logs, and the start count."""
+    if key == STARTS:
+        return True
+    if not key.startswith(TOPICS):
+        return False
+    return residence.may_write(link, topic_of_names(key.removeprefix(TOPICS)))

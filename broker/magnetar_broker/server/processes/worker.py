@@ -1,0 +1,275 @@
+"""A worker: one of the processes of a broker that serve its topics."""
+
+import asyncio
+import time
+from collections.abc import Mapping
+from functools import partial
+
+from magnetar_broker.broker import Broker
+from magnetar_broker.ipc.link import Handler, Link
+from magnetar_broker.ipc.metadata import RemoteMetadata
+from magnetar_broker.ipc.segments import RemoteHolder, serve_segments
+from magnetar_broker.ipc.successive import SuccessiveLinks
+from magnetar_broker.limits.worker_share import settings_of_worker
+from magnetar_broker.metrics.journal import JournalStats
+from magnetar_broker.names.workers.remote import RemoteDirectory
+from magnetar_broker.policies.shared import learning
+from magnetar_broker.policies.view import PolicyView
+from magnetar_broker.server.admin.linked_owners import serve_operations
+from magnetar_broker.server.clients.authentication import authenticator_of
+from magnetar_broker.server.clients.listener import Listener
+from magnetar_broker.server.clients.passing import Passing
+from magnetar_broker.server.clients.upstreams import Upstreams
+from magnetar_broker.server.data_directory.engine import (
+    data_disk,
+    engine_of,
+    reserves_of,
+    space_of,
+    store_of,
+)
+from magnetar_broker.server.pages.broker_page import BrokerPage
+from magnetar_broker.server.pages.health import HealthCheck
+from magnetar_broker.server.pages.linked_health import serve_health
+from magnetar_broker.server.pages.linked_page import LinkedPage
+from magnetar_broker.server.processes.link_sockets import connect
+from magnetar_broker.server.processes.process import Process
+from magnetar_broker.server.processes.several import Prepared, bundle_owners
+from magnetar_broker.server.processes.shared_looks import serve_looks, share_looks
+from magnetar_broker.server.runtime.descriptors import Descriptors
+from magnetar_broker.server.runtime.event_loop import LoopFactory
+from magnetar_broker.server.runtime.garbage import CHECK_SECONDS, CLOSED_TOPICS, Garbage
+from magnetar_broker.server.runtime.phases import recovery
+from magnetar_broker.server.runtime.ports import of_port
+from magnetar_broker.server.snapshots.part import LocalPart, serve_snapshots
+from magnetar_broker.server.supervision.children import Context, name_of
+from magnetar_broker.server.supervision.control import Peer
+from magnetar_broker.server.tls.contexts import Contexts
+from magnetar_broker.session.authorizing import handlers_of
+from magnetar_broker.topic.load import serve_load
+from magnetar_broker.topic.requests import serve_residence
+from magnetar_broker.topic.residence import LocalResidence
+from magnetar_broker.transactions.leftovers import ENDED, LinkedEnded
+from magnetar_broker.transactions.participants import LinkedEnding, serving
+from magnetar_proto.names import TopicName
+from magnetar_storage.identity import Identity
+from magnetar_storage.multi_store.multi_store import JoinedStore
+from magnetar_storage.multi_store.opening import Share
+from magnetar_storage.space.disk_space import DiskSpace
+
+
+def run_worker(factory: LoopFactory, prepared: Prepared, context: Context) -> None:
+    """Run a worker until the supervisor asks it to stop."""
+
+    async def main() -> None:
+        process = Process(context)
+        try:
+            await Worker(prepared, process).run()
+        finally:
+            process.end()
+
+    with asyncio.Runner(loop_factory=factory) as runner:
+        runner.run(main())
+
+
+class Worker:
+    """Serves its topics until the supervisor asks it to stop."""
+
+    def __init__(self, prepared: Prepared, process: Process) -> None:
+        context = process.context
+        assert context.worker is not None
+        self._number = context.worker
+        self._workers = context.workers
+        self._others = [number for number in range(context.workers) if number != self._number]
+        self._lock = prepared.lock
+        self._of_broker = prepared.settings
+        self._part = partial(settings_of_worker, workers=context.workers)
+        self._settings = self._part(prepared.settings)
+        self._owners = bundle_owners(prepared, context.workers)
+        self._process = process
+        self._descriptors = Descriptors()
+        self._journal_stats = JournalStats()
+        self._controller = Link("the controller", process.clock, process.tasks)
+        self._links = {n: SuccessiveLinks(name_of(n), process.clock) for n in self._others}
+        """The links to the present processes of the other workers, by worker number."""
+        settings, ports = self._settings, prepared.ports
+        self._contexts = None
+        if ports.clients_tls is not None:
+            self._contexts = Contexts(settings, process.clock)
+        self._passing = Passing(
+            of_port(context.sockets, ports.clients),
+            self._others,
+            self._descriptors,
+            process.stretches,
+            (of_port(context.sockets, ports.clients_tls), self._contexts),
+        )
+
+    async def run(self) -> None:
+        """Open the store and serve; everything is closed on return."""
+        process = self._process
+        holders = {number: RemoteHolder(links) for number, links in self._links.items()}
+        disk = data_disk(self._settings)
+        reserves = reserves_of(disk, self._number, has_metadata=False)
+        space = await space_of(self._settings, disk, reserves, process.threads.reads, process.clock)
+        store = await store_of(
+            self._settings,
+            disk,
+            process.threads,
+            process.clock,
+            self._journal_stats,
+            space,
+            Share(self._number, self._workers, holders),
+            self._lock if self._number == 0 else None,
+        )
+        process.phases.end(recovery(store.replayed_bytes))
+        try:
+            await self._serve(store, space)
+        finally:
+            space.stop()
+            await store.close()
+
+    async def _serve(self, store: JoinedStore, space: DiskSpace) -> None:
+        process, controller, contexts = self._process, self._controller, self._contexts
+        metadata = RemoteMetadata(controller, process.clock)
+        engine = engine_of(
+            self._settings,
+            store,
+            metadata,
+            process.clock,
+            process.tasks,
+            self._journal_stats,
+            space,
+        )
+        policies = PolicyView(self._settings)
+        residence = LocalResidence(self._of_broker, engine, policies, self._new_owner, self._part)
+        names = RemoteDirectory(self._settings, self._owners, controller)
+        broker = Broker(
+            self._settings,
+            engine,
+            residence,
+            names,
+            authenticator_of(self._settings),
+        )
+        ending = LinkedEnding(broker.local_ending, self._other, self._links)
+        broker.coordinators.ending, broker.coordinators.serves = ending, self._serves
+        ended = broker.leftovers.ended
+        broker.leftovers.ended = LinkedEnded(ended, self._other, self._links)
+        upstreams = Upstreams(
+            self._other,
+            self._passing.send,
+            self._descriptors,
+            process.tasks,
+            process.stretches,
+            broker.receiving,
+            handlers_of(residence.access),
+        )
+        listener = Listener(broker, process.stretches, self._descriptors, upstreams)
+        serve_residence(residence, controller)
+        serve_load(broker.topics, self._owners, process.clock, _used, controller)
+        serve_operations(broker, controller)
+        serve_health(HealthCheck(broker, self._serves), controller)
+        part = LocalPart(store, self._settings.data_dir)
+        serve_snapshots(part, controller)
+        page = BrokerPage(
+            broker,
+            self._owners,
+            self._journal_stats,
+            process.stretches.stats,
+            is_joined=True,
+            tls=contexts.figures if contexts is not None else lambda: None,
+        )
+        LinkedPage(page.make, controller, process.stretches)
+        controller.serve(learning(policies))
+        share_looks(space, lambda: [controller])
+        serve_looks(space, controller)
+        controller.serve(
+            {"segments.last_id": lambda: store.last_id, "segments.advance": store.advance_beyond}
+        )
+        serves = {**serving(broker.local_ending), ENDED: ended}
+        process.meet(partial(self._meet, store, serves))
+        try:
+            await process.unless_stopped(self._start(store, metadata, broker, listener))
+            await process.stopped()
+        finally:
+            part.stop()
+            self._passing.stop()
+            # First: a topic that is being opened may wait for another worker, which also stops.
+            for links in self._links.values():
+                links.close()
+            await broker.close()
+            listener.disconnect()
+            await asyncio.gather(listener.ended(), self._passing.ended())
+            if self._contexts is not None:
+                self._contexts.stop()
+            controller.close()
+
+    async def _start(
+        self, store: JoinedStore, metadata: RemoteMetadata, broker: Broker, listener: Listener
+    ) -> None:
+        controller, phases = self._controller, self._process.phases
+        metadata.identity = Identity(*await controller.request("identity"))
+        # Before joining: no worker continues until all have joined, so none notes what is refused.
+        store.compare(metadata.identity)
+        last = await controller.request("segments.join", store.last_id)
+        phases.end("recovery of the other workers")
+        await store.advance_beyond(last)
+        store.belong(lambda: metadata.identity)
+        await broker.start()
+        phases.end("names")
+        # The controller may have closed the link though both live: it loads no more topics here,
+        # and the policies known here are no longer those that it has answered.
+        controller.when_ended(self._process.stop)  # promise: a worker ends with the controller
+        self._accept(broker, listener)
+        self._process.ready()
+
+    def _accept(self, broker: Broker, listener: Listener) -> None:
+        """Begin to serve clients: those that connect, and those that other workers pass on."""
+        garbage = Garbage(broker.topics)
+        broker.jobs.every(CHECK_SECONDS, CLOSED_TOPICS, garbage.collect_closed)
+        garbage.start()
+        addresses = {number: self._owners.address_of(number) for number in self._others}
+        if self._contexts is not None:
+            self._process.check_files = self._contexts.check
+            self._contexts.start()
+        own = self._owners.address_of(self._number)
+        self._passing.start(
+            broker.admission,
+            listener.adopt,
+            listener.serve,
+            own,
+            addresses,
+            broker.receiving,
+            broker.slow_readers,
+        )
+
+    def _meet(self, store: JoinedStore, serves: Mapping[str, Handler], peer: Peer) -> None:
+        """Connect to another process that has started, or started again."""
+        process, link = self._process, self._controller
+        if peer.worker is not None:
+            link = Link(name_of(peer.worker), process.clock, process.tasks)
+            serve_segments(store, link)
+            link.serve(serves)
+            self._links[peer.worker].replace(link)
+            self._passing.connect(peer)
+        process.tasks.spawn(connect(link, peer.link, process.stretches))
+
+    def _serves(self, topic: TopicName) -> bool:
+        return self._owners.worker_of(topic) == self._number
+
+    def _other(self, topic: TopicName) -> int | None:
+        """Return the number of the worker that serves a topic; None if it is not another one.
+
+        If it is this one, or not known, the request goes to the controller, which lets this worker
+        load the topic only if it is the owner.
+        """
+        owner = self._owners.worker_of(topic)
+        return None if owner == self._number else owner
+
+    def _new_owner(self, topic: TopicName) -> str:
+        """Return the URL that stands for the worker that serves a topic; "" if it is this one."""
+        other = self._other(topic)
+        return "" if other is None else f"pulsar://{self._owners.address_of(other)}"
+
+
+def _used() -> tuple[float, float]:
+    """Return the processor time that this process has used, and the current time, in seconds."""
+    return time.process_time(), time.monotonic()

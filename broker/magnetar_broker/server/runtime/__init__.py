@@ -1,0 +1,1 @@
+"""The environment of a process: event loop, threads, memory, ports and log."""

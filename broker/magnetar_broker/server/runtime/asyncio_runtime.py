@@ -1,0 +1,157 @@
+"""The clock, tasks and worker threads that storage and the broker run on: asyncio's."""
+
+import asyncio
+import logging
+import time
+from collections.abc import Awaitable, Callable, Coroutine
+from queue import SimpleQueue
+from threading import Thread
+from typing import Any, TypeVar
+
+from magnetar_broker.server.runtime.stretches import Stretches
+from magnetar_storage.runtime.execution import Cause, Promise, Timer, Worker
+
+logger = logging.getLogger(__name__)
+
+T = TypeVar("T")
+CAUSES: dict[str, Cause] = {
+    "journal": "journal",
+    "background": "write_behind",
+    "reads": "other",
+    "metadata": "metadata",
+}
+"""The cause that the results of each thread are counted for, by the thread's name."""
+UPTIME = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
+"""The clock that also counts suspended time if the system has one, as Linux does."""
+Job = tuple[Callable[[], Any], Callable[[Any, BaseException | None], None]]
+
+
+class LoopClock:
+    """The wall clock, and calls scheduled on the event loop."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop, stretches: Stretches | None = None) -> None:
+        self._loop = loop
+        self._run = (stretches or Stretches()).run
+
+    def now_ms(self) -> int:
+        """Return the wall-clock time in milliseconds since 1970."""
+        return time.time_ns() // 1_000_000
+
+    def uptime(self) -> float:
+        """Return the seconds since the machine started."""
+        return time.clock_gettime(UPTIME)
+
+    def soon(self, call: Callable[[], None], cause: Cause = "other") -> None:
+        """Call in the next turn of the loop."""
+        self._loop.call_soon(self._run, cause, call)
+
+    def later(self, seconds: float, call: Callable[[], None]) -> Timer:
+        """Call once, `seconds` from now."""
+        return self._loop.call_later(seconds, self._run, "timer", call)
+
+    def promise(self) -> Promise:
+        """Return an unsettled promise."""
+        return self._loop.create_future()
+
+
+class LoopTasks:
+    """Runs coroutines as tasks of the loop.  Their errors are defects, and are logged as such."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop, stretches: Stretches | None = None) -> None:
+        self._loop = loop
+        self._stretches = stretches or Stretches()
+        self._running: set[asyncio.Task[None]] = set()
+
+    def spawn(self, work: Coroutine[Any, Any, None], cause: Cause = "task") -> None:
+        """Run `work` as a task of its own."""
+        task = self._loop.create_task(self._stretches.measured(cause, work))
+        self._running.add(task)
+        task.add_done_callback(self._ended)
+
+    def _ended(self, task: "asyncio.Task[None]") -> None:
+        self._running.discard(task)
+        if not task.cancelled() and (error := task.exception()) is not None:
+            logger.error("a task failed; this is a defect", exc_info=error)
+
+
+class ThreadWorker:
+    """A thread that runs jobs in order and calls back on the loop."""
+
+    def __init__(
+        self, loop: asyncio.AbstractEventLoop, name: str, cause: Cause, stretches: Stretches
+    ) -> None:
+        self._loop = loop
+        self._cause = cause
+        self._run = stretches.run
+        self._jobs: SimpleQueue[Job | None] = SimpleQueue()
+        self._thread = Thread(target=self._work, name=name, daemon=True)
+        self._thread.start()
+
+    def submit(
+        self, job: Callable[[], T], done: Callable[[Any, BaseException | None], None]
+    ) -> None:
+        """Run `job` in the thread; then call `done(result, error)` on the loop."""
+        self._jobs.put((job, done))
+
+    def run(self, job: Callable[[], T]) -> Awaitable[T]:
+        """Run `job` in the thread; await its result.  A cancelled wait does not stop the job."""
+        future: asyncio.Future[T] = self._loop.create_future()
+
+        def done(result: Any, error: BaseException | None) -> None:
+            if future.cancelled():
+                return
+            if error is None:
+                future.set_result(result)
+            else:
+                future.set_exception(error)
+
+        self.submit(job, done)
+        return future
+
+    def stop(self) -> None:
+        """Finish the submitted jobs, then end the thread."""
+        self._jobs.put(None)
+        self._thread.join()
+
+    def _work(self) -> None:
+        post, run, cause = self._loop.call_soon_threadsafe, self._run, self._cause
+        while (item := self._jobs.get()) is not None:
+            job, done = item
+            try:
+                result = job()
+            except BaseException as error:  # of any kind: the loop raises it
+                post(run, cause, done, None, error)
+            else:
+                post(run, cause, done, result, None)
+
+
+class ThreadWorkers:
+    """One thread each for the journal, for write-behind, for reads and for metadata."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop, stretches: Stretches | None = None) -> None:
+        stretches = stretches or Stretches()
+        self._all = {
+            name: ThreadWorker(loop, f"magnetar-{name}", cause, stretches)
+            for name, cause in CAUSES.items()
+        }
+
+    @property
+    def journal(self) -> Worker:
+        return self._all["journal"]
+
+    @property
+    def background(self) -> Worker:
+        return self._all["background"]
+
+    @property
+    def reads(self) -> Worker:
+        return self._all["reads"]
+
+    @property
+    def metadata(self) -> Worker:
+        return self._all["metadata"]
+
+    def stop(self) -> None:
+        """End every thread.  Call it while the loop runs: it receives the last results."""
+        for worker in self._all.values():
+            worker.stop()

@@ -1,0 +1,82 @@
+"""Measures how long each call keeps the event loop busy."""
+
+import gc
+import time
+from collections.abc import Callable, Coroutine, Generator
+from typing import Any, TypeVar
+
+from magnetar_broker.metrics.loop import LoopStats
+from magnetar_storage.runtime.execution import Cause
+
+T = TypeVar("T")
+
+
+class Stretches:
+    """Runs the calls of the event loop, and counts how long each took, by cause."""
+
+    def __init__(
+        self, stats: LoopStats | None = None, timer: Callable[[], float] = time.perf_counter
+    ) -> None:
+        self.stats = stats or LoopStats()
+        self._timer = timer
+        self._collecting_since = 0.0
+
+    def run(self, cause: Cause, call: Callable[..., object], *args: Any) -> None:
+        """Make a call, and count its time."""
+        began = self._timer()
+        try:
+            call(*args)
+        finally:
+            self.stats.observe(cause, self._timer() - began)
+
+    def measured(self, cause: Cause, work: Coroutine[Any, Any, T]) -> Coroutine[Any, Any, T]:
+        """Return a coroutine that does `work`; its work between two waits is one stretch."""
+        return _Measured(cause, work, self.stats.observe, self._timer)
+
+    def watch_garbage(self) -> None:
+        """Count collections of garbage, which stop the loop in whatever thread they begin."""
+        gc.callbacks.append(self._collection)
+
+    def ignore_garbage(self) -> None:
+        """Undo `watch_garbage`."""
+        gc.callbacks.remove(self._collection)
+
+    def _collection(self, phase: str, info: dict[str, int]) -> None:
+        if phase == "start":
+            self._collecting_since = self._timer()
+        else:
+            self.stats.observe("garbage", self._timer() - self._collecting_since)
+
+
+class _Measured(Coroutine[Any, Any, T]):
+    def __init__(
+        self,
+        cause: Cause,
+        work: Coroutine[Any, Any, T],
+        observe: Callable[[Cause, float], None],
+        timer: Callable[[], float],
+    ) -> None:
+        self._cause = cause
+        self._work = work
+        self._observe = observe
+        self._timer = timer
+
+    def send(self, value: Any) -> Any:
+        began = self._timer()
+        try:
+            return self._work.send(value)
+        finally:
+            self._observe(self._cause, self._timer() - began)
+
+    def throw(self, error: Any, *deprecated: Any) -> Any:
+        began = self._timer()
+        try:
+            return self._work.throw(error, *deprecated)
+        finally:
+            self._observe(self._cause, self._timer() - began)
+
+    def close(self) -> None:
+        self._work.close()
+
+    def __await__(self) -> Generator[Any, Any, T]:
+        return self._work.__await__()

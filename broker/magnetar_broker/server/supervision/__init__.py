@@ -1,0 +1,1 @@
+"""The supervisor, and the child processes that it forks, watches and restarts."""

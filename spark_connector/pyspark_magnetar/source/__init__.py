@@ -1,0 +1,1 @@
+"""The source: plans batches, reads the entries of topics, and acknowledges them."""

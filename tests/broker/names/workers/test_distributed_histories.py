@@ -1,0 +1,302 @@
+"""Random histories of a broker of several processes: no combination of events causes an error.
+
+Topics are opened and deleted, bundles move and are split, policies change and messages are
+published while links are slow, and workers die and come back.  Each seed is one history; the seed
+is part of the test's name.
+"""
+
+from collections.abc import AsyncIterator
+from contextlib import suppress
+from random import Random
+from typing import Any, cast
+
+import pytest
+
+from effort import seeds
+from fakes.connection import RecordingConnection
+from fakes.links import Joined
+from fakes.logs import LogWorld
+from fakes.named_worlds import NAMESPACE, named
+from fakes.processes import Processes, Worker
+from fakes.world import ManualPromise, start
+from magnetar_broker.base.errors import BrokerError
+from magnetar_broker.base.metadata_keys import STARTS
+from magnetar_broker.config import Settings
+from magnetar_broker.ipc.metadata import RemoteMetadata
+from magnetar_broker.ipc.metadata_server import MetadataServer
+from magnetar_broker.policies.table import MAX_PRODUCERS
+from magnetar_broker.producers.producer import ProducerRequest, Sends
+from magnetar_broker.topic.topic import Topic
+from magnetar_proto.names import TopicName
+from magnetar_storage.errors import StorageError
+from magnetar_storage.interfaces import SegmentId, SegmentOrigin, SegmentStore, SegmentWriter
+from magnetar_storage.log.roll_limits import RollLimits
+
+WORKERS = 3
+NAMES = [named(f"topic-{number}") for number in range(5)]
+ACTIONS = 80
+MOST_BUNDLES = 24
+MOST_TURNS = 40
+"""The maximum of loop turns between two actions."""
+SETTLED_SECONDS = 120.0
+KEEPING = Settings(
+    broker_delete_inactive_topics_enabled=False,
+    default_retention_size_in_mb=-1,
+    default_retention_time_in_minutes=-1,
+)
+
+
+class Directory:
+    """The store as a worker sees it: `segments` lists only its own, which its start cleans up."""
+
+    def __init__(self, store: SegmentStore, own: set[SegmentId]) -> None:
+        self._store = store
+        self._own = own
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._store, name)
+
+    async def create(self, origin: SegmentOrigin, beyond: SegmentId = 0) -> SegmentWriter:
+        writer = await self._store.create(origin, beyond)
+        self._own.add(writer.segment)
+        return writer
+
+    async def segments(self) -> AsyncIterator[SegmentId]:
+        async for segment in self._store.segments():
+            if segment in self._own:
+                yield segment
+
+
+class LinkedProcesses(Processes):
+    """Workers that read metadata through the controller only, as in production."""
+
+    world: "History"
+
+    def new_worker(self, number: int) -> Worker:
+        joined = Joined(self.clock, step=100)
+        self.requests.serve(number, joined.left)
+
+        def may_write(key: str) -> bool:
+            return key == STARTS or self.residence.may_write(joined.left, name_of(key))
+
+        MetadataServer(joined.left, self.world.metadata, may_write, self.clock, self.engine.tasks)
+        metadata = RemoteMetadata(joined.right, self.clock)
+        store = cast(SegmentStore, Directory(self.world.store, self.world.created[number]))
+        engine = self.world.engine_on(store, metadata, RollLimits(max_entries=3), 1 << 20)
+        worker = Worker(number, self.settings, engine, self.urls, joined)
+        joined.connect()
+        return worker
+
+
+def name_of(key: str) -> TopicName:
+    return next(name for name in NAMES if key.endswith(f"/{name.local}"))
+
+
+class History(LogWorld):
+    """A history: `live`, then `check`."""
+
+    def __init__(self, seed: int) -> None:
+        super().__init__()
+        self.dice = Random(seed)
+        self.created: list[set[SegmentId]] = [set() for _ in range(WORKERS)]
+        LinkedProcesses.world = self
+        self.processes = LinkedProcesses(KEEPING, self.engine, self.clock, WORKERS)
+        self.processes.start()
+        self.directory = self.processes.directory
+        self.processes.number_of(NAMES[0])  # so that bundles have owners
+        self.opening: list[ManualPromise] = []
+        self.deleting: dict[TopicName, ManualPromise] = {}
+        self.setting: tuple[int, ManualPromise] | None = None
+        self.limit = 0
+        """The policy that was confirmed last."""
+        self.dead: set[int] = set()
+        self.starting: dict[int, ManualPromise] = {}
+        self.moving: list[ManualPromise] = []
+        self.sent = 0
+        self.kept: dict[TopicName, list[tuple[RecordingConnection, bytes]]] = {
+            name: [] for name in NAMES
+        }
+        """The messages since the last deletion that may have started; confirmed ones must stay."""
+
+    def live(self) -> None:
+        actions = (
+            self.use, self.use, self.use_elsewhere, self.delete, self.set, self.publish,
+            self.publish, self.publish, self.slow_down, self.end, self.come_back,
+            self.move, self.move, self.split,
+        )  # fmt: skip
+        for _ in range(ACTIONS):
+            self.dice.choice(actions)()
+            for _ in range(self.dice.randrange(MOST_TURNS)):
+                self.clock.step()
+            self.look()
+
+    def owner(self, name: TopicName) -> int:
+        number = self.processes.owners.worker_of(name)
+        assert number is not None
+        return number
+
+    # Actions -----------------------------------------------------------------------------
+
+    def worker(self, name: TopicName) -> Worker | None:
+        """Return the owner, if it is alive."""
+        number = self.owner(name)
+        return None if number in self.dead else self.processes.workers[number]
+
+    def use(self) -> None:
+        name = self.dice.choice(NAMES)
+        worker = self.worker(name)
+        if worker is not None:
+            self.opening.append(start(worker.broker.topic(name, True)))
+
+    def use_elsewhere(self) -> None:
+        name = self.dice.choice(NAMES)
+        for worker in self.processes.workers:
+            if worker.number != self.owner(name):
+                self.opening.append(start(worker.broker.topic(name, True)))
+
+    def delete(self) -> None:
+        name = self.dice.choice(NAMES)
+        if name not in self.deleting:
+            self.kept[name].clear()
+            self.deleting[name] = start(self.directory.deletion.topics.delete(name, True))
+
+    def set(self) -> None:
+        if self.setting is None:
+            limit = self.dice.randrange(1, 1000)
+            setting = self.directory.enforcement.set(NAMESPACE, {MAX_PRODUCERS: limit})
+            self.setting = limit, start(setting)
+
+    def publish(self) -> None:
+        name = self.dice.choice(NAMES)
+        worker = self.worker(name)
+        topic = None if worker is None else worker.residence.topics.get(name)
+        if isinstance(topic, Topic):
+            self.opening.append(start(self._publish(name, topic)))
+
+    async def _publish(self, name: TopicName, topic: Topic) -> None:
+        connection = RecordingConnection()
+        producer = await topic.producers.add(connection, ProducerRequest(1, f"p{self.sent}"))
+        sends = Sends(producer)
+        self.sent += 1
+        payload = b"%d" % self.sent
+        sends.payloads, sends.counts, sends.size = [payload], [1], len(payload)
+        sends.sequence_ids = sends.highest_ids = [0]
+        producer.publish(sends)
+        if name not in self.deleting:
+            self.kept[name].append((connection, payload))
+
+    def move(self) -> None:
+        """Move a bundle to another worker; it may be moving already."""
+        placed = self.processes.owners.of(NAMESPACE)
+        assert placed is not None
+        bundle = placed.bundles.of(self.dice.choice(NAMES))
+        process = f"worker-{self.dice.randrange(WORKERS)}"
+        self.moving.append(start(self._move(bundle, process)))
+
+    async def _move(self, bundle: str, process: str) -> None:
+        with suppress(ValueError):  # it was split meanwhile
+            await self.directory.bundles.move(NAMESPACE, bundle, process)
+
+    def split(self) -> None:
+        placed = self.processes.owners.of(NAMESPACE)
+        assert placed is not None
+        if len(placed.bundles) < MOST_BUNDLES:
+            bundle = placed.bundles.of(self.dice.choice(NAMES))
+            self.moving.append(start(self._split(bundle)))
+
+    async def _split(self, bundle: str) -> None:
+        low, high = (int(text, 16) for text in bundle.split("_"))
+        with suppress(ValueError):  # it was split meanwhile
+            await self.directory.bundles.split(NAMESPACE, bundle, lambda _: [(low + high) // 2])
+
+    def slow_down(self) -> None:
+        """Hold a link, or release it."""
+        joined = self.dice.choice(self.processes.workers).joined
+        stream = self.dice.choice((joined.to_left, joined.to_right))
+        stream.held = not stream.held
+        stream.carry()
+
+    def end(self) -> None:
+        """Kill a worker, with everything that it was about to do."""
+        number = self.dice.randrange(WORKERS)
+        if number not in self.dead and self.dice.random() < 0.5:
+            self.dead.add(number)
+            self.processes.workers[number].joined.cut()
+
+    def come_back(self) -> None:
+        for number in sorted(self.dead):
+            self.dead.remove(number)
+            worker = self.processes.workers[number] = self.processes.new_worker(number)
+            self.starting[number] = start(worker.broker.start())
+
+    # Invariants ---------------------------------------------------------------------------
+
+    def look(self) -> None:
+        """Check what must be true at any moment."""
+        alive = [one for one in self.processes.workers if one.number not in self.dead]
+        loaded = [topic.name for worker in alive for topic in worker.residence.topics]
+        assert len(loaded) == len(set(loaded)), "a topic is loaded by two workers"
+        self._see_answers()
+        if self.setting is not None and self.setting[1].done():
+            limit, setting = self.setting
+            self.setting = None
+            setting.result()
+            for worker in self._started():
+                for name in NAMES:
+                    assert worker.policies.value(MAX_PRODUCERS, name) == limit
+                for topic in worker.residence.topics:
+                    assert topic.limits.max_producers == limit, topic.name
+
+    def _started(self) -> list[Worker]:
+        """Return the workers that serve clients."""
+        return [
+            worker
+            for number, worker in enumerate(self.processes.workers)
+            if number not in self.dead
+            and (number not in self.starting or self.starting[number].done())
+        ]
+
+    def _see_answers(self) -> None:
+        for name, deletion in list(self.deleting.items()):
+            if deletion.done():
+                del self.deleting[name]
+                accept(deletion)
+
+    def check(self) -> None:
+        """Let all links carry and restart workers; then all is answered, and no message is lost."""
+        for worker in self.processes.workers:
+            for stream in (worker.joined.to_left, worker.joined.to_right):
+                stream.held = False
+                stream.carry()
+        self.come_back()
+        self.clock.pump()
+        self.clock.advance(SETTLED_SECONDS)
+        self.look()
+        assert not self.deleting and self.setting is None
+        for asked in (*self.opening, *self.moving):
+            accept(asked)
+        assert len(self._started()) == WORKERS
+        for name in NAMES:
+            worker = self.processes.workers[self.owner(name)]
+            loaded = self.directory.residence.is_loaded(name)
+            assert loaded == (name in worker.residence.topics)
+            topic = self.do(worker.broker.topic(name, True))
+            assert isinstance(topic, Topic)
+            wanted = [payload for connection, payload in self.kept[name] if connection.receipts]
+            stored = self.read_all(topic.log)
+            assert [one for one in stored if one in wanted] == wanted, name
+
+
+def accept(promise: ManualPromise) -> Any:
+    """Return an outcome that a client may get, or raise any other."""
+    try:
+        return promise.result()
+    except (BrokerError, StorageError) as error:
+        return error
+
+
+@pytest.mark.parametrize("seed", seeds(300))
+def test_nothing_contradicts(seed: int) -> None:
+    history = History(seed)
+    history.live()
+    history.check()

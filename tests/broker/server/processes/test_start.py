@@ -1,0 +1,72 @@
+"""The number of workers that a broker starts, and the imports of its processes."""
+
+import os
+import subprocess
+import sys
+
+import pytest
+
+from magnetar_broker.config import Settings
+from magnetar_broker.server.processes.start import (
+    usable_cores,
+    warning_of_few_bundles,
+    worker_count,
+)
+
+
+def test_a_broker_is_one_process_unless_told_otherwise() -> None:
+    assert worker_count(Settings()) == 1
+    assert worker_count(Settings(magnetar_workers=3)) == 3
+
+
+def test_auto_is_as_many_as_the_usable_cores(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: {0, 2, 5}, raising=False)
+    assert worker_count(Settings(magnetar_workers="auto")) == 3
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: set(range(200)))
+    assert worker_count(Settings(magnetar_workers="auto")) == 64
+
+
+def test_where_the_system_does_not_tell_all_cores_are_usable(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.delattr(os, "sched_getaffinity", raising=False)
+    monkeypatch.setattr(os, "cpu_count", lambda: 6)
+    assert usable_cores() == 6
+    monkeypatch.setattr(os, "cpu_count", lambda: None)
+    assert usable_cores() == 1
+
+
+def test_fewer_bundles_than_workers_are_warned_of() -> None:
+    assert warning_of_few_bundles(Settings(), 8) is None
+    assert warning_of_few_bundles(Settings(default_number_of_namespace_bundles=4), 4) is None
+    warning = warning_of_few_bundles(Settings(default_number_of_namespace_bundles=4), 5)
+    assert warning is not None
+    assert warning.startswith("defaultNumberOfNamespaceBundles=4: at most 4 of the 5 workers")
+
+
+@pytest.mark.parametrize(
+    ("module", "are_loaded"), [("processes.daemon", False), ("processes.controller", True)]
+)
+def test_what_only_requests_need_is_loaded_before_a_fork_else_with_the_first_request(
+    module: str, are_loaded: bool
+) -> None:
+    program = (
+        f"import sys, magnetar_broker.server.{module}; print(*("
+        "name in sys.modules "
+        "for name in ('prometheus_client', 'magnetar_broker.server.admin.routes')))"
+    )
+    ran = subprocess.run([sys.executable, "-c", program], stdout=subprocess.PIPE, check=True)
+    assert ran.stdout.decode().split() == [str(are_loaded)] * 2
+
+
+@pytest.mark.parametrize(
+    "module",
+    ["processes.daemon", "processes.controller", "processes.worker", "clients.authentication"],
+)
+def test_libraries_of_authentication_are_loaded_where_it_is_on_only(module: str) -> None:
+    program = (
+        f"import sys, magnetar_broker.server.{module}; print(*("
+        "name for name in ('jwt', 'cryptography', 'passlib') if name in sys.modules))"
+    )
+    ran = subprocess.run([sys.executable, "-c", program], stdout=subprocess.PIPE, check=True)
+    assert not ran.stdout.split()

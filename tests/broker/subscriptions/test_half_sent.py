@@ -1,0 +1,107 @@
+"""A seek or an unload in the middle of a chunked message, and the chunks sent afterwards."""
+
+import pytest
+
+from broker.dispatch.test_chunked import chunk, message, usual
+from fakes.connection import RecordingConnection
+from fakes.topics import TYPES, TopicWorld
+from magnetar_broker.dispatch.consumer import Consumer
+from magnetar_broker.limits.topic_limits import TopicLimits
+from magnetar_broker.subscriptions import half_sent
+from magnetar_proto.ids import EARLIEST
+from magnetar_storage.errors import Corrupt
+
+AT_ONCE = TopicLimits(failover_delay_ms=0)
+Log = pytest.LogCaptureFixture
+
+
+def half_of(world: TopicWorld, entries: list[bytes], sub_type: int, sent: int) -> Consumer:
+    """Create a consumer that was sent the first entries."""
+    consumer = world.subscribe(RecordingConnection(), sub_type=sub_type, permits=sent)
+    world.publish(*entries)
+    assert world.offsets(consumer) == list(range(sent))
+    return consumer
+
+
+def seek(world: TopicWorld, consumer: Consumer) -> list[int]:
+    """Seek, and return the entries sent to the consumer before it is disconnected."""
+    world.do(consumer.subscription.seek_to_id(EARLIEST, ()))
+    assert consumer.closed
+    return world.offsets(consumer)
+
+
+@pytest.mark.parametrize("sub_type", TYPES)
+def test_a_message_is_completed_before_its_consumer_is_disconnected(sub_type: int) -> None:
+    world = TopicWorld(AT_ONCE)
+    consumer = half_of(world, [*message("one"), *message("two")], sub_type, 2)
+    assert seek(world, consumer) == [2, 3]
+    again = world.subscribe(sub_type=sub_type, permits=100)
+    assert world.offsets(again) == list(range(8))
+
+
+@pytest.mark.parametrize("sub_type", TYPES)
+def test_a_message_is_completed_before_its_topic_is_closed(sub_type: int) -> None:
+    world = TopicWorld(AT_ONCE)
+    consumer = half_of(world, [*message("one"), *message("two")], sub_type, 1)
+    world.do(world.topic.finish())
+    world.flow(consumer, 10)
+    assert world.offsets(consumer) == [1, 2, 3]
+
+
+def test_what_was_acknowledged_was_whole() -> None:
+    world = TopicWorld(AT_ONCE, cache_bytes=0)
+    consumer = half_of(world, message("one"), TYPES[0], 2)
+    world.ack(consumer, 1)
+    assert seek(world, consumer) == []
+
+
+def test_only_the_chunks_of_the_message_are_sent() -> None:
+    world = TopicWorld(AT_ONCE)
+    one, two = message("one"), message("two")
+    entries = [*one[:2], *usual(2), two[0], one[2], *usual(1), *two[1:], one[3], *usual(1)]
+    assert seek(world, half_of(world, entries, TYPES[0], 2)) == [5, 10]
+
+
+@pytest.mark.parametrize("sent", [4, 5])
+def test_who_has_whole_messages_is_sent_nothing(sent: int) -> None:
+    world = TopicWorld(AT_ONCE)
+    assert seek(world, half_of(world, [*message("one"), *usual(3)], TYPES[0], sent)) == []
+
+
+def test_a_message_without_its_end_does_not_prevent_the_seek() -> None:
+    world = TopicWorld(AT_ONCE)
+    consumer = half_of(world, [chunk("one", 0), chunk("one", 1), *usual(3)], TYPES[0], 1)
+    assert seek(world, consumer) == [1]
+
+
+def test_a_message_whose_end_is_far_away_does_not_prevent_the_seek(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(half_sent, "MOST_BYTES", 1)
+    monkeypatch.setattr(half_sent, "READ_ENTRIES", 2)
+    world = TopicWorld(AT_ONCE)
+    consumer = half_of(world, [*message("one")[:2], *usual(4), *message("one")[2:]], TYPES[0], 1)
+    assert seek(world, consumer) == [1]
+
+
+def test_chunks_that_are_damaged_do_not_prevent_the_seek(caplog: Log) -> None:
+    world = TopicWorld(AT_ONCE, cache_bytes=0)
+    consumer = half_of(world, message("one"), TYPES[0], 2)
+    world.store.read_failure = Corrupt("file", 3, "damaged")
+    world.do(consumer.subscription.seek_to_id(EARLIEST, ()))
+    assert consumer.closed
+    assert "half of a chunked message" in caplog.text
+
+
+def test_a_seek_that_does_not_take_place_lets_the_consumer_go_on() -> None:
+    world = TopicWorld(AT_ONCE)
+    consumer = half_of(world, [*message("one"), *usual(2)], TYPES[0], 2)
+
+    def leave() -> None:
+        raise ConnectionError("the client has left")
+
+    with pytest.raises(ConnectionError):
+        world.do(consumer.subscription.seek_to_id(EARLIEST, (), leave))
+    assert world.offsets(consumer) == [2, 3]
+    world.flow(consumer, 10)
+    assert world.offsets(consumer)[-2:] == [4, 5]
