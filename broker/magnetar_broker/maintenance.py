@@ -8,7 +8,7 @@ from magnetar_broker.base.periodic_jobs import PAUSE_EVERY, PeriodicJobs, each
 from magnetar_broker.config import Settings
 from magnetar_broker.expiry.message_expiry import expire_messages, expire_subscriptions
 from magnetar_broker.expiry.quotas import enforce_quotas
-from magnetar_broker.expiry.tidying import end_consumed, tidy
+from magnetar_broker.expiry.trimming import end_consumed, trim_topic
 from magnetar_broker.limits.unread_total import UnreadTotal
 from magnetar_broker.topic.measuring import close_window
 from magnetar_broker.topic.non_persistent import NonPersistentTopic
@@ -45,7 +45,7 @@ class Maintenance:
     def register(self, jobs: PeriodicJobs) -> None:
         """Register every job with its interval in seconds; an interval of 0 switches a job off."""
         settings = self._settings
-        jobs.every(settings.retention_check_interval_in_seconds, TRIMMING, self._tidy)
+        jobs.every(settings.retention_check_interval_in_seconds, TRIMMING, self._trim)
         jobs.every(settings.stats_update_frequency_in_secs, MEASURING, self._measure)
         minutes = settings.message_expiry_check_interval_in_minutes
         jobs.every(minutes * 60, MESSAGE_EXPIRY, self._expire_messages)
@@ -68,9 +68,9 @@ class Maintenance:
             if isinstance(topic, Topic) and not topic.closed:
                 yield topic
 
-    async def _tidy(self) -> None:
+    async def _trim(self) -> None:
         """Close old segments, and delete consumed ones that retention does not keep."""
-        await each(self._engine.clock, self._stored(), tidy, "%s could not be trimmed: %s")
+        await each(self._engine.clock, self._stored(), trim_topic, "%s could not be trimmed: %s")
         disk = self._engine.space.figures()
         self._unread.end_check(disk.size if disk is not None else 0)
 

@@ -348,10 +348,10 @@ def test_a_defect_does_not_end_the_tidying() -> None:
     world = BrokerWorld(roll=BY_THREE, **TRIMMED)
     topic = world.topic()
     world.publish(topic, b"a", b"b", b"c")
-    tidy, topic.delays.tidy = topic.delays.tidy, broken  # type: ignore[method-assign]
+    trim, topic.delays.trim = topic.delays.trim, broken  # type: ignore[method-assign]
     with pytest.raises(ZeroDivisionError):
         world.clock.advance(10)
-    topic.delays.tidy = tidy  # type: ignore[method-assign]
+    topic.delays.trim = trim  # type: ignore[method-assign]
     world.clock.advance(10)
     assert topic.log.first_offset == 3
 

@@ -18,7 +18,7 @@ from fakes.faulty_disk import FaultyDisk
 from fakes.runs import append
 from fakes.world import ManualPromise, start
 from magnetar_broker.expiry.orphans import present_segments, sweep
-from magnetar_broker.policies.retention import Need, Retention, deletable_to, verdicts
+from magnetar_broker.policies.retention import CursorPosition, Retention, deletable_to, verdicts
 from magnetar_storage.cursors.attached_state import DEDUPLICATION, DELAYS
 from magnetar_storage.cursors.cursor_log import CursorLog, DurableCursor
 from magnetar_storage.cursors.needed import needed_by
@@ -298,7 +298,7 @@ class Life:
         if not topic.idle:
             return
         log, model, cursors = topic.log, topic.model, topic.cursors.cursors
-        needs = [Need(cursor.name, cursor.mark_delete) for cursor in cursors.values()]
+        needs = [CursorPosition(cursor.name, cursor.mark_delete) for cursor in cursors.values()]
         clock, roll = self.world.clock, self._roll
         found = verdicts(
             log.segments, log.first_offset, log.size, needs, Retention(), roll.max_age_ms,

@@ -8,7 +8,7 @@ from fakes.dispatch_oracle import Client, Oracle, Published
 from fakes.pace import Pace
 from fakes.topics import FAILOVER, TopicWorld
 from magnetar_broker.dispatch.key_selection import KeySharedMeta
-from magnetar_broker.expiry.tidying import tidy
+from magnetar_broker.expiry.trimming import trim_topic
 from magnetar_broker.policies.table import SUBSCRIPTION_DISPATCH_RATE
 from magnetar_broker.policies.values import DispatchRate
 from magnetar_broker.subscriptions.finding import first_since
@@ -309,9 +309,9 @@ class DispatchModel(Oracle):
 
     # Maintenance and end -------------------------------------------------------------------
 
-    def tidy(self) -> None:
+    def trim(self) -> None:
         """Trim and reclaim acknowledged entries."""
-        self.world.do(tidy(self.world.topic))
+        self.world.do(trim_topic(self.world.topic))
         log = self.world.topic.log
         gone = [*range(log.first_offset), *(n for one in log.holes for n in range(*one))]
         assert not any(self.entries[n].left for n in gone), "trimmed what is needed"

@@ -16,14 +16,14 @@ from fakes.waiting import HANGS_SECONDS, until
 from magnetar_broker.config import Settings
 from magnetar_broker.config.listeners import ListenerUrls
 from magnetar_broker.placement.ownership import Owner, SoleOwner
-from magnetar_broker.server.clients.arrival import Arrival
-from magnetar_broker.server.clients.departure import HELD, HELD_SECONDS, Departure
+from magnetar_broker.server.clients.client_router import ClientRouter
 from magnetar_broker.server.clients.listener import Listener
-from magnetar_broker.server.clients.reception import Reception
+from magnetar_broker.server.clients.socket_receiver import SocketReceiver
+from magnetar_broker.server.clients.socket_sender import HELD, HELD_SECONDS, SocketSender
 from magnetar_broker.server.clients.upstreams import Upstreams
 from magnetar_broker.server.runtime.asyncio_runtime import LoopClock, LoopTasks
 from magnetar_broker.server.runtime.descriptors import Descriptors
-from magnetar_broker.server.runtime.stretches import Stretches
+from magnetar_broker.server.runtime.loop_timer import LoopTimer
 from magnetar_broker.standalone import standalone
 from magnetar_proto import PulsarApi_pb2 as pb
 from magnetar_proto.commands import FIELDS, decode, encode
@@ -84,7 +84,7 @@ class Worker:
         **settings: Any,
     ) -> None:
         loop = asyncio.get_running_loop()
-        clock, self.stretches, self.descriptors = LoopClock(loop), Stretches(), Descriptors()
+        clock, self.loop_timer, self.descriptors = LoopClock(loop), LoopTimer(), Descriptors()
         engine = Engine(
             MemoryStore(clock),
             MemoryMetadata(clock),
@@ -97,55 +97,55 @@ class Worker:
         self.broker = standalone(self.settings, engine, self.owners).broker
         upstreams = Upstreams(
             self.owners.other,
-            lambda other, *client: self.departures[other].send(*client),
+            lambda other, *client: self.senders[other].send(*client),
             self.descriptors,
             engine.tasks,
-            self.stretches,
+            self.loop_timer,
             self.broker.receiving,
         )
-        self.listener = Listener(self.broker, self.stretches, self.descriptors, upstreams)
-        self.departures = {
-            other: Departure(f"worker {other}", self.stretches, limit, seconds)
+        self.listener = Listener(self.broker, self.loop_timer, self.descriptors, upstreams)
+        self.senders = {
+            other: SocketSender(f"worker {other}", self.loop_timer, limit, seconds)
             for other in range(count)
             if other != number
         }
-        self.arrivals: dict[int, Arrival] = {}
-        self.reception: Reception | None = None
+        self.receivers: dict[int, SocketReceiver] = {}
+        self.router: ClientRouter | None = None
         self.destinations = {"": self.listener.adopt, address(number): self.listener.adopt} | {
-            address(other): departure.send for other, departure in self.departures.items()
+            address(other): sender.send for other, sender in self.senders.items()
         }
 
     def receive_from(self, other: int, channel: socket.socket) -> None:
         """Prepare for the clients of another worker."""
-        self.arrivals[other] = Arrival(
-            channel, self.listener.adopt, self.descriptors, self.stretches
+        self.receivers[other] = SocketReceiver(
+            channel, self.listener.adopt, self.descriptors, self.loop_timer
         )
 
     def accept_from(self, listening: socket.socket) -> None:
         """Accept clients."""
-        for departure in self.departures.values():
-            departure.start(self.broker.admission)
-        self.reception = Reception(
+        for sender in self.senders.values():
+            sender.start(self.broker.admission)
+        self.router = ClientRouter(
             listening,
             self.destinations,
             self.descriptors,
-            self.stretches,
+            self.loop_timer,
         )
-        self.reception.start(self.broker.admission)
+        self.router.start(self.broker.admission)
 
     def stop_accepting(self) -> None:
         """Close the port, and the connections that are not served yet."""
-        reception, self.reception = self.reception, None
-        if reception is not None:
-            reception.stop()
+        router, self.router = self.router, None
+        if router is not None:
+            router.stop()
 
     async def stop(self) -> None:
         """End in order."""
         self.stop_accepting()
-        for departure in self.departures.values():
-            departure.stop()
-        for arrival in self.arrivals.values():
-            arrival.stop()
+        for sender in self.senders.values():
+            sender.stop()
+        for receiver in self.receivers.values():
+            receiver.stop()
         await self.broker.close()
         self.listener.disconnect()
 
@@ -267,7 +267,7 @@ class Group:
         """Connect `sender` to `receiver`, also in place of a channel that has ended."""
         sending, receiving = socket.socketpair(socket.AF_UNIX, socket.SOCK_STREAM)
         self.workers[receiver].receive_from(sender, receiving)
-        self.workers[sender].departures[receiver].replace(sending)
+        self.workers[sender].senders[receiver].replace(sending)
 
 
 @asynccontextmanager

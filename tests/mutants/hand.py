@@ -183,7 +183,7 @@ FAULTS = (
     Fault(
         "broker/magnetar_broker/authorization/rules.py",
         "the topics of the broker itself are for super-users",
-        "            is_of_system(question.subject) and not _finds_coordinators(question)\n",
+        "            is_of_system(access.subject) and not _finds_coordinators(access)\n",
         "            False\n",
     ),
     Fault(

@@ -90,7 +90,7 @@ ELSEWHERE: dict[str, tuple[str, ...]] = {
     ),
     "broker/subscriptions": (
         *DELIVERY, *TRANSACTIONS, "broker/topic/test_measuring.py", "broker/delays",
-        "broker/expiry/test_message_expiry.py", "broker/expiry/test_tidying.py",
+        "broker/expiry/test_message_expiry.py", "broker/expiry/test_trimming.py",
         "broker/session/test_lost_connections.py",
     ),
     "broker/topic": (

@@ -4,7 +4,7 @@ import logging
 from collections.abc import Awaitable, Callable, Iterable
 from typing import NamedTuple, Protocol
 
-from magnetar_broker.authorization.rules import Grants, Question, Rules
+from magnetar_broker.authorization.rules import AccessRequest, Grants, Rules
 from magnetar_broker.config import Settings
 
 logger = logging.getLogger(__name__)
@@ -16,7 +16,7 @@ A_TURN = 500
 class Opened(NamedTuple):
     """Something that a client has open, or is opening: a producer, a consumer or a watcher."""
 
-    question: Question
+    access: AccessRequest
     """The permission that it needs."""
     close: Callable[[str], None]
     """Closes it, for this reason; harmless if it is closed."""
@@ -60,7 +60,7 @@ class Access:
         errors: list[Exception] = []
         for number, (client, opened) in enumerate(found, 1):
             try:
-                why = rules.refusal(client.roles, opened.question, grants)
+                why = rules.refusal(client.roles, opened.access, grants)
                 if why is not None:
                     opened.close(why)  # promise: a revocation closes what is open
             except Exception as error:  # the others are closed all the same

@@ -19,7 +19,7 @@ PENDING_ACKS = "__transaction_pending_ack"
 """The ending of the names of topics with pending acknowledgements."""
 
 
-class Need(StrEnum):
+class RequiredPermission(StrEnum):
     """The permission that a request needs."""
 
     PRODUCE = "produce"
@@ -29,18 +29,18 @@ class Need(StrEnum):
     SUPER_USER = "super-user"
 
 
-ACTIONS: Mapping[Need, tuple[str, ...]] = {
-    Need.PRODUCE: ("produce",),
-    Need.CONSUME: ("consume",),
-    Need.PRODUCE_OR_CONSUME: ("produce", "consume"),
+ACTIONS: Mapping[RequiredPermission, tuple[str, ...]] = {
+    RequiredPermission.PRODUCE: ("produce",),
+    RequiredPermission.CONSUME: ("consume",),
+    RequiredPermission.PRODUCE_OR_CONSUME: ("produce", "consume"),
 }
 """The grants, each of which meets a need."""
 
 
-class Question(NamedTuple):
-    """A question whether a role may do something."""
+class AccessRequest(NamedTuple):
+    """The access that a request of a client needs."""
 
-    need: Need
+    permission: RequiredPermission
     subject: str = ""
     """A tenant, a namespace `tenant/namespace`, or a topic with its domain; blank if none."""
     subscription: str = ""
@@ -82,45 +82,46 @@ class Rules:
         # promise[all -> any]: several roles are a super-user only if each of them is
         return all(role in self.super_users for role in roles)
 
-    def refusal(self, roles: Iterable[str], question: Question, grants: Grants) -> str | None:
+    def refusal(self, roles: Iterable[str], access: AccessRequest, grants: Grants) -> str | None:
         """Return why the first of the roles without permission has none; None if all have it.
 
-        A question that cannot be decided, because stored grants have an unknown form, is refused.
+        An access that cannot be decided, because stored grants have an unknown form, is refused.
         """
         for role in roles:
             try:
-                reason = self._refusal(role, question, grants)
+                reason = self._refusal(role, access, grants)
             except (AttributeError, TypeError, ValueError) as error:
-                reason = _undecided(role, question)
+                reason = _undecided(role, access)
                 logger.error("%s (%s)", reason, error)
             # promise[without if reason is not None:]: each of several roles must be allowed
             if reason is not None:
                 return reason
         return None
 
-    def _refusal(self, role: str, question: Question, grants: Grants) -> str | None:
+    def _refusal(self, role: str, access: AccessRequest, grants: Grants) -> str | None:
         if role in self.super_users:
             return None
-        # promise[question.need is Need.SUPER_USER -> False]: an admin of a tenant is no super-user
-        if question.need is Need.SUPER_USER or (
-            is_of_system(question.subject) and not _finds_coordinators(question)
+        # promise[access.permission is RequiredPermission.SUPER_USER -> False]:
+        #   an admin of a tenant is not a super-user
+        if access.permission is RequiredPermission.SUPER_USER or (
+            is_of_system(access.subject) and not _finds_coordinators(access)
         ):
-            return _only_super_users(role, question)
+            return _only_super_users(role, access)
         if role in grants.admins:
             return None
-        if question.need is Need.TENANT_ADMIN:  # promise: a grant makes no admin
-            return _only_admins(role, question)
-        if not self._has_grant(role, question, grants.permissions):
-            return _no_grant(role, question)
-        return _refused_subscription(role, question, grants) if question.subscription else None
+        if access.permission is RequiredPermission.TENANT_ADMIN:  # promise: a grant makes no admin
+            return _only_admins(role, access)
+        if not self._has_grant(role, access, grants.permissions):
+            return _no_grant(role, access)
+        return _refused_subscription(role, access, grants) if access.subscription else None
 
-    def _has_grant(self, role: str, question: Question, permissions: Mapping[str, Any]) -> bool:
+    def _has_grant(self, role: str, access: AccessRequest, permissions: Mapping[str, Any]) -> bool:
         kinds = [permissions.get("namespace_auth", {})]
-        if "://" in question.subject:
+        if "://" in access.subject:
             of_topics = permissions.get("destination_auth", {})
-            base = str(TopicName.parse(question.subject).base)
-            kinds += [of_topics.get(name, {}) for name in {question.subject, base}]
-        wanted = ACTIONS[question.need]
+            base = str(TopicName.parse(access.subject).base)
+            kinds += [of_topics.get(name, {}) for name in {access.subject, base}]
+        wanted = ACTIONS[access.permission]
         return any(self._grants(role, roles, wanted) for roles in kinds)
 
     def _grants(self, role: str, roles: Mapping[str, list[str]], wanted: tuple[str, ...]) -> bool:
@@ -150,7 +151,7 @@ def matches(pattern: str, role: str) -> bool:
 
 def is_of_system(subject: str) -> bool:
     """Return whether a topic or a namespace is one that brokers keep for themselves."""
-    namespace = Question(Need.SUPER_USER, subject).namespace
+    namespace = AccessRequest(RequiredPermission.SUPER_USER, subject).namespace
     if namespace == SYSTEM_NAMESPACE or HEARTBEATS.fullmatch(namespace):
         return True
     if "://" not in subject:
@@ -159,22 +160,25 @@ def is_of_system(subject: str) -> bool:
     return local.startswith(OF_SYSTEM) or local.endswith(PENDING_ACKS)
 
 
-def _finds_coordinators(question: Question) -> bool:
+def _finds_coordinators(access: AccessRequest) -> bool:
     """Return whether it looks up transaction coordinators, as clients with grants have to."""
-    if question.need is not Need.PRODUCE_OR_CONSUME or "://" not in question.subject:
+    if (
+        access.permission is not RequiredPermission.PRODUCE_OR_CONSUME
+        or "://" not in access.subject
+    ):
         return False
-    return TopicName.parse(question.subject).base == COORDINATORS
+    return TopicName.parse(access.subject).base == COORDINATORS
 
 
-def _refused_subscription(role: str, question: Question, grants: Grants) -> str | None:
-    name = question.subscription
+def _refused_subscription(role: str, access: AccessRequest, grants: Grants) -> str | None:
+    name = access.subscription
     allowed = _list(grants.permissions.get("subscription_auth_roles", {}).get(name, ()))
-    where = f"subscription {name} of {question.subject}"
+    where = f"subscription {name} of {access.subject}"
     # promise: a subscription with roles is for those roles only
     if allowed and role not in allowed:
         return (
             f"role {role} may not use {where}: have it granted with pulsar-admin namespaces "
-            f"grant-subscription-permission {question.namespace} --subscription {name} "
+            f"grant-subscription-permission {access.namespace} --subscription {name} "
             f"--roles {role}"
         )
     # promise: in prefix mode a subscription begins with the role
@@ -186,38 +190,38 @@ def _refused_subscription(role: str, question: Question, grants: Grants) -> str 
     return None
 
 
-def _undecided(role: str, question: Question) -> str:
-    where = question.namespace or question.subject
+def _undecided(role: str, access: AccessRequest) -> str:
+    where = access.namespace or access.subject
     return (
-        f"role {role} may not {question.need} on {question.subject}: the stored permissions of "
+        f"role {role} may not {access.permission} on {access.subject}: the stored permissions of "
         f"{where} cannot be read; have a super-user revoke them and grant them again"
     )
 
 
-def _only_super_users(role: str, question: Question) -> str:
-    what = f" with {question.subject}" if question.subject else ""
+def _only_super_users(role: str, access: AccessRequest) -> str:
+    what = f" with {access.subject}" if access.subject else ""
     return (
         f"role {role} may not do this{what}: only super-users may; ask one, or add the role to "
         "superUserRoles"
     )
 
 
-def _only_admins(role: str, question: Question) -> str:
-    if not question.tenant:
-        return _only_super_users(role, question)
+def _only_admins(role: str, access: AccessRequest) -> str:
+    if not access.tenant:
+        return _only_super_users(role, access)
     return (
-        f"role {role} may not do this with {question.subject}: only admins of tenant "
-        f"{question.tenant} may; ask one, or have the role added with pulsar-admin tenants update "
-        f"{question.tenant} --admin-roles {role}"
+        f"role {role} may not do this with {access.subject}: only admins of tenant "
+        f"{access.tenant} may; ask one, or have the role added with pulsar-admin tenants update "
+        f"{access.tenant} --admin-roles {role}"
     )
 
 
-def _no_grant(role: str, question: Question) -> str:
-    is_topic = "://" in question.subject
-    kind, action = "topics" if is_topic else "namespaces", ACTIONS[question.need][0]
-    also = f" or on namespace {question.namespace}" if is_topic else ""
+def _no_grant(role: str, access: AccessRequest) -> str:
+    is_topic = "://" in access.subject
+    kind, action = "topics" if is_topic else "namespaces", ACTIONS[access.permission][0]
+    also = f" or on namespace {access.namespace}" if is_topic else ""
     return (
-        f"role {role} may not {question.need} on {question.subject}: have it granted there{also}, "
-        f"with pulsar-admin {kind} grant-permission {question.subject} --role {role} "
+        f"role {role} may not {access.permission} on {access.subject}: have it granted there"
+        f"{also}, with pulsar-admin {kind} grant-permission {access.subject} --role {role} "
         f"--actions {action}"
     )

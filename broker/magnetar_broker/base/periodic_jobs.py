@@ -1,4 +1,4 @@
-"""Runs periodic jobs beside the traffic: tidying, measuring, expiry, quotas."""
+"""Runs periodic jobs beside the traffic: trimming, measuring, expiry, quotas."""
 
 import logging
 from collections.abc import Awaitable, Callable, Iterable

@@ -209,7 +209,7 @@ class TopicDelays:
 
     # Maintenance and end ---------------------------------------------------------------
 
-    async def tidy(self) -> None:
+    async def trim(self) -> None:
         """Remove entries that the log has trimmed."""
         await self._index.trim()
 

@@ -4,7 +4,7 @@ import logging
 from collections.abc import Iterable, Sequence
 
 from magnetar_broker.authorization.access import rules_of
-from magnetar_broker.authorization.rules import Grants, Question
+from magnetar_broker.authorization.rules import AccessRequest, Grants
 from magnetar_broker.base.errors import NamespaceMissing, NotAuthorized, TenantMissing
 from magnetar_broker.config import Settings
 from magnetar_broker.names.namespaces import Namespaces
@@ -41,19 +41,19 @@ class Authorizer:
         self._changes = 0
         self._known: dict[str, Grants] = {}
 
-    async def authorize(self, roles: Sequence[str], questions: Sequence[Question]) -> None:
+    async def authorize(self, roles: Sequence[str], accesses: Sequence[AccessRequest]) -> None:
         """Return if each role may do all of this; else raise `NotAuthorized`.
 
-        The refusal does not tell whether the subject of a question exists.
+        The refusal does not tell whether the subject of an access exists.
         """
         rules = self.rules
         if rules is None or (roles and rules.are_super_users(roles)):
             return
         if not roles:  # promise: who has no role may do nothing
             raise NotAuthorized("no role has been authenticated: send credentials")
-        for question in questions:
-            grants = await self._grants(question.tenant, question.namespace)
-            why = rules.refusal(roles, question, grants)
+        for access in accesses:
+            grants = await self._grants(access.tenant, access.namespace)
+            why = rules.refusal(roles, access, grants)
             if why is not None:
                 raise NotAuthorized(why)
 

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
 
-from magnetar_broker.authorization.rules import Question
+from magnetar_broker.authorization.rules import AccessRequest
 from magnetar_broker.base.errors import (
     AlreadyExists,
     NamespaceMissing,
@@ -196,9 +196,9 @@ class Directory:
         """Return a context that counts a lookup; it raises `TooManyRequests` at the limit."""
         return self._lookups
 
-    async def authorize(self, roles: Sequence[str], questions: Sequence[Question]) -> None:
+    async def authorize(self, roles: Sequence[str], accesses: Sequence[AccessRequest]) -> None:
         """Return if each role may do all of this; else raise `NotAuthorized`."""
-        await self.authorizer.authorize(roles, questions)
+        await self.authorizer.authorize(roles, accesses)
 
     # Topics -----------------------------------------------------------------------------
 

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import NamedTuple, Protocol
 
-from magnetar_broker.authorization.rules import Question
+from magnetar_broker.authorization.rules import AccessRequest
 from magnetar_broker.names.lookup_limit import LookupLimit
 from magnetar_broker.names.topic_lists import Watcher
 from magnetar_broker.names.topic_pattern import TopicPattern
@@ -57,7 +57,7 @@ class Names(Protocol):
     def lookup(self) -> LookupLimit:
         """Return a context that counts a lookup; it raises `TooManyRequests` at the limit."""
 
-    async def authorize(self, roles: Sequence[str], questions: Sequence[Question]) -> None:
+    async def authorize(self, roles: Sequence[str], accesses: Sequence[AccessRequest]) -> None:
         """Return if each role may do all of this; else raise `NotAuthorized`."""
 
     # Topics -----------------------------------------------------------------------------

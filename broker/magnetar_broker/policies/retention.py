@@ -59,8 +59,8 @@ OF_MESSAGES = {RetentionReason.SUBSCRIPTION, RetentionReason.UNREAD}
 """The reasons that apply to single messages; other messages of the segment can be deleted."""
 
 
-class Need(NamedTuple):
-    """The need of a durable subscription: everything up to an offset is acknowledged."""
+class CursorPosition(NamedTuple):
+    """The position of a durable subscription: everything up to it is acknowledged."""
 
     subscription: str
     mark_delete: int
@@ -108,7 +108,7 @@ def verdicts(
     segments: Sequence[Segment],
     first_offset: int,
     size: int,
-    needs: Sequence[Need],
+    cursors: Sequence[CursorPosition],
     retention: Retention,
     max_age_ms: int,
     now_ms: int,
@@ -119,17 +119,17 @@ def verdicts(
     `size` are the bytes of all of them; an open one ends at `max_age_ms`, unless it is empty.
     """
     # promise[min -> max]: the slowest subscription keeps its messages
-    slowest = min((need.mark_delete for need in needs), default=-1)
+    slowest = min((cursor.mark_delete for cursor in cursors), default=-1)
     found: list[Verdict] = []
     start, retained, behind = first_offset, False, size
     for segment in segments:
         if segment.entries is None:
             until_ms = segment.created_ms + max_age_ms if behind else None
-            found.append(_open(segment, start, needs, until_ms))
+            found.append(_open(segment, start, cursors, until_ms))
             break
         stop, behind = start + segment.entries, behind - segment.size
         keeps = retention.keeps(now_ms - segment.sealed_ms, behind)
-        needed = _needed(needs, stop) if needs and slowest + 1 < stop else ()
+        needed = _needed(cursors, stop) if cursors and slowest + 1 < stop else ()
         reasons: tuple[RetentionReason, ...] = (RetentionReason.SUBSCRIPTION,) if needed else ()
         keeps_unread = unread.keeps(segment, behind, now_ms)
         until_ms = room = None
@@ -149,13 +149,15 @@ def verdicts(
     return found
 
 
-def _open(segment: Segment, start: int, needs: Sequence[Need], until_ms: int | None) -> Verdict:
-    needed = tuple(need.subscription for need in needs)
+def _open(
+    segment: Segment, start: int, cursors: Sequence[CursorPosition], until_ms: int | None
+) -> Verdict:
+    needed = tuple(cursor.subscription for cursor in cursors)
     return Verdict(segment.id, start, None, (RetentionReason.OPEN,), needed, until_ms)
 
 
-def _needed(needs: Sequence[Need], stop: int) -> tuple[str, ...]:
-    return tuple(need.subscription for need in needs if need.mark_delete + 1 < stop)
+def _needed(cursors: Sequence[CursorPosition], stop: int) -> tuple[str, ...]:
+    return tuple(cursor.subscription for cursor in cursors if cursor.mark_delete + 1 < stop)
 
 
 def deletable_to(found: Iterable[Verdict], first_offset: int) -> int:

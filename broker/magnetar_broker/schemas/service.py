@@ -53,8 +53,8 @@ def schema_limits(settings: Settings) -> SchemaLimits:
     )
 
 
-class Understood(NamedTuple):
-    """A parsed schema with its digest."""
+class AcceptedSchema(NamedTuple):
+    """A schema that is valid and within the limits, with its digest."""
 
     known: KnownSchema
     digest: str
@@ -70,8 +70,8 @@ class Schemas:
         self._registry = Registry(metadata, clock)
         self._policies = policies
         self._limits = limits
-        self._understood: OrderedDict[Schema, Understood] = OrderedDict()
-        self._understood_bytes = 0
+        self._accepted: OrderedDict[Schema, AcceptedSchema] = OrderedDict()
+        self._accepted_bytes = 0
 
     # Clients ------------------------------------------------------------------------------
 
@@ -121,11 +121,11 @@ class Schemas:
         strategy = self.strategy(topic)
         if strategy is SchemaCompatibility.ALWAYS_COMPATIBLE:
             return
-        understood = self._accept(schema)
+        accepted = self._accept(schema)
         rule = FOR_CONSUMERS.get(strategy)
         if rule is not None:
-            await self._check(topic, understood.known, history, rule, strategy)
-        elif history.number_of(understood.digest) is None:
+            await self._check(topic, accepted.known, history, rule, strategy)
+        elif history.number_of(accepted.digest) is None:
             raise _never(topic)
 
     async def _check_without(self, topic: TopicName) -> None:
@@ -171,7 +171,7 @@ class Schemas:
             return await self._add(topic, schema, check_open)
 
     async def _add(self, topic: TopicName, schema: Schema, check_open: Check) -> int:
-        understood = self._accept(schema)
+        accepted = self._accept(schema)
 
         async def agree(history: History) -> None:
             check_open()
@@ -180,16 +180,16 @@ class Schemas:
                     f"{topic} has reached its limit of {self._limits.max_versions} schema versions "
                     "(magnetarMaxSchemaVersions): delete its schema, or raise the limit"
                 )
-            await self._check_new(topic, understood.known, history)
+            await self._check_new(topic, accepted.known, history)
 
-        return await self._registry.add(schema_name(topic), schema, understood.digest, agree)
+        return await self._registry.add(schema_name(topic), schema, accepted.digest, agree)
 
     async def check(self, topic: TopicName, schema: Schema) -> None:
         """Raise `SchemaRefused` if the strategy does not allow this schema to be added."""
         history = await self._registry.history(schema_name(topic))
-        understood = self._accept(schema)
-        if history.number_of(understood.digest) != history.latest or history.latest is None:
-            await self._check_new(topic, understood.known, history)
+        accepted = self._accept(schema)
+        if history.number_of(accepted.digest) != history.latest or history.latest is None:
+            await self._check_new(topic, accepted.known, history)
 
     async def remove(self, topic: TopicName) -> int:
         """Remove the topic's schema; return the number that the deletion itself takes."""
@@ -238,7 +238,7 @@ class Schemas:
             old = await self.get(topic, number)
             if old is None:
                 continue  # removed meanwhile
-            why = objection(rule, new, number, self._understand(old.schema).known)
+            why = objection(rule, new, number, self._parse(old.schema).known)
             if why is not None:
                 self.counts.of(topic.namespace_name).incompatible += 1
                 raise SchemaRefused(
@@ -247,7 +247,7 @@ class Schemas:
                 )
         self.counts.of(topic.namespace_name).compatible += 1
 
-    def _accept(self, schema: Schema) -> Understood:
+    def _accept(self, schema: Schema) -> AcceptedSchema:
         """Parse a schema of a client, after checking its size."""
         size = len(schema.data) + sum(len(key) + len(value) for key, value in schema.properties)
         if size > self._limits.max_bytes:
@@ -255,15 +255,15 @@ class Schemas:
                 f"the schema has {size} bytes and exceeds the limit of {self._limits.max_bytes} "
                 "(magnetarMaxSchemaSizeInBytes)"
             )
-        return self._understand(schema)
+        return self._parse(schema)
 
-    def _understand(self, schema: Schema) -> Understood:
+    def _parse(self, schema: Schema) -> AcceptedSchema:
         from magnetar_broker.schemas.parsing import digest_of, parsed_schema  # noqa: PLC0415 (as above)
 
-        understood = self._understood.get(schema)
-        if understood is not None:
-            self._understood.move_to_end(schema)
-            return understood
+        accepted = self._accepted.get(schema)
+        if accepted is not None:
+            self._accepted.move_to_end(schema)
+            return accepted
         try:
             parsed = parsed_schema(schema)
         except InvalidSchema as error:
@@ -272,15 +272,13 @@ class Schemas:
             raise SchemaInvalid(
                 f"invalid {schema.type.name} schema: it is nested too deeply"
             ) from error
-        understood = Understood(KnownSchema(schema.type, parsed), digest_of(schema, parsed))
-        self._understood[schema] = understood
-        self._understood_bytes += len(schema.data)
-        while (
-            len(self._understood) > MAX_UNDERSTOOD or self._understood_bytes > MAX_UNDERSTOOD_BYTES
-        ):
-            oldest, _ = self._understood.popitem(last=False)
-            self._understood_bytes -= len(oldest.data)
-        return understood
+        accepted = AcceptedSchema(KnownSchema(schema.type, parsed), digest_of(schema, parsed))
+        self._accepted[schema] = accepted
+        self._accepted_bytes += len(schema.data)
+        while len(self._accepted) > MAX_UNDERSTOOD or self._accepted_bytes > MAX_UNDERSTOOD_BYTES:
+            oldest, _ = self._accepted.popitem(last=False)
+            self._accepted_bytes -= len(oldest.data)
+        return accepted
 
 
 def _never(topic: TopicName) -> SchemaRefused:

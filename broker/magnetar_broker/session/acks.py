@@ -8,7 +8,7 @@ from typing import Any
 from magnetar_broker.base.errors import BrokerError, PersistenceTrouble, as_refusal
 from magnetar_broker.base.transactions import TxnId
 from magnetar_broker.dispatch.consumer import Consumer
-from magnetar_broker.session.slots import Slots
+from magnetar_broker.session.handle_table import HandleTable
 from magnetar_proto import PulsarApi_pb2 as pb
 from magnetar_proto.acks import Ack, decode_ack
 from magnetar_proto.commands import NO_REQUEST
@@ -20,7 +20,7 @@ class Acks:
     """The acknowledgements of one connection."""
 
     def __init__(
-        self, address: str, consumers: Slots[Consumer], reply: Callable[[Any], None]
+        self, address: str, consumers: HandleTable[Consumer], reply: Callable[[Any], None]
     ) -> None:
         """`reply` queues one command."""
         self._address = address

@@ -11,10 +11,10 @@ from functools import cache, partial
 from typing import Any
 
 from magnetar_broker.authorization.access import Access
-from magnetar_broker.authorization.rules import Need, Question
-from magnetar_broker.session.guard import close_producer, guard_of
+from magnetar_broker.authorization.rules import AccessRequest, RequiredPermission
 from magnetar_broker.session.handlers import HANDLERS
 from magnetar_broker.session.lookups import refuse_lookup, refuse_partitioned_metadata
+from magnetar_broker.session.open_resources import close_producer, open_resources_of
 from magnetar_broker.session.schemas import refuse_get_or_create_schema, refuse_get_schema
 from magnetar_broker.session.session import Handler, Session
 from magnetar_broker.session.topic_lists import unwatch
@@ -23,7 +23,7 @@ from magnetar_proto import PulsarApi_pb2 as pb
 from magnetar_proto.names import NamespaceName, TopicName
 
 Command = pb.BaseCommand
-Needs = Callable[[Any], list[Question]]
+Needs = Callable[[Any], list[AccessRequest]]
 """Returns the permissions that a command needs."""
 Close = Callable[[Session, Any], None]
 """Closes what a command has opened, or is opening."""
@@ -31,7 +31,7 @@ Refuse = Callable[[Session, Any, Exception], None]
 """Answers a command with the refusal for an error; a defect is raised again."""
 
 
-def nothing(command: Any) -> list[Question]:
+def nothing(command: Any) -> list[AccessRequest]:
     """Return no permission: every authenticated role may send the command.
 
     Commands of a producer or consumer that is open on the connection are of this kind: it was
@@ -40,48 +40,55 @@ def nothing(command: Any) -> list[Question]:
     return []
 
 
-def super_user(command: Any) -> list[Question]:
+def super_user(command: Any) -> list[AccessRequest]:
     """Return the permission for commands between brokers."""
-    return [Question(Need.SUPER_USER)]
+    return [AccessRequest(RequiredPermission.SUPER_USER)]
 
 
-def use_of_topic(command: Any) -> list[Question]:
+def use_of_topic(command: Any) -> list[AccessRequest]:
     """Return the permission for commands that ask for the owner or the schemas of a topic."""
-    return [Question(Need.PRODUCE_OR_CONSUME, _topic(command.topic))]
+    return [AccessRequest(RequiredPermission.PRODUCE_OR_CONSUME, _topic(command.topic))]
 
 
-def publishing_of_schema(command: pb.CommandGetOrCreateSchema) -> list[Question]:
+def publishing_of_schema(command: pb.CommandGetOrCreateSchema) -> list[AccessRequest]:
     """Return the permission to register a schema, which decides what can be published later."""
-    return [Question(Need.PRODUCE, _topic(command.topic))]
+    return [AccessRequest(RequiredPermission.PRODUCE, _topic(command.topic))]
 
 
-def use_of_namespace(command: Any) -> list[Question]:
+def use_of_namespace(command: Any) -> list[AccessRequest]:
     """Return the permission for commands that ask for the topics of a namespace."""
-    return [Question(Need.PRODUCE_OR_CONSUME, str(NamespaceName.parse(command.namespace)))]
+    return [
+        AccessRequest(
+            RequiredPermission.PRODUCE_OR_CONSUME, str(NamespaceName.parse(command.namespace))
+        )
+    ]
 
 
-def producing(command: pb.CommandProducer) -> list[Question]:
+def producing(command: pb.CommandProducer) -> list[AccessRequest]:
     """Return the permission to publish, and to consume if a subscription is to be created."""
     topic, subscription = _topic(command.topic), command.initial_subscription_name
-    of_subscription = [Question(Need.CONSUME, topic, subscription)] if subscription else []
+    of_subscription = (
+        [AccessRequest(RequiredPermission.CONSUME, topic, subscription)] if subscription else []
+    )
     # promise[without , *of_subscription]: an initial subscription needs its own permission
-    return [Question(Need.PRODUCE, topic), *of_subscription]
+    return [AccessRequest(RequiredPermission.PRODUCE, topic), *of_subscription]
 
 
-def consuming(command: pb.CommandSubscribe) -> list[Question]:
+def consuming(command: pb.CommandSubscribe) -> list[AccessRequest]:
     """Return the permission to consume with the subscription."""
-    return [Question(Need.CONSUME, _topic(command.topic), command.subscription)]
+    return [AccessRequest(RequiredPermission.CONSUME, _topic(command.topic), command.subscription)]
 
 
-def publishing_in_transaction(command: pb.CommandAddPartitionToTxn) -> list[Question]:
+def publishing_in_transaction(command: pb.CommandAddPartitionToTxn) -> list[AccessRequest]:
     """Return the permissions to add topics to a transaction, which writes to each when it ends."""
-    return [Question(Need.PRODUCE, _topic(name)) for name in command.partitions]
+    return [AccessRequest(RequiredPermission.PRODUCE, _topic(name)) for name in command.partitions]
 
 
-def acknowledging_in_transaction(command: pb.CommandAddSubscriptionToTxn) -> list[Question]:
+def acknowledging_in_transaction(command: pb.CommandAddSubscriptionToTxn) -> list[AccessRequest]:
     """Return the permissions to add subscriptions to a transaction."""
     return [
-        Question(Need.CONSUME, _topic(one.topic), one.subscription) for one in command.subscription
+        AccessRequest(RequiredPermission.CONSUME, _topic(one.topic), one.subscription)
+        for one in command.subscription
     ]
 
 
@@ -185,13 +192,13 @@ def _authorized(kind: int, handler: Handler) -> Handler:
 
     async def handle(session: Session, command: Any) -> None:
         try:
-            questions = needs(command)
+            accesses = needs(command)
             if close is None:
-                await _authorize(session, questions)
+                await _authorize(session, accesses)
             else:
                 stop = partial(close, session, command)
-                with guard_of(session).opening(command, questions, stop) as opening:
-                    await _authorize(session, questions)
+                with open_resources_of(session).opening(command, accesses, stop) as opening:
+                    await _authorize(session, accesses)
                     opening.check()
                     await _done(handler, session, command)
                 return
@@ -212,9 +219,9 @@ async def _done(handler: Handler, session: Session, command: Any) -> None:
         await work
 
 
-async def _authorize(session: Session, questions: list[Question]) -> None:
+async def _authorize(session: Session, accesses: list[AccessRequest]) -> None:
     roles = () if session.roles is None else session.roles.all
     rules = session.broker.access.rules
     if rules is not None and roles and rules.are_super_users(roles):
         return
-    await session.broker.names.authorize(roles, questions)
+    await session.broker.names.authorize(roles, accesses)

@@ -19,8 +19,8 @@ from magnetar_broker.session.entry_checks import (
     Refusal,
     refusal_of_entry,
 )
+from magnetar_broker.session.handle_table import HandleTable
 from magnetar_broker.session.read_gate import Reading
-from magnetar_broker.session.slots import Slots
 from magnetar_proto import PulsarApi_pb2 as pb
 from magnetar_proto.commands import decode, encode
 from magnetar_proto.entries import (
@@ -55,7 +55,7 @@ class Publishing:
         max_producers: Callable[[], int] = lambda: 0,
     ) -> None:
         """`send` queues whole frames for the client."""
-        self.producers: Slots[Producer] = Slots(
+        self.producers: HandleTable[Producer] = HandleTable(
             "producer", max_producers, "magnetarMaxProducersPerConnection"
         )
         self.recently_closed: set[int] = set()

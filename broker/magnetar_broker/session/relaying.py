@@ -7,10 +7,10 @@ topic's process: every process answers lookups, lists and schemas.
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from magnetar_broker.session.handle_table import HandleTable
 from magnetar_broker.session.handlers import HANDLERS
 from magnetar_broker.session.relay import Ids, Upstream
 from magnetar_broker.session.session import Handler, Session
-from magnetar_broker.session.slots import Slots
 from magnetar_proto import PulsarApi_pb2 as pb
 from magnetar_proto.errors import InvalidTopicName
 from magnetar_proto.names import TopicName
@@ -24,7 +24,7 @@ Forward = Callable[[Upstream, Ids, int, Any], None]
 class Kind:
     """Locates a session's producers or consumers, in any process, by the client's ids."""
 
-    def __init__(self, of: str, here: Callable[[Session], Slots[Any]]) -> None:
+    def __init__(self, of: str, here: Callable[[Session], HandleTable[Any]]) -> None:
         self._of = of
         self._here = here
 

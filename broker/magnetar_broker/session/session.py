@@ -18,13 +18,13 @@ from magnetar_broker.config.listeners import over_tls
 from magnetar_broker.dispatch.consumer import Consumer
 from magnetar_broker.limits.reached import ClientLimit
 from magnetar_broker.session.acks import Acks
+from magnetar_broker.session.handle_table import HandleTable
 from magnetar_broker.session.liveness import Liveness
 from magnetar_broker.session.output import Output
 from magnetar_broker.session.publishing import Publishing
 from magnetar_broker.session.read_gate import ReadGate, Reading
 from magnetar_broker.session.relay import END_OF_CLIENT, Connect, Relay
 from magnetar_broker.session.renewal import Renewal
-from magnetar_broker.session.slots import Slots
 from magnetar_broker.session.throttled import Throttled
 from magnetar_broker.session.topic_watcher import TopicWatcher
 from magnetar_proto import PulsarApi_pb2 as pb
@@ -130,7 +130,7 @@ class Session:
         self.send_all = self._output.send_all
         self.has_room = self._output.has_room
         self.take_output = self._output.take
-        self.consumers: Slots[Consumer] = Slots(
+        self.consumers: HandleTable[Consumer] = HandleTable(
             "consumer",
             lambda: broker.settings.magnetar_max_consumers_per_connection,
             "magnetarMaxConsumersPerConnection",
@@ -156,8 +156,8 @@ class Session:
         """The renewal of the client's credentials; None without authentication or for upstreams."""
         self.authenticating = False
         """Whether the CONNECT is being authenticated: what follows it waits."""
-        self.guard: Client | None = None
-        """The client's guard; None until the client has opened something that was authorized."""
+        self.open_resources: Client | None = None
+        """What the client has open; None until it has opened something that was authorized."""
         self._names_process = False
         self._outbox = outbox
         self._handlers = handlers
@@ -495,11 +495,11 @@ class Session:
         self._throttled.end()  # promise: the timer of a paused client ends with it
         if self.renewal is not None:
             self.renewal.end()
-        # Session and relay, renewal and guard, refer to each other: see `__init__`.
+        # Session and relay, renewal and open resources, refer to each other: see `__init__`.
         self.renewal = None
-        guard, self.guard = self.guard, None
-        if guard is not None:
-            self.broker.access.clients.discard(guard)
+        open_resources, self.open_resources = self.open_resources, None
+        if open_resources is not None:
+            self.broker.access.clients.discard(open_resources)
         # promise[, self.relay = self.relay, None -> = self.relay]: a session lets go of its relay
         relay, self.relay = self.relay, None
         if relay is not None:

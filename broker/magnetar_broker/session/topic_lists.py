@@ -80,9 +80,11 @@ async def on_watch_topics(session: Session, command: pb.CommandWatchTopicList) -
         namespace = str(NamespaceName.parse(command.namespace))
         pattern = TopicPattern(command.topics_pattern)
         listed = await names.watch(namespace, pattern)
-    if session.guard is not None:  # permissions may have changed while the list was fetched
+    if (
+        session.open_resources is not None
+    ):  # permissions may have changed while the list was fetched
         # promise: a list of topics that was revoked meanwhile is not sent
-        session.guard.check(command)
+        session.open_resources.check(command)
     watcher = TopicWatcher(session, command.watcher_id, namespace, listed)
     if session.is_over:
         watcher.end()

@@ -2,7 +2,13 @@
 
 import pytest
 
-from magnetar_broker.authorization.rules import Grants, Need, Question, Rules, is_of_system
+from magnetar_broker.authorization.rules import (
+    AccessRequest,
+    Grants,
+    RequiredPermission,
+    Rules,
+    is_of_system,
+)
 from magnetar_broker.base.transactions import COORDINATORS
 
 TOPIC = "persistent://shop/orders/new"
@@ -10,19 +16,23 @@ PARTITION = f"{TOPIC}-partition-3"
 NAMESPACE = "shop/orders"
 RULES = Rules(["root"], wildcards=False)
 WILD = Rules(["root"], wildcards=True)
-P, C, PC = Need.PRODUCE, Need.CONSUME, Need.PRODUCE_OR_CONSUME
-A, S = Need.TENANT_ADMIN, Need.SUPER_USER
+P, C, PC = (
+    RequiredPermission.PRODUCE,
+    RequiredPermission.CONSUME,
+    RequiredPermission.PRODUCE_OR_CONSUME,
+)
+A, S = RequiredPermission.TENANT_ADMIN, RequiredPermission.SUPER_USER
 
 
 def may(
     role: str,
-    need: Need,
+    need: RequiredPermission,
     subject: str,
     grants: Grants,
     subscription: str = "",
     rules: Rules = RULES,
 ) -> bool:
-    return rules.refusal([role], Question(need, subject, subscription), grants) is None
+    return rules.refusal([role], AccessRequest(need, subject, subscription), grants) is None
 
 
 def of_namespace(**roles: list[str]) -> Grants:
@@ -34,11 +44,13 @@ def of_topic(name: str, **roles: list[str]) -> Grants:
 
 
 @pytest.mark.parametrize("subject", ["", "shop", NAMESPACE, TOPIC, PARTITION])
-@pytest.mark.parametrize("need", Need)
-def test_without_a_grant_only_super_users_and_admins_may(need: Need, subject: str) -> None:
+@pytest.mark.parametrize("need", RequiredPermission)
+def test_without_a_grant_only_super_users_and_admins_may(
+    need: RequiredPermission, subject: str
+) -> None:
     grants = of_namespace(other=["produce", "consume"])
     assert may("root", need, subject, grants)
-    assert may("admin", need, subject, grants) == (need is not Need.SUPER_USER)
+    assert may("admin", need, subject, grants) == (need is not RequiredPermission.SUPER_USER)
     assert not may("someone", need, subject, grants)
     assert not may("", need, subject, grants)
 
@@ -117,10 +129,10 @@ def test_in_prefix_mode_names_of_subscriptions_begin_with_the_role() -> None:
 def test_each_of_several_roles_must_be_allowed() -> None:
     grants = of_namespace(a=["produce"], b=["consume"])
     for roles in (["a", "b"], ["b", "a"], ["root", "b"], ["b", "root"]):
-        assert RULES.refusal(roles, Question(P, TOPIC), grants) is not None
-    assert RULES.refusal(["root", "a"], Question(P, TOPIC), grants) is None
-    assert RULES.refusal(["root", "root"], Question(S), grants) is None
-    assert RULES.refusal(["root", "admin"], Question(S), grants) is not None
+        assert RULES.refusal(roles, AccessRequest(P, TOPIC), grants) is not None
+    assert RULES.refusal(["root", "a"], AccessRequest(P, TOPIC), grants) is None
+    assert RULES.refusal(["root", "root"], AccessRequest(S), grants) is None
+    assert RULES.refusal(["root", "admin"], AccessRequest(S), grants) is not None
     assert RULES.are_super_users(["root"]) and not RULES.are_super_users(["root", "a"])
 
 
@@ -129,9 +141,9 @@ def test_coordinators_of_transactions_are_found_by_roles_with_a_grant() -> None:
     grants = Grants(["admin"], permissions)
     for subject in (str(COORDINATORS), str(COORDINATORS.with_partition(3))):
         for role in ("root", "admin", "a"):
-            assert may(role, Need.PRODUCE_OR_CONSUME, subject, grants)
-            assert may(role, Need.CONSUME, subject, grants) is (role == "root")
-        assert not may("b", Need.PRODUCE_OR_CONSUME, subject, grants)
+            assert may(role, RequiredPermission.PRODUCE_OR_CONSUME, subject, grants)
+            assert may(role, RequiredPermission.CONSUME, subject, grants) is (role == "root")
+        assert not may("b", RequiredPermission.PRODUCE_OR_CONSUME, subject, grants)
 
 
 SYSTEM = [
@@ -153,7 +165,7 @@ def test_what_belongs_to_the_system_is_for_super_users_only(subject: str) -> Non
         "destination_auth": {subject: {"a": ["produce", "consume"]}},
     }
     grants = Grants(["admin"], permissions)
-    for need in Need:
+    for need in RequiredPermission:
         assert may("root", need, subject, grants)
         assert not may("admin", need, subject, grants) and not may("a", need, subject, grants)
 
@@ -167,7 +179,7 @@ def test_what_does_not_belong_to_the_system(subject: str) -> None:
 
 def test_refusals_name_role_topic_and_remedy_and_never_others() -> None:
     grants = of_namespace(secret=["produce"])
-    why = RULES.refusal(["someone"], Question(C, TOPIC, "sub"), grants)
+    why = RULES.refusal(["someone"], AccessRequest(C, TOPIC, "sub"), grants)
     assert why == (
         f"role someone may not consume on {TOPIC}: have it granted there or on namespace "
         f"shop/orders, with pulsar-admin topics grant-permission {TOPIC} --role someone "

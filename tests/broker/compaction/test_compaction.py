@@ -11,7 +11,7 @@ from magnetar_broker.base.errors import NotReady
 from magnetar_broker.compaction.topic_compaction import CompactionStatus
 from magnetar_broker.dispatch.compacted import RETRY_SECONDS, START_PROPERTY, Start, replaced, shown
 from magnetar_broker.dispatch.key_selection import KeySharedMeta
-from magnetar_broker.expiry.tidying import tidy, truncate
+from magnetar_broker.expiry.trimming import trim_topic, truncate
 from magnetar_broker.limits.topic_limits import TopicLimits
 from magnetar_broker.policies.compaction_rules import COMPACTION_CURSOR, CompactionRules
 from magnetar_proto import PulsarApi_pb2 as pb
@@ -49,17 +49,17 @@ def test_nothing_is_held_before_the_first_compaction(world: Compacting) -> None:
     world.send_all(numbered(0, 20))
     assert world.topic.compaction.status is CompactionStatus.NOT_RUN
     assert COMPACTION_CURSOR not in world.topic.cursors.cursors
-    world.do(tidy(world.topic))
+    world.do(trim_topic(world.topic))
     assert world.topic.log.first_offset > 0
 
 
 def test_what_is_not_compacted_is_held(world: Compacting) -> None:
     world.do(world.topic.compaction.set_threshold(1000))
     world.send_all(numbered(0, 20))
-    world.do(tidy(world.topic))
+    world.do(trim_topic(world.topic))
     assert world.topic.log.first_offset == 0
     world.compact()
-    world.do(tidy(world.topic))
+    world.do(trim_topic(world.topic))
     assert world.topic.log.first_offset == 14, "but for what may still be appended to"
 
 
@@ -252,7 +252,7 @@ def test_a_read_continues_in_the_data_that_replaces_it(world: Compacting) -> Non
     assert len(world.got(reader)) == 5
     world.send_all(numbered(30, 60, keys=30))
     world.compact()
-    world.do(tidy(world.topic))
+    world.do(trim_topic(world.topic))
     world.flow(reader, 1000)
     assert (
         [(one.ledger, one.entry) for one in world.got(reader)]
@@ -268,7 +268,7 @@ def test_a_durable_subscription_begins_at_the_earliest_after_a_restart_too(
 ) -> None:
     world.send_all(numbered(0, 30))
     world.compact()
-    world.do(tidy(world.topic))
+    world.do(trim_topic(world.topic))
     world.subscribe(read_compacted=True, earliest=True).close()
     world.do(world.topic.close())
     world.reload()
@@ -277,7 +277,7 @@ def test_a_durable_subscription_begins_at_the_earliest_after_a_restart_too(
     assert got == world.ids[25:]
     world.ack(consumer, 29, cumulative=True)
     consumer.close()
-    world.do(tidy(world.topic))
+    world.do(trim_topic(world.topic))
     world.crash()
     consumer = world.subscribe(read_compacted=True, earliest=True, permits=100)
     assert world.got(consumer) == []
@@ -286,7 +286,7 @@ def test_a_durable_subscription_begins_at_the_earliest_after_a_restart_too(
 def test_a_seek_reaches_what_the_log_has_no_more(world: Compacting) -> None:
     world.send_all(numbered(0, 30, keys=10))
     world.compact()
-    world.do(tidy(world.topic))
+    world.do(trim_topic(world.topic))
     assert world.topic.log.first_offset == 28
     world.subscribe(read_compacted=True, earliest=True)
     for target in (24, 21):
@@ -359,7 +359,7 @@ def test_what_was_given_back_in_the_middle_of_the_log_is_there_compacted(
     world.send_all(numbered(0, 30, keys=30))
     world.hold_few(1)
     world.compact()
-    world.do(tidy(world.topic))
+    world.do(trim_topic(world.topic))
     assert world.topic.log.holes.covered() > 10
     assert world.read() == world.expected()
     assert len(world.expected()) == 30

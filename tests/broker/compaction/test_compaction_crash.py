@@ -13,7 +13,7 @@ from fakes.local_store import TINY
 from fakes.world import InlineWorkers, ManualClock, ManualTasks, run
 from magnetar_broker.base.errors import NotReady
 from magnetar_broker.expiry.orphans import present_segments, sweep
-from magnetar_broker.expiry.tidying import tidy
+from magnetar_broker.expiry.trimming import trim_topic
 from magnetar_broker.topic.topic import Topic
 from magnetar_proto import PulsarApi_pb2 as pb
 from magnetar_storage.compacted import compacted_writer, latest_keys
@@ -68,7 +68,7 @@ class OnDisk(Compacting):
             self.do(self.topic.compaction.start())
             self.clock.pump()
             self.clock.advance(10)
-            self.do(tidy(self.topic))
+            self.do(trim_topic(self.topic))
         self.do(self.topic.close())
         self.do(self.local.close())
 

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from effort import examples
 from fakes.compacting import Compacting, Sent
 from fakes.keyed import Message
-from magnetar_broker.expiry.tidying import tidy, truncate
+from magnetar_broker.expiry.trimming import trim_topic, truncate
 from magnetar_proto import PulsarApi_pb2 as pb
 from magnetar_proto.ids import MessageId
 from magnetar_storage.compacted import compacted_part, compacted_writer, latest_keys
@@ -52,7 +52,7 @@ def test_read_compacted_is_the_model(story: list[Step]) -> None:
             case "trim":
                 world.do(world.topic.log.rollover.start_writing())
                 world.clock.advance(3600)
-                world.do(tidy(world.topic))
+                world.do(trim_topic(world.topic))
             case "truncate":
                 world.do(truncate(world.topic))
             case "reload":
@@ -83,7 +83,7 @@ def test_reading_begins_at_any_message_also_where_the_log_is_trimmed(
     for sent in rounds:
         world.send_all(sent)
         world.compact()
-        world.do(tidy(world.topic))
+        world.do(trim_topic(world.topic))
     position = data.draw(st.sampled_from(world.ids))
     expected = [found for found in world.expected() if found[0] >= position]
     assert world.read(start=MessageId(*position)) == expected

@@ -9,7 +9,7 @@ from fakes.topics import EXCLUSIVE, FAILOVER, KEY_SHARED, SHARED, TopicWorld, en
 from magnetar_broker.config import Settings
 from magnetar_broker.dispatch.base import Blocker
 from magnetar_broker.dispatch.consumer import Consumer
-from magnetar_broker.expiry.tidying import tidy
+from magnetar_broker.expiry.trimming import trim_topic
 from magnetar_broker.limits.topic_limits import TopicLimits
 from magnetar_broker.policies.table import DELAYED_DELIVERY
 from magnetar_broker.policies.values import DelayedDelivery
@@ -347,7 +347,7 @@ def test_trimmed_entries_leave_the_index() -> None:
     world.reload()
     world.delayed(5000, 6000)
     world.delayed(0)
-    world.do(tidy(world.topic))
+    world.do(trim_topic(world.topic))
     assert world.topic.log.first_offset == 2
     assert not world.waiting()
 

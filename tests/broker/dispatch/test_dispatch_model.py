@@ -206,8 +206,8 @@ class History(RuleBasedStateMachine):
         self.model.skip_all()
 
     @rule()
-    def tidy(self) -> None:
-        self.model.tidy()
+    def trim(self) -> None:
+        self.model.trim()
 
     @rule(rate=st.sampled_from([0, 2, 7]))
     def limit(self, rate: int) -> None:

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from effort import examples
 from fakes.connection import RecordingConnection
 from fakes.topics import EXCLUSIVE, SHARED, TopicWorld, entry
-from magnetar_broker.expiry.tidying import tidy
+from magnetar_broker.expiry.trimming import trim_topic
 from magnetar_broker.limits.topic_limits import TopicLimits
 from magnetar_broker.policies.retention import Retention
 from magnetar_broker.subscriptions.finding import last_message_id
@@ -27,7 +27,7 @@ def reclaimed(*waiting: int, entries: int = 45, limits: TopicLimits | None = Non
         world.publish(entry(1000 + number, batch=2), counts=[2])
     world.ack(consumer, *(o for o in range(entries - 1) if o not in waiting))
     world.got(consumer)
-    world.do(tidy(world.topic))
+    world.do(trim_topic(world.topic))
     return world
 
 
@@ -48,7 +48,7 @@ def test_what_waits_is_counted_and_delivered_again() -> None:
     assert world.offsets(consumer) == [3, 17, 44]
     world.ack(consumer, 3, 17)
     assert world.subscription().cursor.mark_delete == 43
-    world.do(tidy(world.topic))
+    world.do(trim_topic(world.topic))
     assert world.topic.log.first_offset == 40
     assert list(world.topic.log.holes) == []
 
@@ -93,7 +93,7 @@ def test_a_reader_in_the_middle_passes_over_what_goes() -> None:
         world.publish(entry(1000 + number))
     world.ack(consumer, *(o for o in range(44) if o != 17))
     assert world.offsets(reader) == [0, 1, 2, 3, 4]
-    world.do(tidy(world.topic))
+    world.do(trim_topic(world.topic))
     world.nack(reader)
     world.flow(reader, 100)
     assert [o for o in world.offsets(reader) if o > 9] == [17, 40, 41, 42, 43, 44]
@@ -105,7 +105,7 @@ def test_the_last_message_is_answered_though_it_is_acknowledged() -> None:
     for number in range(20):
         world.publish(entry(1000 + number))
     world.ack(consumer, *range(1, 20))
-    world.do(tidy(world.topic))
+    world.do(trim_topic(world.topic))
     ledger, position = world.topic.log.position(19)
     assert world.do(last_message_id(world.topic.log, -1)) == MessageId(ledger, position, -1, -1)
 
@@ -114,7 +114,7 @@ def test_what_is_retained_is_not_reclaimed() -> None:
     world = reclaimed(3, limits=TopicLimits(retention=Retention(minutes=1, megabytes=-1)))
     assert there(world) == list(range(45))
     world.clock.advance(60)
-    world.do(tidy(world.topic))
+    world.do(trim_topic(world.topic))
     assert there(world) == [3, 40, 41, 42, 43, 44]
 
 
@@ -131,7 +131,7 @@ def test_a_subscription_in_the_making_needs_everything() -> None:
     world.store.create_gate = gate = world.clock.promise()
     making = world.begin_subscribe(RecordingConnection(), sub="new", earliest=True)
     world.subscription().cursor.ack([o for o in range(44) if o != 3])
-    world.do(tidy(world.topic))
+    world.do(trim_topic(world.topic))
     assert there(world) == list(range(45))
     world.store.create_gate = None
     gate.set_result(None)
@@ -156,10 +156,10 @@ def test_every_subscription_gets_what_it_has_not_acknowledged(
         world.publish(entry(1000 + number))
     for name, some in zip(names, waiting, strict=True):
         world.ack(consumers[name], *(o for o in range(44) if o not in some | later))
-    world.do(tidy(world.topic))
+    world.do(trim_topic(world.topic))
     for name in names:
         world.ack(consumers[name], *later - {44})
-    world.do(tidy(world.topic))
+    world.do(trim_topic(world.topic))
     if reload:
         world.reload()
     for name, some in zip(names, waiting, strict=True):
@@ -183,16 +183,16 @@ def test_a_cursor_that_is_put_where_is_being_trimmed_begins_behind(moved: str) -
         return await put(*asked)
 
     world.metadata.put = late  # type: ignore[assignment]
-    tidying = world.begin(tidy(world.topic))
+    trimming = world.begin(trim_topic(world.topic))
     world.metadata.put = put  # type: ignore[method-assign]
-    assert not tidying.done()
+    assert not trimming.done()
     if moved == "seek":
         world.do(world.subscription().seek(0))
     else:
         world.subscribe(sub="new", sub_type=SHARED, durable=moved == "subscribe", earliest=True)
     gate.set_result(None)
     world.clock.pump()
-    assert tidying.done() and world.topic.log.first_offset == 20
+    assert trimming.done() and world.topic.log.first_offset == 20
     name = "sub" if moved == "seek" else "new"
     assert world.subscription(name).cursor.mark_delete == 19
     consumer = world.subscribe(sub=name, sub_type=SHARED, permits=100, durable=moved != "read")

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from effort import examples
 from fakes.topics import EXCLUSIVE, SHARED, TopicWorld, entry
 from fakes.world import ManualPromise, run
-from magnetar_broker.expiry.tidying import tidy
+from magnetar_broker.expiry.trimming import trim_topic
 from magnetar_storage.log.roll_limits import RollLimits
 
 T = TypeVar("T")
@@ -35,8 +35,8 @@ class GatedWorld(TopicWorld):
         return False
 
 
-class Tidied:
-    """A topic that is tidied while other things happen, and what its subscriptions must get."""
+class TrimmedTopic:
+    """A topic that is trimmed while other things happen, and what its subscriptions must get."""
 
     def __init__(self) -> None:
         self.world = GatedWorld()
@@ -72,9 +72,9 @@ class Tidied:
             self.world_does(what, number)
 
     def world_does(self, what: str, number: int) -> None:
-        if what == "tidy":
+        if what == "trim":
             self.hold(number % 4)
-            self.world.begin(tidy(self.world.topic))
+            self.world.begin(trim_topic(self.world.topic))
         elif what == "go on":
             self.world.let_go()
             self.world.clock.pump()
@@ -133,7 +133,7 @@ class Tidied:
 
 STEPS = st.tuples(
     st.sampled_from(
-        ["publish", "tidy", "ack", "ack all", "go on"] * 3
+        ["publish", "trim", "ack", "ack all", "go on"] * 3
         + ["make", "seek", "step"] * 2
         + ["crash", "remove"]
     ),
@@ -147,9 +147,9 @@ STEPS = st.tuples(
 def test_whatever_is_given_back_what_is_needed_is_there(
     phases: list[list[tuple[str, str, int]]],
 ) -> None:
-    tidied = Tidied()
-    tidied.do("make", "a", 0)
+    trimmed = TrimmedTopic()
+    trimmed.do("make", "a", 0)
     for steps in phases:
         for step in steps:
-            tidied.do(*step)
-        tidied.check()
+            trimmed.do(*step)
+        trimmed.check()

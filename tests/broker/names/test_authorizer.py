@@ -7,7 +7,7 @@ import pytest
 from fakes.sessions import SessionWorld
 from fakes.world import start
 from magnetar_broker.authentication.identity import Roles
-from magnetar_broker.authorization.rules import Need, Question
+from magnetar_broker.authorization.rules import AccessRequest, RequiredPermission
 from magnetar_broker.base.errors import NotAuthorized
 from magnetar_broker.base.metadata_keys import namespace_key
 from magnetar_broker.names.tenants import Tenant
@@ -16,7 +16,7 @@ from magnetar_proto.names import NamespaceName
 from magnetar_storage.errors import Unavailable
 
 NAMESPACE = "public/default"
-ASKED = [Question(Need.PRODUCE, "persistent://public/default/topic")]
+ASKED = [AccessRequest(RequiredPermission.PRODUCE, "persistent://public/default/topic")]
 
 
 class World(SessionWorld):
@@ -67,7 +67,7 @@ def test_changes_count_from_their_answer_on() -> None:
 def test_a_namespace_that_is_created_again_has_no_grants() -> None:
     world = World()
     name = NamespaceName.parse("public/short")
-    asked = [Question(Need.PRODUCE, "persistent://public/short/topic")]
+    asked = [AccessRequest(RequiredPermission.PRODUCE, "persistent://public/short/topic")]
     world.do(world.directory.namespaces.ensure(name))
     world.do(world.directory.permissions.grant(str(name), "a", ["produce"]))
     world.do(world.directory.authorize(["a"], asked))
@@ -152,7 +152,7 @@ def test_stored_permissions_of_another_form_are_none(
 
 def test_roles_of_a_subscription_of_another_form_are_nobody() -> None:
     world = World()
-    asked = [Question(Need.CONSUME, ASKED[0].subject, "sub")]
+    asked = [AccessRequest(RequiredPermission.CONSUME, ASKED[0].subject, "sub")]
     for bad in ("abc", 5, 0, None):
         store(world, {
             "namespace_auth": {"a": ["consume"]}, "subscription_auth_roles": {"sub": bad},

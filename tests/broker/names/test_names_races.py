@@ -28,7 +28,7 @@ from magnetar_broker.base.metadata_keys import (
 from magnetar_broker.dispatch.consumer import Consumer, SubscribeRequest
 from magnetar_broker.expiry.message_expiry import expire_messages, expire_subscriptions
 from magnetar_broker.expiry.quotas import enforce_quotas
-from magnetar_broker.expiry.tidying import tidy, truncate
+from magnetar_broker.expiry.trimming import trim_topic, truncate
 from magnetar_broker.limits.topic_limits import limits_of, topic_limits
 from magnetar_broker.names.catalogue import Partitioned
 from magnetar_broker.names.namespaces import Namespace
@@ -193,7 +193,7 @@ class Races(NamedWorld):
     async def keep_up(self) -> None:
         chores: list[Callable[[Topic], Awaitable[None]]] = [
             truncate,
-            tidy,
+            trim_topic,
             expire_messages,
             enforce_quotas,
             lambda topic: expire_subscriptions(topic, 60),

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from magnetar_broker.policies.retention import (
     KEEP_NO_UNREAD,
-    Need,
+    CursorPosition,
     Retention,
     RetentionReason,
     Unread,
@@ -45,7 +45,7 @@ def judged(
         segments(*sealed),
         FIRST,
         sum(size for _, size, _ in sealed) * MEGABYTE + open_bytes,
-        [Need(name, FIRST + offset) for name, offset in (needs or {}).items()],
+        [CursorPosition(name, FIRST + offset) for name, offset in (needs or {}).items()],
         retention,
         ROLL_MINUTES * MINUTE_MS,
         NOW_MS,

@@ -16,7 +16,7 @@ from fakes.topics import TopicWorld, entry
 from magnetar_broker.base.errors import NotReady
 from magnetar_broker.base.transactions import Outcome, TxnId
 from magnetar_broker.config import Settings
-from magnetar_broker.expiry.tidying import tidy
+from magnetar_broker.expiry.trimming import trim_topic
 from magnetar_broker.limits.topic_limits import TopicLimits
 from magnetar_broker.policies.retention import Retention
 from magnetar_broker.policies.table import DEDUPLICATION, DEDUPLICATION_SNAPSHOT_INTERVAL
@@ -246,7 +246,7 @@ def test_what_was_trimmed_was_counted_before() -> None:
         for sequence_id in range(8):
             send(producer, sequence_id)
             world.clock.pump()
-    world.do(tidy(world.topic))
+    world.do(trim_topic(world.topic))
     assert world.topic.log.first_offset > 8, "nothing of the first one is left"
     world.crash()
     assert world.producer(name="first").last_sequence_id == 7

@@ -206,7 +206,7 @@ def test_meanings_that_are_forgotten(monkeypatch: pytest.MonkeyPatch, limit: str
     client = opened(world)
     numbers = [registered(client, external(b"%d" % number)) for number in range(9)]
     assert numbers == list(range(9))
-    assert len(world.directory.schemas._understood) == 3
+    assert len(world.directory.schemas._accepted) == 3
     assert registered(client, external(b"0")) == 0
 
 

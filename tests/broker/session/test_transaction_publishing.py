@@ -16,7 +16,7 @@ from fakes.transactions import (
 )
 from magnetar_broker.base.transactions import TxnId
 from magnetar_broker.dispatch.base import Blocker
-from magnetar_broker.expiry.tidying import tidy
+from magnetar_broker.expiry.trimming import trim_topic
 from magnetar_proto import PulsarApi_pb2 as pb
 from magnetar_proto.entries import parse_metadata
 from magnetar_storage.errors import DiskFull
@@ -146,7 +146,7 @@ def test_entries_of_open_transactions_are_kept_though_no_subscription_needs_them
     producer.send(b"in A", A)
     for _ in range(4):
         producer.send(b"behind")
-    world.do(tidy(world.topic()))
+    world.do(trim_topic(world.topic()))
     assert world.topic().log.first_offset == 3  # the segment of the transaction's first message
     crash(world)
     producer.end(A, COMMIT)
@@ -161,7 +161,7 @@ def test_what_is_hidden_is_forgotten_with_its_segments() -> None:
         producer.send(b"no", txn)
         producer.end(txn, ABORT)
     assert world.topic().log.hidden.covered() == 12
-    world.do(tidy(world.topic()))
+    world.do(trim_topic(world.topic()))
     log = world.topic().log
     assert log.first_offset > 0
     assert log.hidden.covered() == log.end - log.first_offset

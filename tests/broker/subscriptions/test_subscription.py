@@ -9,7 +9,7 @@ from fakes.connection import RecordingConnection
 from fakes.logs import BY_THREE
 from fakes.topics import FAILOVER, SHARED, TopicWorld
 from magnetar_broker.base.errors import MetadataTrouble
-from magnetar_broker.expiry.tidying import tidy
+from magnetar_broker.expiry.trimming import trim_topic
 from magnetar_broker.limits.topic_limits import TopicLimits
 from magnetar_broker.policies.retention import Retention
 
@@ -84,7 +84,7 @@ def test_the_backlog_is_exact(
             words = (mask,) if mask else ()
             world.ack(consumer, offset, ack_set=words)
     if trim:
-        world.do(tidy(world.topic))
+        world.do(trim_topic(world.topic))
         left[: world.topic.log.first_offset] = [0] * world.topic.log.first_offset
     backlog = world.do(world.subscription().backlog())
     assert backlog.messages == sum(mask.bit_count() for mask in left)

@@ -8,7 +8,7 @@ from fakes.connection import RecordingConnection
 from fakes.logs import BY_THREE
 from fakes.topics import EXCLUSIVE, FAILOVER, KEY_SHARED, SHARED, TopicWorld, entry
 from magnetar_broker.base.errors import NotReady, TopicTerminated
-from magnetar_broker.expiry.tidying import truncate
+from magnetar_broker.expiry.trimming import truncate
 from magnetar_broker.producers.access import Claim, Mode
 from magnetar_broker.producers.producer import ProducerRequest
 from magnetar_proto.ids import MessageId

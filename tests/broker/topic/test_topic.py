@@ -6,7 +6,7 @@ from fakes.connection import RecordingConnection
 from fakes.logs import BY_THREE
 from fakes.topics import SHARED, TopicWorld
 from magnetar_broker.base.errors import NotReady, ProducerBusy
-from magnetar_broker.expiry.tidying import tidy
+from magnetar_broker.expiry.trimming import trim_topic
 from magnetar_broker.limits.topic_limits import TopicLimits
 from magnetar_broker.policies.retention import Retention
 from magnetar_broker.producers.producer import ProducerRequest
@@ -129,10 +129,10 @@ def test_what_every_durable_subscription_has_consumed_is_trimmed() -> None:
     for _ in range(10):
         world.publish(b"x")
     world.ack(fast, 9, cumulative=True)
-    world.do(tidy(world.topic))
+    world.do(trim_topic(world.topic))
     assert world.topic.log.first_offset == 0
     world.ack(slow, 6, cumulative=True)
-    world.do(tidy(world.topic))
+    world.do(trim_topic(world.topic))
     assert world.topic.log.first_offset == 6
     world.flow(reader, 100)
     assert world.offsets(reader) == [6, 7, 8, 9]
@@ -146,7 +146,7 @@ def test_what_a_subscription_in_the_making_needs_is_not_trimmed() -> None:
     making = world.begin_subscribe(RecordingConnection(), earliest=True)
     world.clock.pump()
     assert not making.done()
-    world.do(tidy(world.topic))
+    world.do(trim_topic(world.topic))
     world.store.create_gate.set_result(None)
     world.clock.pump()
     consumer = making.result()
@@ -159,10 +159,10 @@ def test_what_is_retained_stays_although_it_is_acknowledged() -> None:
     world = TopicWorld(limits, roll=BY_THREE)
     for _ in range(7):
         world.publish(b"x")
-    world.do(tidy(world.topic))
+    world.do(trim_topic(world.topic))
     assert world.topic.log.first_offset == 0
     world.clock.advance(60)
-    world.do(tidy(world.topic))
+    world.do(trim_topic(world.topic))
     assert world.topic.log.first_offset == 6
 
 
@@ -173,11 +173,11 @@ def test_what_was_trimmed_before_its_ack_was_durable_holds_up_nothing_after_a_cr
     world.publish(b"d", b"e", b"f")
     world.ack(consumer, 1)
     world.ack(consumer, 0, 2, answered=False)
-    world.do(tidy(world.topic))
+    world.do(trim_topic(world.topic))
     assert world.topic.log.first_offset == 3
     world.crash()
     assert world.subscription().cursor.mark_delete == 2
     world.ack(world.subscribe(sub_type=SHARED), 3, 4, 5)
     world.publish(b"g")
-    world.do(tidy(world.topic))
+    world.do(trim_topic(world.topic))
     assert world.topic.log.first_offset == 6

@@ -23,7 +23,7 @@ from fakes.transactions import (
     in_transaction,
 )
 from magnetar_broker.base.transactions import Outcome, TxnId
-from magnetar_broker.expiry.tidying import tidy
+from magnetar_broker.expiry.trimming import trim_topic
 from magnetar_broker.placement.ownership import SoleOwner
 from magnetar_broker.standalone import standalone
 from magnetar_proto import PulsarApi_pb2 as pb
@@ -208,9 +208,9 @@ class Transactions(RuleBasedStateMachine):
         self.connect()
 
     @rule()
-    def trim(self) -> None:
+    def trim_topic(self) -> None:
         self.trimmed = True
-        self.world.do(tidy(self.world.topic()))
+        self.world.do(trim_topic(self.world.topic()))
 
     @rule()
     def read_everything(self) -> None:

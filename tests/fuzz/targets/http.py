@@ -24,7 +24,7 @@ from magnetar_broker.server.http.messages import Request, Response, text_respons
 from magnetar_broker.server.pages.audit import AuditLog
 from magnetar_broker.server.processes.http_server import HttpServer, sole_site
 from magnetar_broker.server.runtime.descriptors import Descriptors
-from magnetar_broker.server.runtime.stretches import Stretches
+from magnetar_broker.server.runtime.loop_timer import LoopTimer
 from magnetar_broker.standalone import Standalone
 
 LONGEST: Final = 1024
@@ -95,10 +95,10 @@ async def talk(stream: bytes, splits: list[int]) -> tuple[bytes, list[str]]:
     methods: list[str] = []
     world = SessionWorld()
     halves = Standalone(world.directory, world.broker)
-    site = sole_site(halves, JournalStats(), Stretches())
+    site = sole_site(halves, JournalStats(), LoopTimer())
     audit = AuditLog(world.clock, 1)
     guard = HttpGuard(HttpLimits(), world.clock, ReachedLimits(world.clock))
-    server = HttpServer(site, Stretches(), Descriptors(), audit, ROUTES, guard=guard)
+    server = HttpServer(site, LoopTimer(), Descriptors(), audit, ROUTES, guard=guard)
 
     async def answer(request: Request) -> Response:
         methods.append(request.method)
@@ -107,7 +107,7 @@ async def talk(stream: bytes, splits: list[int]) -> tuple[bytes, list[str]]:
         return world.do(server.answer(request))
 
     connections: set[HttpConnection] = set()
-    connection, wire = HttpConnection(answer, Stretches(), connections, guard), Wire()
+    connection, wire = HttpConnection(answer, LoopTimer(), connections, guard), Wire()
     connection.connection_made(wire)
     at = turn = 0
     while at < len(stream) and not wire.closed:

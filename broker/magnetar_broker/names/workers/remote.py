@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from itertools import count
 
-from magnetar_broker.authorization.rules import Question
+from magnetar_broker.authorization.rules import AccessRequest
 from magnetar_broker.config import Settings
 from magnetar_broker.ipc.link import Link
 from magnetar_broker.names.interface import Listing
@@ -46,9 +46,9 @@ class RemoteDirectory:
         """Return a context that counts a lookup; it raises `TooManyRequests` at the limit."""
         return self._lookups
 
-    async def authorize(self, roles: Sequence[str], questions: Sequence[Question]) -> None:
+    async def authorize(self, roles: Sequence[str], accesses: Sequence[AccessRequest]) -> None:
         """Return if each role may do all of this; else raise `NotAuthorized`."""
-        asked = [(question.need.value, *question[1:]) for question in questions]
+        asked = [(access.permission.value, *access[1:]) for access in accesses]
         await self._link.request("names.authorize", list(roles), asked)
 
     # Topics -----------------------------------------------------------------------------

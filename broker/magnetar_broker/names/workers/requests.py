@@ -1,6 +1,6 @@
 """Requests of workers to the directory of names, answered in the controller."""
 
-from magnetar_broker.authorization.rules import Need, Question
+from magnetar_broker.authorization.rules import AccessRequest, RequiredPermission
 from magnetar_broker.base.errors import NotReady
 from magnetar_broker.base.waiters import Waiters
 from magnetar_broker.ipc.link import Handler, Link
@@ -103,8 +103,8 @@ class _OfWorker:
         return owners.worker_of(name) == self._worker or residence.may_write(self._link, name)
 
     async def _authorize(self, roles: list[str], asked: list[tuple[str, str, str]]) -> None:
-        questions = [Question(Need(need), *of) for need, *of in asked]
-        await self._directory.authorize(roles, questions)
+        accesses = [AccessRequest(RequiredPermission(need), *of) for need, *of in asked]
+        await self._directory.authorize(roles, accesses)
 
     # Topics -----------------------------------------------------------------------------
 

@@ -8,7 +8,7 @@ looked up afterwards, so refusals do not reveal it.
 
 from collections.abc import Iterable, Iterator
 
-from magnetar_broker.authorization.rules import Need, Question
+from magnetar_broker.authorization.rules import AccessRequest, RequiredPermission
 from magnetar_broker.base.errors import NotAuthorized
 from magnetar_broker.server.admin.site import (
     Handler,
@@ -25,11 +25,11 @@ from magnetar_broker.server.http.table import Route
 from magnetar_proto.names import TopicName
 
 NEEDS = {
-    Permission.PRODUCE: Need.PRODUCE,
-    Permission.CONSUME: Need.CONSUME,
-    Permission.PRODUCE_OR_CONSUME: Need.PRODUCE_OR_CONSUME,
-    Permission.TENANT_ADMIN: Need.TENANT_ADMIN,
-    Permission.SUPER_USER: Need.SUPER_USER,
+    Permission.PRODUCE: RequiredPermission.PRODUCE,
+    Permission.CONSUME: RequiredPermission.CONSUME,
+    Permission.PRODUCE_OR_CONSUME: RequiredPermission.PRODUCE_OR_CONSUME,
+    Permission.TENANT_ADMIN: RequiredPermission.TENANT_ADMIN,
+    Permission.SUPER_USER: RequiredPermission.SUPER_USER,
 }
 """The permissions that depend on the role."""
 
@@ -45,13 +45,15 @@ async def authorize(site: Site, route: Route[Handler], request: Request) -> None
         raise Refused(401, "no role has been authenticated: send credentials")
     if route.permission is not Permission.AUTHENTICATED:
         # promise: each request is authorized
-        await _authorize(site, request, list(_questions(route, request)), route.refused_with)
+        await _authorize(site, request, list(_accesses(route, request)), route.refused_with)
 
 
-async def authorize_topic(site: Site, request: Request, need: Need, topic: TopicName) -> None:
+async def authorize_topic(
+    site: Site, request: Request, need: RequiredPermission, topic: TopicName
+) -> None:
     """Authorize a request as `authorize` does, for a topic that the handler has determined."""
     if site.directory.authorizer.rules is not None:
-        await _authorize(site, request, [Question(need, str(topic))], 401)
+        await _authorize(site, request, [AccessRequest(need, str(topic))], 401)
 
 
 async def authorize_subscriptions(
@@ -63,36 +65,40 @@ async def authorize_subscriptions(
     use.
     """
     if site.directory.authorizer.rules is not None:
-        questions = [Question(Need.CONSUME, where, name) for name in sorted(set(names))]
+        accesses = [
+            AccessRequest(RequiredPermission.CONSUME, where, name) for name in sorted(set(names))
+        ]
         # promise: requests for all subscriptions are authorized for each
-        await _authorize(site, request, questions, refused)
+        await _authorize(site, request, accesses, refused)
 
 
-async def _authorize(site: Site, request: Request, questions: list[Question], refused: int) -> None:
+async def _authorize(
+    site: Site, request: Request, accesses: list[AccessRequest], refused: int
+) -> None:
     roles = () if request.roles is None else request.roles.all
     try:
-        await site.directory.authorize(roles, questions)
+        await site.directory.authorize(roles, accesses)
     except NotAuthorized as error:
         raise Refused(refused, str(error)) from error
 
 
-def _questions(route: Route[Handler], request: Request) -> Iterator[Question]:
+def _accesses(route: Route[Handler], request: Request) -> Iterator[AccessRequest]:
     need, parameters = NEEDS[route.permission], request.parameters
-    if need is Need.SUPER_USER:
-        yield Question(need)
+    if need is RequiredPermission.SUPER_USER:
+        yield AccessRequest(need)
         return
     subscription = ""
     # promise: the subscription in a path is authorized
-    if need is Need.CONSUME and "subscription" in parameters:
+    if need is RequiredPermission.CONSUME and "subscription" in parameters:
         subscription = subscription_of(request)
     if "tenant" in parameters:
-        yield Question(need, _subject(request), subscription)
+        yield AccessRequest(need, _subject(request), subscription)
     elif route.names is None:  # nothing can be permitted: only super-users may
-        yield Question(Need.SUPER_USER)
+        yield AccessRequest(RequiredPermission.SUPER_USER)
     if route.names is not None:
         # promise[route.names(request) -> ()]: the topics in a body are authorized
         for name in route.names(request):
-            yield Question(need, name)
+            yield AccessRequest(need, name)
 
 
 def _subject(request: Request) -> str:

@@ -2,7 +2,7 @@
 
 from collections.abc import Collection, Iterator
 
-from magnetar_broker.authorization.rules import Need
+from magnetar_broker.authorization.rules import RequiredPermission
 from magnetar_broker.server.admin.authorizing import authorize_topic
 from magnetar_broker.server.admin.operations import reading
 from magnetar_broker.server.admin.replays import LONGEST_SECONDS, Replay
@@ -87,7 +87,7 @@ async def _topics(
         for kind in kinds:
             try:
                 topic = TopicName.parse(f"{name}-{subscription}{KINDS[kind]}")
-                await authorize_topic(site, request, Need.CONSUME, topic)
+                await authorize_topic(site, request, RequiredPermission.CONSUME, topic)
             except InvalidTopicName:
                 continue
             except Refused as error:
@@ -135,7 +135,7 @@ async def _named(site: Site, request: Request, name: object) -> TopicName:
     )
     if topic.namespace_name != base.namespace_name or not topic.is_persistent or topic.base == base:
         raise Refused(412, f"topic is {topic}: expected another one of {base.namespace_name}")
-    await authorize_topic(site, request, Need.CONSUME, topic)
+    await authorize_topic(site, request, RequiredPermission.CONSUME, topic)
     if await directory.catalogue.partitions(topic) and topic.partition < 0:
         raise Refused(412, f"{topic} is partitioned: name its partitions one by one")
     if not await directory.exists(topic):

@@ -21,7 +21,7 @@ class Unexpected(Exception):
     """The broker gave an unexpected answer; the text says which."""
 
 
-class Left(Exception):
+class ClientDisconnected(Exception):
     """The client has left, so it receives nothing more."""
 
 
@@ -96,10 +96,13 @@ class InProcessClient:
         return (await self.next(expected)).command
 
     async def next(self, *expected: int) -> _Received:
-        """Return the next command; `Unexpected` if it is of another kind, `Left` after `leave`."""
+        """Return the next command.
+
+        Raises `Unexpected` if it is of another kind, `ClientDisconnected` after `leave`.
+        """
         while not self._received:
             if self._session is None:  # the client has left: nothing will come
-                raise Left
+                raise ClientDisconnected
             self._arrival = self._clock.promise()
             await self._arrival
         received = self._received.popleft()

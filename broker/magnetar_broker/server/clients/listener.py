@@ -14,9 +14,9 @@ from magnetar_broker.limits.admission import Place
 from magnetar_broker.server.clients.origin import ON_ITS_OWN, Origin
 from magnetar_broker.server.clients.upstreams import Upstreams, UpstreamSocket
 from magnetar_broker.server.runtime.descriptors import Descriptors
-from magnetar_broker.server.runtime.pieces import write_pieces
+from magnetar_broker.server.runtime.loop_timer import LoopTimer
 from magnetar_broker.server.runtime.ports import named_in_errors
-from magnetar_broker.server.runtime.stretches import Stretches
+from magnetar_broker.server.runtime.socket_writes import write_pieces
 from magnetar_broker.server.tls.contexts import Contexts
 from magnetar_broker.server.tls.port import END_SECONDS, TlsPort, certificate_of
 from magnetar_broker.session.authorizing import handlers_of
@@ -41,7 +41,7 @@ class ClientConnection(asyncio.BufferedProtocol):
     def __init__(
         self,
         broker: Broker,
-        stretches: Stretches,
+        loop_timer: LoopTimer,
         connections: set["ClientConnection"],
         buffer: memoryview,
         upstreams: Upstreams | None = None,
@@ -57,7 +57,7 @@ class ClientConnection(asyncio.BufferedProtocol):
         """
         self._broker = broker
         self._buffer = buffer
-        self._run = stretches.run
+        self._run = loop_timer.run
         self._connections = connections
         self._upstreams = upstreams
         self._loop = asyncio.get_running_loop()
@@ -264,7 +264,7 @@ class Listener:
     def __init__(
         self,
         broker: Broker,
-        stretches: Stretches,
+        loop_timer: LoopTimer,
         descriptors: Descriptors,
         upstreams: Upstreams | None = None,
     ) -> None:
@@ -272,14 +272,14 @@ class Listener:
         self._tasks = broker.engine.tasks
         self._admission = broker.admission
         self._descriptors = descriptors
-        self._stretches = stretches
+        self._loop_timer = loop_timer
         self._servers: list[asyncio.Server] = []
         self._tls_ports: list[TlsPort] = []
         self.connections: set[ClientConnection] = set()
         # A read is handled before the next one begins, on whichever connection.
         buffer = memoryview(bytearray(RECEIVE_BYTES))
         self._connect = partial(
-            ClientConnection, broker, stretches, self.connections, buffer, upstreams
+            ClientConnection, broker, loop_timer, self.connections, buffer, upstreams
         )
 
     async def bind(self, sockets: Sequence[socket]) -> None:
@@ -300,7 +300,7 @@ class Listener:
                     lambda place: self._connect(place=place),
                     contexts,
                     self._descriptors,
-                    self._stretches,
+                    self._loop_timer,
                 )
             )
 

@@ -1,7 +1,8 @@
 """The origin of a client that one worker of a broker passes to another.
 
-On the channel between workers (`departure`, `arrival`) each client's first frame has a head with
-its origin.  Only processes of this broker write to that channel: a client cannot forge a head.
+On the channel between workers (`socket_sender`, `socket_receiver`) each client's first frame has a
+head with its origin.  Only processes of this broker write to that channel: a client cannot forge
+a head.
 """
 
 import marshal

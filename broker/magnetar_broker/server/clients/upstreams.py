@@ -7,10 +7,10 @@ from typing import cast
 
 from magnetar_broker.limits.held_bytes import HeldBytes
 from magnetar_broker.server.clients.origin import Origin
-from magnetar_broker.server.clients.pair import attach, connected_pair
+from magnetar_broker.server.clients.socket_pair import attach, connected_pair
 from magnetar_broker.server.runtime.descriptors import Descriptors
-from magnetar_broker.server.runtime.pieces import write_pieces
-from magnetar_broker.server.runtime.stretches import Stretches
+from magnetar_broker.server.runtime.loop_timer import LoopTimer
+from magnetar_broker.server.runtime.socket_writes import write_pieces
 from magnetar_broker.session.handlers import HANDLERS
 from magnetar_broker.session.relay import Upstream
 from magnetar_broker.session.relaying import OwnerOf, relaying
@@ -35,7 +35,7 @@ class Upstreams:
         send: Send,
         descriptors: Descriptors,
         tasks: Tasks,
-        stretches: Stretches,
+        loop_timer: LoopTimer,
         receiving: HeldBytes,
         handlers: Mapping[int, Handler] = HANDLERS,
     ) -> None:
@@ -44,7 +44,7 @@ class Upstreams:
         self._descriptors = descriptors
         self._send = send
         self._tasks = tasks
-        self._run = stretches.run
+        self._run = loop_timer.run
         self._receiving = receiving
         self._loop = asyncio.get_running_loop()
 

@@ -15,8 +15,8 @@ from magnetar_broker.base.connection import host_of
 from magnetar_broker.limits.reached import ClientLimit
 from magnetar_broker.server.http.guard import HttpGuard
 from magnetar_broker.server.http.messages import Request, Response, json_response
-from magnetar_broker.server.runtime.pieces import write_pieces
-from magnetar_broker.server.runtime.stretches import Stretches
+from magnetar_broker.server.runtime.loop_timer import LoopTimer
+from magnetar_broker.server.runtime.socket_writes import write_pieces
 from magnetar_broker.server.tls.port import certificate_of
 
 Answer = Callable[[Request], Awaitable[Response]]
@@ -63,14 +63,14 @@ class HttpConnection(asyncio.Protocol):
     def __init__(
         self,
         answer: Answer,
-        stretches: Stretches,
+        loop_timer: LoopTimer,
         connections: set["HttpConnection"],
         guard: HttpGuard,
     ) -> None:
         self.task: asyncio.Task[None] | None = None
         """The task that answers the current request; None between requests."""
         self._answer = answer
-        self._stretches = stretches
+        self._loop_timer = loop_timer
         self._connections = connections
         self._guard = guard
         self._limits = guard.limits
@@ -109,7 +109,7 @@ class HttpConnection(asyncio.Protocol):
             if self.task is None and not self._is_begun:
                 self._begin()
             self._http.receive_data(data)
-            self._stretches.run("http", self._proceed)
+            self._loop_timer.run("http", self._proceed)
 
     def eof_received(self) -> bool:
         """Note that the client sends nothing more; keep the connection while a response is due."""
@@ -246,7 +246,7 @@ class HttpConnection(asyncio.Protocol):
             self._guard.works(self)
             assert self._head is not None
             responding = self._respond(self._request(self._head))
-            self.task = self._loop.create_task(self._stretches.measured("http", responding))
+            self.task = self._loop.create_task(self._loop_timer.measured("http", responding))
         else:  # the client closed, or asked for another protocol
             self._transport.close()
 

@@ -13,7 +13,7 @@ from magnetar_broker.metrics.tls import TlsFigures
 from magnetar_broker.metrics.usage import UsageMeter
 from magnetar_broker.schemas.counts import SchemaCounts
 from magnetar_broker.server.pages.metrics_page import Page, Wanted, gradually
-from magnetar_broker.server.runtime.turns import Turns
+from magnetar_broker.server.runtime.pauses import Turns
 
 
 class Advertised(Protocol):

@@ -10,7 +10,11 @@ from magnetar_broker.base.errors import BrokerError
 from magnetar_broker.base.metadata_keys import namespace_key
 from magnetar_broker.broker import Broker
 from magnetar_broker.config import Settings, SubscriptionType
-from magnetar_broker.server.clients.in_process_client import InProcessClient, Left, Unexpected
+from magnetar_broker.server.clients.in_process_client import (
+    ClientDisconnected,
+    InProcessClient,
+    Unexpected,
+)
 from magnetar_broker.topic.loaded_topics import AnyTopic
 from magnetar_broker.topic.topic import Topic
 from magnetar_proto import PulsarApi_pb2 as pb
@@ -92,9 +96,9 @@ class HealthCheck:
                 self._client.leave()
 
     async def _run(self) -> None:
-        failure: Exception | None = Left()
+        failure: Exception | None = ClientDisconnected()
         # Again for callers that came after a check was given up and before it ended.
-        while self._waiting and isinstance(failure, Left):
+        while self._waiting and isinstance(failure, ClientDisconnected):
             failure = await self._failure()
         self._running = False
         waiting, self._waiting = self._waiting, []

@@ -27,7 +27,7 @@ from magnetar_broker.metrics.tls import TlsFigures
 from magnetar_broker.schemas.counts import SchemaCounts
 from magnetar_broker.server.pages.linked_page import page_of
 from magnetar_broker.server.pages.metrics_page import Page, Wanted, gradually
-from magnetar_broker.server.runtime.turns import Turns
+from magnetar_broker.server.runtime.pauses import Turns
 from magnetar_broker.server.supervision.children import name_of
 from magnetar_storage.runtime.execution import Clock
 from magnetar_storage.space.disk_space import SpaceState

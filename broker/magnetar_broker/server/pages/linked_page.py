@@ -6,7 +6,7 @@ from magnetar_broker.base.errors import BrokerError
 from magnetar_broker.ipc.answer_within import answer_within
 from magnetar_broker.ipc.link import Link
 from magnetar_broker.server.pages.metrics_page import Make, Page, Wanted
-from magnetar_broker.server.runtime.stretches import Stretches
+from magnetar_broker.server.runtime.loop_timer import LoopTimer
 from magnetar_storage.errors import StorageError
 from magnetar_storage.runtime.execution import Clock
 
@@ -21,10 +21,10 @@ SILENCE_SECONDS = 3.0
 class LinkedPage:
     """The pages of a worker.  One is made at a time: a request for another page ends it."""
 
-    def __init__(self, make: Make, link: Link, stretches: Stretches) -> None:
+    def __init__(self, make: Make, link: Link, loop_timer: LoopTimer) -> None:
         """Serve the pages; create it before the link is connected."""
         self._make = make
-        self._stretches = stretches
+        self._loop_timer = loop_timer
         self._number = 0
         """The number of the page that is being made or sent; 0 for none."""
         self._making: asyncio.Task[Page | None] | None = None
@@ -58,7 +58,7 @@ class LinkedPage:
             return await self._make(lambda: number == self._number)
 
         self._number, self._sent = number, 0
-        return asyncio.create_task(self._stretches.measured("http", make()))
+        return asyncio.create_task(self._loop_timer.measured("http", make()))
 
     def _drop(self, number: int) -> None:
         """Drop a page that is no longer needed, as the controller has notified."""

@@ -46,8 +46,8 @@ from magnetar_broker.server.pages.web_pages import web_pages_of
 from magnetar_broker.server.processes.http_server import HttpServer
 from magnetar_broker.server.processes.last_ids import LastIds
 from magnetar_broker.server.processes.link_sockets import connect
+from magnetar_broker.server.processes.multi_process import Prepared, bundle_owners
 from magnetar_broker.server.processes.process import Process
-from magnetar_broker.server.processes.several import Prepared, bundle_owners
 from magnetar_broker.server.processes.shared_looks import serve_looks, share_looks
 from magnetar_broker.server.runtime.descriptors import Descriptors
 from magnetar_broker.server.runtime.event_loop import LoopFactory
@@ -150,7 +150,7 @@ class Controller:
             settings.cluster_name,
             process.context.workers,
             self._links,
-            process.stretches.stats,
+            process.loop_timer.stats,
             process.clock,
             reached,
             self._authenticator,
@@ -170,7 +170,7 @@ class Controller:
         )
         http = HttpServer(
             site,
-            process.stretches,
+            process.loop_timer,
             Descriptors(),
             audit_log(process.clock, settings),
             ROUTES,
@@ -238,7 +238,7 @@ class Controller:
         serve_looks(space, link)
         self._last_ids.follow(number, link)
         self._links[number] = link
-        process.tasks.spawn(connect(link, peer.link, process.stretches))
+        process.tasks.spawn(connect(link, peer.link, process.loop_timer))
 
     async def _obey(self, draining: Draining, settings: DynamicSettings, message: Message) -> None:
         """Do what the supervisor asks for while it restarts workers."""

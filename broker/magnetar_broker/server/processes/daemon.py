@@ -33,9 +33,9 @@ from magnetar_broker.server.runtime.asyncio_runtime import LoopClock, LoopTasks,
 from magnetar_broker.server.runtime.descriptors import Descriptors
 from magnetar_broker.server.runtime.event_loop import LoopFactory
 from magnetar_broker.server.runtime.garbage import CHECK_SECONDS, CLOSED_TOPICS, Garbage
+from magnetar_broker.server.runtime.loop_timer import LoopTimer
 from magnetar_broker.server.runtime.phases import Phases, recovery
 from magnetar_broker.server.runtime.ports import open_ports
-from magnetar_broker.server.runtime.stretches import Stretches
 from magnetar_broker.server.snapshots.making import Snapshots
 from magnetar_broker.server.snapshots.part import LocalPart
 from magnetar_broker.server.tls.contexts import Contexts, uses_tls
@@ -57,7 +57,7 @@ class Daemon:
         self._phases = phases
         self._stop = asyncio.Event()
         self._journal_stats = JournalStats()
-        self._stretches = Stretches()
+        self._loop_timer = LoopTimer()
         self._authenticator = authenticator_of(settings)
         self._contexts: Contexts | None = None
 
@@ -67,8 +67,8 @@ class Daemon:
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(number, self._stop.set)
         loop.add_signal_handler(signal.SIGHUP, self._reload)
-        workers = ThreadWorkers(loop, self._stretches)
-        self._stretches.watch_garbage()
+        workers = ThreadWorkers(loop, self._loop_timer)
+        self._loop_timer.watch_garbage()
         try:
             engine, part, snapshots = await self._open(loop, workers)
             try:
@@ -81,14 +81,14 @@ class Daemon:
                 finally:
                     await engine.store.close()
         finally:
-            self._stretches.ignore_garbage()
+            self._loop_timer.ignore_garbage()
             workers.stop()
 
     async def _open(
         self, loop: asyncio.AbstractEventLoop, workers: ThreadWorkers
     ) -> tuple[Engine, LocalPart, Snapshots]:
         """Open the data directory and recover from a crash."""
-        clock = LoopClock(loop, self._stretches)
+        clock = LoopClock(loop, self._loop_timer)
         disk = data_disk(self.settings)
         lock, noted = await workers.background.run(partial(take, disk))
         addresses.forget(self.settings.data_dir)
@@ -117,7 +117,7 @@ class Daemon:
             raise
         self._phases.end(recovery(store.replayed_bytes))
         store.belong(lambda: metadata.identity)
-        tasks = LoopTasks(loop, self._stretches)
+        tasks = LoopTasks(loop, self._loop_timer)
         part = LocalPart(store, self.settings.data_dir)
         snapshots = Snapshots(metadata, lambda: [part], self.settings, clock)
         await snapshots.clear()
@@ -138,15 +138,15 @@ class Daemon:
         halves = standalone(settings, engine, ownership, self._authenticator)
         broker = halves.broker
         descriptors = Descriptors()
-        listener = Listener(broker, self._stretches, descriptors)
+        listener = Listener(broker, self._loop_timer, descriptors)
         garbage = Garbage(broker.topics)
         broker.jobs.every(CHECK_SECONDS, CLOSED_TOPICS, garbage.collect_closed)
         site = replace(
-            sole_site(halves, self._journal_stats, self._stretches, contexts), snapshots=snapshots
+            sole_site(halves, self._journal_stats, self._loop_timer, contexts), snapshots=snapshots
         )
         http = HttpServer(
             site,
-            self._stretches,
+            self._loop_timer,
             descriptors,
             audit_log(engine.clock, settings),
             authentication=http_authentication_of(settings, self._authenticator),

@@ -26,8 +26,8 @@ from magnetar_broker.server.pages.http_authentication import HttpAuthentication
 from magnetar_broker.server.pages.metrics_page import MetricsPage
 from magnetar_broker.server.pages.web_pages import ANY_NAME, WebPages
 from magnetar_broker.server.runtime.descriptors import Descriptors
+from magnetar_broker.server.runtime.loop_timer import LoopTimer
 from magnetar_broker.server.runtime.ports import named_in_errors
-from magnetar_broker.server.runtime.stretches import Stretches
 from magnetar_broker.server.tls.contexts import Contexts
 from magnetar_broker.server.tls.port import TlsPort
 from magnetar_broker.standalone import Standalone
@@ -42,7 +42,7 @@ class HttpServer:
     def __init__(
         self,
         site: Site,
-        stretches: Stretches,
+        loop_timer: LoopTimer,
         descriptors: Descriptors,
         audit: AuditLog,
         routes: Table[Handler] | None = None,
@@ -61,7 +61,7 @@ class HttpServer:
         self._guard = guard
         self._audit = audit
         self._routes = routes
-        self._stretches = stretches
+        self._loop_timer = loop_timer
         self._descriptors = descriptors
         self._servers: list[asyncio.Server] = []
         self._tls_ports: list[TlsPort] = []
@@ -86,7 +86,7 @@ class HttpServer:
                 lambda place: self._accept(),
                 contexts,
                 self._descriptors,
-                self._stretches,
+                self._loop_timer,
             )
             self._tls_ports.append(port)
             port.start(admission)
@@ -134,7 +134,7 @@ class HttpServer:
         return response
 
     def _accept(self) -> asyncio.BaseProtocol:
-        return HttpConnection(self.answer, self._stretches, self._connections, self._guard)
+        return HttpConnection(self.answer, self._loop_timer, self._connections, self._guard)
 
 
 def _found(
@@ -157,7 +157,7 @@ def _admin_routes() -> Table[Handler]:
 def sole_site(
     halves: Standalone,
     journal: JournalStats,
-    stretches: Stretches,
+    loop_timer: LoopTimer,
     contexts: Contexts | None = None,
 ) -> Site:
     """Return the site of a broker that is one process."""
@@ -167,7 +167,7 @@ def sole_site(
         broker,
         directory.ownership,
         journal,
-        stretches.stats,
+        loop_timer.stats,
         tls=tls,
         schemas=directory.schemas.counts,
     )

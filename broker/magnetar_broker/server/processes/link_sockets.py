@@ -5,8 +5,8 @@ import socket
 from typing import cast
 
 from magnetar_broker.ipc.link import Link
-from magnetar_broker.server.clients.pair import attach
-from magnetar_broker.server.runtime.stretches import Stretches
+from magnetar_broker.server.clients.socket_pair import attach
+from magnetar_broker.server.runtime.loop_timer import LoopTimer
 
 WRITE_BUFFER = 1 << 20
 """The bytes written that the peer has not read above which the link keeps its output."""
@@ -14,17 +14,17 @@ CLOSE_SECONDS = 5.0
 """The time that the peer of a closed link may take to read the rest."""
 
 
-async def connect(link: Link, end: socket.socket, stretches: Stretches | None = None) -> None:
+async def connect(link: Link, end: socket.socket, loop_timer: LoopTimer | None = None) -> None:
     """Connect a link to its end of a pair of Unix stream sockets, which the link then owns."""
-    await attach(lambda: LinkSocket(link, stretches or Stretches()), end)
+    await attach(lambda: LinkSocket(link, loop_timer or LoopTimer()), end)
 
 
 class LinkSocket(asyncio.Protocol):
     """The socket of one link; implements `Wire`."""
 
-    def __init__(self, link: Link, stretches: Stretches) -> None:
+    def __init__(self, link: Link, loop_timer: LoopTimer) -> None:
         self._link = link
-        self._run = stretches.run
+        self._run = loop_timer.run
         self._transport: asyncio.Transport
         self._abort_timer: asyncio.TimerHandle | None = None
 

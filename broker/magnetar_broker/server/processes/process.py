@@ -7,8 +7,8 @@ from contextlib import suppress
 from typing import Any
 
 from magnetar_broker.server.runtime.asyncio_runtime import LoopClock, LoopTasks, ThreadWorkers
+from magnetar_broker.server.runtime.loop_timer import LoopTimer
 from magnetar_broker.server.runtime.phases import Phases
-from magnetar_broker.server.runtime.stretches import Stretches
 from magnetar_broker.server.supervision.children import Context
 from magnetar_broker.server.supervision.control import CheckFiles, Message, Peer, Ready, Stop
 
@@ -24,11 +24,11 @@ class Process:
         self.context = context
         self.phases = Phases(context.began_at)
         self.phases.end("fork and event loop")
-        self.stretches = Stretches()
-        self.clock = LoopClock(loop, self.stretches)
-        self.tasks = LoopTasks(loop, self.stretches)
-        self.threads = ThreadWorkers(loop, self.stretches)
-        self.stretches.watch_garbage()
+        self.loop_timer = LoopTimer()
+        self.clock = LoopClock(loop, self.loop_timer)
+        self.tasks = LoopTasks(loop, self.loop_timer)
+        self.threads = ThreadWorkers(loop, self.loop_timer)
+        self.loop_timer.watch_garbage()
         self._loop = loop
         self._stop = asyncio.Event()
         self._early: list[Peer] = []
@@ -80,7 +80,7 @@ class Process:
         """End the threads; call it last."""
         self._next_report.cancel()
         self._loop.remove_reader(self.context.control.fileno())
-        self.stretches.ignore_garbage()
+        self.loop_timer.ignore_garbage()
         self.threads.stop()
 
     def _report_alive(self) -> None:

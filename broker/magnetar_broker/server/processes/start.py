@@ -45,7 +45,7 @@ def start(read: Read) -> int:
     if workers > 1:
         # Only these processes need the imports: a broker of one process does without them.
         from magnetar_broker.server.processes.controller import run_controller  # noqa: PLC0415
-        from magnetar_broker.server.processes.several import serve_several  # noqa: PLC0415
+        from magnetar_broker.server.processes.multi_process import serve_several  # noqa: PLC0415
         from magnetar_broker.server.processes.worker import run_worker  # noqa: PLC0415
 
         phases.end(IMPORTS)

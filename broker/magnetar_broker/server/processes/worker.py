@@ -18,7 +18,7 @@ from magnetar_broker.policies.view import PolicyView
 from magnetar_broker.server.admin.linked_owners import serve_operations
 from magnetar_broker.server.clients.authentication import authenticator_of
 from magnetar_broker.server.clients.listener import Listener
-from magnetar_broker.server.clients.passing import Passing
+from magnetar_broker.server.clients.socket_handoff import SocketHandoff
 from magnetar_broker.server.clients.upstreams import Upstreams
 from magnetar_broker.server.data_directory.engine import (
     data_disk,
@@ -32,8 +32,8 @@ from magnetar_broker.server.pages.health import HealthCheck
 from magnetar_broker.server.pages.linked_health import serve_health
 from magnetar_broker.server.pages.linked_page import LinkedPage
 from magnetar_broker.server.processes.link_sockets import connect
+from magnetar_broker.server.processes.multi_process import Prepared, bundle_owners
 from magnetar_broker.server.processes.process import Process
-from magnetar_broker.server.processes.several import Prepared, bundle_owners
 from magnetar_broker.server.processes.shared_looks import serve_looks, share_looks
 from magnetar_broker.server.runtime.descriptors import Descriptors
 from magnetar_broker.server.runtime.event_loop import LoopFactory
@@ -95,11 +95,11 @@ class Worker:
         self._contexts = None
         if ports.clients_tls is not None:
             self._contexts = Contexts(settings, process.clock)
-        self._passing = Passing(
+        self._handoff = SocketHandoff(
             of_port(context.sockets, ports.clients),
             self._others,
             self._descriptors,
-            process.stretches,
+            process.loop_timer,
             (of_port(context.sockets, ports.clients_tls), self._contexts),
         )
 
@@ -155,14 +155,14 @@ class Worker:
         broker.leftovers.ended = LinkedEnded(ended, self._other, self._links)
         upstreams = Upstreams(
             self._other,
-            self._passing.send,
+            self._handoff.send,
             self._descriptors,
             process.tasks,
-            process.stretches,
+            process.loop_timer,
             broker.receiving,
             handlers_of(residence.access),
         )
-        listener = Listener(broker, process.stretches, self._descriptors, upstreams)
+        listener = Listener(broker, process.loop_timer, self._descriptors, upstreams)
         serve_residence(residence, controller)
         serve_load(broker.topics, self._owners, process.clock, _used, controller)
         serve_operations(broker, controller)
@@ -173,11 +173,11 @@ class Worker:
             broker,
             self._owners,
             self._journal_stats,
-            process.stretches.stats,
+            process.loop_timer.stats,
             is_joined=True,
             tls=contexts.figures if contexts is not None else lambda: None,
         )
-        LinkedPage(page.make, controller, process.stretches)
+        LinkedPage(page.make, controller, process.loop_timer)
         controller.serve(learning(policies))
         share_looks(space, lambda: [controller])
         serve_looks(space, controller)
@@ -191,13 +191,13 @@ class Worker:
             await process.stopped()
         finally:
             part.stop()
-            self._passing.stop()
+            self._handoff.stop()
             # First: a topic that is being opened may wait for another worker, which also stops.
             for links in self._links.values():
                 links.close()
             await broker.close()
             listener.disconnect()
-            await asyncio.gather(listener.ended(), self._passing.ended())
+            await asyncio.gather(listener.ended(), self._handoff.ended())
             if self._contexts is not None:
                 self._contexts.stop()
             controller.close()
@@ -231,7 +231,7 @@ class Worker:
             self._process.check_files = self._contexts.check
             self._contexts.start()
         own = self._owners.address_of(self._number)
-        self._passing.start(
+        self._handoff.start(
             broker.admission,
             listener.adopt,
             listener.serve,
@@ -249,8 +249,8 @@ class Worker:
             serve_segments(store, link)
             link.serve(serves)
             self._links[peer.worker].replace(link)
-            self._passing.connect(peer)
-        process.tasks.spawn(connect(link, peer.link, process.stretches))
+            self._handoff.connect(peer)
+        process.tasks.spawn(connect(link, peer.link, process.loop_timer))
 
     def _serves(self, topic: TopicName) -> bool:
         return self._owners.worker_of(topic) == self._number

@@ -7,8 +7,8 @@ from collections.abc import Callable
 from typing import Any
 
 from magnetar_broker.server.runtime.descriptors import Descriptors
+from magnetar_broker.server.runtime.loop_timer import LoopTimer
 from magnetar_broker.server.runtime.ports import named_in_errors
-from magnetar_broker.server.runtime.stretches import Stretches
 
 logger = logging.getLogger(__name__)
 
@@ -28,7 +28,7 @@ class Accepting:
         listening: socket.socket,
         take: Callable[[socket.socket, str], None],
         descriptors: Descriptors,
-        stretches: Stretches,
+        loop_timer: LoopTimer,
     ) -> None:
         """`listening` is a bound socket, which `stop` closes.
 
@@ -37,7 +37,7 @@ class Accepting:
         self._listening = listening
         self._take = take
         self._descriptors = descriptors
-        self._run = stretches.run
+        self._run = loop_timer.run
         self._loop = asyncio.get_running_loop()
         self._retry: asyncio.TimerHandle | None = None
 

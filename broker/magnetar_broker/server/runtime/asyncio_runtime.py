@@ -8,7 +8,7 @@ from queue import SimpleQueue
 from threading import Thread
 from typing import Any, TypeVar
 
-from magnetar_broker.server.runtime.stretches import Stretches
+from magnetar_broker.server.runtime.loop_timer import LoopTimer
 from magnetar_storage.runtime.execution import Cause, Promise, Timer, Worker
 
 logger = logging.getLogger(__name__)
@@ -29,9 +29,11 @@ Job = tuple[Callable[[], Any], Callable[[Any, BaseException | None], None]]
 class LoopClock:
     """The wall clock, and calls scheduled on the event loop."""
 
-    def __init__(self, loop: asyncio.AbstractEventLoop, stretches: Stretches | None = None) -> None:
+    def __init__(
+        self, loop: asyncio.AbstractEventLoop, loop_timer: LoopTimer | None = None
+    ) -> None:
         self._loop = loop
-        self._run = (stretches or Stretches()).run
+        self._run = (loop_timer or LoopTimer()).run
 
     def now_ms(self) -> int:
         """Return the wall-clock time in milliseconds since 1970."""
@@ -57,14 +59,16 @@ class LoopClock:
 class LoopTasks:
     """Runs coroutines as tasks of the loop.  Their errors are defects, and are logged as such."""
 
-    def __init__(self, loop: asyncio.AbstractEventLoop, stretches: Stretches | None = None) -> None:
+    def __init__(
+        self, loop: asyncio.AbstractEventLoop, loop_timer: LoopTimer | None = None
+    ) -> None:
         self._loop = loop
-        self._stretches = stretches or Stretches()
+        self._loop_timer = loop_timer or LoopTimer()
         self._running: set[asyncio.Task[None]] = set()
 
     def spawn(self, work: Coroutine[Any, Any, None], cause: Cause = "task") -> None:
         """Run `work` as a task of its own."""
-        task = self._loop.create_task(self._stretches.measured(cause, work))
+        task = self._loop.create_task(self._loop_timer.measured(cause, work))
         self._running.add(task)
         task.add_done_callback(self._ended)
 
@@ -78,11 +82,11 @@ class ThreadWorker:
     """A thread that runs jobs in order and calls back on the loop."""
 
     def __init__(
-        self, loop: asyncio.AbstractEventLoop, name: str, cause: Cause, stretches: Stretches
+        self, loop: asyncio.AbstractEventLoop, name: str, cause: Cause, loop_timer: LoopTimer
     ) -> None:
         self._loop = loop
         self._cause = cause
-        self._run = stretches.run
+        self._run = loop_timer.run
         self._jobs: SimpleQueue[Job | None] = SimpleQueue()
         self._thread = Thread(target=self._work, name=name, daemon=True)
         self._thread.start()
@@ -128,10 +132,12 @@ class ThreadWorker:
 class ThreadWorkers:
     """One thread each for the journal, for write-behind, for reads and for metadata."""
 
-    def __init__(self, loop: asyncio.AbstractEventLoop, stretches: Stretches | None = None) -> None:
-        stretches = stretches or Stretches()
+    def __init__(
+        self, loop: asyncio.AbstractEventLoop, loop_timer: LoopTimer | None = None
+    ) -> None:
+        loop_timer = loop_timer or LoopTimer()
         self._all = {
-            name: ThreadWorker(loop, f"magnetar-{name}", cause, stretches)
+            name: ThreadWorker(loop, f"magnetar-{name}", cause, loop_timer)
             for name, cause in CAUSES.items()
         }
 

@@ -37,7 +37,7 @@ class Descriptors:
 
     def guarded(self, make: Factory) -> Factory:
         """Return a factory of protocols that calls `make` for each connection that is admitted."""
-        return lambda: Guard(self, make)
+        return lambda: ConnectionGate(self, make)
 
     def admits(self, number: int) -> bool:
         """Return whether a socket with this descriptor may stay; if not, log a warning.
@@ -57,7 +57,7 @@ class Descriptors:
         return False
 
 
-class Guard(asyncio.Protocol):
+class ConnectionGate(asyncio.Protocol):
     """The protocol of a new connection until the connection is admitted."""
 
     def __init__(self, descriptors: Descriptors, make: Factory) -> None:

@@ -9,7 +9,7 @@ from typing import Final
 from magnetar_broker.limits.admission import Admission, Place
 from magnetar_broker.server.runtime.accepting import Accepting
 from magnetar_broker.server.runtime.descriptors import Descriptors
-from magnetar_broker.server.runtime.stretches import Stretches
+from magnetar_broker.server.runtime.loop_timer import LoopTimer
 from magnetar_broker.server.tls.contexts import Contexts
 
 NO_LIMIT_SECONDS = 86_400.0
@@ -50,18 +50,18 @@ class TlsPort:
         make: Callable[[Place], asyncio.BaseProtocol],
         contexts: Contexts,
         descriptors: Descriptors,
-        stretches: Stretches,
+        loop_timer: LoopTimer,
     ) -> None:
         """`listening` is bound; `make` makes a connection's protocol, `context` its TLS context.
 
         The protocol takes the place over if the client must be accepted within the same time limit;
         otherwise the place is free once the handshake is complete.
         """
-        self._accepting = Accepting(listening, self._take, descriptors, stretches)
+        self._accepting = Accepting(listening, self._take, descriptors, loop_timer)
         self._context = context
         self._make = make
         self._contexts = contexts
-        self._measured = stretches.measured
+        self._measured = loop_timer.measured
         self._loop = asyncio.get_running_loop()
         self._handshakes: set[asyncio.Task[None]] = set()
         self._admission: Admission

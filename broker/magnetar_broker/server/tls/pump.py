@@ -13,7 +13,7 @@ from typing import cast
 
 from magnetar_broker.limits.held_bytes import HeldBytes
 from magnetar_broker.limits.slow_readers import SlowReaders
-from magnetar_broker.server.runtime.pieces import write_pieces
+from magnetar_broker.server.runtime.socket_writes import write_pieces
 
 WRITE_BUFFER = 64 << 10
 """The waiting bytes of a side above which they are counted, and the other side is not read."""

@@ -23,7 +23,7 @@ from magnetar_broker.server.admin.site import Site
 from magnetar_broker.server.clients.in_process_client import InProcessClient, Unexpected
 from magnetar_broker.server.processes.http_server import sole_site
 from magnetar_broker.server.runtime.asyncio_runtime import LoopClock, LoopTasks
-from magnetar_broker.server.runtime.stretches import Stretches
+from magnetar_broker.server.runtime.loop_timer import LoopTimer
 from magnetar_broker.standalone import Standalone, standalone
 from magnetar_proto import PulsarApi_pb2 as pb
 from magnetar_proto.batch import encode_batch
@@ -126,7 +126,7 @@ async def running_site() -> AsyncIterator[tuple[Site, Broker]]:
     directory, broker = standalone(settings, engine, SoleOwner("pulsar://127.0.0.1:6650"))
     await broker.start()
     try:
-        yield sole_site(Standalone(directory, broker), JournalStats(), Stretches()), broker
+        yield sole_site(Standalone(directory, broker), JournalStats(), LoopTimer()), broker
     finally:
         await broker.close()
 

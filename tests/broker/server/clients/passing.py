@@ -36,7 +36,7 @@ async def serve(context: Context) -> None:
             match message:
                 case Peer(worker=int(number), clients_out=out, clients_in=incoming):
                     assert out is not None and incoming is not None
-                    worker.departures[number].replace(out)
+                    worker.senders[number].replace(out)
                     worker.receive_from(number, incoming)
                 case Stop():
                     stopped.set()

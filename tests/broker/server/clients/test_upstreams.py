@@ -13,9 +13,9 @@ from fakes.workers import AsyncClient, Group, connect_frame, group, sessions_end
 from magnetar_broker.authentication.identity import Roles
 from magnetar_broker.limits.held_bytes import HeldBytes
 from magnetar_broker.limits.reached import ClientLimit, ReachedLimits
-from magnetar_broker.server.clients.pair import attach
+from magnetar_broker.server.clients.socket_pair import attach
 from magnetar_broker.server.clients.upstreams import WRITE_BUFFER, UpstreamSocket
-from magnetar_broker.server.runtime.stretches import Stretches
+from magnetar_broker.server.runtime.loop_timer import LoopTimer
 from magnetar_proto import PulsarApi_pb2 as pb
 from magnetar_proto.commands import encode
 from magnetar_proto.deliveries import encode_flow
@@ -182,7 +182,7 @@ async def test_a_client_for_whose_worker_too_much_waits_is_disconnected() -> Non
     reached = ReachedLimits(LoopClock())
     held = HeldBytes(WRITE_BUFFER, reached, ClientLimit.RECEIVE_BUFFER, "receive")
     upstream, (own, other) = Recorded(), socket.socketpair()
-    made = UpstreamSocket(upstream, Stretches().run, "client:1", held)  # type: ignore[arg-type]
+    made = UpstreamSocket(upstream, LoopTimer().run, "client:1", held)  # type: ignore[arg-type]
     loop = asyncio.get_running_loop()
     await attach(lambda: made, own)
     made.write([bytes(10 << 20)])
@@ -257,7 +257,7 @@ async def test_a_client_that_leaves_while_its_worker_starts_is_forgotten() -> No
         await client.close()
         await sessions_ended(workers.workers[:1])
         workers.link(0, 1)
-        await until(lambda: not workers.workers[0].departures[1].held, "no client is kept")
+        await until(lambda: not workers.workers[0].senders[1].held, "no client is kept")
         await sessions_ended(workers.workers[1:])
 
 

@@ -20,7 +20,7 @@ from magnetar_broker.limits.reached import ReachedLimits
 from magnetar_broker.server.http.connection import HttpConnection
 from magnetar_broker.server.http.guard import HttpGuard, HttpLimits
 from magnetar_broker.server.http.messages import Request, Response
-from magnetar_broker.server.runtime.stretches import Stretches
+from magnetar_broker.server.runtime.loop_timer import LoopTimer
 
 LIMITS = HttpLimits()
 GET = b"GET /a HTTP/1.1\r\nHost: h\r\n\r\n"
@@ -65,7 +65,7 @@ async def served(**changed: Any) -> AsyncIterator[Site]:
     made = Site(HttpGuard(limits, clock, ReachedLimits(clock)))
     loop = asyncio.get_running_loop()
     server = await loop.create_server(
-        lambda: HttpConnection(made.answer, Stretches(), made.connections, made.guard),
+        lambda: HttpConnection(made.answer, LoopTimer(), made.connections, made.guard),
         "127.0.0.1",
         0,
     )

@@ -14,7 +14,7 @@ from magnetar_broker.config import Settings, SubscriptionType
 from magnetar_broker.limits.reached import ReachedLimits
 from magnetar_broker.metrics.journal import JournalStats
 from magnetar_broker.placement.ownership import SoleOwner
-from magnetar_broker.server.clients.in_process_client import InProcessClient, Left
+from magnetar_broker.server.clients.in_process_client import ClientDisconnected, InProcessClient
 from magnetar_broker.server.http.guard import HttpGuard, HttpLimits
 from magnetar_broker.server.pages import health
 from magnetar_broker.server.pages.audit import AuditLog
@@ -22,8 +22,8 @@ from magnetar_broker.server.processes import http_server as http_port
 from magnetar_broker.server.processes.http_server import HttpServer, sole_site
 from magnetar_broker.server.runtime.asyncio_runtime import LoopClock, LoopTasks
 from magnetar_broker.server.runtime.descriptors import Descriptors
+from magnetar_broker.server.runtime.loop_timer import LoopTimer
 from magnetar_broker.server.runtime.ports import bound, open_ports, port_of
-from magnetar_broker.server.runtime.stretches import Stretches
 from magnetar_broker.standalone import Standalone, standalone
 from magnetar_proto import PulsarApi_pb2 as pb
 from magnetar_proto.commands import encode
@@ -66,10 +66,10 @@ class Port:
         self.directory, self.broker = standalone(
             Settings(**settings), engine, SoleOwner("pulsar://127.0.0.1:6650")
         )
-        site = sole_site(Standalone(self.directory, self.broker), JournalStats(), Stretches())
+        site = sole_site(Standalone(self.directory, self.broker), JournalStats(), LoopTimer())
         self.guard = HttpGuard(HttpLimits.of(self.broker.settings), clock, ReachedLimits(clock))
         self.server = HttpServer(
-            site, Stretches(), Descriptors(), AuditLog(clock, 1), guard=self.guard
+            site, LoopTimer(), Descriptors(), AuditLog(clock, 1), guard=self.guard
         )
         self.port = 0
 
@@ -208,7 +208,7 @@ async def test_a_client_that_has_left_waits_for_nothing() -> None:
         await asyncio.sleep(0)
         client.leave()
         for waiting in (arrival, client.next()):
-            with pytest.raises(Left):
+            with pytest.raises(ClientDisconnected):
                 await waiting
 
 
@@ -224,7 +224,7 @@ async def test_what_is_still_to_happen_for_a_client_that_has_left_does_nothing(
         client.leave()
         await asyncio.sleep(0)
         assert not caplog.records
-        with pytest.raises(Left):
+        with pytest.raises(ClientDisconnected):
             await client.next()
 
 

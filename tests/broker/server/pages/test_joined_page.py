@@ -18,7 +18,7 @@ from magnetar_broker.server.pages.joined_page import JoinedPage
 from magnetar_broker.server.pages.linked_page import DROP, NEXT, PIECE_BYTES, LinkedPage, page_of
 from magnetar_broker.server.pages.metrics_page import Make, Page, Wanted
 from magnetar_broker.server.processes import link_sockets as links
-from magnetar_broker.server.runtime.stretches import Stretches
+from magnetar_broker.server.runtime.loop_timer import LoopTimer
 
 PARTS = [b"x" * (PIECE_BYTES // 3), b"", b"small\n"] * 20
 ROWS = b"# HELP pulsar_broker_topics_count Topics\n# TYPE pulsar_broker_topics_count gauge\n"
@@ -73,7 +73,7 @@ class Workers:
         if make is None:
             self._silent.append(ends[1])
         else:
-            LinkedPage(make, far, Stretches())
+            LinkedPage(make, far, LoopTimer())
             await links.connect(far, ends[1])
             self._links.append(far)
         return near

@@ -7,7 +7,7 @@ import sys
 
 from magnetar_broker.config import Settings
 from magnetar_broker.config.load import Loaded
-from magnetar_broker.server.processes.several import Prepared, serve_several
+from magnetar_broker.server.processes.multi_process import Prepared, serve_several
 from magnetar_broker.server.runtime.logs import log_to_stderr
 from magnetar_broker.server.runtime.phases import Phases, began_at
 from magnetar_broker.server.runtime.ports import port_of

@@ -8,8 +8,8 @@ import pytest
 from magnetar_broker.config import Settings
 from magnetar_broker.config.changes import with_reloaded
 from magnetar_broker.config.load import ConfigError, Loaded
+from magnetar_broker.server.processes.multi_process import Prepared, Reload
 from magnetar_broker.server.processes.reload import reloaded
-from magnetar_broker.server.processes.several import Prepared, Reload
 from magnetar_broker.server.runtime.ports import PortNumbers
 from magnetar_broker.server.supervision.children import Context
 from magnetar_storage.multi_store.belonging import Noted

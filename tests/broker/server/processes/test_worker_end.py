@@ -12,8 +12,8 @@ from magnetar_broker.ipc.link import Link
 from magnetar_broker.ipc.metadata_server import MetadataServer
 from magnetar_broker.server.data_directory.engine import data_disk
 from magnetar_broker.server.processes.link_sockets import connect
+from magnetar_broker.server.processes.multi_process import Prepared
 from magnetar_broker.server.processes.process import Process
-from magnetar_broker.server.processes.several import Prepared
 from magnetar_broker.server.processes.worker import Worker
 from magnetar_broker.server.runtime.ports import PortNumbers, port_of
 from magnetar_broker.server.supervision.children import Context
@@ -44,7 +44,7 @@ async def test_a_worker_without_the_controller_ends(tmp_path: Path) -> None:
         link.serve({"identity": lambda: tuple(UNKNOWN)})
         metadata = MemoryMetadata(process.clock)
         MetadataServer(link, metadata, lambda key: True, process.clock, process.tasks)
-        process.tasks.spawn(connect(link, ours, process.stretches))
+        process.tasks.spawn(connect(link, ours, process.loop_timer))
         await until(
             lambda: any(isinstance(message, Ready) for message in supervisor.receive()),
             "the worker is ready",

@@ -14,7 +14,7 @@ from fakes.waiting import HANGS_SECONDS, until
 from magnetar_broker.limits.held_bytes import HeldBytes
 from magnetar_broker.limits.reached import ClientLimit, ReachedLimits
 from magnetar_broker.limits.slow_readers import SlowReaders
-from magnetar_broker.server.runtime.stretches import Stretches
+from magnetar_broker.server.runtime.loop_timer import LoopTimer
 from magnetar_broker.server.tls.pump import WRITE_BUFFER, Pump, Side
 
 PIECES = st.lists(st.binary(min_size=1, max_size=200), max_size=20)
@@ -31,7 +31,7 @@ class Ends:
         sending = HeldBytes(limit, self.reached, ClientLimit.SEND_BUFFER, "send")
         self.readers = SlowReaders(clock, 0, sending, self.reached)
         self.pumps: set[Pump] = set()
-        self.pump = Pump(Stretches().run, self.pumps, "client:1", self.receiving, self.readers)
+        self.pump = Pump(LoopTimer().run, self.pumps, "client:1", self.receiving, self.readers)
         self.client, self._tls = socket.socketpair()
         self.worker, self._own = socket.socketpair()
         for one in (self.client, self.worker, self._tls, self._own):

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from magnetar_broker.expiry.quotas import backlog_bytes
-from magnetar_broker.expiry.tidying import current_verdicts
+from magnetar_broker.expiry.trimming import current_verdicts
 from magnetar_broker.policies.explain import source_of
 from magnetar_broker.policies.policy import Policy
 from magnetar_broker.policies.retention import RetentionReason, Verdict

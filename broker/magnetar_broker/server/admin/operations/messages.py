@@ -9,7 +9,7 @@ from typing import Any
 from magnetar_broker.base.errors import UnknownTrouble
 from magnetar_broker.broker import Broker
 from magnetar_broker.expiry.message_expiry import expire_older, expiring_subscriptions
-from magnetar_broker.expiry.tidying import tidy, truncate
+from magnetar_broker.expiry.trimming import trim_topic, truncate
 from magnetar_broker.maintenance import QUOTAS
 from magnetar_broker.server.admin.operations.explaining import explained
 from magnetar_broker.server.admin.operations.loading import Position, loaded, subscription_of
@@ -97,7 +97,7 @@ async def truncate_topic(broker: Broker, name: TopicName) -> None:
 
 async def trim(broker: Broker, name: TopicName) -> None:
     """Delete the consumed segments that retention does not keep."""
-    await tidy(await loaded(broker, name))
+    await trim_topic(await loaded(broker, name))
 
 
 async def explain(broker: Broker, name: TopicName) -> dict[str, Any]:

@@ -4,7 +4,11 @@ from asyncio import Lock
 from weakref import WeakValueDictionary
 
 from magnetar_broker.broker import Broker
-from magnetar_broker.server.clients.in_process_client import InProcessClient, Left, Unexpected
+from magnetar_broker.server.clients.in_process_client import (
+    ClientDisconnected,
+    InProcessClient,
+    Unexpected,
+)
 from magnetar_broker.server.http.errors import Refused
 from magnetar_proto import PulsarApi_pb2 as pb
 from magnetar_proto.names import TopicName
@@ -36,7 +40,7 @@ async def _store(broker: Broker, name: TopicName, messages: list[tuple[bytes, by
         for metadata, payload in messages:
             await client.publish(pb.MessageMetadata.FromString(metadata), payload)
             stored += 1
-    except (Unexpected, Left) as error:
+    except (Unexpected, ClientDisconnected) as error:
         if not stored:
             raise Refused(412, f"{name} takes no messages: {error}") from error
     finally:

@@ -16,13 +16,13 @@ from magnetar_broker.server.clients.client_socket import Take, refuse
 from magnetar_broker.server.clients.origin import ON_ITS_OWN
 from magnetar_broker.server.runtime.accepting import Accepting
 from magnetar_broker.server.runtime.descriptors import Descriptors
-from magnetar_broker.server.runtime.stretches import Stretches
+from magnetar_broker.server.runtime.loop_timer import LoopTimer
 from magnetar_broker.session.first_frame import FirstFrame, named_broker
 
 logger = logging.getLogger(__name__)
 
 
-class Reception:
+class ClientRouter:
     """Reads the first frame of each client, then passes the client to the worker that it names."""
 
     def __init__(
@@ -30,16 +30,16 @@ class Reception:
         listening: socket.socket,
         destinations: Mapping[str, Take],
         descriptors: Descriptors,
-        stretches: Stretches,
+        loop_timer: LoopTimer,
     ) -> None:
         """`listening` is a bound socket, which `stop` closes.
 
         `destinations` maps each "host:port" that clients name to the function that takes these
         clients; "" is the key for clients that name none.
         """
-        self._accepting = Accepting(listening, self._accepted, descriptors, stretches)
+        self._accepting = Accepting(listening, self._accepted, descriptors, loop_timer)
         self._destinations = destinations
-        self._run = stretches.run
+        self._run = loop_timer.run
         self._loop = asyncio.get_running_loop()
         self._openings: set[_Opening] = set()
         self._admission: Admission

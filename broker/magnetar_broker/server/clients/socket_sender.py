@@ -20,7 +20,7 @@ from magnetar_broker.limits.admission import Admission, Place
 from magnetar_broker.server.clients.client_socket import refuse
 from magnetar_broker.server.clients.origin import Origin
 from magnetar_broker.server.clients.outgoing import Outgoing
-from magnetar_broker.server.runtime.stretches import Stretches
+from magnetar_broker.server.runtime.loop_timer import LoopTimer
 
 logger = logging.getLogger(__name__)
 
@@ -61,7 +61,7 @@ class _Departing:
             self.place.leave()  # promise: a client that a worker has taken is counted no longer
 
 
-class Departure:
+class SocketSender:
     """Sends clients to one other worker.
 
     Clients are kept while that worker's process does not run: not all clients repeat a CONNECT that
@@ -69,11 +69,11 @@ class Departure:
     """
 
     def __init__(
-        self, worker: str, stretches: Stretches, limit: int = HELD, seconds: float = HELD_SECONDS
+        self, worker: str, loop_timer: LoopTimer, limit: int = HELD, seconds: float = HELD_SECONDS
     ) -> None:
         """`worker` is its name for people.  Clients are kept until `replace` is called."""
         self._worker = worker
-        self._run = stretches.run
+        self._run = loop_timer.run
         self._outgoing: Outgoing[_Departing] = Outgoing(limit, WINDOW, seconds)
         self._admission: Admission | None = None
         self._loop = asyncio.get_running_loop()

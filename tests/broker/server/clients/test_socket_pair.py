@@ -9,7 +9,7 @@ from typing import cast
 import pytest
 import uvloop
 
-from magnetar_broker.server.clients.pair import attach
+from magnetar_broker.server.clients.socket_pair import attach
 
 
 class Greeting(asyncio.Protocol):

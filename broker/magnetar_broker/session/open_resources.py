@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from functools import partial
 
 from magnetar_broker.authorization.access import Opened
-from magnetar_broker.authorization.rules import Need, Question
+from magnetar_broker.authorization.rules import AccessRequest, RequiredPermission
 from magnetar_broker.base.errors import BrokerError, NotAuthorized
 from magnetar_broker.dispatch.consumer import Consumer
 from magnetar_broker.producers.producer import Producer
@@ -20,10 +20,10 @@ class Opening:
     """A command that opens something and is not answered yet."""
 
     def __init__(
-        self, command: object, questions: list[Question], stop: Callable[[], None]
+        self, command: object, accesses: list[AccessRequest], stop: Callable[[], None]
     ) -> None:
         self.command = command
-        self.questions = questions
+        self.accesses = accesses
         self._stop = stop
         self._why: str | None = None
 
@@ -43,7 +43,7 @@ class Opening:
             self._stop()
 
 
-class Guard:
+class OpenResources:
     """Lists what one client has open, for `Access`."""
 
     def __init__(self, session: Session) -> None:
@@ -58,10 +58,10 @@ class Guard:
 
     @contextmanager
     def opening(
-        self, command: object, questions: list[Question], stop: Callable[[], None]
+        self, command: object, accesses: list[AccessRequest], stop: Callable[[], None]
     ) -> Iterator[Opening]:
         """Track a command that opens something; refuse it if its permission ends meanwhile."""
-        opening = Opening(command, questions, stop)
+        opening = Opening(command, accesses, stop)
         self._opening.add(opening)
         try:
             yield opening
@@ -83,33 +83,33 @@ class Guard:
         session = self._session
         for producer in session.publishing.producers.values():
             if producer.topic.namespace_name == namespace:
-                question = Question(Need.PRODUCE, str(producer.topic))
-                yield Opened(question, partial(close_producer, producer))
+                access = AccessRequest(RequiredPermission.PRODUCE, str(producer.topic))
+                yield Opened(access, partial(close_producer, producer))
         for consumer in session.consumers.values():
             topic, name = consumer.subscription.topic_name, consumer.subscription.name
             if topic.namespace_name == namespace:
-                question = Question(Need.CONSUME, str(topic), name)
-                yield Opened(question, partial(_close_consumer, consumer))
+                access = AccessRequest(RequiredPermission.CONSUME, str(topic), name)
+                yield Opened(access, partial(_close_consumer, consumer))
         # promise[session.watchers -> dict(())]: a revocation reaches watched lists of topics
         for number, watcher in session.watchers.items():
             if watcher.namespace == namespace:
-                question = Question(Need.PRODUCE_OR_CONSUME, namespace)
-                yield Opened(question, partial(_close_watcher, session, number))
+                access = AccessRequest(RequiredPermission.PRODUCE_OR_CONSUME, namespace)
+                yield Opened(access, partial(_close_watcher, session, number))
         for opening in self._opening:
-            # promise[opening.questions -> ()]: a revocation reaches what is being opened
-            for question in opening.questions:
-                if question.namespace == namespace:
-                    yield Opened(question, opening.close)
+            # promise[opening.accesses -> ()]: a revocation reaches what is being opened
+            for access in opening.accesses:
+                if access.namespace == namespace:
+                    yield Opened(access, opening.close)
 
 
-def guard_of(session: Session) -> Guard:
-    """Return the guard of a session, which is checked again from now on."""
-    guard = session.guard
-    if not isinstance(guard, Guard):
-        guard = session.guard = Guard(session)
+def open_resources_of(session: Session) -> OpenResources:
+    """Return the open resources of a session, which are checked again from now on."""
+    open_resources = session.open_resources
+    if not isinstance(open_resources, OpenResources):
+        open_resources = session.open_resources = OpenResources(session)
     if not session.is_over:
-        session.broker.access.clients.add(guard)
-    return guard
+        session.broker.access.clients.add(open_resources)
+    return open_resources
 
 
 def close_producer(producer: Producer, why: str) -> None:

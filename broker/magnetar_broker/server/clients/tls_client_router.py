@@ -1,6 +1,6 @@
 """Accepts TLS clients of a broker of several workers, and connects each to its worker.
 
-It does for TLS what `server.reception` does without.  A client of this worker is served on its
+It does for TLS what `client_router` does without.  A client of this worker is served on its
 connection, and a client of another worker through a `Pump`.
 """
 
@@ -14,12 +14,12 @@ from magnetar_broker.base.errors import BrokerError, NotReady
 from magnetar_broker.limits.admission import Admission, Place
 from magnetar_broker.limits.held_bytes import HeldBytes
 from magnetar_broker.limits.slow_readers import SlowReaders
+from magnetar_broker.server.clients.client_router import unknown
 from magnetar_broker.server.clients.client_socket import Take, refusal_frame
 from magnetar_broker.server.clients.origin import Origin
-from magnetar_broker.server.clients.pair import attach, connected_pair
-from magnetar_broker.server.clients.reception import unknown
+from magnetar_broker.server.clients.socket_pair import attach, connected_pair
 from magnetar_broker.server.runtime.descriptors import Descriptors
-from magnetar_broker.server.runtime.stretches import Stretches
+from magnetar_broker.server.runtime.loop_timer import LoopTimer
 from magnetar_broker.server.tls.contexts import Contexts
 from magnetar_broker.server.tls.port import END_SECONDS, TlsPort, certificate_of
 from magnetar_broker.server.tls.pump import Pump
@@ -42,7 +42,7 @@ class Serve(Protocol):
         """Serve it; `first` is the first frame, `rest` the input behind it.  Takes over `place`."""
 
 
-class TlsReception:
+class TlsClientRouter:
     """Accepts TLS clients from one listening socket.  Call `start` once and `stop` once."""
 
     def __init__(
@@ -51,15 +51,15 @@ class TlsReception:
         contexts: Contexts,
         others: Mapping[str, Take],
         descriptors: Descriptors,
-        stretches: Stretches,
+        loop_timer: LoopTimer,
     ) -> None:
         """`listening` is bound; `others` take the clients of other workers, by their names."""
         self._port = TlsPort(
-            listening, lambda: contexts.clients, self._open, contexts, descriptors, stretches
+            listening, lambda: contexts.clients, self._open, contexts, descriptors, loop_timer
         )
         self._others = others
         self._descriptors = descriptors
-        self._run = stretches.run
+        self._run = loop_timer.run
         self._loop = asyncio.get_running_loop()
         self._serve: Serve | None = None
         self._own: frozenset[str] = frozenset()

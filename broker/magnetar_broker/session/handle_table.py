@@ -17,7 +17,7 @@ class Closable(Protocol):
 T = TypeVar("T", bound=Closable)
 
 
-class Slots(dict[int, T]):
+class HandleTable(dict[int, T]):
     """The open producers or consumers of a client, by id.
 
     A client may close an id, and open another one under it, while the first is being created. Each
@@ -26,7 +26,7 @@ class Slots(dict[int, T]):
     """
 
     def __init__(self, kind: str, limit: Callable[[], int] = lambda: 0, setting: str = "") -> None:
-        """At most `limit` slots exist, which `setting` sets; a limit of 0 is none."""
+        """At most `limit` handles exist, which `setting` sets; a limit of 0 is none."""
         super().__init__()
         self._kind = kind
         self._limit = limit

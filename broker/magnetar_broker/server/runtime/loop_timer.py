@@ -11,7 +11,7 @@ from magnetar_storage.runtime.execution import Cause
 T = TypeVar("T")
 
 
-class Stretches:
+class LoopTimer:
     """Runs the calls of the event loop, and counts how long each took, by cause."""
 
     def __init__(

@@ -12,12 +12,12 @@ from fakes.loop_world import turns
 from fakes.loops import on_both_loops
 from fakes.waiting import HANGS_SECONDS, until
 from fakes.workers import AsyncClient, Group, Worker, address, connect_frame, group
-from magnetar_broker.server.clients import departure
-from magnetar_broker.server.clients.arrival import ACKNOWLEDGEMENT, Arrival
-from magnetar_broker.server.clients.departure import WINDOW
+from magnetar_broker.server.clients import socket_sender as departure
 from magnetar_broker.server.clients.origin import ON_ITS_OWN, Origin
+from magnetar_broker.server.clients.socket_receiver import ACKNOWLEDGEMENT, SocketReceiver
+from magnetar_broker.server.clients.socket_sender import WINDOW
 from magnetar_broker.server.runtime.descriptors import Descriptors
-from magnetar_broker.server.runtime.stretches import Stretches
+from magnetar_broker.server.runtime.loop_timer import LoopTimer
 from magnetar_proto import PulsarApi_pb2 as pb
 from magnetar_proto.commands import encode
 
@@ -33,7 +33,7 @@ class DyingWorker:
         sending, self._receiving = socket.socketpair(socket.AF_UNIX, socket.SOCK_STREAM)
         sending.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, room)
         self._receiving.setblocking(False)
-        workers.workers[0].departures[1].replace(sending)
+        workers.workers[0].senders[1].replace(sending)
         self.taken: list[socket.socket] = []
 
     def announce(self) -> None:
@@ -89,7 +89,7 @@ async def refused(client: AsyncClient, *words: str) -> None:
 
 async def held(worker: Worker, count: int) -> None:
     """Wait until `count` clients are kept for worker 1."""
-    await until(lambda: worker.departures[1].held == count, f"{count} clients are kept")
+    await until(lambda: worker.senders[1].held == count, f"{count} clients are kept")
 
 
 @on_both_loops
@@ -122,7 +122,7 @@ async def test_a_channel_that_takes_little_at_a_time_loses_nothing() -> None:
         waiting = [await workers.client(frame + PING) for _ in range(20)]
         await held(workers.workers[0], 20)
         workers.workers[1].receive_from(0, receiving)
-        workers.workers[0].departures[1].replace(sending)
+        workers.workers[0].senders[1].replace(sending)
         for client in waiting:
             await answered(client)
 
@@ -217,11 +217,11 @@ async def test_a_client_is_acknowledged_before_it_is_served() -> None:
     receiving, sending = socket.socketpair(socket.AF_UNIX, socket.SOCK_STREAM)
     sending.setblocking(False)
     taken = asyncio.get_running_loop().create_future()
-    arrival = Arrival(
+    receiver = SocketReceiver(
         receiving,
         lambda *passed: taken.set_result((*passed, sending.recv(10))),
         Descriptors(),
-        Stretches(),
+        LoopTimer(),
     )
     assert sending.recv(10) == ACKNOWLEDGEMENT  # ready
     ours, theirs = socket.socketpair()
@@ -230,7 +230,7 @@ async def test_a_client_is_acknowledged_before_it_is_served() -> None:
     client, frame, passed, acknowledged = await asyncio.wait_for(taken, HANGS_SECONDS)
     assert (frame, passed, acknowledged) == (TO_WORKER_1, origin, ACKNOWLEDGEMENT)
     assert not client.getblocking() and not os.get_inheritable(client.fileno())
-    arrival.stop()
+    receiver.stop()
     for one in (client, ours, theirs, sending):
         one.close()
 
@@ -238,7 +238,7 @@ async def test_a_client_is_acknowledged_before_it_is_served() -> None:
 @on_both_loops
 async def test_a_worker_that_ends_within_a_frame_takes_its_client_with_it() -> None:
     receiving, sending = socket.socketpair(socket.AF_UNIX, socket.SOCK_STREAM)
-    Arrival(receiving, lambda *_: pytest.fail("half a frame"), Descriptors(), Stretches())
+    SocketReceiver(receiving, lambda *_: pytest.fail("half a frame"), Descriptors(), LoopTimer())
     ours, theirs = socket.socketpair()
     socket.send_fds(sending, [PASSED_ON[:-1]], [theirs.fileno()])
     theirs.close()
@@ -320,7 +320,7 @@ async def test_at_the_end_those_that_wait_are_refused_and_those_that_were_sent_a
         await dying.take(WINDOW)
         (waiting,) = await clients(workers, 1)
         await held(workers.workers[0], WINDOW + 1)
-        workers.workers[0].departures[1].stop()
+        workers.workers[0].senders[1].stop()
         await refused(waiting, "stops")
         for passed in dying.taken:
             passed.send(PING)

@@ -8,7 +8,7 @@ from magnetar_broker.limits.shared_limits import SharedLimits
 from magnetar_broker.limits.topic_limits import TopicLimits
 from magnetar_broker.policies.retention import (
     KEEP_NO_UNREAD,
-    Need,
+    CursorPosition,
     RetentionReason,
     Unread,
     Verdict,
@@ -30,7 +30,7 @@ from magnetar_storage.log.rewritable import Needed
 from magnetar_storage.log.rewriting import COPY_BYTES
 
 
-class Tidied(Protocol):
+class TrimmableTopic(Protocol):
     """A topic's log and limits."""
 
     name: TopicName
@@ -44,24 +44,26 @@ class Tidied(Protocol):
     delays: TopicDelays
 
 
-class Truncated(Tidied, Protocol):
+class Truncated(TrimmableTopic, Protocol):
     """A topic, as `truncate` needs it: with its subscriptions."""
 
     @property
     def subscriptions(self) -> Subscriptions: ...
 
 
-def current_verdicts(topic: Tidied) -> list[Verdict]:
+def current_verdicts(topic: TrimmableTopic) -> list[Verdict]:
     """Return the verdict for each of a topic's segments, the oldest first."""
     log = topic.log
     # `subscriptions` would not do: a cursor that is being created counts as well.
-    needs = [Need(cursor.name, cursor.mark_delete) for cursor in topic.cursors.cursors.values()]
+    cursors = [
+        CursorPosition(cursor.name, cursor.mark_delete) for cursor in topic.cursors.cursors.values()
+    ]
     max_age_ms, now_ms = log.engine.roll.max_age_ms, topic.shared_limits.clock_watch.now_ms()
     return verdicts(
         log.segments,
         log.first_offset,
         log.size,
-        needs,
+        cursors,
         topic.limits.retention,
         max_age_ms,
         now_ms,
@@ -69,14 +71,14 @@ def current_verdicts(topic: Tidied) -> list[Verdict]:
     )
 
 
-def _unread(topic: Tidied) -> Unread:
+def _unread(topic: TrimmableTopic) -> Unread:
     if topic.limits.unread.minutes == 0:
         return KEEP_NO_UNREAD
     given_up_ms = topic.shared_limits.unread.given_up_ms
     return Unread(read_offsets(topic).next_unread, topic.limits.unread, given_up_ms)
 
 
-async def tidy(topic: Tidied) -> None:
+async def trim_topic(topic: TrimmableTopic) -> None:
     """Roll over an open segment that is old enough, and delete segments that can be deleted."""
     log = topic.log
     log.rollover.roll_if_due()
@@ -97,10 +99,10 @@ async def tidy(topic: Tidied) -> None:
         # promise[always]: nothing is rewritten on a disk that has no room for the copy
         if log.engine.space.allows(min(COPY_BYTES, log.size)):
             await log.reclaim(_needed(topic, found), released)
-    await topic.delays.tidy()
+    await topic.delays.trim()
 
 
-def _needed(topic: Tidied, found: Sequence[Verdict]) -> Needed:
+def _needed(topic: TrimmableTopic, found: Sequence[Verdict]) -> Needed:
     """Return the function that finds the entries that subscriptions need, or that stay unread.
 
     It looks both up at each call: a subscription may be deleted meanwhile, and what it has not
@@ -124,7 +126,7 @@ def _needed(topic: Tidied, found: Sequence[Verdict]) -> Needed:
     return needed
 
 
-def _count_unread(topic: Tidied, found: Sequence[Verdict], deletable: int) -> None:
+def _count_unread(topic: TrimmableTopic, found: Sequence[Verdict], deletable: int) -> None:
     """Count the unread messages that stay, and those that are deleted: up to `deletable`."""
     total, limit = topic.shared_limits.unread, topic.limits.unread
     if limit.minutes == 0:
@@ -143,9 +145,11 @@ def _count_unread(topic: Tidied, found: Sequence[Verdict], deletable: int) -> No
         total.delete(topic.name, len(deleted), sum(deleted))
 
 
-def end_consumed(topic: Tidied) -> None:
-    """Begin a new segment if nothing needs the messages of the open one, so that `tidy` deletes it,
-    which otherwise stays until it is full or old."""
+def end_consumed(topic: TrimmableTopic) -> None:
+    """Begin a new segment if nothing needs the messages of the open one.
+
+    `trim_topic` then deletes it; otherwise it would stay until it is full or old.
+    """
     log, limits = topic.log, topic.limits
     if any(cursor.mark_delete + 1 < log.end for cursor in topic.cursors.cursors.values()):
         return

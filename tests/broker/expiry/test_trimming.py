@@ -2,7 +2,7 @@
 
 from fakes.logs import BY_THREE
 from fakes.topics import SHARED, TopicWorld, entry
-from magnetar_broker.expiry.tidying import current_verdicts, tidy, truncate
+from magnetar_broker.expiry.trimming import current_verdicts, trim_topic, truncate
 from magnetar_broker.limits.topic_limits import TopicLimits
 from magnetar_broker.policies.retention import Retention, RetentionReason
 from magnetar_storage.log.rewritable import Needed
@@ -30,13 +30,13 @@ def test_what_is_judged_is_what_is_deleted() -> None:
         (RetentionReason.SUBSCRIPTION,),
         (RetentionReason.OPEN,),
     ]
-    world.do(tidy(world.topic))
+    world.do(trim_topic(world.topic))
     assert current_verdicts(world.topic) == found[1:]
 
 
 def test_a_truncated_topic_keeps_only_what_is_open() -> None:
     world = world_of(8)
-    world.do(tidy(world.topic))
+    world.do(trim_topic(world.topic))
     assert world.topic.log.first_offset == 0
     world.do(truncate(world.topic))
     assert world.topic.log.first_offset == 6
@@ -94,12 +94,12 @@ def test_truncating_nothing_is_harmless() -> None:
 def test_a_topic_with_nothing_to_give_back_is_left_alone() -> None:
     world = world_of(1, TopicLimits())
     before = world.topic.log.record
-    world.do(tidy(world.topic))
+    world.do(trim_topic(world.topic))
     assert world.topic.log.record is before
 
 
-def first_after_tidying(world: TopicWorld) -> int:
-    world.do(tidy(world.topic))
+def first_after_trimming(world: TopicWorld) -> int:
+    world.do(trim_topic(world.topic))
     return world.topic.log.first_offset
 
 
@@ -112,10 +112,10 @@ def unread_world(entries: int = 8, limits: TopicLimits = A_WEEK) -> TopicWorld:
 
 def test_messages_without_a_subscription_stay_for_their_time() -> None:
     world = unread_world()
-    assert first_after_tidying(world) == 0
+    assert first_after_trimming(world) == 0
     assert current_verdicts(world.topic)[0].reasons == (RetentionReason.UNREAD,)
     world.clock.advance(WEEK_SECONDS)
-    assert first_after_tidying(world) == 6
+    assert first_after_trimming(world) == 6
     assert world.topic.shared_limits.unread.deleted_bytes > 0
 
 
@@ -126,45 +126,45 @@ def test_messages_from_before_a_subscription_stay_for_their_time() -> None:
         world.publish(entry(0))
     world.subscription("late").skip(range(9))
     world.do(world.topic.cursors.durable())
-    assert first_after_tidying(world) == 0
+    assert first_after_trimming(world) == 0
     world.crash()
-    assert first_after_tidying(world) == 0, "where a subscription began is durable"
+    assert first_after_trimming(world) == 0, "where a subscription began is durable"
     world.clock.advance(WEEK_SECONDS)
-    assert first_after_tidying(world) == 9
+    assert first_after_trimming(world) == 9
 
 
 def test_what_a_deleted_subscription_has_acknowledged_is_not_unread() -> None:
     world = world_of(8, A_WEEK)
     world.subscription().skip(range(4))
     world.do(world.subscription().delete())
-    assert first_after_tidying(world) == 3
+    assert first_after_trimming(world) == 3
     world.crash()
     assert current_verdicts(world.topic)[0].reasons == (RetentionReason.UNREAD,)
-    assert first_after_tidying(world) == 3
+    assert first_after_trimming(world) == 3
 
 
 def test_a_subscription_that_has_acknowledged_everything_keeps_nothing() -> None:
     world = world_of(8, A_WEEK)
     world.subscription().skip(range(8))
-    assert first_after_tidying(world) == 6
+    assert first_after_trimming(world) == 6
 
 
 def test_the_oldest_unread_messages_of_a_large_topic_go() -> None:
     world = unread_world(8, TopicLimits(unread=Retention(-1, 0)))
-    assert first_after_tidying(world) == 6
+    assert first_after_trimming(world) == 6
 
 
 def test_the_oldest_unread_messages_of_all_topics_go_at_the_second_check() -> None:
     world = unread_world()
     total = world.topic.shared_limits.unread
     total.limit_bytes = 0
-    assert first_after_tidying(world) == 0
+    assert first_after_trimming(world) == 0
     total.end_check()
-    assert first_after_tidying(world) == 6
+    assert first_after_trimming(world) == 6
 
 
 def test_as_in_pulsar_nothing_is_kept_for_nobody() -> None:
-    assert first_after_tidying(unread_world(8, TopicLimits())) == 6
+    assert first_after_trimming(unread_world(8, TopicLimits())) == 6
 
 
 def test_what_was_consumed_behind_unread_messages_is_deleted() -> None:
@@ -174,7 +174,7 @@ def test_what_was_consumed_behind_unread_messages_is_deleted() -> None:
         world.publish(entry(0))
     world.subscription("late").skip(range(12))
     size = world.topic.log.size
-    assert first_after_tidying(world) == 0
+    assert first_after_trimming(world) == 0
     assert list(world.topic.log.holes) == [(3, 9)]
     assert world.topic.log.size == size // 2
     reader = world.subscribe(sub="reader", durable=False, earliest=True)
@@ -192,7 +192,7 @@ def test_unread_messages_stay_when_their_subscription_is_deleted_during_the_chec
         return await reclaim(needed, before)
 
     log.reclaim = reclaim_without_subscription  # type: ignore[method-assign, assignment]
-    world.do(tidy(world.topic))
+    world.do(trim_topic(world.topic))
     assert not log.holes, "eight messages are unread now"
 
 
@@ -200,4 +200,4 @@ def test_a_jump_of_the_clock_does_not_stop_the_deletion_of_what_was_consumed() -
     world = world_of(8, A_WEEK)
     world.subscription().skip(range(5))
     world.clock.set_forward(WEEK_SECONDS * 2000)
-    assert first_after_tidying(world) == 3
+    assert first_after_trimming(world) == 3

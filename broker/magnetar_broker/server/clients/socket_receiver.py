@@ -1,4 +1,4 @@
-"""Receives clients' sockets that another worker of this broker accepted; see `departure`."""
+"""Receives clients' sockets that another worker of this broker accepted; see `socket_sender`."""
 
 import asyncio
 import logging
@@ -9,18 +9,18 @@ from contextlib import suppress
 from magnetar_broker.server.clients.client_socket import Take
 from magnetar_broker.server.clients.origin import PassedClient
 from magnetar_broker.server.runtime.descriptors import Descriptors
-from magnetar_broker.server.runtime.stretches import Stretches
+from magnetar_broker.server.runtime.loop_timer import LoopTimer
 
 logger = logging.getLogger(__name__)
 
 ACKNOWLEDGEMENT = b"\0"
 
 
-class Arrival:
+class SocketReceiver:
     """Receives clients from one other worker, until that worker's process ends."""
 
     def __init__(
-        self, channel: socket.socket, take: Take, descriptors: Descriptors, stretches: Stretches
+        self, channel: socket.socket, take: Take, descriptors: Descriptors, loop_timer: LoopTimer
     ) -> None:
         """Begin to receive; create it when clients can be served.  `stop` closes `channel`."""
         self._channel = channel
@@ -30,7 +30,7 @@ class Arrival:
         self._client: socket.socket | None = None  # the client that `_passed` describes
         self._loop = asyncio.get_running_loop()
         channel.setblocking(False)
-        self._loop.add_reader(channel, stretches.run, "read", self._read)
+        self._loop.add_reader(channel, loop_timer.run, "read", self._read)
         self._acknowledge()
 
     def stop(self) -> None:

@@ -6,20 +6,20 @@ from socket import socket
 from magnetar_broker.limits.admission import Admission
 from magnetar_broker.limits.held_bytes import HeldBytes
 from magnetar_broker.limits.slow_readers import SlowReaders
-from magnetar_broker.server.clients.arrival import Arrival
+from magnetar_broker.server.clients.client_router import ClientRouter
 from magnetar_broker.server.clients.client_socket import Take
-from magnetar_broker.server.clients.departure import Departure
 from magnetar_broker.server.clients.origin import Origin
-from magnetar_broker.server.clients.reception import Reception
-from magnetar_broker.server.clients.tls_reception import Serve, TlsReception
+from magnetar_broker.server.clients.socket_receiver import SocketReceiver
+from magnetar_broker.server.clients.socket_sender import SocketSender
+from magnetar_broker.server.clients.tls_client_router import Serve, TlsClientRouter
 from magnetar_broker.server.runtime.descriptors import Descriptors
-from magnetar_broker.server.runtime.stretches import Stretches
+from magnetar_broker.server.runtime.loop_timer import LoopTimer
 from magnetar_broker.server.supervision.children import name_of
 from magnetar_broker.server.supervision.control import Peer
 from magnetar_broker.server.tls.contexts import Contexts
 
 
-class Passing:
+class SocketHandoff:
     """Passes clients to the workers that they name.  Call `start` once, when this process can serve
     clients, and `stop` once."""
 
@@ -28,25 +28,25 @@ class Passing:
         listening: Iterable[socket],
         others: Iterable[int],
         descriptors: Descriptors,
-        stretches: Stretches,
+        loop_timer: LoopTimer,
         tls: tuple[Iterable[socket], Contexts | None] = ((), None),
     ) -> None:
         """`listening` and those of `tls` are bound; `others` are the other workers' numbers."""
         self._descriptors = descriptors
-        self._stretches = stretches
-        self._departures = {n: Departure(name_of(n), stretches) for n in others}
-        self._arrivals: dict[int, Arrival] = {}
+        self._loop_timer = loop_timer
+        self._senders = {n: SocketSender(name_of(n), loop_timer) for n in others}
+        self._receivers: dict[int, SocketReceiver] = {}
         self._waiting: dict[int, socket] = {}
         """By worker: the channel that brings clients from it, until clients can be served."""
         self._take: Take | None = None
         self._destinations: dict[str, Take] = {}
         self._others: dict[str, Take] = {}
-        self._receptions = [
-            Reception(one, self._destinations, descriptors, stretches) for one in listening
+        self._routers = [
+            ClientRouter(one, self._destinations, descriptors, loop_timer) for one in listening
         ]
         tls_listening, contexts = tls
-        self._tls_receptions = [
-            TlsReception(one, contexts, self._others, descriptors, stretches)
+        self._tls_routers = [
+            TlsClientRouter(one, contexts, self._others, descriptors, loop_timer)
             for one in tls_listening
             if contexts is not None
         ]
@@ -55,7 +55,7 @@ class Passing:
         """Connect to another worker that has started, or started again."""
         assert peer.worker is not None
         assert peer.clients_out is not None and peer.clients_in is not None
-        self._departures[peer.worker].replace(peer.clients_out)
+        self._senders[peer.worker].replace(peer.clients_out)
         if self._take is None:
             if peer.worker in self._waiting:
                 self._waiting[peer.worker].close()
@@ -81,43 +81,43 @@ class Passing:
         of the other workers.
         """
         self._take = take
-        for departure in self._departures.values():
-            departure.start(admission)
+        for sender in self._senders.values():
+            sender.start(admission)
         self._destinations |= {"": take, own: take}
         self._others |= {
-            address: self._departures[number].send for number, address in addresses.items()
+            address: self._senders[number].send for number, address in addresses.items()
         }
         self._destinations |= self._others
         for number, channel in self._waiting.items():
             self._receive_from(number, channel, take)
         self._waiting.clear()
-        for reception in self._receptions:
-            reception.start(admission)
-        for tls_reception in self._tls_receptions:
-            tls_reception.start(admission, serve, own, receiving, readers)
+        for router in self._routers:
+            router.start(admission)
+        for tls_router in self._tls_routers:
+            tls_router.start(admission, serve, own, receiving, readers)
 
     def send(self, worker: int, client: socket, frame: bytes, origin: Origin) -> None:
         """Pass a client and its first frame to another worker."""
-        self._departures[worker].send(client, frame, origin)
+        self._senders[worker].send(client, frame, origin)
 
     def stop(self) -> None:
         """Stop accepting and receiving clients; refuse clients that wait for another worker."""
-        for reception in self._receptions:
-            reception.stop()
-        for tls_reception in self._tls_receptions:
-            tls_reception.stop()
-        for departure in self._departures.values():
-            departure.stop()
-        for arrival in self._arrivals.values():
-            arrival.stop()
+        for router in self._routers:
+            router.stop()
+        for tls_router in self._tls_routers:
+            tls_router.stop()
+        for sender in self._senders.values():
+            sender.stop()
+        for receiver in self._receivers.values():
+            receiver.stop()
         for channel in self._waiting.values():
             channel.close()
 
     async def ended(self) -> None:
         """Return when the clients of other workers are disconnected, or after some time."""
-        for reception in self._tls_receptions:
-            await reception.ended()
+        for router in self._tls_routers:
+            await router.ended()
 
     def _receive_from(self, number: int, channel: socket, take: Take) -> None:
         # The arrival from that worker's former process ends by itself.
-        self._arrivals[number] = Arrival(channel, take, self._descriptors, self._stretches)
+        self._receivers[number] = SocketReceiver(channel, take, self._descriptors, self._loop_timer)
