@@ -60,7 +60,7 @@ HOT = {
         "key_queues",
         "key_selection",
         "key_shared",
-        "many_active",
+        "multi_consumer",
         "replay",
         "selection",
         "shared",

@@ -24,7 +24,7 @@ from magnetar_broker.names.interface import Names
 from magnetar_broker.producers.publish_budget import PublishBudget
 from magnetar_broker.topic.inactive import INACTIVE
 from magnetar_broker.topic.loaded_topics import AnyTopic
-from magnetar_broker.topic.residence import LocalResidence
+from magnetar_broker.topic.local_topic_host import LocalTopicHost
 from magnetar_broker.transactions.coordinators import LOAD_SECONDS, LOADING, Coordinators
 from magnetar_broker.transactions.leftovers import (
     LEFTOVERS,
@@ -42,7 +42,7 @@ AUTO_BUFFER_MB = 256
 
 
 class Broker:
-    """The broker within one process that serves topics, which `residence` loads.
+    """The broker within one process that serves topics, which `topic_host` loads.
 
     Call `start` before clients are served, and `close` once at the end.
     """
@@ -51,15 +51,15 @@ class Broker:
         self,
         settings: Settings,
         engine: Engine,
-        residence: LocalResidence,
+        topic_host: LocalTopicHost,
         names: Names,
         authenticator: Authenticator | None = None,
     ) -> None:
         self.authenticator = authenticator
         """Finds out who clients are; None while authentication is off."""
         self.engine = engine
-        self.residence = residence
-        self.topics = residence.topics
+        self.topic_host = topic_host
+        self.topics = topic_host.topics
         self.names = names
         self.publishes = PublishBudget(settings.max_message_publish_buffer_size_in_mb << 20)
         self.ready = False
@@ -99,14 +99,14 @@ class Broker:
         # This also runs while transactions are off: open ones must end, or readers would hang.
         self.jobs.every(LOAD_SECONDS, LOADING, self.coordinators.load)
         self.jobs.every(LOOK_SECONDS, LEFTOVERS, self.leftovers.look)
-        watch = residence.shared_limits.clock_watch
+        watch = topic_host.shared_limits.clock_watch
         self.quarantine = Quarantine(engine, settings.magnetar_quarantine_minutes, watch)
         self.jobs.every(EXPIRY_SECONDS, EXPIRY, self.quarantine.expire)
         self.skipping = Skipping(settings, engine, lambda: iter(self.topics))
         self.jobs.every(SKIP_SECONDS, SKIPPING, self.skipping.look)
         self.scrubber = Scrubber(settings, engine)
         self.jobs.every(self.scrubber.look_seconds, SCRUBBING, self.scrubber.look)
-        unread = residence.shared_limits.unread
+        unread = topic_host.shared_limits.unread
         self.jobs.every(CLOCK_SECONDS, CLOCK, watch.look)
         maintenance = Maintenance(settings, engine, lambda: iter(self.topics), unread)
         maintenance.register(self.jobs)
@@ -114,15 +114,15 @@ class Broker:
     @property
     def settings(self) -> Settings:
         """The settings that are in effect in this process."""
-        return self.residence.settings
+        return self.topic_host.settings
 
     @property
     def access(self) -> Access:
         """The access control of open producers, consumers and watchers."""
-        return self.residence.access
+        return self.topic_host.access
 
     async def _delete_inactive(self) -> None:
-        await self.residence.inactive.look(self.names.delete_inactive)
+        await self.topic_host.inactive.look(self.names.delete_inactive)
 
     async def start(self) -> None:
         """Start the directory of names, then serve; clients can connect on return."""

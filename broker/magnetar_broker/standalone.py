@@ -8,7 +8,7 @@ from magnetar_broker.config import Settings
 from magnetar_broker.names.directory import Directory
 from magnetar_broker.placement.ownership import Ownership
 from magnetar_broker.policies.stored import Policies
-from magnetar_broker.topic.residence import LocalResidence
+from magnetar_broker.topic.local_topic_host import LocalTopicHost
 from magnetar_storage.log.engine import Engine
 
 
@@ -27,7 +27,7 @@ def standalone(
 ) -> Standalone:
     """Return both halves on one engine; they call each other directly."""
     policies = Policies(engine.metadata, settings)
-    residence = LocalResidence(settings, engine, policies)
-    directory = Directory(settings, engine, ownership, residence, policies)
-    broker = Broker(settings, engine, residence, directory, authenticator=authenticator)
+    topic_host = LocalTopicHost(settings, engine, policies)
+    directory = Directory(settings, engine, ownership, topic_host, policies)
+    broker = Broker(settings, engine, topic_host, directory, authenticator=authenticator)
     return Standalone(directory, broker)

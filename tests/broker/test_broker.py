@@ -25,7 +25,7 @@ from magnetar_broker.dispatch.consumer import SubscribeRequest
 from magnetar_broker.limits.topic_limits import topic_limits
 from magnetar_broker.names.catalogue import Partitioned
 from magnetar_broker.placement.ownership import Owner, SoleOwner
-from magnetar_broker.producers.producer import ProducerRequest, Sends
+from magnetar_broker.producers.producer import ProducerRequest, PublishRun
 from magnetar_broker.standalone import standalone
 from magnetar_broker.topic.non_persistent import NonPersistentTopic
 from magnetar_broker.topic.topic import Topic
@@ -73,7 +73,7 @@ class BrokerWorld(LogWorld):
         producer = self.do(
             topic.producers.add(connection, ProducerRequest(1, self.broker.producer_name()))
         )
-        sends = Sends(producer)
+        sends = PublishRun(producer)
         sends.payloads, sends.counts = list(payloads), [1] * len(payloads)
         sends.sequence_ids = sends.highest_ids = list(range(len(payloads)))
         sends.size = sum(map(len, payloads))

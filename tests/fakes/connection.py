@@ -79,7 +79,7 @@ class RecordingConnection:
         assert size > 0
         self.send(b"".join(buffers))
 
-    def published(self, entries: int, size: int) -> None:
+    def release_pending(self, entries: int, size: int) -> None:
         self.published_entries += entries
         self.published_bytes += size
 

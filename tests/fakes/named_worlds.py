@@ -13,7 +13,7 @@ from magnetar_broker.config import Settings
 from magnetar_broker.dispatch.consumer import Consumer, SubscribeRequest
 from magnetar_broker.names.catalogue import Partitioned
 from magnetar_broker.placement.ownership import SoleOwner
-from magnetar_broker.producers.producer import Producer, ProducerRequest, Sends
+from magnetar_broker.producers.producer import Producer, ProducerRequest, PublishRun
 from magnetar_broker.standalone import standalone
 from magnetar_broker.topic.loaded_topics import AnyTopic
 from magnetar_proto.names import TopicName
@@ -94,7 +94,7 @@ class NamedWorld(LogWorld):
     def publish(self, name: TopicName, *payloads: bytes) -> None:
         """Publish with a producer that is closed afterwards."""
         connection, producer = self.producer(name)
-        sends = Sends(producer)
+        sends = PublishRun(producer)
         sends.payloads, sends.counts = list(payloads), [1] * len(payloads)
         sends.sequence_ids = sends.highest_ids = list(range(len(payloads)))
         sends.size = sum(map(len, payloads))

@@ -8,7 +8,7 @@ from magnetar_broker.config import Settings
 from magnetar_broker.config.listeners import ListenerUrls
 from magnetar_broker.names.directory import Directory
 from magnetar_broker.names.workers.balancing import Balancing
-from magnetar_broker.names.workers.distributed import DistributedResidence
+from magnetar_broker.names.workers.distributed_topic_host import DistributedTopicHost
 from magnetar_broker.names.workers.draining import Draining
 from magnetar_broker.names.workers.remote import RemoteDirectory
 from magnetar_broker.names.workers.requests import NameRequests
@@ -23,8 +23,8 @@ from magnetar_broker.server.pages.health import HealthCheck
 from magnetar_broker.server.pages.linked_health import serve_health
 from magnetar_broker.server.supervision.children import name_of
 from magnetar_broker.topic.load import serve_load
-from magnetar_broker.topic.requests import serve_residence
-from magnetar_broker.topic.residence import LocalResidence
+from magnetar_broker.topic.local_topic_host import LocalTopicHost
+from magnetar_broker.topic.requests import serve_topic_host
 from magnetar_proto.names import TopicName
 from magnetar_storage.log.engine import Engine
 
@@ -42,11 +42,11 @@ class Worker:
         self.owners = BundleOwners(urls)
         self.owners.announce(ListenerUrls(SERVICE_URL))
         self.policies = PolicyView(settings)
-        self.residence = LocalResidence(settings, engine, self.policies, self._new_owner)
+        self.topic_host = LocalTopicHost(settings, engine, self.policies, self._new_owner)
         names = RemoteDirectory(settings, self.owners, joined.right)
-        serve_residence(self.residence, joined.right)
+        serve_topic_host(self.topic_host, joined.right)
         joined.right.serve(learning(self.policies))
-        self.broker = Broker(settings, engine, self.residence, names)
+        self.broker = Broker(settings, engine, self.topic_host, names)
         health = HealthCheck(self.broker, lambda topic: self.owners.worker_of(topic) == number)
         serve_health(health, joined.right)
         serve_operations(self.broker, joined.right)
@@ -81,11 +81,13 @@ class Processes:
         links = WorkerLinks(workers, engine.clock)
         stored = stored_bundles(settings, engine.metadata, workers)
         self.placement = Placement(self.owners, stored, links, engine.clock)
-        self.residence = DistributedResidence(self.placement, links, runtime)
-        self.directory = Directory(settings, runtime, self.placement, self.residence, self.policies)
+        self.topic_host = DistributedTopicHost(self.placement, links, runtime)
+        self.directory = Directory(
+            settings, runtime, self.placement, self.topic_host, self.policies
+        )
         Balancing(settings, self.directory, self.placement, links).register()
         self.draining = Draining(self.directory.bundles, self.placement)
-        self.requests = NameRequests(self.directory, self.placement, self.residence, self.policies)
+        self.requests = NameRequests(self.directory, self.placement, self.topic_host, self.policies)
         self.workers = [self.new_worker(number) for number in range(workers)]
 
     def new_worker(self, number: int) -> Worker:

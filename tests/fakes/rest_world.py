@@ -13,7 +13,7 @@ from magnetar_broker.broker import Broker
 from magnetar_broker.config import Settings
 from magnetar_broker.dispatch.consumer import Consumer, SubscribeRequest
 from magnetar_broker.placement.ownership import SoleOwner
-from magnetar_broker.producers.producer import ProducerRequest, Sends
+from magnetar_broker.producers.producer import ProducerRequest, PublishRun
 from magnetar_broker.server.admin.linked_owners import LinkedOwners
 from magnetar_broker.server.admin.owners import SoleProcess
 from magnetar_broker.server.admin.routes import ROUTES
@@ -49,8 +49,8 @@ class World(LogWorld):
             self.do(self.sole.start())
         else:
             several = self.processes = Processes(settings, self.engine, self.clock, workers)
-            owners = LinkedOwners(several.residence, self.engine)
-            linked = LinkedHealth(several.residence.links, self.engine)
+            owners = LinkedOwners(several.topic_host, self.engine)
+            linked = LinkedHealth(several.topic_host.links, self.engine)
             self.site = Site(several.directory, owners, NO_PAGES, linked)
             several.start()
 
@@ -76,7 +76,7 @@ class World(LogWorld):
         topic = self.do(self.broker(name).topic(name, True))
         request = ProducerRequest(1, "producer")
         producer = self.do(topic.producers.add(RecordingConnection(), request))
-        sends = Sends(producer)
+        sends = PublishRun(producer)
         sends.payloads = [b"x"] * payloads
         sends.counts = [1] * payloads
         sends.sequence_ids = sends.highest_ids = list(range(payloads))

@@ -16,7 +16,7 @@ class Run(LogRun):
         self.size = sum(map(len, payloads))
         self._done = done
 
-    def stored(self, error: BaseException | None) -> None:
+    def on_durable(self, error: BaseException | None) -> None:
         self._done(error)
 
 

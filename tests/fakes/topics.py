@@ -11,7 +11,7 @@ from magnetar_broker.dispatch.consumer import Consumer, SubscribeRequest
 from magnetar_broker.limits.shared_limits import SharedLimits, shared_limits
 from magnetar_broker.limits.topic_limits import TopicLimits
 from magnetar_broker.policies.stored import Policies
-from magnetar_broker.producers.producer import Producer, ProducerRequest, Sends
+from magnetar_broker.producers.producer import Producer, ProducerRequest, PublishRun
 from magnetar_broker.subscriptions.subscription import Subscription
 from magnetar_broker.topic.topic import Topic
 from magnetar_proto import PulsarApi_pb2 as pb
@@ -114,9 +114,9 @@ class TopicWorld(LogWorld):
         self.clock.pump()
 
     @staticmethod
-    def send(producer: Producer, *payloads: bytes, counts: Iterable[int] = ()) -> Sends:
+    def send(producer: Producer, *payloads: bytes, counts: Iterable[int] = ()) -> PublishRun:
         """Send one run; pump to have it answered."""
-        sends = Sends(producer)
+        sends = PublishRun(producer)
         sends.payloads = list(payloads)
         sends.counts = list(counts) or [1] * len(payloads)
         sends.sequence_ids = list(range(len(payloads)))

@@ -248,7 +248,7 @@ FAULTS = (
         "except BrokerError:  # a defect with one name must",
     ),
     Fault(
-        "broker/magnetar_broker/names/workers/distributed.py",
+        "broker/magnetar_broker/names/workers/distributed_topic_host.py",
         "topics of a worker that ended are not loaded",
         "for name in [name for name, owner in self._loaded.items() if owner is link]:",
         "for name in list[TopicName]():",

@@ -35,7 +35,7 @@ class Connection(Protocol):
     def send_all(self, buffers: list[bytes], size: int) -> None:
         """Send many buffers, of `size` bytes together, as `send` does one."""
 
-    def published(self, entries: int, size: int) -> None:
+    def release_pending(self, entries: int, size: int) -> None:
         """Note that entries of this client were answered: they no longer count as pending."""
 
     def hold_reading(self) -> Callable[[], None]:

@@ -154,7 +154,7 @@ class TopicCompaction:
         try:
             compacted = await run.run()
             await self._release()
-            await log.stored.empty_trash()
+            await log.stored_record.empty_trash()
         except StorageError as error:
             self.status, self.last_error = CompactionStatus.ERROR, str(error)
             figures.failed += 1

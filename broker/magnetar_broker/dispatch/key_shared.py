@@ -14,7 +14,7 @@ from magnetar_broker.dispatch.key_selection import (
     RangeHalving,
     SlotOwners,
 )
-from magnetar_broker.dispatch.many_active import ManyActive
+from magnetar_broker.dispatch.multi_consumer import MultiConsumerDispatcher
 from magnetar_broker.dispatch.read_ahead_buffer import Entry, ReadAheadBuffer
 from magnetar_broker.dispatch.replay import ReplayQueue, discard_acked
 from magnetar_proto.chunks import chunks_among
@@ -35,7 +35,7 @@ def slot_owners(meta: KeySharedMeta, limits: DispatchLimits) -> SlotOwners[Consu
     return HashRing(limits.key_shared_ring_points) if limits.key_shared_ring else RangeHalving()
 
 
-class KeyShared(ManyActive):
+class KeyShared(MultiConsumerDispatcher):
     """The dispatcher of Key_Shared: reads on while the owners of some keys have no room.
 
     So the other consumers do not wait for them.  Entries that wait are sent before new ones.  A
@@ -78,7 +78,7 @@ class KeyShared(ManyActive):
         self._chunked.consumer_left(consumer, self._unrouted)
 
     def redeliver(self, consumer: Consumer, offsets: Sequence[int] | None) -> None:
-        """Redeliver as `ManyActive` does; a client that names one chunk gets its whole message."""
+        """Redeliver as the base does; a client that names one chunk gets its whole message."""
         if offsets is not None and self._chunked.are_held:
             offsets = self._chunked.with_their_messages(offsets)
         super().redeliver(consumer, offsets)

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from magnetar_broker.dispatch.base import Blocker, Stream, entries_within, part_of, runs_of
 from magnetar_broker.dispatch.chunked import ChunkedMessages
 from magnetar_broker.dispatch.consumer import Consumer
-from magnetar_broker.dispatch.many_active import ManyActive
+from magnetar_broker.dispatch.multi_consumer import MultiConsumerDispatcher
 from magnetar_broker.dispatch.replay import ReplayQueue
 from magnetar_broker.dispatch.replay_feed import ReplayFeed
 from magnetar_broker.dispatch.selection import RoundRobin
@@ -13,7 +13,7 @@ from magnetar_proto.chunks import Chunk, chunks_among
 from magnetar_storage.interfaces import Run
 
 
-class Shared(ManyActive):
+class Shared(MultiConsumerDispatcher):
     """The dispatcher of Shared: redelivered entries and waiting chunks go before new entries.
 
     New entries that cannot be read are set aside in the replay queue, so that those behind them do
@@ -47,7 +47,7 @@ class Shared(ManyActive):
         self._replay.add_all(offsets)
 
     def redeliver(self, consumer: Consumer, offsets: Sequence[int] | None) -> None:
-        """Redeliver as `ManyActive` does; a client that names one chunk gets its whole message."""
+        """Redeliver as the base does; a client that names one chunk gets its whole message."""
         if offsets is not None and self._chunked.are_held:
             offsets = self._chunked.with_their_messages(offsets)
         super().redeliver(consumer, offsets)

@@ -187,7 +187,7 @@ class Gatherer:
                     break
         else:  # Only at the end it is known which namespaces have other topics.
             self._forget(others)
-        engine, unread = broker.engine, broker.residence.shared_limits.unread
+        engine, unread = broker.engine, broker.topic_host.shared_limits.unread
         return Figures(
             cluster=settings.cluster_name,
             broker=urlsplit(service_url).hostname or "",
@@ -200,7 +200,7 @@ class Gatherer:
             connections_accepted=broker.connections_accepted,
             connections_refused=broker.connections_refused,
             lookups=_lookups_of(broker.lookups),
-            loads=_done(broker.residence.loads),
+            loads=_done(broker.topic_host.loads),
             damaged_entries=engine.damage.entries,
             damaged_set_aside=engine.damage.set_aside,
             scrubbed_bytes=broker.scrubber.scrubbed_bytes,

@@ -8,8 +8,8 @@ from magnetar_broker.authorization.rules import AccessRequest, Grants
 from magnetar_broker.base.errors import NamespaceMissing, NotAuthorized, TenantMissing
 from magnetar_broker.config import Settings
 from magnetar_broker.names.namespaces import Namespaces
-from magnetar_broker.names.residence import Residence
 from magnetar_broker.names.tenants import Tenants
+from magnetar_broker.names.topic_host import TopicHost
 from magnetar_broker.policies.stored import Policies
 from magnetar_broker.policies.table import SUBSCRIPTION_AUTH_MODE, SubscriptionAuthMode
 
@@ -28,14 +28,14 @@ class Authorizer:
         tenants: Tenants,
         namespaces: Namespaces,
         policies: Policies,
-        residence: Residence,
+        topic_host: TopicHost,
     ) -> None:
         self.rules = rules_of(settings)
         """The rules of authorization; None if it is off, which permits everything to everyone."""
         self._tenants = tenants
         self._namespaces = namespaces
         self._policies = policies
-        self._residence = residence
+        self._topic_host = topic_host
         self._is_checked = True
         """Whether everything that is open has been checked since a super-user was removed."""
         self._changes = 0
@@ -67,9 +67,9 @@ class Authorizer:
             try:
                 grants = await self._grants(namespace.partition("/")[0], namespace)
             except Exception:  # unknown is nothing: what is open could be of a role without grants
-                await self._residence.reauthorize(namespace, Grants())
+                await self._topic_host.reauthorize(namespace, Grants())
                 raise
-            await self._residence.reauthorize(namespace, grants)
+            await self._topic_host.reauthorize(namespace, grants)
 
     async def tenant_changed(self, tenant: str) -> None:
         """Call `changed` for a tenant's namespaces: its admins have changed, or may have."""

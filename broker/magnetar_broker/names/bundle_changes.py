@@ -8,7 +8,7 @@ from magnetar_broker.base.parallel import for_each
 from magnetar_broker.base.periodic_jobs import PAUSE_EVERY
 from magnetar_broker.base.runtime import Runtime
 from magnetar_broker.names.opening import Opening
-from magnetar_broker.names.residence import Residence
+from magnetar_broker.names.topic_host import TopicHost
 from magnetar_broker.names.topic_locks import TopicLocks
 from magnetar_broker.placement.bundles import Bundles, ranges_within
 from magnetar_broker.placement.ownership import Ownership
@@ -29,14 +29,14 @@ class BundleChanges:
         self,
         stored: StoredBundles,
         ownership: Ownership,
-        residence: Residence,
+        topic_host: TopicHost,
         locks: TopicLocks,
         opening: Opening,
         runtime: Runtime,
     ) -> None:
         self.stored = stored
         self._ownership = ownership
-        self._residence = residence
+        self._topic_host = topic_host
         self._locks = locks
         self._opening = opening
         self._runtime = runtime
@@ -118,7 +118,7 @@ class BundleChanges:
     async def _loaded(self, namespace: str, bundles: Bundles, bundle: str) -> list[TopicName]:
         """Return the topics of a bundle that are loaded when this begins; `BundleRefused`."""
         index, found = bundles.index(bundle), list[TopicName]()
-        for count, name in enumerate(self._residence.loaded(namespace), 1):
+        for count, name in enumerate(self._topic_host.loaded(namespace), 1):
             if count % PAUSE_EVERY == 0:
                 await yield_turn(self._runtime.clock)
             if bundles.index_of(name) == index:

@@ -13,8 +13,8 @@ from magnetar_broker.names.catalogue import Catalogue, Partitioned
 from magnetar_broker.names.counts import TopicCounts
 from magnetar_broker.names.deletion.namespace_deletion import Deletion
 from magnetar_broker.names.namespaces import Namespace, Namespaces
-from magnetar_broker.names.residence import Residence
 from magnetar_broker.names.topic_events import TopicEvents
+from magnetar_broker.names.topic_host import TopicHost
 from magnetar_broker.names.topic_locks import TopicLocks
 from magnetar_broker.policies.policy import PolicyValues
 from magnetar_broker.policies.stored import Policies
@@ -38,7 +38,7 @@ class Creation:
     namespaces: Namespaces
     catalogue: Catalogue
     policies: Policies
-    residence: Residence
+    topic_host: TopicHost
     locks: TopicLocks
     events: TopicEvents
     counts: TopicCounts
@@ -143,7 +143,7 @@ class Creation:
             partitions, exists = 0, name.partition < partitions
         else:
             exists = partitions > 0
-        if exists or self.residence.is_loaded(name) or await self.catalogue.exists(name):
+        if exists or self.topic_host.is_loaded(name) or await self.catalogue.exists(name):
             return partitions
         await self.policies.load(name)
         if not (create and self.may_create(name)):
@@ -170,7 +170,7 @@ class Creation:
             await self.policies.load(name)
             if (
                 name.partition >= 0
-                or self.residence.is_loaded(name)
+                or self.topic_host.is_loaded(name)
                 or await self.catalogue.exists(name)
             ):
                 raise AlreadyExists(f"topic {name} already exists")
@@ -187,7 +187,7 @@ class Creation:
             await self.namespaces.require(name.namespace_name)
             self.deletion.pending.check(name)
             await self.policies.load(name)
-            if self.residence.is_loaded(name):
+            if self.topic_host.is_loaded(name):
                 raise AlreadyExists(f"{name} already exists and is not partitioned")
             async with self._room(name, new.partitions), self._listed(name):
                 created = replace(new, created_ms=self.runtime.clock.now_ms())
@@ -240,9 +240,9 @@ class Creation:
             self.events.notify(name, True)
 
     async def _copy_subscriptions(self, first: TopicName, new: list[TopicName]) -> None:
-        subscriptions = await self.residence.subscriptions_of(first)
+        subscriptions = await self.topic_host.subscriptions_of(first)
 
         async def subscribe(partition: TopicName) -> None:
-            await self.residence.subscribe_unlisted(partition, subscriptions)
+            await self.topic_host.subscribe_unlisted(partition, subscriptions)
 
         await for_each(self.runtime, new if subscriptions else (), subscribe)

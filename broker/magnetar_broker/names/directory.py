@@ -35,11 +35,11 @@ from magnetar_broker.names.namespaces import Namespaces
 from magnetar_broker.names.opening import Opening
 from magnetar_broker.names.permissions import Permissions
 from magnetar_broker.names.policy_enforcement import Enforcement, namespace_of
-from magnetar_broker.names.residence import Residence
 from magnetar_broker.names.resource_groups import ResourceGroups
 from magnetar_broker.names.stored_names import StoredNames
 from magnetar_broker.names.tenants import Tenants
 from magnetar_broker.names.topic_events import TopicEvents
+from magnetar_broker.names.topic_host import TopicHost
 from magnetar_broker.names.topic_lists import TopicList, TopicLists
 from magnetar_broker.names.topic_locks import TopicLocks
 from magnetar_broker.names.topic_pattern import TopicPattern
@@ -60,7 +60,7 @@ class Directory:
     """The directory of names: one for all processes that serve topics.
 
     It implements `Names` for topics in its own process, and reaches loaded topics only through
-    `residence`.
+    `topic_host`.
     """
 
     def __init__(
@@ -68,13 +68,13 @@ class Directory:
         settings: Settings,
         runtime: MetadataRuntime,
         ownership: Ownership,
-        residence: Residence,
+        topic_host: TopicHost,
         policies: Policies,
     ) -> None:
         self.settings = settings
         self.runtime = runtime
         self.ownership = ownership
-        self.residence = residence
+        self.topic_host = topic_host
         self.policies = policies
         self.tenants = Tenants(runtime.metadata, settings.cluster_name, settings.max_tenants)
         bundles = stored_bundles(settings, runtime.metadata, len(ownership.processes))
@@ -87,7 +87,7 @@ class Directory:
             settings.max_namespaces_per_tenant,
         )
         self.permissions = Permissions(self.namespaces)
-        self.authorizer = Authorizer(settings, self.tenants, self.namespaces, policies, residence)
+        self.authorizer = Authorizer(settings, self.tenants, self.namespaces, policies, topic_host)
         self.tenants.changed = self.authorizer.tenant_changed
         self.namespaces.changed = self.authorizer.changed
         self.clusters = Clusters(runtime.metadata, settings.cluster_name)
@@ -104,7 +104,7 @@ class Directory:
             self.tenants,
             self.namespaces,
             self.catalogue,
-            residence,
+            topic_host,
             self.locks,
             self.events,
             self._delete_belongings,
@@ -115,7 +115,7 @@ class Directory:
             self.namespaces,
             self.catalogue,
             policies,
-            residence,
+            topic_host,
             self.locks,
             self.events,
             TopicCounts(self.catalogue, self.events, runtime.clock),
@@ -125,16 +125,16 @@ class Directory:
             runtime.clock,
             self.creation,
             ownership,
-            residence,
+            topic_host,
             self.locks,
             settings.max_concurrent_topic_load_request,
         )
         self.bundles = BundleChanges(
-            bundles, ownership, residence, self.locks, self.opening, runtime
+            bundles, ownership, topic_host, self.locks, self.opening, runtime
         )
         self.enforcement = Enforcement(
             policies,
-            residence,
+            topic_host,
             self.locks,
             runtime.clock,
             self._require,
@@ -143,7 +143,7 @@ class Directory:
         )
         self._inactive = InactiveDeletion(
             self.catalogue,
-            residence,
+            topic_host,
             self.locks,
             self.deletion.topics,
             settings.broker_delete_inactive_partitioned_topic_metadata_enabled,
@@ -160,7 +160,7 @@ class Directory:
         self.namespaces.limit = settings.max_namespaces_per_tenant
         self.policies.change_settings(settings)
         try:
-            await self.residence.configure(changed)
+            await self.topic_host.configure(changed)
         finally:  # also if a topic cannot: who is no super-user any more has lost that by now
             await self.authorizer.settings_changed(settings)
 
@@ -222,7 +222,7 @@ class Directory:
     async def exists(self, name: TopicName) -> bool:
         """Return whether the topic exists, partitioned or not, loaded or not."""
         return (
-            self.residence.is_loaded(name)
+            self.topic_host.is_loaded(name)
             or await self.catalogue.exists(name)
             or await self.catalogue.partitions(name) > 0
         )
@@ -273,7 +273,7 @@ class Directory:
         """Return the loaded non-persistent topics of a namespace, sorted."""
         return sorted(
             str(name)
-            for name in self.residence.loaded(namespace)
+            for name in self.topic_host.loaded(namespace)
             if not (name.is_persistent or name.is_system)
         )
 
@@ -294,7 +294,7 @@ class Directory:
 
     def _check_loaded(self, name: TopicName) -> None:
         """Raise if a topic is not loaded: it is unloaded before its schema is deleted."""
-        if not self.residence.is_loaded(name):  # promise: a topic that is deleted gets no schema
+        if not self.topic_host.is_loaded(name):  # promise: a topic that is deleted gets no schema
             raise being_unloaded(name)
 
     # Belongings of a deleted name -------------------------------------------------------
@@ -315,7 +315,7 @@ class Directory:
         """Return whether the topic exists in the other domain: the two share one schema."""
         domain = "non-persistent" if name.is_persistent else "persistent"
         twin = TopicName(domain, name.tenant, name.namespace, name.local)
-        if self.residence.is_loaded(twin) or await self.catalogue.partitions(twin):
+        if self.topic_host.is_loaded(twin) or await self.catalogue.partitions(twin):
             return True
         return twin.is_persistent and await self.catalogue.exists(twin)
 

@@ -6,7 +6,7 @@ from functools import partial
 from magnetar_broker.base.errors import AlreadyExists, NotReady, TopicMissing
 from magnetar_broker.base.semaphore import Semaphore
 from magnetar_broker.names.creation import Creation
-from magnetar_broker.names.residence import Residence
+from magnetar_broker.names.topic_host import TopicHost
 from magnetar_broker.names.topic_locks import TopicLocks
 from magnetar_broker.placement.ownership import Ownership
 from magnetar_proto.names import TopicName
@@ -21,7 +21,7 @@ class Opening:
         clock: Clock,
         creation: Creation,
         ownership: Ownership,
-        residence: Residence,
+        topic_host: TopicHost,
         locks: TopicLocks,
         loads: int,
     ) -> None:
@@ -30,7 +30,7 @@ class Opening:
         """Whether topics are opened; False while the broker starts and stops."""
         self._creation = creation
         self._ownership = ownership
-        self._residence = residence
+        self._topic_host = topic_host
         self._locks = locks
         self._loads = Semaphore(clock, loads)
 
@@ -44,20 +44,20 @@ class Opening:
 
     async def create_non_persistent(self, name: TopicName) -> None:
         """Create a non-persistent topic; `AlreadyExists` if it is loaded."""
-        if self._residence.is_loaded(name):
+        if self._topic_host.is_loaded(name):
             raise AlreadyExists(f"{name} exists: choose another name")
         await self._locked(name, partial(self._create, name))
 
     async def unload(self, name: TopicName) -> None:
         """Close a topic, if it is loaded; its clients reconnect, which opens it again."""
         async with self._locks.held(name):
-            await self._residence.unload(name)
+            await self._topic_host.unload(name)
 
     async def move(self, name: TopicName) -> None:
         """Close a topic unless the present owner of its bundle has loaded it."""
         async with self._locks.held(name):
-            if not self._residence.is_in_place(name):
-                await self._residence.unload(name)
+            if not self._topic_host.is_in_place(name):
+                await self._topic_host.unload(name)
 
     async def stop(self) -> None:
         """Open no further topic; on return topics that were being opened or closed are done."""
@@ -67,7 +67,7 @@ class Opening:
     async def _locked(self, name: TopicName, opening: Callable[[], Awaitable[None]]) -> None:
         async with self._locks.held(name):
             # promise[is_in_place -> is_loaded]: a topic of a moving bundle is not used where it was
-            if self._residence.is_in_place(name):
+            if self._topic_host.is_in_place(name):
                 return
             if not self.serving:
                 raise NotReady("the broker is starting or stopping; try again")
@@ -83,7 +83,7 @@ class Opening:
             raise NotReady(f"{name} is not served by this broker: look it up again")
         await self._creation.policies.load(name)
         async with self._creation.by_use(name, create) as may_create:
-            if not await self._residence.load(name, may_create):
+            if not await self._topic_host.load(name, may_create):
                 raise TopicMissing(
                     f"topic {name} does not exist, and using it does not create it "
                     "(allowAutoTopicCreation): create it first"
@@ -92,4 +92,4 @@ class Opening:
     async def _create(self, name: TopicName) -> None:
         await self._creation.check_name(name)
         await self._creation.policies.load(name)
-        await self._residence.load(name, create=True)
+        await self._topic_host.load(name, create=True)

@@ -3,7 +3,7 @@
 from collections.abc import Awaitable, Callable
 from typing import TypeVar
 
-from magnetar_broker.names.residence import Residence
+from magnetar_broker.names.topic_host import TopicHost
 from magnetar_broker.names.topic_locks import TopicLocks
 from magnetar_broker.policies.policy import Policy, PolicyValues, Subject
 from magnetar_broker.policies.stored import Policies
@@ -26,7 +26,7 @@ class Enforcement:
     def __init__(
         self,
         policies: Policies,
-        residence: Residence,
+        topic_host: TopicHost,
         locks: TopicLocks,
         clock: Clock,
         require: Callable[[Subject], Awaitable[None]],
@@ -34,7 +34,7 @@ class Enforcement:
         permissions_changed: Callable[[str], Awaitable[None]],
     ) -> None:
         self._policies = policies
-        self._residence = residence
+        self._topic_host = topic_host
         self._locks = locks
         self._require = require
         self._partitions = partitions
@@ -87,7 +87,7 @@ class Enforcement:
     async def _enforce(self, subject: Subject) -> None:
         await self._locks.settled(_members(subject))
         partitions = 0 if isinstance(subject, str) else await self._partitions(subject)
-        await self._residence.apply(subject, partitions)
+        await self._topic_host.apply(subject, partitions)
 
 
 def namespace_of(subject: Subject) -> str:

@@ -4,9 +4,9 @@ A worker owns a bundle as long as it is the owner in the controller's table.  It
 that writes the bundle's topics, which does not depend on the tables of other processes:
 
 - the controller lets only the owner load a topic, under the topic's lock, after the former owner
-  has closed it (`DistributedResidence.load`);
+  has closed it (`DistributedTopicHost.load`);
 - only the worker that loads, serves or closes a topic for the controller writes its metadata
-  (`DistributedResidence.may_write`);
+  (`DistributedTopicHost.may_write`);
 - the segments of a topic are sealed when it is opened elsewhere: the store then refuses what their
   former writer appends.
 

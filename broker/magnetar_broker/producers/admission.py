@@ -35,7 +35,7 @@ class Admission:
         return None if epoch is None else int(epoch)
 
     async def store_epoch(self, epoch: int) -> None:
-        await self._log.stored.change_properties(lambda old: {**old, EPOCH: str(epoch)})
+        await self._log.stored_record.change_properties(lambda old: {**old, EPOCH: str(epoch)})
 
     async def prepare(self) -> None:
         self._check()

@@ -1,7 +1,7 @@
 """The way of published entries into the log: from a producer's run to its receipts.
 
-Read it from `Appender.append` (called by `Producer.publish`) to `Appender.stored` (called by the
-log when the run is durable).  This module is compiled: its coroutine handles no exceptions.
+Read it from `Appender.append` (called by `Producer.publish`) to `Appender.run_stored` (called by
+the log when the run is durable).  This module is compiled: its coroutine handles no exceptions.
 """
 
 from collections.abc import Callable
@@ -11,7 +11,7 @@ from magnetar_broker.base.transactions import TxnId
 from magnetar_broker.delays.topic_delays import TopicDelays
 from magnetar_broker.producers.deduplication import Deduplication
 from magnetar_broker.producers.first_segment import start_writing
-from magnetar_broker.producers.producer import Producer, RunSink, Sends
+from magnetar_broker.producers.producer import Producer, PublishRun, RunSink
 from magnetar_broker.producers.throttling import throttle
 from magnetar_broker.producers.transaction_buffer import TransactionBuffer
 from magnetar_broker.producers.write_counts import WriteCounts
@@ -71,7 +71,7 @@ class Appender(RunSink):
         """Counts of writes; None before the first message: very many topics may have none."""
         self._beginning: list[Promise] = []
         """Promises that are settled when no run waits for the first segment any more."""
-        self._held: list[Sends] | None = []
+        self._held: list[PublishRun] | None = []
         """Runs that wait until the log has its first segment; None once it has one."""
         self.ended = log.terminated
         """Whether runs are dropped: the topic is terminated, or its termination is under way."""
@@ -83,65 +83,65 @@ class Appender(RunSink):
         self.last_ms = 0
         """The time at which the last message was published; 0 if none was since the load."""
 
-    def append(self, sends: Sends) -> None:
+    def append(self, run: PublishRun) -> None:
         """Take a run; it is answered when it is durable, or has failed."""
         if self.rate_limits:
-            throttle(sends, self.rate_limits)
-        if sends.txn is not None and not self.transactional and self._held is None:
+            throttle(run, self.rate_limits)
+        if run.txn is not None and not self.transactional and self._held is None:
             self._held = []
         if self._held is not None:
-            self._hold(sends)
+            self._hold(run)
         elif self._deduplicating.on:
-            self._store_new(sends)
+            self._store_new(run)
         else:
-            self._store(sends)
+            self._store(run)
 
-    def _store_new(self, sends: Sends) -> None:
+    def _store_new(self, run: PublishRun) -> None:
         """Store a run; while deduplication is on, without the copies of stored entries."""
-        for part in self._deduplication.sort(sends) if self._deduplicating.on else (sends,):
+        for part in self._deduplication.sort(run) if self._deduplicating.on else (run,):
             self._store(part)
 
-    def _store(self, sends: Sends) -> None:
+    def _store(self, run: PublishRun) -> None:
         try:
-            self._log.append(sends)
+            self._log.append(run)
         except StorageError as error:
-            self.stored(sends, error)
+            self.run_stored(run, error)
             return
-        if sends.txn is not None:
+        if run.txn is not None:
             # promise: the buffer learns of messages in transactions
-            self._transactions.appended(sends, sends.txn)
+            self._transactions.appended(run, run.txn)
 
     def refusal(self, txn: TxnId) -> str:
         return self._transactions.refusal(txn)
 
-    def stored(self, sends: Sends, error: BaseException | None) -> None:
+    def run_stored(self, run: PublishRun, error: BaseException | None) -> None:
         if error is not None:
             # Send no receipt and no error: the producers are disconnected, and their clients send
             # unanswered messages again once the topic is loaded again.
             self._failed(error)
-            sends.answer(b"")
+            run.answer(b"")
             return
-        payloads, counts = sends.payloads, sends.counts
-        if sends.delayed:  # before anything is delivered: the dispatchers ask which ones wait
-            self._delays.note(sends.offset, payloads)
-        sends.answer(sends.receipts())
+        payloads, counts = run.payloads, run.counts
+        if run.delayed:  # before anything is delivered: the dispatchers ask which ones wait
+            self._delays.note(run.offset, payloads)
+        run.answer(run.receipts())
         if self._deduplicating.watching:
-            self._deduplication.stored(sends)
+            self._deduplication.run_stored(run)
         if self.transactional:
-            self._transactions.stored()
+            self._transactions.run_stored()
         messages = counts[0] if len(counts) == 1 else sum(counts)
         self.messages_in += messages
-        self.bytes_in += sends.size
-        producer = sends.producer
+        self.bytes_in += run.size
+        producer = run.producer
         producer.messages_in += messages
-        producer.bytes_in += sends.size
-        if sends.chunked:
+        producer.bytes_in += run.size
+        if run.chunked:
             self._count_chunks(producer, len(chunks_among(payloads)))
         self.last_ms = self._traffic.now_ms()
         writes = self.writes
         if writes is None:
             writes = self.writes = WriteCounts(self._log.engine.write_time)
-        writes.count(len(counts), sends.size)
+        writes.count(len(counts), run.size)
         self._wake()
 
     def _count_chunks(self, producer: Producer, chunks: int) -> None:
@@ -152,25 +152,25 @@ class Appender(RunSink):
     def end(self) -> None:
         """Append nothing more: answer runs that wait, and later ones, without receipts."""
         self.ended = True
-        for sends in self._take_held():
-            sends.answer(b"")
+        for run in self._take_held():
+            run.answer(b"")
 
     # Until the log has a segment -----------------------------------------------------------
 
-    def _hold(self, sends: Sends) -> None:
+    def _hold(self, run: PublishRun) -> None:
         """Hold a run and create the log's first segment, so that idle topics cost no files.
 
         The first one in a transaction has that stored, so that every load looks for transactions.
         """
         if self.ended:
-            sends.answer(b"")
+            run.answer(b"")
         elif self._held:
-            self._held.append(sends)
-        elif self._log.is_writing and (sends.txn is None or self.transactional):
+            self._held.append(run)
+        elif self._log.is_writing and (run.txn is None or self.transactional):
             self._held = None
-            self._store_new(sends)
+            self._store_new(run)
         else:
-            self._held = [sends]
+            self._held = [run]
             self._log.engine.tasks.spawn(self._begin())
 
     async def _begin(self) -> None:
@@ -182,11 +182,11 @@ class Appender(RunSink):
             self.transactional = error is None
         if error is None:
             held, self._held = self._held, [] if self.ended else None
-            for sends in held or ():
-                self._store_new(sends)
+            for run in held or ():
+                self._store_new(run)
         else:
-            for sends in self._take_held():
-                self.stored(sends, error)
+            for run in self._take_held():
+                self.run_stored(run, error)
         beginning, self._beginning = self._beginning, []
         for begun in beginning:
             if not begun.done():
@@ -195,7 +195,7 @@ class Appender(RunSink):
             await self._log.close()
 
     def _awaits_transactions(self) -> bool:
-        return any(sends.txn is not None for sends in self._held or ())
+        return any(run.txn is not None for run in self._held or ())
 
     async def begun(self) -> None:
         """Wait until no run waits for the first segment: deduplication has seen all runs then."""
@@ -204,6 +204,6 @@ class Appender(RunSink):
             self._beginning.append(begun)
             await begun
 
-    def _take_held(self) -> list[Sends]:
+    def _take_held(self) -> list[PublishRun]:
         held, self._held = self._held, []
         return held or []

@@ -12,7 +12,7 @@ from itertools import groupby
 
 from magnetar_broker.base.errors import NotReady
 from magnetar_broker.producers.deduplication_state import DeduplicationState
-from magnetar_broker.producers.producer import Sends
+from magnetar_broker.producers.producer import PublishRun
 from magnetar_broker.producers.sequences import OFF, Sequences
 from magnetar_proto.chunks import chunk_of, chunks_among
 from magnetar_proto.entries import parse_metadata
@@ -142,22 +142,22 @@ class Deduplication:
 
     # Publishing ---------------------------------------------------------------------------
 
-    def sort(self, sends: Sends) -> Iterator[Sends]:
+    def sort(self, run: PublishRun) -> Iterator[PublishRun]:
         """Yield the parts of a run that are new; append each before asking for the next one.
 
         Its copies are held back, and answered in order with the rest.
         """
-        ids, chunks = sends.sequence_ids, _unfinished(sends)
-        name = sends.producer.name
-        if not chunks and not any(sends.highest_ids) and self._sequences.push(name, ids):
-            sends.top = ids[-1]
-            yield sends
+        ids, chunks = run.sequence_ids, _unfinished(run)
+        name = run.producer.name
+        if not chunks and not any(run.highest_ids) and self._sequences.push(name, ids):
+            run.top = ids[-1]
+            yield run
             return
-        verdicts = self._sequences.sort(name, ids, sends.highest_ids, chunks)
+        verdicts = self._sequences.sort(name, ids, run.highest_ids, chunks)
         start = 0
         for is_copy, tops in groupby(verdicts, lambda top: top is None):
             stop = start + len(found := list(tops))
-            part = sends if stop - start == len(ids) else sends.part(start, stop)
+            part = run if stop - start == len(ids) else run.part(start, stop)
             start = stop
             if is_copy:
                 self._when_durable(part.answer_if)
@@ -166,14 +166,14 @@ class Deduplication:
                 yield part
         self._release()
 
-    def stored(self, sends: Sends) -> None:
+    def run_stored(self, run: PublishRun) -> None:
         """Count a durable run; call it for every run while `watching`."""
         if self._held:
             self._release()
         if not self.on or self._over:
             return
         sequences, clock = self._sequences, self._log.engine.clock
-        sequences.store(sends.producer.name, sends.top, self._log.end, clock.now_ms())
+        sequences.store(run.producer.name, run.top, self._log.end, clock.now_ms())
         if sequences.unwritten >= self.rules.snapshot_entries:
             self.write()
         elif self._timer is None and self.rules.snapshot_seconds > 0:
@@ -260,11 +260,11 @@ class Deduplication:
         await promise
 
 
-def _unfinished(sends: Sends) -> set[int]:
+def _unfinished(run: PublishRun) -> set[int]:
     """Return the indexes of chunks that are not the last of their message."""
-    if not sends.chunked:
+    if not run.chunked:
         return set()
-    return {at for at, chunk in chunks_among(sends.payloads).items() if not chunk.is_last}
+    return {at for at, chunk in chunks_among(run.payloads).items() if not chunk.is_last}
 
 
 def _is_unfinished(entry: bytes) -> bool:

@@ -10,4 +10,4 @@ class DeduplicationState:
         self.on = False
         """Whether `Deduplication.sort` is to be called for every run."""
         self.watching = False
-        """Whether `Deduplication.stored` is called for durable runs: it is on, or copies wait."""
+        """Whether `Deduplication.run_stored` takes durable runs: it is on, or copies wait."""

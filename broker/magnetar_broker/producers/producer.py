@@ -53,7 +53,7 @@ class RunSink:
 
     __slots__ = ()
 
-    def append(self, sends: "Sends") -> None:
+    def append(self, run: "PublishRun") -> None:
         """Take a run; it is answered when it is as durable as the topic promises."""
         raise NotImplementedError
 
@@ -61,7 +61,7 @@ class RunSink:
         """Return why nothing can be published in a transaction; "" if messages can."""
         raise NotImplementedError
 
-    def stored(self, sends: "Sends", error: BaseException | None) -> None:
+    def run_stored(self, run: "PublishRun", error: BaseException | None) -> None:
         """Note that a run that was appended to a log is durable, or that `error` prevented it."""
         raise NotImplementedError
 
@@ -80,7 +80,7 @@ class ProducerRegistry(Protocol):
 
 
 @mypyc_attr(acyclic=True)
-class Sends(LogRun):
+class PublishRun(LogRun):
     """A run of entries from one producer that arrived together and is answered together."""
 
     __slots__ = ("chunked", "delayed", "highest_ids", "producer", "sequence_ids", "top", "txn")
@@ -104,9 +104,9 @@ class Sends(LogRun):
         self.txn: TxnId | None = None
         """The transaction of all of its entries; None if they are in none."""
 
-    def part(self, start: int, stop: int) -> "Sends":
+    def part(self, start: int, stop: int) -> "PublishRun":
         """Return the entries from `start` to before `stop` as a run of their own."""
-        part = Sends(self.producer)
+        part = PublishRun(self.producer)
         part.sequence_ids = self.sequence_ids[start:stop]
         part.highest_ids = self.highest_ids[start:stop]
         part.counts = self.counts[start:stop]
@@ -115,8 +115,8 @@ class Sends(LogRun):
         part.delayed, part.chunked, part.txn = self.delayed, self.chunked, self.txn
         return part
 
-    def stored(self, error: BaseException | None) -> None:
-        self.producer.sink.stored(self, error)
+    def on_durable(self, error: BaseException | None) -> None:
+        self.producer.sink.run_stored(self, error)
 
     def answer(self, receipts: bytes) -> None:
         """Send the receipts of the whole run; none (b"") if it was not stored.  Call it once.
@@ -127,7 +127,7 @@ class Sends(LogRun):
         if receipts and not producer.closed:
             producer.send(receipts)
         entries = len(self.payloads)
-        producer.published(entries, self.size)
+        producer.release_pending(entries, self.size)
         producer.answered(entries)
 
     def answer_if(self, is_stored: bool) -> None:
@@ -169,9 +169,9 @@ class Producer:
         self.connection = connection
         # Attributes of the connection that every run needs.
         self.send = connection.send
-        self.published = connection.published
+        self.release_pending = connection.release_pending
         self.receipts = Receipts(request.producer_id)
-        self.gathering: Sends | None = None
+        self.gathering: PublishRun | None = None
         """The run to which the session adds what it is receiving."""
         self.id = request.producer_id
         self.name = request.name
@@ -202,7 +202,7 @@ class Producer:
         self.meter = Meter(3)
         self.sink = registry.sink
         self._registry = registry
-        self._published = 0
+        self._entries_published = 0
         self._waiting: list[tuple[int, Callable[[], None]]] = []
         """Calls with the number of published entries that must be answered before each is made."""
 
@@ -215,24 +215,24 @@ class Producer:
         """Return the counters for `meter`: messages and bytes published, and chunks."""
         return self.messages_in, self.bytes_in, self.chunks_in
 
-    def publish(self, sends: Sends) -> None:
+    def publish(self, run: PublishRun) -> None:
         """Hand a run to the topic, which answers it."""
-        entries = len(sends.payloads)
+        entries = len(run.payloads)
         self.pending += entries
-        self._published += entries
-        self.sink.append(sends)
+        self._entries_published += entries
+        self.sink.append(run)
 
     def answered(self, entries: int) -> None:
         """Count `entries` pending entries as answered, or as never to be answered."""
         self.pending -= entries
-        while self._waiting and self._waiting[0][0] <= self._published - self.pending:
+        while self._waiting and self._waiting[0][0] <= self._entries_published - self.pending:
             _, call = self._waiting.pop(0)
             call()
 
     def when_answered(self, call: Callable[[], None]) -> None:
         """Call as soon as everything published so far is answered, and before what comes later."""
         if self.pending or self._waiting:
-            self._waiting.append((self._published, call))
+            self._waiting.append((self._entries_published, call))
         else:
             call()
 

@@ -17,7 +17,7 @@ from magnetar_broker.base.transactions import NO_TRANSACTIONS, Outcome, TxnId
 from magnetar_broker.base.waiters import Waiters
 from magnetar_broker.producers.first_segment import start_writing
 from magnetar_broker.producers.hidden_entries import NEVER, HiddenEntries
-from magnetar_broker.producers.producer import Sends
+from magnetar_broker.producers.producer import PublishRun
 from magnetar_proto.transactions import ABORT_MARKER, COMMIT_MARKER, encode_marker, membership_of
 from magnetar_storage.cursors.attached_state import TRANSACTIONS
 from magnetar_storage.cursors.cursor_log import CursorLog
@@ -68,7 +68,7 @@ class Marker(LogRun):
         self.payloads, self.counts, self.size = [payload], [1], len(payload)
         self._done = done
 
-    def stored(self, error: BaseException | None) -> None:
+    def on_durable(self, error: BaseException | None) -> None:
         self._done(self.offset, error)
 
 
@@ -148,17 +148,17 @@ class TransactionBuffer:
             f"transaction {txn} has ended or is ending: publish the message in another transaction"
         )
 
-    def appended(self, sends: Sends, txn: TxnId) -> None:
+    def appended(self, run: PublishRun, txn: TxnId) -> None:
         """Count a run that was appended in a transaction; call it before the run is durable."""
         one = self.open.get(txn)
         if one is None:
             now_ms = self._log.engine.clock.now_ms()
-            one = self.open[txn] = OpenTransaction(sends.offset, now_ms)
+            one = self.open[txn] = OpenTransaction(run.offset, now_ms)
             if self._log.visible_limit == NO_LIMIT:
-                self._log.limit_visible(sends.offset)
-        one.add(sends.offset, len(sends.payloads), sum(sends.counts), sends.size)
+                self._log.limit_visible(run.offset)
+        one.add(run.offset, len(run.payloads), sum(run.counts), run.size)
 
-    def stored(self) -> None:
+    def run_stored(self) -> None:
         """Note that a run is durable; call it for every run once the buffer is `on`."""
         if self._log.visible_end - self._hidden.covered >= SNAPSHOT_ENTRIES:
             self.write()
@@ -231,7 +231,7 @@ class TransactionBuffer:
             self.aborted += 1
         self._limit()
         self.on_hidden(hidden)
-        self.stored()
+        self.run_stored()
 
     def _take(self, txn: TxnId, outcome: Outcome, marker: int | None) -> OffsetSet:
         """Remove an open transaction; return the entries that are hidden from now on."""

@@ -1,7 +1,7 @@
 """SEND: from received frames to the runs that producers publish, and back-pressure on the socket.
 
 This is the hot path of publishing.  All SENDs of one producer that arrive together become
-one run (`Sends`), so that nothing after this module happens per message.
+one run (`PublishRun`), so that nothing after this module happens per message.
 """
 
 from collections.abc import Callable, Sequence
@@ -11,7 +11,7 @@ from typing import Final
 from crc32c import crc32c
 
 from magnetar_broker.base.transactions import TxnId
-from magnetar_broker.producers.producer import Producer, PublishRules, Sends
+from magnetar_broker.producers.producer import Producer, PublishRules, PublishRun
 from magnetar_broker.producers.publish_budget import PublishBudget
 from magnetar_broker.session.entry_checks import (
     UNCHECKED,
@@ -71,7 +71,7 @@ class Publishing:
 
     def receive(self, frames: Sequence[Frame], at: int) -> int:
         """Handle the SENDs from `frames[at]` on; returns the index of the first other command."""
-        runs: list[Sends] = []
+        runs: list[PublishRun] = []
         current_id = -1
         rules, transactional = NO_RULES, False
         head, named = CHECKED_HEAD.unpack_from, TAGS.search
@@ -130,7 +130,7 @@ class Publishing:
         self._publish(runs)
         return at
 
-    def published(self, entries: int, size: int) -> None:
+    def release_pending(self, entries: int, size: int) -> None:
         """Count pending entries and bytes as answered; resume reading if there is room."""
         self.pending_entries -= entries
         self._budget.give(size)
@@ -142,7 +142,7 @@ class Publishing:
         self._budget.paused.discard(self._resume_if_free)
         self.producers.close_all()
 
-    def _run(self, runs: list[Sends], producer_id: int) -> Sends | None:
+    def _run(self, runs: list[PublishRun], producer_id: int) -> PublishRun | None:
         """Return the producer's run among `runs`; None if the message is to be ignored."""
         producer = self.producers.get(producer_id)
         if producer is None or not producer.takes_runs:
@@ -158,11 +158,11 @@ class Publishing:
             self._publish(runs)
             run = None
         if run is None:
-            run = producer.gathering = Sends(producer)
+            run = producer.gathering = PublishRun(producer)
             runs.append(run)
         return run
 
-    def _publish(self, runs: list[Sends]) -> None:
+    def _publish(self, runs: list[PublishRun]) -> None:
         """Hand the runs to their producers; pause reading at the limits of pending data."""
         size = 0
         for run in runs:
@@ -192,7 +192,7 @@ class Publishing:
             self._reading.resume_reading()
 
     def _receive_rare(
-        self, runs: list[Sends], buf: bytes, start: int, mid: int, entry: bytes
+        self, runs: list[PublishRun], buf: bytes, start: int, mid: int, entry: bytes
     ) -> None:
         """Handle a SEND with other fields than usual: in a transaction, or not supported."""
         send = decode_transaction_send(buf, start, mid)
@@ -210,13 +210,13 @@ class Publishing:
             self._refuse(runs, run.producer, sequence_id, UNSUPPORTED)
 
     def _receive_in_transaction(
-        self, runs: list[Sends], send: TransactionSend, entry: bytes
+        self, runs: list[PublishRun], send: TransactionSend, entry: bytes
     ) -> None:
         txn = TxnId(send.most, send.least)
         producer = self.producers.get(send.producer_id)
         gathering = None if producer is None else producer.gathering
         if gathering is not None and gathering.txn == txn:
-            run: Sends | None = gathering
+            run: PublishRun | None = gathering
         else:
             self._publish(runs)
             run = self._run(runs, send.producer_id)
@@ -242,7 +242,7 @@ class Publishing:
         run.size += len(entry)
 
     def _refuse(
-        self, runs: list[Sends], producer: Producer, sequence_id: int, refused: Refusal
+        self, runs: list[PublishRun], producer: Producer, sequence_id: int, refused: Refusal
     ) -> None:
         """Refuse one message after those before it are answered; until then it is pending."""
         self._publish(runs)
@@ -263,7 +263,7 @@ class Publishing:
             self._send(answer)
             if barred:
                 producer.refuse_next(barred)
-        self.published(1, 0)
+        self.release_pending(1, 0)
 
 
 def _refusal(

@@ -124,7 +124,7 @@ class Session:
             lambda: broker.settings.magnetar_max_producers_per_connection,
         )
         # Attributes instead of methods that forward: one call less for every run.
-        self.published = self.publishing.published
+        self.release_pending = self.publishing.release_pending
         self.send = self._output.send
         self.reply = self._output.reply
         self.send_all = self._output.send_all

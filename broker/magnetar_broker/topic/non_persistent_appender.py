@@ -5,7 +5,7 @@ It is apart from the topic because it is compiled, as every `RunSink` is.
 
 from magnetar_broker.base.traffic import Traffic
 from magnetar_broker.base.transactions import TxnId
-from magnetar_broker.producers.producer import RunSink, Sends
+from magnetar_broker.producers.producer import PublishRun, RunSink
 from magnetar_broker.producers.throttling import throttle
 from magnetar_broker.rates.rate_limit import RateLimit
 from magnetar_broker.topic.non_persistent_subscriptions import NonPersistentSubscriptions
@@ -41,29 +41,29 @@ class NonPersistentAppender(RunSink):
             "of one, or to a persistent topic"
         )
 
-    def append(self, sends: Sends) -> None:
+    def append(self, run: PublishRun) -> None:
         """Give every subscription its copy, and answer."""
         if self.rate_limits:
-            throttle(sends, self.rate_limits)
+            throttle(run, self.rate_limits)
         subscriptions = list(self._subscriptions.values())
-        for payload, messages in zip(sends.payloads, sends.counts, strict=True):
+        for payload, messages in zip(run.payloads, run.counts, strict=True):
             for subscription in subscriptions:
                 subscription.give(payload, messages)
-        self._count(sends)
-        ids = zip(sends.sequence_ids, sends.highest_ids, strict=True)
-        producer_id = sends.producer.id
-        sends.answer(
+        self._count(run)
+        ids = zip(run.sequence_ids, run.highest_ids, strict=True)
+        producer_id = run.producer.id
+        run.answer(
             b"".join(encode_receipts(producer_id, (low,), (high,), 0, 0) for low, high in ids)
         )
 
-    def _count(self, sends: Sends) -> None:
-        messages, producer = sum(sends.counts), sends.producer
+    def _count(self, run: PublishRun) -> None:
+        messages, producer = sum(run.counts), run.producer
         self.messages_in += messages
-        self.bytes_in += sends.size
+        self.bytes_in += run.size
         producer.messages_in += messages
-        producer.bytes_in += sends.size
-        if sends.chunked:
-            chunks = len(chunks_among(sends.payloads))
+        producer.bytes_in += run.size
+        if run.chunked:
+            chunks = len(chunks_among(run.payloads))
             self._traffic.chunked = True
             self.chunks_in += chunks
             producer.chunks_in += chunks

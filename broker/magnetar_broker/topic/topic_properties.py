@@ -13,4 +13,4 @@ async def change_properties(topic: Topic, change: Callable[[Properties], Propert
         own = {key: value for key, value in stored.items() if key in INTERNAL}
         return check_keys(change(of_users(stored))) | own
 
-    await topic.log.stored.change_properties(changing)
+    await topic.log.stored_record.change_properties(changing)

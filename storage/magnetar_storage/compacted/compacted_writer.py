@@ -22,13 +22,13 @@ class Scratch:
 
     async def create(self, kind: SegmentKind) -> SegmentWriter:
         """Create a further segment."""
-        writer = await self._log.stored.create_in_trash(self._log.origin_of(kind))
+        writer = await self._log.stored_record.create_in_trash(self._log.origin_of(kind))
         self._segments.add(writer.segment)
         return writer
 
     def settled(self) -> None:
         """Let `StoredRecord.empty_trash` delete the segments that the record does not use."""
-        self._log.stored.unfinished -= self._segments
+        self._log.stored_record.unfinished -= self._segments
         self._segments.clear()
 
 
@@ -151,7 +151,7 @@ class CompactedWriter:
         def listing(record: LogRecord) -> LogRecord:
             return record.with_compacted(compacted)
 
-        await self._log.stored.commit(listing)
+        await self._log.stored_record.commit(listing)
         return compacted
 
 

@@ -342,11 +342,11 @@ class CursorLog:
                 await old.seal()
             # The snapshot is durable before it is listed, and the old segment is deleted after
             # that: whichever of them a crash leaves listed has all that was reported as durable.
-            await self._log.stored.replace_cursor_segment(writer.segment)
+            await self._log.stored_record.replace_cursor_segment(writer.segment)
         except StorageError as error:
             self._flushed(waiting, error)
             if writer is not None:
-                await self._log.stored.discard_unlisted(writer.segment)
+                await self._log.stored_record.discard_unlisted(writer.segment)
         else:
             self._flushed(waiting, None)
 

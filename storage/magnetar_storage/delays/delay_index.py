@@ -122,7 +122,7 @@ class DelayIndex:
         if damaged:  # promise: it is durable that entries are unsure before their run goes
             await self._record()
         if useless:
-            await self._log.stored.drop_delay_segments(useless)
+            await self._log.stored_record.drop_delay_segments(useless)
 
     async def _take_over(self, loaded: Loaded) -> None:
         self._set_runs([*self._runs, loaded.run])
@@ -179,15 +179,15 @@ class DelayIndex:
         engine = self._log.engine
         writer = await engine.store.create(self._log.origin_of(SegmentKind.DELAYS))
         try:
-            await self._log.stored.add_delay_segment(writer.segment)
+            await self._log.stored_record.add_delay_segment(writer.segment)
         except StorageError:
-            await self._log.stored.discard_unlisted(writer.segment)
+            await self._log.stored_record.discard_unlisted(writer.segment)
             raise
         try:
             return await write_run(writer, engine.clock, parts)
         except StorageError:
             with suppress(StorageError):  # else the next start deletes it as unfinished
-                await self._log.stored.drop_delay_segments([writer.segment])
+                await self._log.stored_record.drop_delay_segments([writer.segment])
             raise
 
     # Releasing --------------------------------------------------------------------
@@ -297,7 +297,7 @@ class DelayIndex:
 
     async def _drop(self, runs: list[DelayRun]) -> None:
         self._set_runs([run for run in self._runs if run not in runs])
-        await self._log.stored.drop_delay_segments([run.segment for run in runs])
+        await self._log.stored_record.drop_delay_segments([run.segment for run in runs])
 
     async def trim(self) -> None:
         """Remove the delays of entries that the log has deleted."""

@@ -44,7 +44,7 @@ class LogRun:
         self.offset = self.ledger = self.first_entry = -1
         """The offset, ledger and entry of the first entry, from the append on."""
 
-    def stored(self, error: BaseException | None) -> None:
+    def on_durable(self, error: BaseException | None) -> None:
         """Handle the outcome; called once.  Without `error` the run is durable and can be read."""
         raise NotImplementedError
 
@@ -71,13 +71,13 @@ class LogRun:
                 log.ending_bytes += self.size
         else:
             log.fail(error)
-        self.stored(error)
+        self.on_durable(error)
 
 
 class Log(LogState):
     """Append, delete what is not needed, open and close.
 
-    `entries` reads, `rollover` begins segments, `stored` changes the record.  When appending
+    `entries` reads, `rollover` begins segments, `stored_record` changes the record.  When appending
     ends for good `failed` is set, once: open the log again then.
 
     It is a `LogState` and does not have one: offsets, positions, `end` and `failed` are what its
@@ -87,9 +87,9 @@ class Log(LogState):
 
     def __init__(self, key: str, engine: Engine, record: LogRecord, version: Version) -> None:
         super().__init__(key, engine, record)
-        self.stored = StoredRecord(self, version)
+        self.stored_record = StoredRecord(self, version)
         self.entries = LogReader(self)
-        self.rollover = Rollover(self, self.stored)
+        self.rollover = Rollover(self, self.stored_record)
         self.compacting = Mutex(engine.clock)
         """Held while compacted data is being written; that ends soon when the log fails."""
         self._rewriting: Rewriting | None = None
@@ -116,11 +116,11 @@ class Log(LogState):
         unsettled = [s for s in self.record.segments if s.entries is None]
         if unsettled:
             # First of all: a living owner's next change of the record must fail.
-            await self.stored.commit(lambda record: replace(record, epoch=record.epoch + 1))
+            await self.stored_record.commit(lambda record: replace(record, epoch=record.epoch + 1))
             for segment in unsettled:
                 end = await self.engine.store.recover(segment.id)
                 settled = segment.settled(end, self.engine.clock.now_ms())
-                await self.stored.commit(partial(LogRecord.with_segment, changed=settled))
+                await self.stored_record.commit(partial(LogRecord.with_segment, changed=settled))
         await self._drop_empty()
         self.index()
         record = self.record
@@ -130,14 +130,14 @@ class Log(LogState):
         # Before anything is read: cursors count holes as acknowledged.
         await self.entries.find_holes()
         # Deletions that a crash interrupted.
-        await self.stored.empty_trash()
+        await self.stored_record.empty_trash()
 
     async def _drop_empty(self) -> None:
         # A segment that was begun, and got no entry before its owner ended, has no offset at all.
         empty = tuple(s.id for s in self.record.segments if s.entries == 0)
         if empty:
             kept = tuple(s for s in self.record.segments if s.entries != 0)
-            await self.stored.commit(
+            await self.stored_record.commit(
                 lambda record: replace(record, segments=kept, trash=record.trash + empty)
             )
 
@@ -158,11 +158,11 @@ class Log(LogState):
         # Not sealed: its entries go, and the store fails its appends when it deletes the segment.
         self.writer = None
         # Nobody writes to trash any more (`_end_work` has waited): all of it can go.
-        self.stored.unfinished.clear()
+        self.stored_record.unfinished.clear()
         # A change of cursors or delays that is still running may list a segment meanwhile.
-        while not await self.stored.remove():
-            await self.stored.commit(LogRecord.emptied)
-            await self.stored.empty_trash()
+        while not await self.stored_record.remove():
+            await self.stored_record.commit(LogRecord.emptied)
+            await self.stored_record.empty_trash()
         self.index()
 
     async def _end_work(self, reason: StorageError) -> None:
@@ -223,13 +223,13 @@ class Log(LogState):
         if not doomed:
             return 0
         ids = frozenset(segment.id for segment in doomed)
-        await self.stored.commit(lambda record: record.without(ids))
+        await self.stored_record.commit(lambda record: record.without(ids))
         self.index()
         self.entries.moved(doomed)
         self.holes.remove_below(self.first_offset)
         self.hidden.remove_below(self.first_offset)
         self.reclaimed()
-        await self.stored.empty_trash()
+        await self.stored_record.empty_trash()
         return len(doomed)
 
     async def reclaim(self, needed: Needed, before: int, max_bytes: int = COPY_BYTES) -> int:
@@ -238,5 +238,5 @@ class Log(LogState):
         Copies about `max_bytes` at most.  Returns how many bytes of payloads were deleted.
         """
         if self._rewriting is None:
-            self._rewriting = Rewriting(self, self.stored, self.entries)
+            self._rewriting = Rewriting(self, self.stored_record, self.entries)
         return await self._rewriting.run(needed, before, max_bytes)

@@ -54,7 +54,7 @@ async def set_aside(log: Log, damage: Sequence[Damage], why: str) -> None:
     for one in damage:
         lost.setdefault(one.segment, []).append((one.first, one.last + 1))
     # promise: a broker that starts again knows which entries were set aside
-    await log.stored.commit(lambda record: record.with_lost(lost))
+    await log.stored_record.commit(lambda record: record.with_lost(lost))
     log.index()
     for one in damage:
         offsets = log.offsets_of(one.segment, one.first, one.last + 1)

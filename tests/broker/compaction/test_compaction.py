@@ -216,7 +216,7 @@ def test_when_the_write_of_the_record_is_uncertain_both_parts_stay(
     world.send_all(numbered(0, 20))
     world.compact()
     world.send_all(numbered(20, 40))
-    commit = world.topic.log.stored.commit
+    commit = world.topic.log.stored_record.commit
     listing: list[Unavailable] = []
 
     async def failing(change: object) -> None:
@@ -231,7 +231,7 @@ def test_when_the_write_of_the_record_is_uncertain_both_parts_stay(
             raise listing.pop()
         await commit(change)
 
-    world.topic.log.stored.commit = failing  # type: ignore[method-assign]
+    world.topic.log.stored_record.commit = failing  # type: ignore[method-assign]
     world.do(world.topic.compaction.start())
     world.clock.pump()
     world.clock.advance(3600)

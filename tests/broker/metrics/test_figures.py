@@ -24,7 +24,7 @@ from magnetar_broker.metrics.gathering import (
 from magnetar_broker.placement.ownership import SoleOwner
 from magnetar_broker.policies.table import BACKLOG_QUOTA_SIZE
 from magnetar_broker.policies.values import BacklogQuota
-from magnetar_broker.producers.producer import ProducerRequest, Sends
+from magnetar_broker.producers.producer import ProducerRequest, PublishRun
 from magnetar_broker.standalone import standalone
 from magnetar_broker.subscriptions.subscription import Subscription
 from magnetar_broker.topic.topic import Topic
@@ -241,8 +241,8 @@ def test_a_topic_that_is_shown_alone_again_has_its_subscriptions() -> None:
     world = World(magnetar_max_metric_series=1)
     world.subscribe(world.topic("persistent://public/default/orders"), "sub")
     assert [one.subscriptions for one in world.figures().others] == [()]
-    residence = world.broker.residence
-    residence.settings = replace(residence.settings, magnetar_max_metric_series=0)
+    topic_host = world.broker.topic_host
+    topic_host.settings = replace(topic_host.settings, magnetar_max_metric_series=0)
     (found,) = world.figures().topics
     assert [one.name for one in found.subscriptions] == ["sub"]
 
@@ -261,7 +261,7 @@ def changes(world: World, topic: Topic) -> list[Callable[[], object]]:
     now_ms = world.clock.now_ms()
 
     def publish() -> None:
-        sends = Sends(producer)
+        sends = PublishRun(producer)
         sends.payloads, sends.counts, sends.size = [entry(now_ms)], [1], 50
         sends.sequence_ids, sends.highest_ids = [0], [0]
         producer.publish(sends)

@@ -171,15 +171,15 @@ def test_one_namespace_that_cannot_be_checked_keeps_no_other_from_it(
     client = world.client()
     client.session.roles = Roles("a")
     client.ask(pb.CommandProducer(topic=ASKED[0].subject, producer_id=1, request_id=1))
-    residence = world.directory.residence
-    reauthorize = residence.reauthorize
+    topic_host = world.directory.topic_host
+    reauthorize = topic_host.reauthorize
 
     async def failing(namespace: str, grants: Any) -> None:
         if namespace == "public/another":
             raise TypeError("it cannot")
         await reauthorize(namespace, grants)
 
-    monkeypatch.setattr(residence, "reauthorize", failing)
+    monkeypatch.setattr(topic_host, "reauthorize", failing)
     with pytest.raises(TypeError, match="it cannot"):
         world.do(world.directory.tenants.change("public", Tenant((), ("standalone",))))
     (closed,) = client.received()
@@ -193,14 +193,14 @@ def test_a_topic_that_cannot_follow_settings_keeps_no_super_user(
     client = world.client()
     client.session.roles = Roles("root")
     client.ask(pb.CommandProducer(topic=ASKED[0].subject, producer_id=1, request_id=1))
-    residence = world.directory.residence
-    configure = residence.configure
+    topic_host = world.directory.topic_host
+    configure = topic_host.configure
 
     async def failing(changed: Any) -> None:
         await configure(changed)
         raise Unavailable("a topic cannot")
 
-    monkeypatch.setattr(residence, "configure", failing)
+    monkeypatch.setattr(topic_host, "configure", failing)
     with pytest.raises(Unavailable):
         world.do(world.directory.dynamic.set("superUserRoles", "second"))
     (closed,) = client.received()

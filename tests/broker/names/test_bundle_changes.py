@@ -4,7 +4,7 @@ from itertools import count
 
 import pytest
 
-from broker.names.workers.distributed import PARTS, WORKERS, World, middle_of
+from broker.names.workers.distributed_worlds import PARTS, WORKERS, World, middle_of
 from fakes.named_worlds import NAMESPACE, named
 from magnetar_broker.base.errors import (
     NamespaceMissing,
@@ -154,26 +154,26 @@ def test_a_former_owner_that_ends_holds_no_move_up() -> None:
 def test_only_the_worker_that_has_a_topic_writes_its_metadata() -> None:
     world = World()
     name = named("topic")
-    residence, former = world.processes.residence, world.worker(name)
-    assert not residence.may_write(former.joined.left, name)
+    topic_host, former = world.processes.topic_host, world.worker(name)
+    assert not topic_host.may_write(former.joined.left, name)
     gate = world.delayed(former, "load")
     opening = world.begin(former.broker.topic(name, True))
     world.clock.pump()
-    assert residence.may_write(former.joined.left, name), "it is loading it"
+    assert topic_host.may_write(former.joined.left, name), "it is loading it"
     gate.set_result(None)
     world.clock.pump()
     opening.result()
     gate = world.delayed(former, "unload")
     _, new = world.begin_move(name)
     world.clock.pump()
-    assert residence.may_write(former.joined.left, name), "it is closing it"
-    assert not residence.may_write(new.joined.left, name)
+    assert topic_host.may_write(former.joined.left, name), "it is closing it"
+    assert not topic_host.may_write(new.joined.left, name)
     gate.set_result(None)
     world.clock.pump()
-    assert not residence.may_write(former.joined.left, name)
+    assert not topic_host.may_write(former.joined.left, name)
     world.topic(name)
-    assert residence.may_write(new.joined.left, name)
-    assert not residence.may_write(former.joined.left, name)
+    assert topic_host.may_write(new.joined.left, name)
+    assert not topic_host.may_write(former.joined.left, name)
 
 
 def test_parts_of_a_split_bundle_stay_with_its_owner() -> None:

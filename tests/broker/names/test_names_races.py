@@ -32,7 +32,7 @@ from magnetar_broker.expiry.trimming import trim_topic, truncate
 from magnetar_broker.limits.topic_limits import limits_of, topic_limits
 from magnetar_broker.names.catalogue import Partitioned
 from magnetar_broker.names.namespaces import Namespace
-from magnetar_broker.names.residence import Condition
+from magnetar_broker.names.topic_host import Condition
 from magnetar_broker.policies.policy import PolicyValues, Subject
 from magnetar_broker.policies.retention import Retention
 from magnetar_broker.policies.table import (
@@ -42,7 +42,7 @@ from magnetar_broker.policies.table import (
     MESSAGE_TTL,
     RETENTION,
 )
-from magnetar_broker.producers.producer import Producer, ProducerRequest, Sends
+from magnetar_broker.producers.producer import Producer, ProducerRequest, PublishRun
 from magnetar_broker.subscriptions.skipping import skip_all
 from magnetar_broker.topic.loaded_topics import AnyTopic
 from magnetar_broker.topic.topic import Topic
@@ -115,7 +115,7 @@ class Races(NamedWorld):
         request = ProducerRequest(1, self.broker.producer_name())
         producer = await topic.producers.add(RecordingConnection(), request)
         self.clients.append((producer, topic))
-        sends = Sends(producer)
+        sends = PublishRun(producer)
         sends.payloads, sends.counts = [b"x"], [1]
         sends.sequence_ids, sends.highest_ids, sends.size = [0], [0], 1
         producer.publish(sends)

@@ -101,7 +101,7 @@ class History(LogWorld):
             stored = self.do(self.directory.bundles.stored.of(NAMESPACE))
         except NamespaceMissing:
             assert placed is None
-            assert self.directory.residence.loaded(NAMESPACE) == []
+            assert self.directory.topic_host.loaded(NAMESPACE) == []
         else:
             assert placed is None or placed.bundles == stored
             self.processes.placement.before_giving = None

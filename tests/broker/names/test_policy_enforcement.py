@@ -26,7 +26,7 @@ from magnetar_broker.policies.table import (
 )
 from magnetar_broker.policies.values import DispatchRate
 from magnetar_broker.topic.loaded_topics import Topics
-from magnetar_broker.topic.residence import TOPICS_A_TURN
+from magnetar_broker.topic.local_topic_host import TOPICS_A_TURN
 from magnetar_proto import PulsarApi_pb2 as pb
 from magnetar_proto.names import TopicName
 from magnetar_storage.errors import DiskFull, Unavailable

@@ -21,7 +21,7 @@ from magnetar_broker.limits.topic_limits import TopicLimits
 from magnetar_broker.policies.retention import Retention
 from magnetar_broker.policies.table import DEDUPLICATION, DEDUPLICATION_SNAPSHOT_INTERVAL
 from magnetar_broker.producers.deduplication import DeduplicationRules
-from magnetar_broker.producers.producer import Producer, Sends
+from magnetar_broker.producers.producer import Producer, PublishRun
 from magnetar_proto import PulsarApi_pb2 as pb
 from magnetar_proto.entries import encode_entry, parse_metadata
 from magnetar_storage.errors import DiskFull, StorageError, Unavailable
@@ -57,7 +57,7 @@ def send(
     txn: TxnId | None = None,
 ) -> None:
     """One run of single messages and batches; pump to have it answered."""
-    sends = Sends(producer)
+    sends = PublishRun(producer)
     sends.txn = txn
     for one in ids:
         low, high = one if isinstance(one, tuple) else (one, None)

@@ -76,7 +76,7 @@ def used(world: SessionWorld) -> None:
     client.ask(subscribe(2, 2, subscription="old", initialPosition=pb.CommandSubscribe.Latest))
     client.ask(close_consumer(3, 2))
     client.session.lost()
-    world.do(world.broker.residence.unload(NAME))
+    world.do(world.broker.topic_host.unload(NAME))
 
 
 @pytest.mark.parametrize("lost", [False, True], ids=["kept", "lost"])
@@ -87,7 +87,7 @@ def test_a_request_that_waits_for_its_topic(kind: str, authorized: bool, lost: b
     world.do(world.directory.permissions.grant("public/default", "role", ["produce", "consume"]))
     used(world)
     before = state(world)
-    world.do(world.broker.residence.unload(NAME))
+    world.do(world.broker.topic_host.unload(NAME))
     client = world.client()
     client.session.roles = Roles("role", None)
     with no_topic_is_opened(world):

@@ -150,7 +150,7 @@ class Unloading:
         self.client.ask(produce(1))
         self.gate = self.world.store.create_gate = self.world.clock.promise()
         self.send(0, 3)
-        self.done = self.world.begin(self.world.broker.residence.unload(TopicName.parse(TOPIC)))
+        self.done = self.world.begin(self.world.broker.topic_host.unload(TopicName.parse(TOPIC)))
 
     def send(self, first: int, end: int) -> None:
         for number in range(first, end):

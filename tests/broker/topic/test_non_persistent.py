@@ -17,7 +17,7 @@ from magnetar_broker.dispatch.key_selection import KeySharedMeta
 from magnetar_broker.limits.shared_limits import shared_limits
 from magnetar_broker.limits.topic_limits import TopicLimits
 from magnetar_broker.policies.stored import Policies
-from magnetar_broker.producers.producer import ProducerRequest, Sends
+from magnetar_broker.producers.producer import ProducerRequest, PublishRun
 from magnetar_broker.topic.non_persistent import NonPersistentTopic
 from magnetar_proto import PulsarApi_pb2 as pb
 from magnetar_proto.acks import Ack
@@ -48,7 +48,7 @@ class Volatile:
         self._ids = 0
 
     def publish(self, *payloads: bytes) -> None:
-        sends = Sends(self._producer)
+        sends = PublishRun(self._producer)
         sends.payloads, sends.counts = list(payloads), [1] * len(payloads)
         sends.sequence_ids = sends.highest_ids = list(range(len(payloads)))
         sends.size = sum(map(len, payloads))

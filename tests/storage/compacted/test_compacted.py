@@ -49,7 +49,7 @@ def written(world: LogWorld, log: Log, parts: list[Stretch], horizon: int) -> Co
         await writer.end(horizon)
         compacted = await writer.list()
         scratch.settled()
-        await log.stored.empty_trash()
+        await log.stored_record.empty_trash()
         return compacted
 
     return world.do(write())
@@ -178,7 +178,7 @@ def test_what_could_not_be_written_is_deleted() -> None:
     with pytest.raises(DiskFull):
         world.do(write())
     assert len(log.record.trash) == 2
-    world.do(log.stored.empty_trash())
+    world.do(log.stored_record.empty_trash())
     assert world.store.ids() == log.record.listed
     assert log.record.compacted is None
 
@@ -190,7 +190,7 @@ def test_a_compacted_part_that_does_not_match_is_reported() -> None:
     (segment,) = log.record.stored
     for entries in (1, 2):
         compacted = Compacted(9, (CompactedPart(segment, 0, 1, 0, entries, 1, 1),))
-        world.do(log.stored.commit(partial(LogRecord.with_compacted, compacted=compacted)))
+        world.do(log.stored_record.commit(partial(LogRecord.with_compacted, compacted=compacted)))
         with pytest.raises(Corrupt):
             world.do(CompactedLog(log).read(0, 1, 1))
 
@@ -217,7 +217,7 @@ def test_the_last_message_of_each_key_survives(messages: list[tuple[int, bool]])
             await latest.add(found[at : at + 3])
         await latest.resolve()
         scratch.settled()
-        await log.stored.empty_trash()
+        await log.stored_record.empty_trash()
 
     world.do(work())
     bits = latest.survivors.get(0, len(messages))

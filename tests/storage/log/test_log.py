@@ -467,7 +467,7 @@ def test_an_owner_that_lost_the_record_may_not_change_it() -> None:
     first.on_failure = reported.append
     second = world.open()
     with pytest.raises(Fenced):
-        world.do(first.stored.change_properties(lambda _: {"mine": "still"}))
+        world.do(first.stored_record.change_properties(lambda _: {"mine": "still"}))
     assert [type(error) for error in reported] == [Fenced]
     assert second.record.properties == {}
     assert world.read_all(second) == numbered(0, 5)
@@ -601,7 +601,7 @@ def test_deletion_continues_when_the_record_changes_at_the_last_moment(steps: in
     deleting = world.begin(log.delete())
     for _ in range(steps):
         world.clock.step()
-    changing = world.begin(log.stored.change_properties(lambda old: {**old, "a": "1"}))
+    changing = world.begin(log.stored_record.change_properties(lambda old: {**old, "a": "1"}))
     world.clock.pump()
     deleting.result()
     assert changing.done()
@@ -613,8 +613,8 @@ def test_properties_survive() -> None:
     world = LogWorld()
     log = world.open()
     both = [
-        world.begin(log.stored.change_properties(lambda old: {**old, "a": "1"})),
-        world.begin(log.stored.change_properties(lambda old: {**old, "b": "2"})),
+        world.begin(log.stored_record.change_properties(lambda old: {**old, "a": "1"})),
+        world.begin(log.stored_record.change_properties(lambda old: {**old, "b": "2"})),
     ]
     world.clock.pump()
     for one in both:

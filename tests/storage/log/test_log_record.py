@@ -16,7 +16,7 @@ def test_the_record_survives_encoding() -> None:
     log = world.open()
     for payload in numbered(0, 8):
         world.append(log, payload)
-    world.do(log.stored.change_properties(lambda _: {"clé": "valeur"}))
+    world.do(log.stored_record.change_properties(lambda _: {"clé": "valeur"}))
     assert LogRecord.decode(KEY, log.record.encode()) == log.record
 
 

@@ -340,7 +340,7 @@ def test_the_cursor_segment_is_replaced_meanwhile() -> None:
     world = Copying()
     for _ in range(2):
         writer = world.do(world.store.create(MESSAGES))
-        world.do(world.log.stored.replace_cursor_segment(writer.segment))
+        world.do(world.log.stored_record.replace_cursor_segment(writer.segment))
     assert world.go_on() > 0
     assert world.needed.items() <= world.there().items()
     assert world.store.ids() == world.log.record.listed
@@ -448,13 +448,13 @@ def test_a_change_of_the_record_that_fails(change: int, lands: bool) -> None:
     world.metadata.put = put  # type: ignore[method-assign]
     there = sorted(world.there())
     assert there == list(range(30))
-    world.do(world.log.stored.empty_trash())  # must not delete segments that may be in use
+    world.do(world.log.stored_record.empty_trash())  # must not delete segments that may be in use
     writer = world.do(world.store.create(MESSAGES))
     if lands:
         with pytest.raises(Fenced):
-            world.do(world.log.stored.replace_cursor_segment(writer.segment))
+            world.do(world.log.stored_record.replace_cursor_segment(writer.segment))
     else:
-        world.do(world.log.stored.replace_cursor_segment(writer.segment))
+        world.do(world.log.stored_record.replace_cursor_segment(writer.segment))
     world.opened()
     assert world.needed.items() <= world.there().items()
     found = world.do(world.metadata.get(KEY))

@@ -5,7 +5,7 @@ import logging
 from magnetar_broker.base.errors import BrokerError
 from magnetar_broker.names.catalogue import Catalogue
 from magnetar_broker.names.deletion.topic_deletion import TopicDeletion
-from magnetar_broker.names.residence import Condition, Residence
+from magnetar_broker.names.topic_host import Condition, TopicHost
 from magnetar_broker.names.topic_locks import TopicLocks
 from magnetar_proto.names import TopicName
 
@@ -18,14 +18,14 @@ class InactiveDeletion:
     def __init__(
         self,
         catalogue: Catalogue,
-        residence: Residence,
+        topic_host: TopicHost,
         locks: TopicLocks,
         deletion: TopicDeletion,
         parents_too: bool,
     ) -> None:
         """`parents_too` deletes partitioned topics without partitions left."""
         self._catalogue = catalogue
-        self._residence = residence
+        self._topic_host = topic_host
         self._locks = locks
         self._deletion = deletion
         self._parents_too = parents_too
@@ -37,7 +37,7 @@ class InactiveDeletion:
                 await self._deletion.delete_loaded(name, Condition.INACTIVE)
             else:
                 await self._unload(name)
-            if not self._residence.is_loaded(name):
+            if not self._topic_host.is_loaded(name):
                 logger.info("deleted inactive topic %s (inactiveTopicPolicies)", name)
                 await self._delete_parent(name)
         except BrokerError as error:
@@ -45,8 +45,8 @@ class InactiveDeletion:
 
     async def _unload(self, name: TopicName) -> None:
         async with self._locks.held(name):
-            if await self._residence.evict([name], Condition.INACTIVE):
-                await self._residence.unload(name)
+            if await self._topic_host.evict([name], Condition.INACTIVE):
+                await self._topic_host.unload(name)
 
     async def _delete_parent(self, name: TopicName) -> None:
         """Delete a partitioned topic without partitions left, if the settings ask for it."""
@@ -54,6 +54,6 @@ class InactiveDeletion:
             return
         for index in range(await self._catalogue.partitions(name)):
             partition = name.with_partition(index)
-            if self._residence.is_loaded(partition) or await self._catalogue.exists(partition):
+            if self._topic_host.is_loaded(partition) or await self._catalogue.exists(partition):
                 return
         await self._deletion.delete_partitioned(name.base, force=False)

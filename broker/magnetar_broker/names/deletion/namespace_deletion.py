@@ -26,9 +26,9 @@ from magnetar_broker.names.deletion.topic_deletion import (
     TopicDeletion,
 )
 from magnetar_broker.names.namespaces import Namespaces
-from magnetar_broker.names.residence import Residence
 from magnetar_broker.names.tenants import Tenants
 from magnetar_broker.names.topic_events import TopicEvents
+from magnetar_broker.names.topic_host import TopicHost
 from magnetar_broker.names.topic_locks import TopicLocks
 from magnetar_proto.names import DOMAINS, SYSTEM_NAMESPACE, TopicName
 from magnetar_storage.errors import StorageError
@@ -50,20 +50,20 @@ class Deletion:
         tenants: Tenants,
         namespaces: Namespaces,
         catalogue: Catalogue,
-        residence: Residence,
+        topic_host: TopicHost,
         locks: TopicLocks,
         events: TopicEvents,
         delete_attached: DeleteAttached,
     ) -> None:
         self.pending = PendingDeletions(runtime.metadata, events)
         self.topics = TopicDeletion(
-            runtime, catalogue, residence, locks, self.pending, delete_attached
+            runtime, catalogue, topic_host, locks, self.pending, delete_attached
         )
         self._runtime = runtime
         self._tenants = tenants
         self._namespaces = namespaces
         self._catalogue = catalogue
-        self._residence = residence
+        self._topic_host = topic_host
         self._locks = locks
         self._delete_attached = delete_attached
         self._one_namespace: KeyedMutex[str] = KeyedMutex(runtime.clock)
@@ -149,7 +149,7 @@ class Deletion:
 
     async def _contents(self, namespace: str) -> list[TopicName]:
         await self._locks.settled(lambda topic: topic.namespace_name == namespace)
-        there = self._residence.loaded(namespace)
+        there = self._topic_host.loaded(namespace)
         there += await self._catalogue.logs(namespace)
         for domain in DOMAINS:
             there += await self._catalogue.partitioned_topics(namespace, domain)
@@ -165,7 +165,7 @@ class Deletion:
             await self._locks.settled(lambda topic: topic.namespace_name == name)
             if self.pending.listed(name) is None:
                 self.pending.remember(name, await self._catalogue.topics(name))
-            there = {*self._residence.loaded(name), *await self._catalogue.logs(name)}
+            there = {*self._topic_host.loaded(name), *await self._catalogue.logs(name)}
             await for_each(self._runtime, sorted(there), self.topics.erase)
             keys = await keys_under(self._runtime.metadata, policies_of_topics(name))
             topics = [topic_of_names(f"{name}/{key}") for key in keys]

@@ -8,7 +8,7 @@ from magnetar_broker.base.runtime import Runtime
 from magnetar_broker.base.transactions import COORDINATORS
 from magnetar_broker.names.catalogue import Catalogue
 from magnetar_broker.names.deletion.pending_deletions import PendingDeletions
-from magnetar_broker.names.residence import Condition, Residence
+from magnetar_broker.names.topic_host import Condition, TopicHost
 from magnetar_broker.names.topic_locks import TopicLocks
 from magnetar_proto.names import TopicName
 from magnetar_storage.errors import StorageError
@@ -24,14 +24,14 @@ class TopicDeletion:
         self,
         runtime: Runtime,
         catalogue: Catalogue,
-        residence: Residence,
+        topic_host: TopicHost,
         locks: TopicLocks,
         pending: PendingDeletions,
         delete_attached: DeleteAttached,
     ) -> None:
         self._runtime = runtime
         self._catalogue = catalogue
-        self._residence = residence
+        self._topic_host = topic_host
         self._locks = locks
         self._pending = pending
         self._delete_attached = delete_attached
@@ -78,32 +78,32 @@ class TopicDeletion:
         """
         await self.settle(name)
         async with self._locks.held_with_partitions(name):
-            if self._residence.is_loaded(name):
+            if self._topic_host.is_loaded(name):
                 await self._delete(name, condition)
 
     async def erase(self, name: TopicName) -> None:
         """Delete the log of a topic whose namespace is being deleted."""
         async with self._locks.held(name):
-            await self._residence.erase(name)
+            await self._topic_host.erase(name)
 
     async def _exists(self, name: TopicName) -> bool:
         if 0 <= name.partition < await self._catalogue.partitions(name):
             return True
-        return self._residence.is_loaded(name) or await self._catalogue.exists(name)
+        return self._topic_host.is_loaded(name) or await self._catalogue.exists(name)
 
     async def _delete(self, name: TopicName, condition: Condition) -> None:
         """Delete a topic; the caller holds the lock."""
         # Clients are disconnected before the mark is stored: whatever producers have published by
         # then, they knew no deletion; nothing is acknowledged to them and deleted afterwards.
         members = await self._members(name)
-        if not await self._residence.evict(members, condition):
+        if not await self._topic_host.evict(members, condition):
             raise InUse(
                 f"{name} has connected producers or consumers: close them, or delete it by force"
             )
         try:
             await self._pending.begin(str(name))
         except StorageError:
-            await for_each(self._runtime, members, self._residence.unload)
+            await for_each(self._runtime, members, self._topic_host.unload)
             raise
         await self._finish(name)
 
@@ -117,14 +117,14 @@ class TopicDeletion:
         if not await self._pending.is_begun(str(name)):
             return
         if name.partition >= 0:
-            await self._residence.erase(name)
+            await self._topic_host.erase(name)
             await self._pending.end(str(name))
             return  # a partition exists, and is listed, as long as its topic
         members = await self._members(name)
         if self._pending.listed(str(name)) is None:
             self._pending.remember(str(name), members)
         family = await self._catalogue.family(name) if name.is_persistent else []
-        await for_each(self._runtime, sorted({*members, *family}), self._residence.erase)
+        await for_each(self._runtime, sorted({*members, *family}), self._topic_host.erase)
         # promise: the policies and the schema of a topic go with it
         await self._delete_attached(name)
         await self._catalogue.delete_partitioned(name)

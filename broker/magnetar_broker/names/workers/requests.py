@@ -7,7 +7,7 @@ from magnetar_broker.ipc.link import Handler, Link
 from magnetar_broker.names.directory import Directory
 from magnetar_broker.names.topic_lists import Change, TopicList
 from magnetar_broker.names.topic_pattern import TopicPattern
-from magnetar_broker.names.workers.distributed import DistributedResidence
+from magnetar_broker.names.workers.distributed_topic_host import DistributedTopicHost
 from magnetar_broker.placement.assignments import Placement
 from magnetar_broker.policies.shared import SharedPolicies
 from magnetar_broker.schemas.values import registered_values, schema_of_values
@@ -21,18 +21,18 @@ class NameRequests:
         self,
         directory: Directory,
         placement: Placement,
-        residence: DistributedResidence,
+        topic_host: DistributedTopicHost,
         policies: SharedPolicies,
     ) -> None:
         self.directory = directory
         self.placement = placement
-        self.residence = residence
+        self.topic_host = topic_host
         self.policies = policies
         self._started = Waiters(directory.runtime.clock)
 
     async def start(self) -> None:
         """Start the directory as soon as all workers have joined, and let these go on."""
-        await self.residence.links.complete()
+        await self.topic_host.links.complete()
         await self.directory.start()
         self._started.release()
 
@@ -58,7 +58,7 @@ class _OfWorker:
         self._link = link
         self._watchers: dict[int, _LinkedWatcher] = {}
         self.handlers: dict[str, Handler] = {
-            "residence.changed": self._changed,
+            "topic_host.changed": self._changed,
             "names.start": self._start,
             "names.stop": self._stop,
             "names.authorize": self._authorize,
@@ -82,25 +82,25 @@ class _OfWorker:
     # The worker -------------------------------------------------------------------------
 
     def _changed(self, name: str, is_loaded: bool) -> None:
-        self._requests.residence.changed(self._link, TopicName.parse(name), is_loaded)
+        self._requests.topic_host.changed(self._link, TopicName.parse(name), is_loaded)
 
     async def _start(self) -> None:
         # Share the policies before topics are loaded: topics need them.
         self._requests.policies.share(self._link)
-        self._requests.residence.join(self._worker, self._link)
+        self._requests.topic_host.join(self._worker, self._link)
         await self._requests.started()
         # Resume the deletions that the end of the worker's former process interrupted.
         self._directory.runtime.tasks.spawn(self._directory.deletion.resume())
 
     async def _stop(self) -> None:
-        self._requests.residence.links.leave(self._worker)
+        self._requests.topic_host.links.leave(self._worker)
         # Include topics that the worker loads or closes though their bundles were given away.
         # promise: a worker that stops settles the topics that it was given
         await self._directory.locks.settled(self._is_concerned)
 
     def _is_concerned(self, name: TopicName) -> bool:
-        residence, owners = self._requests.residence, self._requests.placement.owners
-        return owners.worker_of(name) == self._worker or residence.may_write(self._link, name)
+        topic_host, owners = self._requests.topic_host, self._requests.placement.owners
+        return owners.worker_of(name) == self._worker or topic_host.may_write(self._link, name)
 
     async def _authorize(self, roles: list[str], asked: list[tuple[str, str, str]]) -> None:
         accesses = [AccessRequest(RequiredPermission(need), *of) for need, *of in asked]

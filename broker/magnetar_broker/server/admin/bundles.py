@@ -70,7 +70,7 @@ async def unload_namespace(site: Site, request: Request) -> Response:
     """Close all topics of a namespace; their clients reconnect by themselves."""
     directory = serving(site)
     name = await existing_namespace(directory, request)
-    await for_each(directory.runtime, directory.residence.loaded(name), directory.opening.unload)
+    await for_each(directory.runtime, directory.topic_host.loaded(name), directory.opening.unload)
     return Response(status=204)
 
 
@@ -157,7 +157,7 @@ async def _hashes(directory: Directory, namespace: str) -> dict[TopicName, int]:
     """Return the hashes of the topics of a namespace, and of each partition of partitioned ones."""
     stored = await directory.catalogue.topics(namespace)
     hashes = {}
-    for count, topic in enumerate({*stored, *directory.residence.loaded(namespace)}, 1):
+    for count, topic in enumerate({*stored, *directory.topic_host.loaded(namespace)}, 1):
         if count % PAUSE_EVERY == 0:
             await yield_turn(directory.runtime.clock)
         hashes[topic] = hash_of(topic)

@@ -8,7 +8,7 @@ from magnetar_broker.base.parallel import for_each
 from magnetar_broker.base.runtime import Runtime
 from magnetar_broker.broker import Broker
 from magnetar_broker.ipc.link import Link
-from magnetar_broker.names.workers.distributed import DistributedResidence
+from magnetar_broker.names.workers.distributed_topic_host import DistributedTopicHost
 from magnetar_broker.server.admin.operations.table import OF_PROCESS, OF_TOPIC, name_of
 from magnetar_broker.server.admin.owners import OfProcess, OfTopic, P, R
 from magnetar_broker.server.http.errors import Refused
@@ -18,8 +18,8 @@ from magnetar_proto.names import TopicName
 class LinkedOwners:
     """The `Owners` of a controller: each worker serves the topics of its bundles."""
 
-    def __init__(self, residence: DistributedResidence, runtime: Runtime) -> None:
-        self._residence = residence
+    def __init__(self, topic_host: DistributedTopicHost, runtime: Runtime) -> None:
+        self._topic_host = topic_host
         self._runtime = runtime
 
     async def ask(
@@ -28,12 +28,12 @@ class LinkedOwners:
         """Ask the worker that serves the topic; `NotReady` while it does not run."""
         assert not named
         while True:
-            link = await self._residence.link_of(topic)
+            link = await self._topic_host.link_of(topic)
             request = link.request("operations.of_topic", name_of(operation), str(topic), args)
             try:
                 answer: R = await _answer(request)
             except NotReady:
-                if await self._residence.link_of(topic) is link:
+                if await self._topic_host.link_of(topic) is link:
                     raise
                 continue  # the topic was moved to another worker meanwhile
             return answer
@@ -49,7 +49,7 @@ class LinkedOwners:
             request = link.request("operations.of_process", name_of(operation), args)
             answers.append(await _answer(request))
 
-        await for_each(self._runtime, self._residence.links.all(), ask)
+        await for_each(self._runtime, self._topic_host.links.all(), ask)
         return answers
 
 

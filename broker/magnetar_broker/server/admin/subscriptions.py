@@ -127,7 +127,7 @@ async def _used(directory: Directory, topic: TopicName) -> list[TopicName]:
     return [
         part
         for part in await directory.parts(topic)
-        if directory.residence.is_loaded(part)
+        if directory.topic_host.is_loaded(part)
         or (part.is_persistent and await directory.catalogue.exists(part))
     ]
 

@@ -19,7 +19,7 @@ from magnetar_broker.limits.reached import ReachedLimits
 from magnetar_broker.names.directory import Directory
 from magnetar_broker.names.dynamic_settings import DynamicSettings
 from magnetar_broker.names.workers.balancing import Balancing
-from magnetar_broker.names.workers.distributed import DistributedResidence
+from magnetar_broker.names.workers.distributed_topic_host import DistributedTopicHost
 from magnetar_broker.names.workers.draining import Draining
 from magnetar_broker.names.workers.requests import NameRequests
 from magnetar_broker.placement.assignments import Placement
@@ -135,11 +135,11 @@ class Controller:
         stored = stored_bundles(settings, metadata, self._owners.workers)
         placement = Placement(self._owners, stored, links, process.clock)
         placement.before_giving = self._last_ids.advance
-        residence = DistributedResidence(placement, links, runtime)
+        topic_host = DistributedTopicHost(placement, links, runtime)
         policies = SharedPolicies(metadata, settings)
-        directory = Directory(settings, runtime, placement, residence, policies)
+        directory = Directory(settings, runtime, placement, topic_host, policies)
         Balancing(settings, directory, placement, links).register()
-        requests = NameRequests(directory, placement, residence, policies)
+        requests = NameRequests(directory, placement, topic_host, policies)
         obey = partial(self._obey, Draining(directory.bundles, placement), directory.dynamic)
         process.obey(lambda message: process.tasks.spawn(obey(message)))
         share_looks(space, self._links.values)
@@ -162,7 +162,7 @@ class Controller:
         snapshots = Snapshots(metadata, parts, settings, process.clock)
         site = Site(
             directory,
-            LinkedOwners(residence, runtime),
+            LinkedOwners(topic_host, runtime),
             MetricsPage(page.make),
             LinkedHealth(links, runtime),
             self._stop_all,
@@ -230,7 +230,7 @@ class Controller:
         assert peer.worker is not None
         process, number = self._process, peer.worker
         link = Link(name_of(number), process.clock, process.tasks)
-        may_write = partial(_may_write, requests.residence, link)
+        may_write = partial(_may_write, requests.topic_host, link)
         MetadataServer(link, metadata, may_write, process.clock, process.tasks)
         requests.serve(number, link)
         join = partial(self._join, metadata, number, self._links.get(number))
@@ -275,10 +275,10 @@ def _parts(links: WorkerLinks, clock: Clock) -> list[LinkedPart]:
     return [LinkedPart(link, clock) for link in links.all()]
 
 
-def _may_write(residence: DistributedResidence, link: Link, key: str) -> bool:
+def _may_write(topic_host: DistributedTopicHost, link: Link, key: str) -> bool:
     """Return whether a worker may write a key: records of its topics' logs, and the start count."""
     if key == STARTS:
         return True
     if not key.startswith(TOPICS):
         return False
-    return residence.may_write(link, topic_of_names(key.removeprefix(TOPICS)))
+    return topic_host.may_write(link, topic_of_names(key.removeprefix(TOPICS)))

@@ -46,8 +46,8 @@ from magnetar_broker.server.supervision.control import Peer
 from magnetar_broker.server.tls.contexts import Contexts
 from magnetar_broker.session.authorizing import handlers_of
 from magnetar_broker.topic.load import serve_load
-from magnetar_broker.topic.requests import serve_residence
-from magnetar_broker.topic.residence import LocalResidence
+from magnetar_broker.topic.local_topic_host import LocalTopicHost
+from magnetar_broker.topic.requests import serve_topic_host
 from magnetar_broker.transactions.leftovers import ENDED, LinkedEnded
 from magnetar_broker.transactions.participants import LinkedEnding, serving
 from magnetar_proto.names import TopicName
@@ -140,12 +140,12 @@ class Worker:
             space,
         )
         policies = PolicyView(self._settings)
-        residence = LocalResidence(self._of_broker, engine, policies, self._new_owner, self._part)
+        topic_host = LocalTopicHost(self._of_broker, engine, policies, self._new_owner, self._part)
         names = RemoteDirectory(self._settings, self._owners, controller)
         broker = Broker(
             self._settings,
             engine,
-            residence,
+            topic_host,
             names,
             authenticator_of(self._settings),
         )
@@ -160,10 +160,10 @@ class Worker:
             process.tasks,
             process.loop_timer,
             broker.receiving,
-            handlers_of(residence.access),
+            handlers_of(topic_host.access),
         )
         listener = Listener(broker, process.loop_timer, self._descriptors, upstreams)
-        serve_residence(residence, controller)
+        serve_topic_host(topic_host, controller)
         serve_load(broker.topics, self._owners, process.clock, _used, controller)
         serve_operations(broker, controller)
         serve_health(HealthCheck(broker, self._serves), controller)

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from broker.names.workers.distributed import PARTED, PARTS, RECORD, TEXT, WORKERS, World
+from broker.names.workers.distributed_worlds import PARTED, PARTS, RECORD, TEXT, WORKERS, World
 from fakes.named_worlds import NAMESPACE, named
 from fakes.processes import Processes, Worker
 from magnetar_broker.base.errors import (
@@ -16,7 +16,7 @@ from magnetar_broker.base.errors import (
     TopicMissing,
 )
 from magnetar_broker.config import Settings
-from magnetar_broker.names.residence import Condition
+from magnetar_broker.names.topic_host import Condition
 from magnetar_broker.names.topic_lists import Change
 from magnetar_broker.names.topic_pattern import TopicPattern
 from magnetar_broker.placement.bundles import Bundles, deal, number_of_new
@@ -57,8 +57,8 @@ def test_a_topic_is_loaded_by_its_owner_alone() -> None:
         assert [part in worker.broker.topics for worker in world.processes.workers].count(True) == 1
         assert part in world.worker(part).broker.topics
         assert world.is_loaded(part)
-    assert sorted(world.directory.residence.loaded(NAMESPACE)) == PARTS
-    assert world.directory.residence.loaded("other/space") == []
+    assert sorted(world.directory.topic_host.loaded(NAMESPACE)) == PARTS
+    assert world.directory.topic_host.loaded("other/space") == []
 
 
 def test_another_worker_is_refused() -> None:
@@ -106,7 +106,7 @@ def test_a_topic_that_closes_by_itself_is_loaded_no_more() -> None:
     topic.drop(Unavailable("the disk is gone"))
     world.clock.pump()
     assert not world.is_loaded(name)
-    assert world.directory.residence.loaded(NAMESPACE) == []
+    assert world.directory.topic_host.loaded(NAMESPACE) == []
     assert world.topic(name) is not topic
     assert world.is_loaded(name)
 
@@ -163,7 +163,7 @@ def test_without_their_worker_topics_are_refused_and_not_deleted() -> None:
         world.do(world.directory.open(PARTS[1], True))
     with pytest.raises(NotReady, match="starting or stopping"):
         world.do(world.directory.deletion.topics.delete_partitioned(PARTED, False))
-    world.do(world.directory.residence.unload(PARTS[1]))  # nothing to do
+    world.do(world.directory.topic_host.unload(PARTS[1]))  # nothing to do
     world.processes.workers[number] = world.processes.new_worker(number)
     world.do(world.processes.workers[number].broker.start())
     with pytest.raises(TopicMissing):  # that deletion is continued first
@@ -247,9 +247,9 @@ def test_what_a_worker_cannot_do_is_refused_as_that() -> None:
     async def fail(*asked: Any) -> bool:
         raise Unavailable("the disk is gone")
 
-    worker.residence.evict = fail  # type: ignore[assignment]
+    worker.topic_host.evict = fail  # type: ignore[assignment]
     with pytest.raises(Unavailable, match="the disk is gone"):
-        world.do(world.directory.residence.evict([named("topic")], Condition.ANYWAY))
+        world.do(world.directory.topic_host.evict([named("topic")], Condition.ANYWAY))
 
 
 def test_inactive_topics_are_deleted() -> None:

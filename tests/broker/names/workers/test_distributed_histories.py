@@ -25,7 +25,7 @@ from magnetar_broker.config import Settings
 from magnetar_broker.ipc.metadata import RemoteMetadata
 from magnetar_broker.ipc.metadata_server import MetadataServer
 from magnetar_broker.policies.table import MAX_PRODUCERS
-from magnetar_broker.producers.producer import ProducerRequest, Sends
+from magnetar_broker.producers.producer import ProducerRequest, PublishRun
 from magnetar_broker.topic.topic import Topic
 from magnetar_proto.names import TopicName
 from magnetar_storage.errors import StorageError
@@ -77,7 +77,7 @@ class LinkedProcesses(Processes):
         self.requests.serve(number, joined.left)
 
         def may_write(key: str) -> bool:
-            return key == STARTS or self.residence.may_write(joined.left, name_of(key))
+            return key == STARTS or self.topic_host.may_write(joined.left, name_of(key))
 
         MetadataServer(joined.left, self.world.metadata, may_write, self.clock, self.engine.tasks)
         metadata = RemoteMetadata(joined.right, self.clock)
@@ -169,14 +169,14 @@ class History(LogWorld):
     def publish(self) -> None:
         name = self.dice.choice(NAMES)
         worker = self.worker(name)
-        topic = None if worker is None else worker.residence.topics.get(name)
+        topic = None if worker is None else worker.topic_host.topics.get(name)
         if isinstance(topic, Topic):
             self.opening.append(start(self._publish(name, topic)))
 
     async def _publish(self, name: TopicName, topic: Topic) -> None:
         connection = RecordingConnection()
         producer = await topic.producers.add(connection, ProducerRequest(1, f"p{self.sent}"))
-        sends = Sends(producer)
+        sends = PublishRun(producer)
         self.sent += 1
         payload = b"%d" % self.sent
         sends.payloads, sends.counts, sends.size = [payload], [1], len(payload)
@@ -234,7 +234,7 @@ class History(LogWorld):
     def look(self) -> None:
         """Check what must be true at any moment."""
         alive = [one for one in self.processes.workers if one.number not in self.dead]
-        loaded = [topic.name for worker in alive for topic in worker.residence.topics]
+        loaded = [topic.name for worker in alive for topic in worker.topic_host.topics]
         assert len(loaded) == len(set(loaded)), "a topic is loaded by two workers"
         self._see_answers()
         if self.setting is not None and self.setting[1].done():
@@ -244,7 +244,7 @@ class History(LogWorld):
             for worker in self._started():
                 for name in NAMES:
                     assert worker.policies.value(MAX_PRODUCERS, name) == limit
-                for topic in worker.residence.topics:
+                for topic in worker.topic_host.topics:
                     assert topic.limits.max_producers == limit, topic.name
 
     def _started(self) -> list[Worker]:
@@ -278,8 +278,8 @@ class History(LogWorld):
         assert len(self._started()) == WORKERS
         for name in NAMES:
             worker = self.processes.workers[self.owner(name)]
-            loaded = self.directory.residence.is_loaded(name)
-            assert loaded == (name in worker.residence.topics)
+            loaded = self.directory.topic_host.is_loaded(name)
+            assert loaded == (name in worker.topic_host.topics)
             topic = self.do(worker.broker.topic(name, True))
             assert isinstance(topic, Topic)
             wanted = [payload for connection, payload in self.kept[name] if connection.receipts]

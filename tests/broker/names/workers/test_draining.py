@@ -4,7 +4,7 @@ import logging
 
 import pytest
 
-from broker.names.workers.distributed import PARTS, WORKERS, World, middle_of
+from broker.names.workers.distributed_worlds import PARTS, WORKERS, World, middle_of
 from fakes.named_worlds import NAMESPACE
 from magnetar_broker.names.namespaces import Namespace
 from magnetar_proto.names import NamespaceName

@@ -9,7 +9,7 @@ from magnetar_broker.base.errors import NotReady
 from magnetar_broker.base.parallel import for_each
 from magnetar_broker.base.runtime import Runtime
 from magnetar_broker.ipc.link import Link
-from magnetar_broker.names.residence import Condition
+from magnetar_broker.names.topic_host import Condition
 from magnetar_broker.placement.assignments import Placement
 from magnetar_broker.placement.bundle_owners import PLACED, values_of
 from magnetar_broker.placement.worker_links import WorkerLinks, unless_ended
@@ -17,8 +17,8 @@ from magnetar_broker.policies.policy import Subject
 from magnetar_proto.names import TopicName
 
 
-class DistributedResidence:
-    """The `Residence` of the controller, over links to the workers.
+class DistributedTopicHost:
+    """The `TopicHost` of the controller, over links to the workers.
 
     It knows the loaded topics from the workers' notices.  A worker sends a notice before it answers
     the request that caused the change, so the change is known when the answer comes.  Topics of a
@@ -42,7 +42,7 @@ class DistributedResidence:
     def join(self, worker: int, link: Link) -> None:
         """Add a worker, which loads topics until its link ends or it leaves."""
         # promise: workers start with the changed settings
-        link.notify("residence.settings", self.changed_settings)
+        link.notify("topic_host.settings", self.changed_settings)
         for namespace, placed in self._placement.owners.all():
             # promise: a worker that joins learns the owners of bundles
             link.notify(PLACED, *values_of(namespace, placed))
@@ -120,7 +120,7 @@ class DistributedResidence:
         evicted: list[TopicName] = []
         for link, there in by_link.items():
             texts = [str(name) for name in there]
-            asked: Awaitable[bool] = link.request("residence.evict", texts, condition.value)
+            asked: Awaitable[bool] = link.request("topic_host.evict", texts, condition.value)
             # promise[asked, True) -> asked, True) and not evicted]:
             #   partitions in use on another worker are not deleted
             if not await unless_ended(link, asked, True):
@@ -145,7 +145,7 @@ class DistributedResidence:
         """Make a worker load, close or delete a topic, whose metadata it may write meanwhile."""
         self._in_change[name] = link
         try:
-            return await link.request(f"residence.{what}", str(name), *args)
+            return await link.request(f"topic_host.{what}", str(name), *args)
         finally:
             self._in_change.pop(name, None)
 
@@ -154,7 +154,7 @@ class DistributedResidence:
     async def apply(self, subject: Subject, partitions: int) -> None:
         # Ask every worker: a worker that has no such topic then knows the policies, too.
         async def apply(link: Link) -> None:
-            asked: Awaitable[None] = link.request("residence.apply", str(subject), partitions)
+            asked: Awaitable[None] = link.request("topic_host.apply", str(subject), partitions)
             await unless_ended(link, asked, None)
 
         # promise[links.all() -> links.all()[:1]]: a change of policies is answered when all workers
@@ -166,7 +166,7 @@ class DistributedResidence:
 
         async def reauthorize(link: Link) -> None:
             values = namespace, list(admins), permissions, prefix_mode
-            asked: Awaitable[None] = link.request("residence.reauthorize", *values)
+            asked: Awaitable[None] = link.request("topic_host.reauthorize", *values)
             await unless_ended(link, asked, None)
 
         await for_each(self._runtime, self.links.all(), reauthorize)
@@ -175,7 +175,7 @@ class DistributedResidence:
         self.changed_settings = dict(changed)
 
         async def configure(link: Link) -> None:
-            asked: Awaitable[None] = link.request("residence.configure", self.changed_settings)
+            asked: Awaitable[None] = link.request("topic_host.configure", self.changed_settings)
             await unless_ended(link, asked, None)
 
         # promise[links.all() -> links.all()[:1]]: all workers follow a changed setting
@@ -185,7 +185,7 @@ class DistributedResidence:
 
     async def subscriptions_of(self, name: TopicName) -> list[str]:
         link = await self.link_of(name)
-        found: list[str] = await link.request("residence.subscriptions_of", str(name))
+        found: list[str] = await link.request("topic_host.subscriptions_of", str(name))
         return found
 
     async def subscribe_unlisted(self, name: TopicName, subscriptions: list[str]) -> None:

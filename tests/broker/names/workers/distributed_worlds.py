@@ -50,18 +50,18 @@ class World(LogWorld):
         return connection, self.do(self.topic(name).subscriptions.subscribe(connection, request))
 
     def delayed(self, worker: Worker, method: str) -> ManualPromise:
-        """Have a method of the worker's residence wait until the promise is settled."""
-        gate, original = self.clock.promise(), getattr(worker.residence, method)
+        """Have a method of the worker's topic_host wait until the promise is settled."""
+        gate, original = self.clock.promise(), getattr(worker.topic_host, method)
 
         async def late(*asked: Any) -> Any:
             await gate
             return await original(*asked)
 
-        setattr(worker.residence, method, late)
+        setattr(worker.topic_host, method, late)
         return gate
 
     def is_loaded(self, name: TopicName) -> bool:
-        return self.directory.residence.is_loaded(name)
+        return self.directory.topic_host.is_loaded(name)
 
     def bundle_of(self, name: TopicName) -> str:
         return self.do(self.directory.bundles.stored.of(name.namespace_name)).of(name)

@@ -14,7 +14,7 @@ from magnetar_broker.config import Settings
 from magnetar_broker.config.changes import allowed_changes, with_changes
 from magnetar_broker.limits.shared_limits import shared_limits, shared_rates, unread_total_bytes
 from magnetar_broker.limits.topic_limits import topic_limits
-from magnetar_broker.names.residence import Condition
+from magnetar_broker.names.topic_host import Condition
 from magnetar_broker.policies.compaction_rules import COMPACTION_CURSOR
 from magnetar_broker.policies.policy import Subject
 from magnetar_broker.policies.view import PolicyView
@@ -36,8 +36,8 @@ TOPICS_A_TURN = 2
 """The topics that each of `WIDTH` workers changes per turn of the loop: a few milliseconds."""
 
 
-class LocalResidence:
-    """The `Residence` of the one process that serves topics, or of one of several."""
+class LocalTopicHost:
+    """The `TopicHost` of the one process that serves topics, or of one of several."""
 
     def __init__(
         self,

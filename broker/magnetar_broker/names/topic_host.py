@@ -19,7 +19,7 @@ class Condition(Enum):
     """The topic is evicted only if it has been idle for long enough (`inactiveTopicPolicies`)."""
 
 
-class Residence(Protocol):
+class TopicHost(Protocol):
     """The loaded topics.  Arguments and results are values that another process could be sent.
 
     A caller that loads, evicts, unloads or erases a topic, or subscribes to it, holds the topic's

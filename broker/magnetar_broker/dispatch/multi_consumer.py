@@ -13,7 +13,7 @@ from magnetar_storage.interfaces import Run
 from magnetar_storage.log.offset_set import next_in_neither
 
 
-class ManyActive(ABC):
+class MultiConsumerDispatcher(ABC):
     """A dispatcher to several consumers with pending entries; a subclass chooses the consumer.
 
     Entries that are returned wait in the subclass.  When a consumer leaves, the redelivery counts
