@@ -12,12 +12,12 @@ from fakes.world import ManualPromise
 from magnetar_broker.base.errors import (
     AlreadyExists,
     BrokerError,
-    NamespaceMissing,
+    NamespaceNotFound,
     NotAllowed,
     NotReady,
-    TenantMissing,
+    TenantNotFound,
     TooManyRequests,
-    TopicMissing,
+    TopicNotFound,
 )
 from magnetar_broker.config import Settings, TopicType
 from magnetar_broker.config.listeners import ListenerUrls
@@ -114,17 +114,17 @@ def test_a_waiter_for_a_load_that_fails_loads_itself() -> None:
     creating = world.begin(world.broker.topic(NAME, True))
     gate.set_result(None)
     world.clock.pump()
-    with pytest.raises(TopicMissing):
+    with pytest.raises(TopicNotFound):
         without.result()
     assert isinstance(creating.result(), Topic)
 
 
 def test_a_topic_is_created_when_the_client_and_the_settings_allow_it() -> None:
     world = BrokerWorld()
-    world.refused(NAME, TopicMissing, create=False)
+    world.refused(NAME, TopicNotFound, create=False)
     world.topic()
     strict = BrokerWorld(allow_auto_topic_creation=False)
-    strict.refused(NAME, TopicMissing)
+    strict.refused(NAME, TopicNotFound)
 
 
 def test_a_stored_topic_needs_no_permission() -> None:
@@ -146,9 +146,9 @@ def test_kinds_of_topics_can_be_switched_off() -> None:
 def test_a_namespace_is_needed() -> None:
     world = BrokerWorld(bootstrap_namespaces=("mine/here",))
     elsewhere = TopicName.parse("persistent://their/own/topic")
-    assert "PUT /admin/v2/tenants/their " in world.refused(elsewhere, TenantMissing)
+    assert "PUT /admin/v2/tenants/their " in world.refused(elsewhere, TenantNotFound)
     elsewhere = TopicName.parse("persistent://mine/own/topic")
-    assert "PUT /admin/v2/namespaces/mine/own " in world.refused(elsewhere, NamespaceMissing)
+    assert "PUT /admin/v2/namespaces/mine/own " in world.refused(elsewhere, NamespaceNotFound)
     world.topic(TopicName.parse("persistent://mine/here/topic"))
 
 
@@ -165,17 +165,17 @@ def test_partitions_are_opened_and_their_parent_is_not() -> None:
     world.do(world.directory.catalogue.create_partitioned(NAME, Partitioned(2)))
     assert "one of its 2 partitions" in world.refused(NAME, NotAllowed)
     world.topic(NAME.with_partition(1), create=False)
-    assert "has 2" in world.refused(NAME.with_partition(2), TopicMissing)
+    assert "has 2" in world.refused(NAME.with_partition(2), TopicNotFound)
 
 
 def test_volatile_topics_need_permission_too() -> None:
     world = BrokerWorld()
-    world.refused(VOLATILE, TopicMissing, create=False)
+    world.refused(VOLATILE, TopicNotFound, create=False)
     topic = world.do(world.broker.topic(VOLATILE, True))
     assert isinstance(topic, NonPersistentTopic)
     assert world.do(world.broker.topic(VOLATILE, False)) is topic
     strict = BrokerWorld(allow_auto_topic_creation=False)
-    strict.refused(VOLATILE, TopicMissing)
+    strict.refused(VOLATILE, TopicNotFound)
     strict.do(strict.directory.catalogue.create_partitioned(VOLATILE, Partitioned(2)))
     partition = strict.do(strict.broker.topic(VOLATILE.with_partition(1), False))
     assert isinstance(partition, NonPersistentTopic)
@@ -196,17 +196,17 @@ def test_partitions_of_what_exists() -> None:
     world.do(world.directory.catalogue.create_partitioned(other, Partitioned(3)))
     assert partitions(world, other, False) == 3
     assert partitions(world, other.with_partition(2), False) == 0
-    with pytest.raises(TopicMissing):
+    with pytest.raises(TopicNotFound):
         partitions(world, other.with_partition(3), False)
 
 
 def test_partitions_of_what_does_not() -> None:
     world = BrokerWorld()
-    with pytest.raises(TopicMissing):
+    with pytest.raises(TopicNotFound):
         partitions(world, NAME, False)
     assert partitions(world, NAME, True) == 0
     strict = BrokerWorld(allow_auto_topic_creation=False)
-    with pytest.raises(TopicMissing):
+    with pytest.raises(TopicNotFound):
         partitions(strict, NAME, True)
 
 

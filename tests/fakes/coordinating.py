@@ -10,18 +10,20 @@ from magnetar_broker.config import Settings
 from magnetar_broker.placement.ownership import SoleOwner
 from magnetar_broker.standalone import standalone
 from magnetar_broker.transactions.coordinator import Coordinator
-from magnetar_broker.transactions.records import Part
+from magnetar_broker.transactions.records import Participant
 
 
 class RecordedEnding:
     """Records its calls, over all restarts of the broker, and fails on request."""
 
     def __init__(self) -> None:
-        self.told: list[tuple[Part, TxnId, Outcome]] = []
+        self.told: list[tuple[Participant, TxnId, Outcome]] = []
         self.low_watermarks: list[int] = []
-        self.failing: Callable[[Part], Exception | None] = lambda part: None
+        self.failing: Callable[[Participant], Exception | None] = lambda part: None
 
-    async def end(self, part: Part, txn: TxnId, outcome: Outcome, low_watermark: int) -> None:
+    async def end(
+        self, part: Participant, txn: TxnId, outcome: Outcome, low_watermark: int
+    ) -> None:
         if (error := self.failing(part)) is not None:
             raise error
         assert low_watermark < txn.least

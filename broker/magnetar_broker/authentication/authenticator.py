@@ -6,7 +6,7 @@ from typing import Final, NamedTuple
 
 from magnetar_broker.authentication.identity import Identity, Roles
 from magnetar_broker.authentication.outcomes import Outcomes
-from magnetar_broker.authentication.provider import Credentials, Provider, Unproven
+from magnetar_broker.authentication.provider import Credentials, InvalidCredentials, Provider
 from magnetar_broker.base.errors import (
     CredentialsRefused,
     NotAuthenticated,
@@ -167,7 +167,7 @@ class Authenticator:
         """Return the identity that the credentials in these headers prove, by one method."""
         try:
             data = self._chains[method][0].data_of(headers)
-        except Unproven as error:
+        except InvalidCredentials as error:
             raise _refused(f"{method}: {error}") from error
         return await self._identify(method, Credentials(data, certificate))
 
@@ -179,7 +179,7 @@ class Authenticator:
         for provider in self._chains[method]:
             try:
                 found = await provider.identify(credentials)
-            except Unproven as error:
+            except InvalidCredentials as error:
                 refusals.append((provider, error))
             else:
                 self.outcomes.accepted[provider.name, method] += 1

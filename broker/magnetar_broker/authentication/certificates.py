@@ -7,7 +7,7 @@ from cryptography import x509
 from cryptography.x509.oid import NameOID
 
 from magnetar_broker.authentication.identity import Identity
-from magnetar_broker.authentication.provider import Credentials, Unproven
+from magnetar_broker.authentication.provider import Credentials, InvalidCredentials
 
 NO_CERTIFICATE: Final = "INVALID_CERTS"
 
@@ -30,13 +30,17 @@ class Certificates:
 def common_name(certificate: bytes) -> str:
     """Return the last common name of the subject, which RFC 2253 writes first."""
     if not certificate:
-        raise Unproven("the client has no TLS certificate", NO_CERTIFICATE)
+        raise InvalidCredentials("the client has no TLS certificate", NO_CERTIFICATE)
     try:
         subject = x509.load_der_x509_certificate(certificate).subject
     except ValueError:
-        raise Unproven("the client's TLS certificate cannot be read", NO_CERTIFICATE) from None
+        raise InvalidCredentials(
+            "the client's TLS certificate cannot be read", NO_CERTIFICATE
+        ) from None
     for part in reversed(subject.rdns):
         for name in part.get_attributes_for_oid(NameOID.COMMON_NAME):
             if isinstance(name.value, str) and name.value.strip():
                 return name.value
-    raise Unproven("the subject of the client's TLS certificate has no common name", "INVALID_CN")
+    raise InvalidCredentials(
+        "the subject of the client's TLS certificate has no common name", "INVALID_CN"
+    )

@@ -8,7 +8,7 @@ from typing import Any, Final, NamedTuple
 
 import jwt
 
-from magnetar_broker.authentication.provider import Unproven
+from magnetar_broker.authentication.provider import InvalidCredentials
 from magnetar_broker.authentication.token_keys import TokenKey, of_public
 
 Fetch = Callable[[str], Awaitable[bytes]]
@@ -67,7 +67,10 @@ class IssuerKeys:
         self._cached: OrderedDict[str, _Cached] = OrderedDict()
 
     async def find(self, issuer: str, key_id: str) -> TokenKey:
-        """Return the key with this id; `Unproven` if the issuer has none, or cannot be reached."""
+        """Return the key with this id.
+
+        Raises `InvalidCredentials` if the issuer has none, or cannot be reached.
+        """
         cached = self._cached.setdefault(issuer, _Cached())
         self._cached.move_to_end(issuer)
         while len(self._cached) > self._rules.issuers:
@@ -83,14 +86,16 @@ class IssuerKeys:
             await self._renew(cached, issuer)
         # promise[without cached.age(self._now()) >= self._rules.expire_seconds or]: keys expire
         if cached.age(self._now()) >= self._rules.expire_seconds or key_id not in cached.keys:
-            raise Unproven("its issuer has no key of the id that it names", "INVALID_PUBLIC_KEY")
+            raise InvalidCredentials(
+                "its issuer has no key of the id that it names", "INVALID_PUBLIC_KEY"
+            )
         return cached.keys[key_id]
 
     async def _renew_beside(self, cached: _Cached, issuer: str) -> None:
         """Fetch the keys while the known ones are used."""
         cached.is_renewing = True
         try:
-            with suppress(Unproven):
+            with suppress(InvalidCredentials):
                 await self._renew(cached, issuer)
         finally:
             cached.is_renewing = False
@@ -105,7 +110,7 @@ class IssuerKeys:
         except (OSError, ValueError) as error:
             cached.failed_at = self._now()
             if cached.age(now) >= self._rules.expire_seconds:
-                raise Unproven(
+                raise InvalidCredentials(
                     f"the keys of {issuer} cannot be fetched: {error}",
                     "ERROR_RETRIEVING_PUBLIC_KEY",
                 ) from error

@@ -6,7 +6,7 @@ import jwt
 
 from magnetar_broker.authentication.identity import Identity
 from magnetar_broker.authentication.issuer_keys import ALGORITHMS, IssuerKeys
-from magnetar_broker.authentication.provider import Credentials, Unproven, bearer_of
+from magnetar_broker.authentication.provider import Credentials, InvalidCredentials, bearer_of
 from magnetar_broker.authentication.tokens import Now, TokenRules, identity_of, verified
 
 
@@ -33,9 +33,9 @@ class OpenIdTokens:
         issuer, key_id = self._source_of(credentials.data)
         claims = verified(credentials.data, await self._keys.find(issuer, key_id))
         if claims.get("iss") != issuer:
-            raise Unproven("it has two issuers", "ISSUER_MISMATCH")
+            raise InvalidCredentials("it has two issuers", "ISSUER_MISMATCH")
         if claims.get("exp") is None:  # promise: a token of an issuer must expire
-            raise Unproven("it has no time at which it expires", "ERROR_VERIFYING_JWT")
+            raise InvalidCredentials("it has no time at which it expires", "ERROR_VERIFYING_JWT")
         return identity_of(claims, self._rules, self.method, self._now())
 
     def _source_of(self, token: bytes) -> tuple[str, str]:
@@ -43,14 +43,16 @@ class OpenIdTokens:
         try:
             unverified = jwt.decode_complete(token, options={"verify_signature": False})
         except (jwt.PyJWTError, ValueError, TypeError, KeyError, RecursionError):
-            raise Unproven("it is no JSON Web Token", "ERROR_DECODING_JWT") from None
+            raise InvalidCredentials("it is no JSON Web Token", "ERROR_DECODING_JWT") from None
         header, claims = unverified["header"], unverified["payload"]
         issuer, key_id = claims.get("iss"), header.get("kid")
         # promise[without or issuer not in self._issuers]: only listed issuers are accepted
         if not isinstance(issuer, str) or issuer not in self._issuers:
-            raise Unproven("its issuer is none of those allowed", "UNSUPPORTED_ISSUER")
+            raise InvalidCredentials("its issuer is none of those allowed", "UNSUPPORTED_ISSUER")
         if header.get("alg") not in ALGORITHMS:
-            raise Unproven("its algorithm is none of those allowed", "UNSUPPORTED_ALGORITHM")
+            raise InvalidCredentials(
+                "its algorithm is none of those allowed", "UNSUPPORTED_ALGORITHM"
+            )
         if not isinstance(key_id, str):
-            raise Unproven("it names no key", "INVALID_PUBLIC_KEY")
+            raise InvalidCredentials("it names no key", "INVALID_PUBLIC_KEY")
         return issuer, key_id

@@ -13,7 +13,7 @@ from passlib.hash import apr_md5_crypt, des_crypt
 
 from magnetar_broker.authentication.data_urls import Files
 from magnetar_broker.authentication.identity import Identity
-from magnetar_broker.authentication.provider import Credentials, Unproven, basic_of
+from magnetar_broker.authentication.provider import Credentials, InvalidCredentials, basic_of
 
 logger = logging.getLogger(__name__)
 
@@ -117,16 +117,16 @@ class Passwords:
         """Return the identity of the user if the password is right."""
         data = credentials.data
         if not data:
-            raise Unproven("there is no user and password", "EMPTY_AUTH_DATA")
+            raise InvalidCredentials("there is no user and password", "EMPTY_AUTH_DATA")
         user, _, password = data.partition(b":")
         if len(password) > LONGEST:
-            raise Unproven(f"the password has more than {LONGEST} bytes", INVALID)
+            raise InvalidCredentials(f"the password has more than {LONGEST} bytes", INVALID)
         if not user or not password or b":" in password:
-            raise Unproven("it is not user:password, with one colon", INVALID)
+            raise InvalidCredentials("it is not user:password, with one colon", INVALID)
         try:
             role = user.decode()
         except UnicodeDecodeError:
-            raise Unproven("the user's name is not UTF-8", INVALID) from None
+            raise InvalidCredentials("the user's name is not UTF-8", INVALID) from None
         users = self._read()
         if users is not self._users:
             self._users = users
@@ -135,7 +135,7 @@ class Passwords:
         digest = hashlib.blake2b(data, key=self._key).digest()
         if digest not in self._right:
             if not await self._blocking(partial(self._is_right, password, users.get(role))):
-                raise Unproven("there is no such user, or the password is wrong", INVALID)
+                raise InvalidCredentials("there is no such user, or the password is wrong", INVALID)
             if users is not self._users:  # they have changed meanwhile
                 return await self.identify(credentials)
             self._right[digest] = None

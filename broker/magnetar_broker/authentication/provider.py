@@ -17,7 +17,7 @@ class Credentials(NamedTuple):
     """The client's verified TLS certificate as DER; empty if it has none."""
 
 
-class Unproven(Exception):
+class InvalidCredentials(Exception):
     """The credentials prove no role.  The text is for the log, and has nothing of them."""
 
     def __init__(self, text: str, reason: str) -> None:
@@ -38,17 +38,22 @@ class Provider(Protocol):
         """The `auth_method_name` of clients."""
 
     def data_of(self, headers: Mapping[str, str]) -> bytes:
-        """Return the credentials' data in HTTP headers; `Unproven` if they have none."""
+        """Return the credentials' data in HTTP headers; `InvalidCredentials` if they have none."""
 
     async def identify(self, credentials: Credentials) -> Identity:
-        """Return the identity that the credentials prove; `Unproven` if they prove none."""
+        """Return the identity that the credentials prove.
+
+        Raises `InvalidCredentials` if they prove none.
+        """
 
 
 def bearer_of(headers: Mapping[str, str]) -> bytes:
     """Return the token in the header `Authorization`."""
     scheme, _, token = headers.get("authorization", "").partition(" ")
     if scheme != "Bearer" or not token:
-        raise Unproven("the header Authorization has no bearer token", "INVALID_AUTH_DATA")
+        raise InvalidCredentials(
+            "the header Authorization has no bearer token", "INVALID_AUTH_DATA"
+        )
     return token.encode("latin-1")
 
 
@@ -56,10 +61,12 @@ def basic_of(headers: Mapping[str, str]) -> bytes:
     """Return user and password in the header `Authorization`, with the colon between them."""
     scheme, _, encoded = headers.get("authorization", "").partition(" ")
     if scheme.lower() != "basic" or not encoded:
-        raise Unproven("the header Authorization has no user and password", "INVALID_HEADER")
+        raise InvalidCredentials(
+            "the header Authorization has no user and password", "INVALID_HEADER"
+        )
     try:
         return base64.b64decode(encoded, validate=True)
     except binascii.Error:
-        raise Unproven(
+        raise InvalidCredentials(
             "the header Authorization has no base64 behind Basic", "INVALID_HEADER"
         ) from None

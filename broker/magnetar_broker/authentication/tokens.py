@@ -8,7 +8,7 @@ import jwt
 from jwt.types import Options
 
 from magnetar_broker.authentication.identity import Identity
-from magnetar_broker.authentication.provider import Credentials, Unproven, bearer_of
+from magnetar_broker.authentication.provider import Credentials, InvalidCredentials, bearer_of
 from magnetar_broker.authentication.token_keys import TokenKey
 
 INVALID: Final = "INVALID_TOKEN"
@@ -53,7 +53,7 @@ class Tokens:
     async def identify(self, credentials: Credentials) -> Identity:
         """Return the role that the token names."""
         if not credentials.data.strip():
-            raise Unproven("there is no token", "INVALID_AUTH_DATA")
+            raise InvalidCredentials("there is no token", "INVALID_AUTH_DATA")
         claims = verified(credentials.data, self._key)
         return identity_of(claims, self._rules, self.method, self._now())
 
@@ -67,30 +67,33 @@ def verified(token: bytes, key: TokenKey) -> Mapping[str, Any]:
             token, key.key, algorithms=list(key.algorithms), options=_UNCHECKED
         )
     except jwt.InvalidAlgorithmError:
-        raise Unproven("its algorithm is none that fits the key", INVALID) from None
+        raise InvalidCredentials("its algorithm is none that fits the key", INVALID) from None
     except jwt.InvalidSignatureError:
-        raise Unproven("its signature is not that of the key", INVALID) from None
+        raise InvalidCredentials("its signature is not that of the key", INVALID) from None
     except (jwt.PyJWTError, ValueError, TypeError, KeyError, RecursionError):
         # Leave out the text of the library, which may have parts of the token.
-        raise Unproven("it is no signed JSON Web Token", INVALID) from None
+        raise InvalidCredentials("it is no signed JSON Web Token", INVALID) from None
     return claims
 
 
 def identity_of(claims: Mapping[str, Any], rules: TokenRules, method: str, now: float) -> Identity:
-    """Return the identity of a verified token; `Unproven` if its claims break the rules."""
+    """Return the identity of a verified token.
+
+    Raises `InvalidCredentials` if its claims break the rules.
+    """
     expires_at = _time(claims, "exp")
     if expires_at is not None and now - rules.skew_seconds > expires_at:  # promise: a token expires
-        raise Unproven("it has expired", INVALID)
+        raise InvalidCredentials("it has expired", INVALID)
     begins_at = _time(claims, "nbf")
     # promise: a token is not valid before its time
     if begins_at is not None and now + rules.skew_seconds < begins_at:
-        raise Unproven("it is not valid yet", INVALID)
+        raise InvalidCredentials("it is not valid yet", INVALID)
     if rules.audience_claim and rules.audiences.isdisjoint(_texts(claims, rules.audience_claim)):
-        raise Unproven("it is meant for another audience", "INVALID_AUDIENCES")
+        raise InvalidCredentials("it is meant for another audience", "INVALID_AUDIENCES")
     found = claims.get(rules.role_claim)
     role = found[0] if isinstance(found, list) and found else found
     if not isinstance(role, str) or not role.strip():
-        raise Unproven(f"its claim {rules.role_claim} has no role", INVALID)
+        raise InvalidCredentials(f"its claim {rules.role_claim} has no role", INVALID)
     # The skew holds as long as the connection does, too.
     ends_at = None if expires_at is None else expires_at + rules.skew_seconds
     return Identity(role, method, ends_at)
@@ -104,7 +107,7 @@ def _time(claims: Mapping[str, Any], name: str) -> float | None:
     # Python reads NaN in JSON, which is neither before nor after anything.
     # promise[without or isnan(found)]: a time must be comparable
     if isinstance(found, bool) or not isinstance(found, int | float) or isnan(found):
-        raise Unproven(f"its claim {name} is no time", INVALID)
+        raise InvalidCredentials(f"its claim {name} is no time", INVALID)
     return float(max(-FAR, min(FAR, found)))
 
 
@@ -115,4 +118,4 @@ def _texts(claims: Mapping[str, Any], name: str) -> list[str]:
         return [found]
     if isinstance(found, list):
         return [item for item in found if isinstance(item, str)]
-    raise Unproven(f"it has no claim {name}", "INVALID_AUDIENCES")
+    raise InvalidCredentials(f"it has no claim {name}", "INVALID_AUDIENCES")

@@ -13,7 +13,7 @@ logger = logging.getLogger(__name__)
 
 HEARTBEATS = re.compile(r"pulsar/(?:[^/]+/)?[^/:]+:[0-9]+")
 """The namespaces of Pulsar's health checks, one for each broker."""
-OF_SYSTEM = ("__change_events", "__transaction_")
+SYSTEM_TOPIC_PREFIXES = ("__change_events", "__transaction_")
 """The prefixes of topics that brokers keep for themselves in any namespace."""
 PENDING_ACKS = "__transaction_pending_ack"
 """The ending of the names of topics with pending acknowledgements."""
@@ -157,7 +157,7 @@ def is_of_system(subject: str) -> bool:
     if "://" not in subject:
         return False
     local = TopicName.parse(subject).base.local
-    return local.startswith(OF_SYSTEM) or local.endswith(PENDING_ACKS)
+    return local.startswith(SYSTEM_TOPIC_PREFIXES) or local.endswith(PENDING_ACKS)
 
 
 def _finds_coordinators(access: AccessRequest) -> bool:

@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from typing import Final
 
-from magnetar_broker.base.errors import TransactionStatusInvalid
+from magnetar_broker.base.errors import InvalidTransactionStatus
 from magnetar_broker.base.transactions import Outcome, TxnId
 
 KEPT: Final = 1000
@@ -51,7 +51,7 @@ class EndedTransactions:
         return sum(ended is outcome for ended in self._outcomes.values())
 
     def check(self, txn: TxnId, outcome: Outcome) -> None:
-        """Raise `TransactionStatusInvalid` if the transaction has ended otherwise."""
+        """Raise `InvalidTransactionStatus` if the transaction has ended otherwise."""
         ended = self._outcomes.get(txn, outcome)
         if ended is not outcome:
-            raise TransactionStatusInvalid(f"transaction {txn} has ended otherwise: {ended.name}")
+            raise InvalidTransactionStatus(f"transaction {txn} has ended otherwise: {ended.name}")

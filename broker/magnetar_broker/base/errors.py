@@ -3,15 +3,15 @@
     BrokerError                     code = a ServerError of the protocol
     ├── InvalidName
     │   └── BadPattern
-    ├── TenantMissing, NamespaceMissing, TopicMissing, SubscriptionMissing
+    ├── TenantNotFound, NamespaceNotFound, TopicNotFound, SubscriptionNotFound
     │   └── NamespaceClosed         it may be back: it is being created, or deleted
     ├── AlreadyExists, InUse, NotEmpty, LimitReached   over HTTP: what names refuse
     ├── ProducerBusy, ProducerFenced, ConsumerBusy, ConsumerUnassigned
     ├── TopicTerminated             nothing can be published any more
-    ├── QuotaHolds, QuotaExceeded   the backlog has reached its quota
+    ├── ProducerBlocked, QuotaExceeded   the backlog has reached its quota
     ├── NoRoom                      the disk has too little free space
     ├── NotReady                    try again: loading, fenced, moving, or its process has ended
-    ├── ListenerMissing             a lookup names a listener that is not configured
+    ├── ListenerNotFound            a lookup names a listener that is not configured
     ├── NotAuthenticated            no credentials, or none that prove a role
     │   ├── CredentialsRefused      the credentials prove no role
     │   └── RoleChanged             renewed credentials prove another role
@@ -20,9 +20,9 @@
     │   └── PatternUnsupported      the broker cannot match that pattern
     ├── SchemaRefused
     │   └── SchemaInvalid
-    ├── TransactionCoordinatorMissing   this process does not serve that coordinator
-    ├── TransactionMissing, TransactionStatusInvalid, TransactionConflict
-    ├── MetadataTrouble, PersistenceTrouble, TooManyRequests, UnknownTrouble
+    ├── TransactionCoordinatorNotFound   this process does not serve that coordinator
+    ├── TransactionNotFound, InvalidTransactionStatus, TransactionConflict
+    ├── MetadataError, PersistenceError, TooManyRequests, UnknownError
 
 The text names what the user can do; it is sent to the client as it is.
 """
@@ -51,23 +51,23 @@ class BadPattern(InvalidName):
     """The pattern is not a regular expression."""
 
 
-class TenantMissing(BrokerError):
+class TenantNotFound(BrokerError):
     code = pb.TopicNotFound
 
 
-class NamespaceMissing(BrokerError):
+class NamespaceNotFound(BrokerError):
     code = pb.TopicNotFound
 
 
-class NamespaceClosed(NamespaceMissing):
+class NamespaceClosed(NamespaceNotFound):
     """The creation or deletion of the namespace is in progress, and may fail."""
 
 
-class TopicMissing(BrokerError):
+class TopicNotFound(BrokerError):
     code = pb.TopicNotFound
 
 
-class SubscriptionMissing(BrokerError):
+class SubscriptionNotFound(BrokerError):
     code = pb.SubscriptionNotFound
 
 
@@ -99,7 +99,7 @@ class ProducerFenced(BrokerError):
     code = pb.ProducerFenced
 
 
-class QuotaHolds(BrokerError):
+class ProducerBlocked(BrokerError):
     """A backlog quota is exceeded: the producer can connect when there is room."""
 
     code = pb.ProducerBlockedQuotaExceededError
@@ -143,7 +143,7 @@ def being_unloaded(topic: object) -> NotReady:
     return NotReady(f"{topic} {UNLOADED} from this broker; try again")
 
 
-class ListenerMissing(BrokerError):
+class ListenerNotFound(BrokerError):
     """A lookup names a listener that is not in advertisedListeners."""
 
     code = pb.ServiceNotReady
@@ -190,19 +190,19 @@ class SchemaInvalid(SchemaRefused):
     """The schema is invalid for its type, or too large."""
 
 
-class TransactionCoordinatorMissing(BrokerError):
+class TransactionCoordinatorNotFound(BrokerError):
     """This process has no coordinator of that number: the client looks it up again."""
 
     code = pb.TransactionCoordinatorNotFound
 
 
-class TransactionMissing(BrokerError):
+class TransactionNotFound(BrokerError):
     """The coordinator does not know the transaction: it never was, or it has ended."""
 
     code = pb.TransactionNotFound
 
 
-class TransactionStatusInvalid(BrokerError):
+class InvalidTransactionStatus(BrokerError):
     """The transaction is past the state that the request needs."""
 
     code = pb.InvalidTxnStatus
@@ -214,11 +214,11 @@ class TransactionConflict(BrokerError):
     code = pb.TransactionConflict
 
 
-class MetadataTrouble(BrokerError):
+class MetadataError(BrokerError):
     code = pb.MetadataError
 
 
-class PersistenceTrouble(BrokerError):
+class PersistenceError(BrokerError):
     code = pb.PersistenceError
 
 
@@ -226,7 +226,7 @@ class TooManyRequests(BrokerError):
     code = pb.TooManyRequests
 
 
-class UnknownTrouble(BrokerError):
+class UnknownError(BrokerError):
     code = pb.UnknownError
 
 
@@ -248,5 +248,5 @@ def as_refusal(error: BaseException) -> BrokerError | None:
     if isinstance(error, DiskLow):
         return NoRoom(str(error))
     if isinstance(error, StorageError):
-        return PersistenceTrouble(str(error))
+        return PersistenceError(str(error))
     return None

@@ -9,7 +9,7 @@ from typing import Literal, Protocol
 from magnetar_storage.space.free_limit import FreeLimit
 
 
-class Kind(Protocol):
+class ValueKind(Protocol):
     """Turns text into a value; `allowed` describes in words which texts it accepts."""
 
     @property
@@ -36,7 +36,7 @@ class Key:
     """The spelling of a field of the settings in a file, and its purpose."""
 
     name: str
-    kind: Kind
+    kind: ValueKind
     meaning: str
     unit: str = ""
     pulsar: str | None = None

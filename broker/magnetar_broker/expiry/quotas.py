@@ -9,7 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final, NamedTuple, Protocol
 
-from magnetar_broker.base.errors import BrokerError, QuotaExceeded, QuotaHolds
+from magnetar_broker.base.errors import BrokerError, ProducerBlocked, QuotaExceeded
 from magnetar_broker.config.domains import QuotaAction
 from magnetar_broker.dispatch.base import Delays
 from magnetar_broker.limits.shared_limits import SharedLimits
@@ -33,7 +33,7 @@ logger = logging.getLogger(__name__)
 EVICTED_TO_PERCENT: Final = 90
 """The share of a quota by size that an eviction leaves as backlog."""
 REFUSALS: Final[dict[QuotaAction, type[BrokerError]]] = {
-    QuotaAction.PRODUCER_REQUEST_HOLD: QuotaHolds,
+    QuotaAction.PRODUCER_REQUEST_HOLD: ProducerBlocked,
     QuotaAction.PRODUCER_EXCEPTION: QuotaExceeded,
 }
 """The refusal of producers, by action."""
@@ -81,7 +81,7 @@ AGE: Final = Quota(BACKLOG_QUOTA_AGE, "seconds", lambda limits: limits.age_quota
 
 
 async def admit_producer(topic: Bounded) -> None:
-    """Raise `QuotaHolds` or `QuotaExceeded` while a quota is reached that stops producers."""
+    """Raise `ProducerBlocked` or `QuotaExceeded` while a quota is reached that stops producers."""
     for excess in await excesses(topic):
         if excess.action in REFUSALS:
             raise REFUSALS[excess.action](_text_of(topic, excess))

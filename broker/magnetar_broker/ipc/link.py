@@ -10,7 +10,7 @@ A coroutine that awaits an answer goes on only after everything that came in the
 handled: a notice that was sent after the answer may be handled before it.
 
 Arguments and results are plain values (`frames.py`).  The errors in `refusals.py` arrive as what
-they were; any other is logged where it happened, and arrives as `UnknownTrouble`.
+they were; any other is logged where it happened, and arrives as `UnknownError`.
 
 A link ends when the peer's process ends or either side closes it.  Then every request that is under
 way fails with `ProcessUnavailable`, for it is unknown whether it took place; and so does every
@@ -26,7 +26,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from itertools import count
 from typing import Any, Protocol
 
-from magnetar_broker.base.errors import UnknownTrouble
+from magnetar_broker.base.errors import UnknownError
 from magnetar_broker.base.waiters import Waiters
 from magnetar_broker.ipc.begin import begin
 from magnetar_broker.ipc.frames import BadFrame, FrameReader, encode
@@ -240,7 +240,7 @@ class Link:
                 "the request %s of %s failed; this is a defect", name, self.peer, exc_info=error
             )
             trouble = f"{name} failed by a defect of the broker: its log has the details"
-            refusal = UnknownTrouble.__name__, trouble, {}
+            refusal = UnknownError.__name__, trouble, {}
         return refusal
 
     # Sending --------------------------------------------------------------------------

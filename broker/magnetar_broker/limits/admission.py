@@ -28,16 +28,18 @@ class Admission:
         self._settings = settings
         self._clock = clock
         self._accepted_from: Counter[str] = Counter()
-        self._half_open: dict[Place, None] = {}
+        self._half_open: dict[AdmittedConnection, None] = {}
         """Open connections that have not been accepted, in the order of their arrival."""
-        self._half_open_from: dict[str, dict[Place, None]] = {}
+        self._half_open_from: dict[str, dict[AdmittedConnection, None]] = {}
 
     @property
     def half_open(self) -> int:
         """The number of open connections that have not been accepted."""
         return len(self._half_open)
 
-    def enter(self, host: str, end: Callable[[], None], is_timed: bool = True) -> "Place":
+    def enter(
+        self, host: str, end: Callable[[], None], is_timed: bool = True
+    ) -> "AdmittedConnection":
         """Give a place to a client that has connected from `host`; `end` disconnects it at once.
 
         `end` is called when others need the place, or when the handshake takes too long.  Call this
@@ -57,7 +59,7 @@ class Admission:
         if 0 < limit <= len(self._half_open):
             name = "magnetarMaxUnauthenticatedConnections"
             self._oldest_of_most().give_up(ClientLimit.HALF_OPEN, name)
-        place = Place(self, host, end)
+        place = AdmittedConnection(self, host, end)
         seconds = settings.magnetar_handshake_timeout_seconds
         if is_timed and seconds > 0:
             place.limit_time(self._clock, seconds)  # promise: a handshake has limited time
@@ -86,19 +88,19 @@ class Admission:
             )
         return None
 
-    def _oldest_of_most(self) -> "Place":
+    def _oldest_of_most(self) -> "AdmittedConnection":
         """Return the oldest place of the address that has most: one address harms itself first."""
         # promise[max -> min]: the address with most half-open connections gives way
         most = max(self._half_open_from, key=lambda host: len(self._half_open_from[host]))
         return next(iter(self._half_open_from[most]))
 
-    def move(self, place: "Place") -> None:
+    def move(self, place: "AdmittedConnection") -> None:
         """Count a place as accepted."""
         self._forget(place)
         self.accepted += 1
         self._accepted_from[place.host] += 1
 
-    def free(self, place: "Place", was_accepted: bool) -> None:
+    def free(self, place: "AdmittedConnection", was_accepted: bool) -> None:
         """Remove a place whose client has left."""
         if not was_accepted:
             self._forget(place)
@@ -108,7 +110,7 @@ class Admission:
         if not self._accepted_from[place.host]:
             del self._accepted_from[place.host]
 
-    def _forget(self, place: "Place") -> None:
+    def _forget(self, place: "AdmittedConnection") -> None:
         del self._half_open[place]
         own = self._half_open_from[place.host]
         del own[place]
@@ -116,7 +118,7 @@ class Admission:
             del self._half_open_from[place.host]
 
 
-class Place:
+class AdmittedConnection:
     """The place that one connection has in `Admission`."""
 
     def __init__(self, admission: Admission, host: str, end: Callable[[], None]) -> None:

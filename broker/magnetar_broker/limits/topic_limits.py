@@ -206,7 +206,7 @@ BY_POLICY: dict[str, Policy[Any]] = {
 }
 """The policies that override settings, by the names of the fields."""
 
-OF_SYSTEM: dict[str, Any] = {
+SYSTEM_TOPIC_LIMITS: dict[str, Any] = {
     "unread": Retention(),
     "max_producers": 0,
     "max_consumers": 0,
@@ -233,7 +233,7 @@ def limits_of(base: TopicLimits, policies: PolicyView, topic: TopicName) -> Topi
     Topics with the same limits share them.
     """
     if topic.is_system:
-        return _shared(base, OF_SYSTEM)
+        return _shared(base, SYSTEM_TOPIC_LIMITS)
     effective = policies.effective_policies(topic)
     found = effective.derived.get(LIMITS)
     if found is None or found[0] is not base:

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Sequence
 
 from magnetar_broker.authorization.access import rules_of
 from magnetar_broker.authorization.rules import AccessRequest, Grants
-from magnetar_broker.base.errors import NamespaceMissing, NotAuthorized, TenantMissing
+from magnetar_broker.base.errors import NamespaceNotFound, NotAuthorized, TenantNotFound
 from magnetar_broker.config import Settings
 from magnetar_broker.names.namespaces import Namespaces
 from magnetar_broker.names.tenants import Tenants
@@ -125,9 +125,9 @@ class Authorizer:
             if not namespace:
                 return Grants(admins)
             permissions = (await self._namespaces.get(namespace)).permissions
-        except TenantMissing:
+        except TenantNotFound:
             return Grants()
-        except NamespaceMissing:
+        except NamespaceNotFound:
             return Grants(admins)
         mode = await self._policies.explicit(SUBSCRIPTION_AUTH_MODE, namespace)
         return Grants(admins, permissions, mode is SubscriptionAuthMode.PREFIX)

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 
-from magnetar_broker.base.errors import NamespaceMissing
+from magnetar_broker.base.errors import NamespaceNotFound
 from magnetar_broker.base.parallel import for_each
 from magnetar_broker.base.periodic_jobs import PAUSE_EVERY
 from magnetar_broker.base.runtime import Runtime
@@ -60,7 +60,7 @@ class BundleChanges:
         """
         found = []
         for namespace in sorted(self._ownership.namespaces):
-            with suppress(NamespaceMissing):  # it was deleted meanwhile
+            with suppress(NamespaceNotFound):  # it was deleted meanwhile
                 owners = await self.owners_of(namespace)
                 found += [f"{namespace}/{bundle}" for bundle in owners if owners[bundle] == process]
         return found
@@ -100,7 +100,7 @@ class BundleChanges:
         """Divide a bundle at `hashes`, durably; returns the parts, all of one owner.
 
         Its topics stay loaded, unless `unload` asks to close them: their clients reconnect.
-        `NamespaceMissing`; `BundleRefused` also if a hash is not inside of the bundle.
+        `NamespaceNotFound`; `BundleRefused` also if a hash is not inside of the bundle.
         """
         async with self._changing.held(namespace):
             before = await self.stored.of(namespace)

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 from urllib.parse import unquote_plus
 
-from magnetar_broker.base.errors import AlreadyExists, TopicMissing
+from magnetar_broker.base.errors import AlreadyExists, TopicNotFound
 from magnetar_broker.base.metadata_keys import (
     PARTITIONS,
     partitions_key,
@@ -98,7 +98,7 @@ class Catalogue:
     ) -> None:
         """Store what `change` returns for the present record; durable on return.
 
-        `TopicMissing` if there is no such partitioned topic.
+        `TopicNotFound` if there is no such partitioned topic.
         """
         known = await self._known()
         changed: list[Partitioned] = []
@@ -114,7 +114,7 @@ class Catalogue:
             known[topic] = None  # it may be stored all the same
             raise
         if not exists:
-            raise TopicMissing(f"{topic} is not a partitioned topic")
+            raise TopicNotFound(f"{topic} is not a partitioned topic")
         known[topic] = changed[-1]
 
     async def grow(self, topic: TopicName, partitions: int) -> None:

@@ -4,7 +4,7 @@ from collections.abc import AsyncIterator
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
 from dataclasses import dataclass, replace
 
-from magnetar_broker.base.errors import AlreadyExists, BrokerError, NotAllowed, TopicMissing
+from magnetar_broker.base.errors import AlreadyExists, BrokerError, NotAllowed, TopicNotFound
 from magnetar_broker.base.metadata_keys import topic_key
 from magnetar_broker.base.parallel import for_each
 from magnetar_broker.base.runtime import MetadataRuntime
@@ -50,7 +50,7 @@ class Creation:
         """Create a namespace with its policies; durable on return.
 
         A crash, or a metadata store that fails, leaves both or none: policies without their
-        namespace would apply to a later one of this name.  `AlreadyExists`, `TenantMissing`,
+        namespace would apply to a later one of this name.  `AlreadyExists`, `TenantNotFound`,
         `LimitReached`.
         """
 
@@ -87,14 +87,14 @@ class Creation:
     async def _no_partition(self, name: TopicName, partitions: int) -> BrokerError:
         """Return the refusal of a partition that a topic with this number of them lacks."""
         if partitions:
-            return TopicMissing(
+            return TopicNotFound(
                 f"partition {name} does not exist: {name.base} has {partitions} partitions"
             )
         await self.policies.load(name)
         # Some clients wait for a topic that is missing, and end at what is not allowed.
-        # promise[without if self.may_create(name) else TopicMissing]: a deleted topic is missing,
+        # promise[without if self.may_create(name) else TopicNotFound]: a deleted topic is missing,
         #   partitioned or not
-        refusal = NotAllowed if self.may_create(name) else TopicMissing
+        refusal = NotAllowed if self.may_create(name) else TopicNotFound
         return refusal(
             f"{name} does not exist; create {name.base} with partitions: it was deleted, or never "
             "had any"
@@ -147,7 +147,7 @@ class Creation:
             return partitions
         await self.policies.load(name)
         if not (create and self.may_create(name)):
-            raise TopicMissing(
+            raise TopicNotFound(
                 f"topic {name} does not exist: create it, or enable autoTopicCreation"
             )
         rule = self.policies.of_namespace(AUTO_TOPIC_CREATION, name.namespace_name).value

@@ -7,9 +7,9 @@ from functools import partial
 from magnetar_broker.authorization.rules import AccessRequest
 from magnetar_broker.base.errors import (
     AlreadyExists,
-    NamespaceMissing,
+    NamespaceNotFound,
     NotReady,
-    TopicMissing,
+    TopicNotFound,
     being_unloaded,
 )
 from magnetar_broker.base.periodic_jobs import PeriodicJobs
@@ -239,11 +239,11 @@ class Directory:
             raise NotReady(f"namespace {namespace} is being created or deleted: retry")
         if isinstance(subject, str):
             if not await self.namespaces.has(namespace):
-                raise NamespaceMissing(f"namespace {namespace} does not exist: create it first")
+                raise NamespaceNotFound(f"namespace {namespace} does not exist: create it first")
         else:
             self.deletion.pending.check(subject)
             if not await self.exists(subject):
-                raise TopicMissing(f"topic {subject} does not exist: check the name, or create it")
+                raise TopicNotFound(f"topic {subject} does not exist: check the name, or create it")
 
     # Lists ------------------------------------------------------------------------------
 
@@ -303,7 +303,7 @@ class Directory:
         """Delete the policies, schemas and permissions of a deleted topic or namespace."""
         await self.enforcement.delete(subject)
         if not isinstance(subject, str) and not self.namespaces.is_closed(subject.namespace_name):
-            with suppress(NamespaceMissing):
+            with suppress(NamespaceNotFound):
                 # promise: a topic that is created again has no former permissions
                 await self.permissions.delete_topic(subject)
         if isinstance(subject, str):

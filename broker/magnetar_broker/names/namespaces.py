@@ -9,7 +9,7 @@ from magnetar_broker.base.errors import (
     AlreadyExists,
     LimitReached,
     NamespaceClosed,
-    NamespaceMissing,
+    NamespaceNotFound,
 )
 from magnetar_broker.base.metadata_keys import NAMESPACES, namespace_key
 from magnetar_broker.base.records import (
@@ -99,7 +99,7 @@ class Namespaces:
     async def require(self, name: str) -> None:
         """Refuse a namespace that does not exist or is being deleted, or create it by use.
 
-        Raises `NamespaceMissing`, `TenantMissing` or `LimitReached`.
+        Raises `NamespaceNotFound`, `TenantNotFound` or `LimitReached`.
         """
         while name not in self._known:
             self._check_open(name)
@@ -118,7 +118,7 @@ class Namespaces:
         parsed = NamespaceName.parse(name)
         if not self._auto_create:
             await self._tenants.get(parsed.tenant)  # a missing tenant is to be created first
-            raise NamespaceMissing(
+            raise NamespaceNotFound(
                 f"namespace {name} does not exist: create it with PUT "
                 f"/admin/v2/namespaces/{name} (pulsar-admin namespaces create {name}), or list it "
                 "in bootstrapNamespaces"
@@ -149,10 +149,10 @@ class Namespaces:
     # Reading and writing --------------------------------------------------------------------
 
     async def get(self, name: str) -> Namespace:
-        """Return the fields of a namespace, or `NamespaceMissing`."""
+        """Return the fields of a namespace, or `NamespaceNotFound`."""
         fields = await read_record(self._metadata, namespace_key(name))
         if fields is None:
-            raise NamespaceMissing(f"namespace {name} does not exist: create it first")
+            raise NamespaceNotFound(f"namespace {name} does not exist: create it first")
         return self._of(fields)
 
     def _of(self, fields: Fields) -> Namespace:
@@ -172,7 +172,7 @@ class Namespaces:
         """Create a namespace of an existing tenant; durable on return.
 
         A closed one is being created by the caller, and whatever is stored of it is replaced.
-        `TenantMissing`, `AlreadyExists`, `LimitReached`.
+        `TenantNotFound`, `AlreadyExists`, `LimitReached`.
         """
         with self._tenants.used(name.tenant):
             await self._tenants.get(name.tenant)
@@ -207,7 +207,7 @@ class Namespaces:
             return {**fields, "properties": properties}
 
         if not await change_record(self._metadata, namespace_key(name), changing):
-            raise NamespaceMissing(f"namespace {name} does not exist: create it first")
+            raise NamespaceNotFound(f"namespace {name} does not exist: create it first")
 
     async def change_permissions(
         self, name: str, change: Callable[[dict[str, Any]], dict[str, Any]]
@@ -219,7 +219,7 @@ class Namespaces:
 
         try:
             if not await change_record(self._metadata, namespace_key(name), changing):
-                raise NamespaceMissing(f"namespace {name} does not exist: create it first")
+                raise NamespaceNotFound(f"namespace {name} does not exist: create it first")
         finally:  # also after an error: what was written may have reached the store
             await self.changed(name)
 

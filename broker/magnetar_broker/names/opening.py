@@ -3,7 +3,7 @@
 from collections.abc import Awaitable, Callable
 from functools import partial
 
-from magnetar_broker.base.errors import AlreadyExists, NotReady, TopicMissing
+from magnetar_broker.base.errors import AlreadyExists, NotReady, TopicNotFound
 from magnetar_broker.base.semaphore import Semaphore
 from magnetar_broker.names.creation import Creation
 from magnetar_broker.names.topic_host import TopicHost
@@ -84,7 +84,7 @@ class Opening:
         await self._creation.policies.load(name)
         async with self._creation.by_use(name, create) as may_create:
             if not await self._topic_host.load(name, may_create):
-                raise TopicMissing(
+                raise TopicNotFound(
                     f"topic {name} does not exist, and using it does not create it "
                     "(allowAutoTopicCreation): create it first"
                 )

@@ -5,7 +5,7 @@ from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
-from magnetar_broker.base.errors import AlreadyExists, LimitReached, TenantMissing
+from magnetar_broker.base.errors import AlreadyExists, LimitReached, TenantNotFound
 from magnetar_broker.base.metadata_keys import TENANTS, tenant_key
 from magnetar_broker.base.records import (
     Fields,
@@ -54,10 +54,10 @@ class Tenants:
         return await keys_under(self._metadata, TENANTS)
 
     async def get(self, name: str) -> Tenant:
-        """Return the fields of a tenant, or `TenantMissing`."""
+        """Return the fields of a tenant, or `TenantNotFound`."""
         fields = await read_record(self._metadata, tenant_key(name))
         if fields is None:
-            raise TenantMissing(
+            raise TenantNotFound(
                 f"tenant {name} does not exist: create it with PUT /admin/v2/tenants/{name} "
                 f"(pulsar-admin tenants create {name})"
             )
@@ -94,7 +94,7 @@ class Tenants:
             if not await change_record(
                 self._metadata, tenant_key(name), lambda fields: fields | tenant.fields()
             ):
-                raise TenantMissing(f"tenant {name} does not exist; create it first")
+                raise TenantNotFound(f"tenant {name} does not exist; create it first")
         finally:  # also after an error: what was written may have reached the store
             await self.changed(name)  # promise: a change of a tenant's admins reaches what is open
 
@@ -102,9 +102,9 @@ class Tenants:
 
     @contextmanager
     def used(self, name: str) -> Iterator[None]:
-        """Hold a tenant open while a namespace is created in it; `TenantMissing` if closed."""
+        """Hold a tenant open while a namespace is created in it; `TenantNotFound` if closed."""
         if name in self._closed:
-            raise TenantMissing(f"tenant {name} is being deleted; try again later")
+            raise TenantNotFound(f"tenant {name} is being deleted; try again later")
         self._used[name] += 1
         try:
             yield

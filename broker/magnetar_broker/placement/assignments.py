@@ -72,7 +72,7 @@ class Placement:
     async def placed(self, namespace: str) -> Placed:
         """Return the owners of a namespace's bundles; the least busy workers if there were none.
 
-        `NamespaceMissing` if it has no owners and does not exist.
+        `NamespaceNotFound` if it has no owners and does not exist.
         """
         placed = self.owners.of(namespace)
         if placed is None:

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from magnetar_broker.base.client_texts import NO_LISTENER
-from magnetar_broker.base.errors import ListenerMissing
+from magnetar_broker.base.errors import ListenerNotFound
 from magnetar_broker.config.listeners import ListenerUrls
 from magnetar_broker.placement.bundles import Bundles
 from magnetar_proto.names import TopicName
@@ -38,14 +38,14 @@ class Owner:
         return self.default.pulsar or self.default.pulsar_tls
 
     def urls_of(self, listener: str) -> ListenerUrls:
-        """Return the URLs of a listener, the default if blank; `ListenerMissing` if unknown."""
+        """Return the URLs of a listener, the default if blank; `ListenerNotFound` if unknown."""
         if not listener.strip():
             return self.default
         try:
             return self.listeners[listener]
         except KeyError as error:
             known = ", ".join(self.listeners) or "none"
-            raise ListenerMissing(
+            raise ListenerNotFound(
                 f"{NO_LISTENER.format(listener)}: use one of its listeners ({known}), or add it to "
                 "advertisedListeners"
             ) from error
@@ -83,7 +83,7 @@ class Ownership(Protocol):
 
         Topics that are loaded elsewhere stay so until the caller unloads them.  Raises
         `BundleRefused` if the namespace has no such bundle, ValueError if the broker has no such
-        process, and `NamespaceMissing` if the namespace does not exist.
+        process, and `NamespaceNotFound` if the namespace does not exist.
         """
 
     async def adopt(self, namespace: str, bundles: Bundles) -> None:

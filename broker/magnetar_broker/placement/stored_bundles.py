@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 
-from magnetar_broker.base.errors import NamespaceMissing
+from magnetar_broker.base.errors import NamespaceNotFound
 from magnetar_broker.base.metadata_keys import namespace_key
 from magnetar_broker.base.records import Fields, change_record, read_record
 from magnetar_broker.config import Settings
@@ -27,7 +27,7 @@ class StoredBundles:
         return self._default if texts is None else Bundles.parse(texts)
 
     async def of(self, namespace: str) -> Bundles:
-        """Return the bundles of a namespace; `NamespaceMissing` if it does not exist."""
+        """Return the bundles of a namespace; `NamespaceNotFound` if it does not exist."""
         fields = await read_record(self._metadata, namespace_key(namespace))
         if fields is None:
             # promise[raise missing(namespace) -> fields = {}]: a namespace that does not exist has
@@ -38,7 +38,7 @@ class StoredBundles:
     async def change(self, namespace: str, change: Callable[[Bundles], Bundles]) -> Bundles:
         """Store what `change` makes of the bundles, and return it; durable on return.
 
-        Raises `NamespaceMissing`, and errors of `change`.
+        Raises `NamespaceNotFound`, and errors of `change`.
         """
         changed = self._default
 
@@ -52,9 +52,9 @@ class StoredBundles:
         return changed
 
 
-def missing(namespace: str) -> NamespaceMissing:
+def missing(namespace: str) -> NamespaceNotFound:
     """Return the refusal of a namespace that does not exist."""
-    return NamespaceMissing(f"namespace {namespace} does not exist: create it first")
+    return NamespaceNotFound(f"namespace {namespace} does not exist: create it first")
 
 
 def stored_bundles(settings: Settings, metadata: MetadataStore, processes: int) -> StoredBundles:

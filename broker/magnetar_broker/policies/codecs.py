@@ -40,7 +40,7 @@ class Flag:
         raise ValueError(f"expected true or false, got {_shown(value)}")
 
 
-class Whole(NamedTuple):
+class WholeNumber(NamedTuple):
     """The codec of whole numbers, which some clients write as text."""
 
     low: int = 0
@@ -61,8 +61,8 @@ class Whole(NamedTuple):
         return value
 
 
-ANY_INT = Whole(-INT - 1)
-ANY_LONG = Whole(-LONG - 1, LONG)
+ANY_INT = WholeNumber(-INT - 1)
+ANY_LONG = WholeNumber(-LONG - 1, LONG)
 
 
 class Text:
@@ -155,7 +155,7 @@ class ListOf(NamedTuple, Generic[T]):
         return tuple(dict.fromkeys(self.codec.decode(one) for one in value))
 
 
-class Part(NamedTuple):
+class DocumentField(NamedTuple):
     """A member of a document; without a default it can be absent."""
 
     name: str
@@ -175,7 +175,7 @@ class Document:
 
     def __init__(
         self,
-        *parts: Part,
+        *parts: DocumentField,
         others: Codec[Any] | None = None,
         check: Callable[[dict[str, Any]], None] | None = None,
     ) -> None:

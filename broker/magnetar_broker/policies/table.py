@@ -6,7 +6,15 @@ from typing import Any
 from magnetar_broker.config import Settings, TopicType
 from magnetar_broker.config.domains import SchemaCompatibility, SubscriptionType
 from magnetar_broker.policies import values
-from magnetar_broker.policies.codecs import LONG, ByName, Flag, OneOf, OutOfRange, SomeOf, Whole
+from magnetar_broker.policies.codecs import (
+    LONG,
+    ByName,
+    Flag,
+    OneOf,
+    OutOfRange,
+    SomeOf,
+    WholeNumber,
+)
 from magnetar_broker.policies.policy import Member, Policy, RestPath, SpecialPath
 from magnetar_broker.policies.retention import Retention
 from magnetar_broker.policies.values import (
@@ -40,7 +48,7 @@ def _limit(
         return int(getattr(settings, setting))
 
     return Policy(
-        name=name, codec=Whole(), meaning=meaning, default=default, settings=(setting,),
+        name=name, codec=WholeNumber(), meaning=meaning, default=default, settings=(setting,),
         namespace=namespace, topic=topic, member=Member(member),
     )  # fmt: skip
 
@@ -103,7 +111,7 @@ INACTIVE_TOPICS: Policy[InactiveTopics] = Policy(
 )
 COMPACTION_THRESHOLD: Policy[int] = Policy(
     name="compaction_threshold",
-    codec=Whole(0, LONG),
+    codec=WholeNumber(0, LONG),
     meaning="Bytes published since the last compaction after which it runs again; 0 is never.",
     default=lambda settings: settings.broker_service_compaction_threshold_in_bytes,
     settings=("broker_service_compaction_threshold_in_bytes",),
@@ -351,7 +359,7 @@ def _check_message_size(settings: Settings, size: int) -> None:
 
 MAX_MESSAGE_SIZE: Policy[int] = Policy(
     name="max_message_size",
-    codec=Whole(),
+    codec=WholeNumber(),
     meaning="Largest message in bytes, at most the setting `maxMessageSize`; 0 is that setting.",
     default=lambda settings: 0,
     topic=RestPath(segment="maxMessageSize", unset_status=204, refused=401),

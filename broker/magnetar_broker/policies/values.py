@@ -13,7 +13,7 @@ from magnetar_broker.policies.codecs import (
     Record,
     Refined,
     Text,
-    Whole,
+    WholeNumber,
 )
 from magnetar_broker.policies.retention import Retention
 
@@ -149,7 +149,7 @@ _AUTO_TOPIC_CREATION: Record[dict[str, Any]] = Record(
     dict,
     Field("allowAutoTopicCreation", "allowed", Flag(), False),
     Field("topicType", "kind", Text(), None),
-    Field("defaultNumPartitions", "partitions", Whole(1, 10_000), None),
+    Field("defaultNumPartitions", "partitions", WholeNumber(1, 10_000), None),
 )
 _AUTO_SUBSCRIPTION_CREATION: Record[dict[str, Any]] = Record(
     dict, Field("allowAutoSubscriptionCreation", "allowed", Flag(), False)
@@ -176,7 +176,7 @@ SUBSCRIBE_RATE = Record(
 INACTIVE_TOPICS = Record(
     InactiveTopics,
     Field("inactiveTopicDeleteMode", "mode", OneOf(InactiveMode), InactiveMode.NO_SUBSCRIPTIONS),
-    Field("maxInactiveDurationSeconds", "seconds", Whole(), 0),
+    Field("maxInactiveDurationSeconds", "seconds", WholeNumber(), 0),
     Field("deleteWhileInactive", "delete", Flag(), False),
 )
 DELAYED_DELIVERY = Record(

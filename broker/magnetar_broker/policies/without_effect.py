@@ -14,13 +14,13 @@ from magnetar_broker.policies.codecs import (
     INT,
     Anything,
     Document,
+    DocumentField,
     Flag,
     ListOf,
     OneOf,
-    Part,
     Real,
     Text,
-    Whole,
+    WholeNumber,
 )
 from magnetar_broker.policies.policy import Member, Policy, RestPath, SpecialPath
 from magnetar_broker.policies.values import DispatchRate
@@ -65,9 +65,9 @@ def _check_offload(members: dict[str, Any]) -> None:
 PERSISTENCE: Policy[dict[str, Any]] = Policy(
     name="persistence",
     codec=Document(
-        *(Part(name, Whole(0, INT), 2) for name in QUORUMS),
-        Part("managedLedgerMaxMarkDeleteRate", Real(), 0.0),
-        Part("managedLedgerStorageClassName", Text()),
+        *(DocumentField(name, WholeNumber(0, INT), 2) for name in QUORUMS),
+        DocumentField("managedLedgerMaxMarkDeleteRate", Real(), 0.0),
+        DocumentField("managedLedgerStorageClassName", Text()),
         check=_check_persistence,
     ),
     meaning="How many bookies have each entry, and how often cursors are written.",
@@ -79,8 +79,8 @@ PERSISTENCE: Policy[dict[str, Any]] = Policy(
 BOOKIE_AFFINITY: Policy[dict[str, Any]] = Policy(
     name="bookie_affinity",
     codec=Document(
-        Part("bookkeeperAffinityGroupPrimary", Text()),
-        Part("bookkeeperAffinityGroupSecondary", Text()),
+        DocumentField("bookkeeperAffinityGroupPrimary", Text()),
+        DocumentField("bookkeeperAffinityGroupSecondary", Text()),
     ),
     meaning="Groups of bookies that store the entries.",
     no_effect=BOOKIES,
@@ -89,7 +89,7 @@ BOOKIE_AFFINITY: Policy[dict[str, Any]] = Policy(
 OFFLOAD: Policy[dict[str, Any]] = Policy(
     name="offload",
     codec=Document(
-        Part("managedLedgerOffloadDriver", Text()), others=Anything(), check=_check_offload
+        DocumentField("managedLedgerOffloadDriver", Text()), others=Anything(), check=_check_offload
     ),
     meaning="Where ledgers are offloaded to, and when; any members of Pulsar's.",
     no_effect=NO_OFFLOADING,

@@ -34,7 +34,7 @@ class Claim(NamedTuple):
     epoch: int | None = None
 
 
-class Place(Enum):
+class AccessState(Enum):
     """The place that a producer has been given."""
 
     SHARED = "shared"
@@ -71,7 +71,7 @@ class Access(Generic[T]):
         if self._taken:
             raise ProducerBusy(f"{self._where} has an exclusive producer, or one that waits to be")
 
-    def enter(self, producer: T, claim: Claim) -> Place:
+    def enter(self, producer: T, claim: Claim) -> AccessState:
         """Admit a producer, or queue it; raise `ProducerBusy` or `ProducerFenced` otherwise.
 
         While a successor's epoch is being stored, only shared producers may enter; they are
@@ -80,12 +80,12 @@ class Access(Generic[T]):
         assert self._successor is None or claim.mode is Mode.SHARED
         return ENTRANCES[claim.mode](self, producer, claim)
 
-    def _share(self, producer: T, claim: Claim) -> Place:
+    def _share(self, producer: T, claim: Claim) -> AccessState:
         self.check_shared()
         self._inside[producer] = None
-        return Place.SHARED
+        return AccessState.SHARED
 
-    def _exclude(self, producer: T, claim: Claim) -> Place:
+    def _exclude(self, producer: T, claim: Claim) -> AccessState:
         if self._taken:
             raise ProducerFenced(
                 f"{self._where} has an exclusive producer, or one that waits to be"
@@ -94,17 +94,17 @@ class Access(Generic[T]):
             raise ProducerFenced(f"{self._where} has shared producers: close them first")
         return self._succeed(producer, claim)
 
-    def _wait(self, producer: T, claim: Claim) -> Place:
+    def _wait(self, producer: T, claim: Claim) -> AccessState:
         self._check_epoch(claim)
         if self._taken or self._inside:
             self._waiting[producer] = claim
-            return Place.WAITING
+            return AccessState.WAITING
         return self._succeed(producer, claim)
 
-    def _succeed(self, producer: T, claim: Claim) -> Place:
+    def _succeed(self, producer: T, claim: Claim) -> AccessState:
         self._check_epoch(claim)
         self._successor = producer
-        return Place.SUCCESSOR
+        return AccessState.SUCCESSOR
 
     def _check_epoch(self, claim: Claim) -> None:
         if claim.epoch is not None and not self._current <= claim.epoch < MAX_EPOCH:
@@ -157,7 +157,7 @@ class Access(Generic[T]):
         return producer
 
 
-ENTRANCES: dict[Mode, Callable[..., Place]] = {
+ENTRANCES: dict[Mode, Callable[..., AccessState]] = {
     Mode.SHARED: Access._share,
     Mode.EXCLUSIVE: Access._exclude,
     Mode.WAITING: Access._wait,

@@ -31,7 +31,7 @@ RANGES_A_PIECE = 32_768
 BITMAPS_A_PIECE = 4096
 
 
-class Kind(IntEnum):
+class HiddenPieceKind(IntEnum):
     """The kinds of pieces."""
 
     RANGES = 1
@@ -93,30 +93,30 @@ class HiddenEntries:
         pieces = _ranges(ranges)
         for at in range(0, len(bitmaps), BITMAPS_A_PIECE):
             some = encode_bitmaps(bitmaps[at : at + BITMAPS_A_PIECE])
-            pieces.append(bytes((Kind.BITMAPS,)) + some)
+            pieces.append(bytes((HiddenPieceKind.BITMAPS,)) + some)
         return [*pieces, *self._ends(self.ended), self._cover()]
 
     def _ends(self, txns: Iterable[TxnId]) -> list[bytes]:
         some = [_ENDED.pack(*txn, self.ended[txn].value) for txn in txns]
         self._new_ended = []
-        return [bytes((Kind.ENDED,)) + b"".join(some)] if some else []
+        return [bytes((HiddenPieceKind.ENDED,)) + b"".join(some)] if some else []
 
     def _cover(self) -> bytes:
         self._written = self.covered
-        return bytes((Kind.COVERED,)) + _COVERED.pack(self.covered)
+        return bytes((HiddenPieceKind.COVERED,)) + _COVERED.pack(self.covered)
 
     def apply(self, data: bytes) -> None:
         """Replay a piece; ValueError or `struct.error` if it is malformed."""
-        kind, body = Kind(data[0] if data else 0), data[1:]
-        if kind is Kind.RANGES:
+        kind, body = HiddenPieceKind(data[0] if data else 0), data[1:]
+        if kind is HiddenPieceKind.RANGES:
             ranges = list(_RANGE.iter_unpack(body))
             if any(not 0 <= start < stop for start, stop in ranges):
                 raise ValueError(f"expected ranges of offsets but got {ranges}")
             self.offsets.add_all(ranges)
-        elif kind is Kind.BITMAPS:
+        elif kind is HiddenPieceKind.BITMAPS:
             for offset, bits in decode_bitmaps(body):
                 self.offsets.add_bits(offset, bits)
-        elif kind is Kind.ENDED:
+        elif kind is HiddenPieceKind.ENDED:
             for most, least, outcome in _ENDED.iter_unpack(body):
                 self.ended[TxnId(most, least)] = Outcome(outcome)
         else:
@@ -126,7 +126,7 @@ class HiddenEntries:
 
 def _ranges(ranges: list[tuple[int, int]]) -> list[bytes]:
     return [
-        bytes((Kind.RANGES,)) + pack(f"<{2 * len(some)}q", *chain.from_iterable(some))
+        bytes((HiddenPieceKind.RANGES,)) + pack(f"<{2 * len(some)}q", *chain.from_iterable(some))
         for at in range(0, len(ranges), RANGES_A_PIECE)
         if (some := ranges[at : at + RANGES_A_PIECE])
     ]

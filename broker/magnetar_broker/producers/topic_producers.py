@@ -15,7 +15,7 @@ from magnetar_broker.base.errors import (
 )
 from magnetar_broker.base.networks import network_of
 from magnetar_broker.base.wanted import Check, always
-from magnetar_broker.producers.access import Access, Mode, Place
+from magnetar_broker.producers.access import Access, AccessState, Mode
 from magnetar_broker.producers.producer import (
     Producer,
     ProducerRequest,
@@ -151,7 +151,7 @@ class Producers:
             check()  # promise: no topic is taken for a producer that has left
             self.check_room(producer.name)
             self._check_address(producer)
-            if self._access.enter(producer, producer.claim) is Place.SUCCESSOR:
+            if self._access.enter(producer, producer.claim) is AccessState.SUCCESSOR:
                 await self._succeed(producer)
 
     async def _free(self, producer: Producer) -> None:

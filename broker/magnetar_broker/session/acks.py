@@ -5,7 +5,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-from magnetar_broker.base.errors import BrokerError, PersistenceTrouble, as_refusal
+from magnetar_broker.base.errors import BrokerError, PersistenceError, as_refusal
 from magnetar_broker.base.transactions import TxnId
 from magnetar_broker.dispatch.consumer import Consumer
 from magnetar_broker.session.handle_table import HandleTable
@@ -69,6 +69,6 @@ class Acks:
         if error is not None:
             # promise[without as_refusal(error) or]: an acknowledgement that a process ended is
             #   refused as transient
-            refusal = as_refusal(error) or PersistenceTrouble(str(error))
+            refusal = as_refusal(error) or PersistenceError(str(error))
             answer.error, answer.message = refusal.code, str(refusal)
         self._reply(answer)

@@ -4,10 +4,10 @@ from datetime import UTC, datetime
 from functools import partial
 
 from magnetar_broker.base.errors import (
-    MetadataTrouble,
+    MetadataError,
     NotAllowed,
     ProducerBusy,
-    UnknownTrouble,
+    UnknownError,
 )
 from magnetar_broker.base.wanted import Check
 from magnetar_broker.dispatch.consumer import Consumer, SubscribeRequest
@@ -31,7 +31,7 @@ async def on_subscribe(session: Session, command: pb.CommandSubscribe) -> None:
     topic_name = TopicName.parse(command.topic)
     metadata_size = sum(len(pair.key) + len(pair.value) for pair in command.metadata)
     if metadata_size > session.broker.settings.max_consumer_metadata_size:
-        raise MetadataTrouble(
+        raise MetadataError(
             f"the consumer's metadata has {metadata_size} characters, which exceeds "
             "maxConsumerMetadataSize: send less metadata"
         )
@@ -122,7 +122,7 @@ def _key_shared_of(command: pb.CommandSubscribe) -> KeySharedMeta | None:
 def _consumer(session: Session, consumer_id: int) -> Consumer:
     consumer = session.consumers.get(consumer_id)
     if consumer is None:
-        raise MetadataTrouble(
+        raise MetadataError(
             f"consumer {consumer_id} is not open on this connection; subscribe first"
         )
     return consumer
@@ -144,17 +144,17 @@ async def on_seek(session: Session, command: pb.CommandSeek) -> None:
     if command.HasField("message_id"):
         position = command.message_id
         ack_set = tuple(word % (MAX64 + 1) for word in position.ack_set)
-        with storage_errors_as(UnknownTrouble):
+        with storage_errors_as(UnknownError):
             await consumer.subscription.seek_to_id(
                 MessageId.from_pb(position), ack_set, session.check_open
             )
     elif command.HasField("message_publish_time"):
-        with storage_errors_as(UnknownTrouble):
+        with storage_errors_as(UnknownError):
             await consumer.subscription.seek_to_time(
                 command.message_publish_time, session.check_open
             )
     else:
-        raise MetadataTrouble("SEEK has neither a message id nor a publish time: set one of them")
+        raise MetadataError("SEEK has neither a message id nor a publish time: set one of them")
     session.reply(pb.CommandSuccess(request_id=command.request_id))
 
 
@@ -178,7 +178,7 @@ async def on_unsubscribe(session: Session, command: pb.CommandUnsubscribe) -> No
 async def on_last_message_id(session: Session, command: pb.CommandGetLastMessageId) -> None:
     """Answer with the id of the topic's last message, and the mark-delete position."""
     consumer = _consumer(session, command.consumer_id)
-    with storage_errors_as(MetadataTrouble):
+    with storage_errors_as(MetadataError):
         last = await consumer.subscription.last_message_id(consumer.compacted is not None)
     answer = pb.CommandGetLastMessageIdResponse(
         last_message_id=last.to_pb(), request_id=command.request_id
@@ -234,6 +234,6 @@ async def on_close_consumer(session: Session, command: pb.CommandCloseConsumer) 
     consumer = session.consumers.free(command.consumer_id)
     if consumer is not None:
         consumer.close()
-        with storage_errors_as(MetadataTrouble):
+        with storage_errors_as(MetadataError):
             await consumer.subscription.settled()
     session.reply(pb.CommandSuccess(request_id=command.request_id))

@@ -3,7 +3,7 @@
 from functools import lru_cache
 from urllib.parse import urlsplit
 
-from magnetar_broker.base.errors import BrokerError, MetadataTrouble, NotReady
+from magnetar_broker.base.errors import BrokerError, MetadataError, NotReady
 from magnetar_broker.config.listeners import over_tls
 from magnetar_broker.session.refusals import refusal_of
 from magnetar_broker.session.session import Session
@@ -105,10 +105,10 @@ def _refusal_of(error: Exception) -> BrokerError:
     At ServiceNotReady, which refuses other requests of what is to be tried again, clients close
     the connection, with all that they have open on it.
     """
-    refusal = refusal_of(error, MetadataTrouble)
+    refusal = refusal_of(error, MetadataError)
     # promise[never]: a client keeps its connection when it looks up a topic that is moving
     if isinstance(refusal, NotReady):
-        return MetadataTrouble(str(refusal))
+        return MetadataError(str(refusal))
     return refusal
 
 

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial
 
-from magnetar_broker.base.errors import BrokerError, MetadataTrouble, NoRoom, NotReady
+from magnetar_broker.base.errors import BrokerError, MetadataError, NoRoom, NotReady
 from magnetar_broker.base.wanted import Check
 from magnetar_broker.expiry.quotas import admit_producer
 from magnetar_broker.policies.table import ENCRYPTION_REQUIRED
@@ -76,7 +76,7 @@ def _check_metadata(session: Session, command: pb.CommandProducer) -> None:
     limit = session.broker.settings.magnetar_max_producer_metadata_size
     size = sum(len(pair.key) + len(pair.value) for pair in command.metadata)
     if 0 < limit < size:
-        raise MetadataTrouble(
+        raise MetadataError(
             f"the producer's properties have {size} characters, the limit is {limit} "
             "(magnetarMaxProducerMetadataSize): send fewer, or raise the limit"
         )
@@ -93,7 +93,7 @@ async def _create(
     if isinstance(topic, Topic):
         await admit_producer(topic)  # promise: a full quota keeps new producers away
     if topic.policies.value(ENCRYPTION_REQUIRED, topic_name) and not command.encrypted:
-        raise MetadataTrouble(
+        raise MetadataError(
             f"{topic_name} accepts encrypted messages only (encryptionRequired): encrypt them"
         )
     check()  # promise: no producer's schema is stored for a client that has left

@@ -8,11 +8,11 @@ is not a refusal is a defect, and is raised again.
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from magnetar_broker.base.errors import TRANSIENT, BrokerError, PersistenceTrouble, as_refusal
+from magnetar_broker.base.errors import TRANSIENT, BrokerError, PersistenceError, as_refusal
 from magnetar_storage.errors import StorageError
 
 
-def refusal_of(error: Exception, of_storage: type[BrokerError] = PersistenceTrouble) -> BrokerError:
+def refusal_of(error: Exception, of_storage: type[BrokerError] = PersistenceError) -> BrokerError:
     """Return the refusal to send for an exception; a defect is raised again."""
     # promise[without and not isinstance(error, TRANSIENT)]: what a process that ended leaves open
     #   is refused as transient

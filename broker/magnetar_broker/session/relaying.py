@@ -21,7 +21,7 @@ OwnerOf = Callable[[TopicName], int | None]
 Forward = Callable[[Upstream, Ids, int, Any], None]
 
 
-class Kind:
+class HandleLocator:
     """Locates a session's producers or consumers, in any process, by the client's ids."""
 
     def __init__(self, of: str, here: Callable[[Session], HandleTable[Any]]) -> None:
@@ -45,8 +45,8 @@ class Kind:
         return ids
 
 
-PRODUCER = Kind("producer", lambda session: session.publishing.producers)
-CONSUMER = Kind("consumer", lambda session: session.consumers)
+PRODUCER = HandleLocator("producer", lambda session: session.publishing.producers)
+CONSUMER = HandleLocator("consumer", lambda session: session.consumers)
 
 
 def relaying(
@@ -56,8 +56,8 @@ def relaying(
 
     The process that serves a forwarded command authorizes it.
     """
-    opening: dict[int, Kind] = {Command.PRODUCER: PRODUCER, Command.SUBSCRIBE: CONSUMER}
-    opened: dict[int, tuple[Kind, Forward]] = {
+    opening: dict[int, HandleLocator] = {Command.PRODUCER: PRODUCER, Command.SUBSCRIBE: CONSUMER}
+    opened: dict[int, tuple[HandleLocator, Forward]] = {
         Command.CLOSE_PRODUCER: (PRODUCER, Upstream.close),
         Command.CLOSE_CONSUMER: (CONSUMER, Upstream.close),
         Command.UNSUBSCRIBE: (CONSUMER, Upstream.unsubscribe),
@@ -75,7 +75,7 @@ def relaying(
     }
 
 
-def _opening(kind: Kind, here: Handler, owner_of: OwnerOf) -> Handler:
+def _opening(kind: HandleLocator, here: Handler, owner_of: OwnerOf) -> Handler:
     """Return the handler of PRODUCER or SUBSCRIBE, which runs where its id or topic is."""
 
     def handle(session: Session, command: Any) -> Any:
@@ -93,7 +93,7 @@ def _opening(kind: Kind, here: Handler, owner_of: OwnerOf) -> Handler:
     return handle
 
 
-def _of_opened(kind: Kind, forward: Forward, here: Handler) -> Handler:
+def _of_opened(kind: HandleLocator, forward: Forward, here: Handler) -> Handler:
     """Return the handler of a command of a producer or consumer."""
 
     def handle(session: Session, command: Any) -> Any:

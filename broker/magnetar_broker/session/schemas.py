@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from magnetar_broker.base.errors import SchemaRefused, TopicMissing
+from magnetar_broker.base.errors import SchemaRefused, TopicNotFound
 from magnetar_broker.schemas.registry import schema_name
 from magnetar_broker.schemas.types import Schema, SchemaType, schema_of
 from magnetar_broker.session.refusals import refusal_of
@@ -46,7 +46,7 @@ async def on_get_schema(session: Session, command: pb.CommandGetSchema) -> None:
         found = await session.broker.names.schema(topic, number)
         if found is None:
             missing = "schema" if number is None else f"schema version {number}"
-            raise TopicMissing(f"{topic} has no {missing}")
+            raise TopicNotFound(f"{topic} has no {missing}")
     except Exception as error:
         refuse_get_schema(session, command, error)
         return

@@ -3,7 +3,7 @@
 from magnetar_broker.base.errors import (
     BadPattern,
     LimitReached,
-    MetadataTrouble,
+    MetadataError,
     NotAllowed,
     PatternUnsupported,
 )
@@ -29,7 +29,7 @@ MODES = {
 async def on_topics_of_namespace(session: Session, command: pb.CommandGetTopicsOfNamespace) -> None:
     """List topics, filtered by the pattern if the broker evaluates it (`filtered`)."""
     names = session.broker.names
-    with storage_errors_as(MetadataTrouble), names.lookup():
+    with storage_errors_as(MetadataError), names.lookup():
         namespace = str(NamespaceName.parse(command.namespace))
         pattern = _pattern_of(session, command)
         persistent, non_persistent = MODES[command.mode]
@@ -58,7 +58,7 @@ def _pattern_of(session: Session, command: pb.CommandGetTopicsOfNamespace) -> To
     try:
         return TopicPattern(command.topics_pattern)
     except BadPattern as error:
-        raise MetadataTrouble(str(error)) from error
+        raise MetadataError(str(error)) from error
     except PatternUnsupported:
         return None
 
@@ -76,7 +76,7 @@ async def on_watch_topics(session: Session, command: pb.CommandWatchTopicList) -
             f"the pattern exceeds {settings.subscription_pattern_max_length} characters "
             "(subscriptionPatternMaxLength): list topics instead"
         )
-    with storage_errors_as(MetadataTrouble), names.lookup():
+    with storage_errors_as(MetadataError), names.lookup():
         namespace = str(NamespaceName.parse(command.namespace))
         pattern = TopicPattern(command.topics_pattern)
         listed = await names.watch(namespace, pattern)

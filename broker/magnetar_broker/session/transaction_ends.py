@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from magnetar_broker.base.errors import TopicMissing
+from magnetar_broker.base.errors import TopicNotFound
 from magnetar_broker.base.transactions import Outcome, TxnId
 from magnetar_broker.session.refusals import refusal_of
 from magnetar_broker.session.session import Session
@@ -40,7 +40,7 @@ async def _topic(session: Session, name: str) -> Topic | None:
     """Return the topic, loaded; None if it does not exist or stores nothing."""
     try:
         topic = await session.broker.topic(TopicName.parse(name), create=False)
-    except TopicMissing:
+    except TopicNotFound:
         return None
     return topic if isinstance(topic, Topic) else None
 

@@ -9,14 +9,14 @@ from typing import Any
 from magnetar_broker.base.errors import (
     NotAllowed,
     NotReady,
-    TransactionCoordinatorMissing,
-    TransactionMissing,
+    TransactionCoordinatorNotFound,
+    TransactionNotFound,
 )
 from magnetar_broker.base.transactions import NO_TRANSACTIONS, Outcome
 from magnetar_broker.session.refusals import refusal_of
 from magnetar_broker.session.session import Session
 from magnetar_broker.transactions.coordinator import Coordinator
-from magnetar_broker.transactions.records import Part
+from magnetar_broker.transactions.records import Participant
 from magnetar_proto import PulsarApi_pb2 as pb
 
 
@@ -51,7 +51,7 @@ async def on_new_transaction(session: Session, command: pb.CommandNewTxn) -> Non
 
 async def on_add_partitions(session: Session, command: pb.CommandAddPartitionToTxn) -> None:
     """Add topics to a transaction, which will publish messages to them."""
-    parts = [Part(topic) for topic in command.partitions]
+    parts = [Participant(topic) for topic in command.partitions]
     await _of_transaction(
         session,
         command,
@@ -62,7 +62,7 @@ async def on_add_partitions(session: Session, command: pb.CommandAddPartitionToT
 
 async def on_add_subscriptions(session: Session, command: pb.CommandAddSubscriptionToTxn) -> None:
     """Add subscriptions to a transaction, which will acknowledge messages of them."""
-    parts = [Part(one.topic, one.subscription) for one in command.subscription]
+    parts = [Participant(one.topic, one.subscription) for one in command.subscription]
     await _of_transaction(
         session,
         command,
@@ -129,14 +129,14 @@ async def _of_transaction(
 
 
 def _check_owner(session: Session, coordinator: Coordinator, least: int) -> None:
-    """Raise `TransactionMissing` unless the client's role began it, or is a super-user."""
+    """Raise `TransactionNotFound` unless the client's role began it, or is a super-user."""
     rules = session.broker.access.rules
     if rules is None or session.roles is None or rules.are_super_users(session.roles.all):
         return
     # promise[coordinator.owner_of(least) not in (None, session.app_id) -> least < 0]: only its
     #   owner ends a transaction
     if coordinator.owner_of(least) not in (None, session.app_id):
-        raise TransactionMissing(
+        raise TransactionNotFound(
             f"role {session.app_id} is neither the owner of transaction "
             f"({coordinator.number},{least}) nor a super-user"
         )
@@ -147,11 +147,11 @@ async def _answered(session: Session, answer: Any, work: Awaitable[object]) -> N
     try:
         await work
     except Exception as error:
-        refusal = refusal_of(error, TransactionCoordinatorMissing)
+        refusal = refusal_of(error, TransactionCoordinatorNotFound)
         # promise[isinstance(refusal, NotReady) -> not refusal.args]: clients look up a coordinator
         #   that has moved
         if isinstance(refusal, NotReady):  # clients look a coordinator up again only after this:
-            refusal = TransactionCoordinatorMissing(str(refusal))
+            refusal = TransactionCoordinatorNotFound(str(refusal))
         answer.error, answer.message = refusal.code, str(refusal)
     session.reply(answer)
 

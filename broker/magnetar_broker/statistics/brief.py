@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 
 from magnetar_broker.statistics.internal import entries_since_unacked, pending_entries
 from magnetar_broker.statistics.shapes import Json
-from magnetar_broker.statistics.subscriptions import Wanted
+from magnetar_broker.statistics.subscriptions import WantedStatistics
 from magnetar_broker.statistics.topics import topic_stats
 from magnetar_broker.subscriptions.subscription import Subscription
 from magnetar_broker.topic.loaded_topics import AnyTopic
@@ -49,7 +49,7 @@ COUNTERS = {
 
 async def brief_stats(topic: AnyTopic) -> Json:
     """Return the figures of a topic.  Raises `StorageError` if a backlog cannot be counted."""
-    stats = await topic_stats(topic, Wanted())
+    stats = await topic_stats(topic, WantedStatistics())
     cursors = {name: _cursor(one) for name, one in topic.subscriptions.items()}
     return {
         "publishers": [_some(PUBLISHER, one) for one in stats["publishers"]],

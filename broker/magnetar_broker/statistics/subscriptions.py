@@ -23,7 +23,7 @@ NO_EVENTS = ThrottleEvents()
 EMPTY = Backlog(0, 0)
 
 
-class Wanted(NamedTuple):
+class WantedStatistics(NamedTuple):
     """The parts of the statistics that a request asks for."""
 
     sizes: bool = True
@@ -34,7 +34,7 @@ class Wanted(NamedTuple):
     consumers: bool = True
 
 
-async def of_persistent(one: Subscription, wanted: Wanted) -> Json:
+async def of_persistent(one: Subscription, wanted: WantedStatistics) -> Json:
     """Return the statistics of a subscription of a persistent topic.  Raises `StorageError`."""
     dispatcher, cursor = one.dispatcher, one.cursor
     backlog = await one.backlog()
@@ -75,7 +75,7 @@ async def of_persistent(one: Subscription, wanted: Wanted) -> Json:
     return found | _throttled(one.throttled or NO_EVENTS)
 
 
-def of_non_persistent(one: NonPersistentSubscription, wanted: Wanted) -> Json:
+def of_non_persistent(one: NonPersistentSubscription, wanted: WantedStatistics) -> Json:
     """Return the statistics of a subscription of a non-persistent topic."""
     found = _common(one, EMPTY, wanted) | _throttled(NO_EVENTS)
     found["msgDropRate"] = consuming(one).dropped
@@ -93,7 +93,7 @@ def of_non_persistent(one: NonPersistentSubscription, wanted: Wanted) -> Json:
     return found
 
 
-def _common(one: AnySubscription, backlog: Backlog, wanted: Wanted) -> Json:
+def _common(one: AnySubscription, backlog: Backlog, wanted: WantedStatistics) -> Json:
     rates, (messages, size) = consuming(one), one.sent()
     expired = one.messages_expired if isinstance(one, Subscription) else 0
     return {

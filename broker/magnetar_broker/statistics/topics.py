@@ -7,7 +7,11 @@ from magnetar_broker.compaction.topic_compaction import CompactionFigures
 from magnetar_broker.expiry.quotas import backlog_bytes, held_by
 from magnetar_broker.statistics.clients import publisher
 from magnetar_broker.statistics.shapes import COMPACTION, OFFLOADING, TRANSACTIONS, Json
-from magnetar_broker.statistics.subscriptions import Wanted, of_non_persistent, of_persistent
+from magnetar_broker.statistics.subscriptions import (
+    WantedStatistics,
+    of_non_persistent,
+    of_persistent,
+)
 from magnetar_broker.topic.loaded_topics import AnyTopic
 from magnetar_broker.topic.measuring import consuming
 from magnetar_broker.topic.non_persistent import NonPersistentTopic
@@ -18,14 +22,14 @@ PAUSE_EVERY = 20
 """The number of subscriptions after which other work of the broker runs."""
 
 
-async def topic_stats(topic: AnyTopic, wanted: Wanted) -> Json:
+async def topic_stats(topic: AnyTopic, wanted: WantedStatistics) -> Json:
     """Return the statistics of a topic.  Raises `StorageError` if a backlog cannot be counted."""
     if isinstance(topic, Topic):
         return await _persistent(topic, wanted)
     return _non_persistent(topic, wanted)
 
 
-async def _persistent(topic: Topic, wanted: Wanted) -> Json:
+async def _persistent(topic: Topic, wanted: WantedStatistics) -> Json:
     found, limits, log = _common(topic, wanted), topic.limits, topic.log
     subscriptions = found["subscriptions"]
     for number, one in enumerate(list(topic.subscriptions.values()), 1):
@@ -62,7 +66,7 @@ async def _persistent(topic: Topic, wanted: Wanted) -> Json:
     }
 
 
-def _non_persistent(topic: NonPersistentTopic, wanted: Wanted) -> Json:
+def _non_persistent(topic: NonPersistentTopic, wanted: WantedStatistics) -> Json:
     found = _common(topic, wanted)
     for one in list(topic.subscriptions.values()):
         found["subscriptions"][one.name] = of_non_persistent(one, wanted)
@@ -109,7 +113,7 @@ UNUSED: Json = {
 UNUSED_NON_PERSISTENT: Json = UNUSED | {"msgDropRate": 0.0}
 
 
-def _common(topic: AnyTopic, wanted: Wanted) -> Json:
+def _common(topic: AnyTopic, wanted: WantedStatistics) -> Json:
     rate_in, throughput_in, rate_out, throughput_out = topic.meter.rates
     messages_in, bytes_in, messages_out, bytes_out = topic.totals()
     return UNUSED | {

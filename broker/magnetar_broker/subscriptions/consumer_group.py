@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from magnetar_broker.base.errors import ConsumerBusy, ConsumerUnassigned, MetadataTrouble
+from magnetar_broker.base.errors import ConsumerBusy, ConsumerUnassigned, MetadataError
 from magnetar_broker.dispatch.consumer import Consumer, SubscribeRequest
 from magnetar_broker.dispatch.key_selection import KeySharedMeta
 from magnetar_proto import PulsarApi_pb2 as pb
@@ -81,10 +81,10 @@ class ConsumerGroup:
         self._members.remove(consumer)
 
     def disconnect_others(self, consumer: Consumer, force: bool) -> None:
-        """Disconnect all but one, for UNSUBSCRIBE; raise `MetadataTrouble` without `force`."""
+        """Disconnect all but one, for UNSUBSCRIBE; raise `MetadataError` without `force`."""
         others = [member for member in self._members if member is not consumer]
         if others and not force:
-            raise MetadataTrouble(
+            raise MetadataError(
                 f"subscription {self._subscription} has {len(others)} other consumers; "
                 "close them or unsubscribe with force"
             )

@@ -13,7 +13,7 @@ from magnetar_proto.ids import MessageId
 from magnetar_storage.log.log import Log
 
 
-class Place(NamedTuple):
+class SkipPosition(NamedTuple):
     """A place between two messages."""
 
     offset: int
@@ -61,7 +61,7 @@ async def skip_all(subscription: Subscription) -> None:
     await subscription.settled()
 
 
-async def expire_through(subscription: Subscription, place: Place) -> None:
+async def expire_through(subscription: Subscription, place: SkipPosition) -> None:
     """Expire all messages before a place; a batch that cannot be split stays."""
     offset, left = place
     await expire_before(subscription, offset)
@@ -70,16 +70,16 @@ async def expire_through(subscription: Subscription, place: Place) -> None:
         await subscription.settled()
 
 
-async def place_in(log: Log, message: MessageId, behind: bool) -> Place:
+async def place_in(log: Log, message: MessageId, behind: bool) -> SkipPosition:
     """Return the place before a message, or behind it; without it, the place before the next."""
     offset = log.seek(message.ledger, message.entry)
     if log.offset_of(message.ledger, message.entry) != offset:
-        return Place(offset, None)
+        return SkipPosition(offset, None)
     entries = log.entries
     messages = await entries.messages_before(offset + 1) - await entries.messages_before(offset)
     in_batch = message.batch_index >= 0 and messages > 1
     before = message.batch_index + behind if in_batch else messages * behind
     if before >= messages:
-        return Place(offset + 1, None)
+        return SkipPosition(offset + 1, None)
     mask = full_mask(messages)
-    return Place(offset, mask >> before << before if before and mask is not None else None)
+    return SkipPosition(offset, mask >> before << before if before and mask is not None else None)

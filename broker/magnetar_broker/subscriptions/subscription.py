@@ -4,7 +4,7 @@ from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
 from functools import partial
 
-from magnetar_broker.base.errors import NotAllowed, UnknownTrouble
+from magnetar_broker.base.errors import NotAllowed, UnknownError
 from magnetar_broker.base.meter import Meter
 from magnetar_broker.base.transactions import NO_TRANSACTIONS, Outcome, TxnId
 from magnetar_broker.base.waiters import Waiters
@@ -464,10 +464,10 @@ class Subscription:
         """Make `offset` the next entry, of which the messages of `mask` are wanted, or all.
 
         Consumers that may hold other entries are disconnected, and reconnect.  Durable on return;
-        `UnknownTrouble` while another seek runs.
+        `UnknownError` while another seek runs.
         """
         if self._moving is not None:
-            raise UnknownTrouble(
+            raise UnknownError(
                 f"subscription {self.name} is being moved by another seek: try again"
             )
         clock = self.topic.log.engine.clock

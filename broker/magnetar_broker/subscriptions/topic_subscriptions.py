@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
 from magnetar_broker.base.connection import Connection
-from magnetar_broker.base.errors import BrokerError, NotAllowed, SubscriptionMissing, UnknownTrouble
+from magnetar_broker.base.errors import BrokerError, NotAllowed, SubscriptionNotFound, UnknownError
 from magnetar_broker.base.wanted import Check, always
 from magnetar_broker.dispatch.compacted import Start
 from magnetar_broker.dispatch.consumer import Consumer, SubscribeRequest
@@ -68,7 +68,7 @@ class Subscriptions(Mapping[str, Subscription]):
         self._topic.limits.check_consumers(self._topic.name, present)
         # Readers are exempt, as in Pulsar: their subscriptions end with them.
         if request.durable and request.subscription not in self._by_name:
-            self._check_auto_creation(request.subscription, SubscriptionMissing)
+            self._check_auto_creation(request.subscription, SubscriptionNotFound)
 
     async def subscribe(
         self, connection: Connection, request: SubscribeRequest, check: Check = always
@@ -108,7 +108,7 @@ class Subscriptions(Mapping[str, Subscription]):
         since_ms = self._topic.log.engine.clock.now_ms() - seconds * 1000
         try:
             await subscription.seek_to_time(since_ms, check)
-        except (UnknownTrouble, StorageError) as error:
+        except (UnknownError, StorageError) as error:
             name, topic = subscription.name, self._topic.name
             logger.warning(
                 "subscription %s of %s was not rolled back by %d seconds: %s",

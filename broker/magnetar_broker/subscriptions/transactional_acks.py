@@ -172,7 +172,7 @@ class TransactionalAcks:
         """Commit or abort; returns the entries to be delivered again, in order.
 
         Leftovers of other transactions up to `low_watermark` were acknowledged too late, and are
-        aborted.  `TransactionStatusInvalid` if the transaction has ended otherwise.
+        aborted.  `InvalidTransactionStatus` if the transaction has ended otherwise.
         """
         self.ended.check(txn, outcome)
         self.ended.raise_low(txn.most, low_watermark)

@@ -6,7 +6,7 @@ A message is sent to a consumer that can take it at once, else it is dropped.
 from collections.abc import Callable, Iterator, Mapping
 
 from magnetar_broker.base.connection import Connection
-from magnetar_broker.base.errors import NotAllowed, UnknownTrouble
+from magnetar_broker.base.errors import NotAllowed, UnknownError
 from magnetar_broker.base.meter import Meter
 from magnetar_broker.base.traffic import Traffic
 from magnetar_broker.base.transactions import TxnId
@@ -178,8 +178,8 @@ class NonPersistentSubscription:
         return Backlog(0, 0)
 
     async def last_message_id(self, read_compacted: bool = False) -> MessageId:
-        """Raise `UnknownTrouble`: no message is kept."""
-        raise UnknownTrouble(f"{self._topic} keeps no messages: it is not persistent")
+        """Raise `UnknownError`: no message is kept."""
+        raise UnknownError(f"{self._topic} keeps no messages: it is not persistent")
 
     def mark_delete_id(self) -> MessageId:
         """Return the id -1:-1, because there is no cursor."""

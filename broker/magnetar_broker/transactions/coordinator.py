@@ -14,9 +14,9 @@ from heapq import heapify, heappop, heappush
 from magnetar_broker.base.errors import (
     BrokerError,
     InvalidName,
+    InvalidTransactionStatus,
     NotAllowed,
-    TransactionCoordinatorMissing,
-    TransactionStatusInvalid,
+    TransactionCoordinatorNotFound,
 )
 from magnetar_broker.base.parallel import for_each
 from magnetar_broker.base.transactions import Outcome, TxnId
@@ -24,7 +24,7 @@ from magnetar_broker.base.waiters import Waiters
 from magnetar_broker.topic.topic import Topic
 from magnetar_broker.transactions.figures import CoordinatorFigures
 from magnetar_broker.transactions.participants import Ending
-from magnetar_broker.transactions.records import Part, Status
+from magnetar_broker.transactions.records import Participant, Status
 from magnetar_broker.transactions.state import ENDING, OUTCOMES, CoordinatorState, Transaction
 from magnetar_proto.names import MAX_NAME, TopicName
 from magnetar_storage.cursors import attached_state
@@ -113,10 +113,10 @@ class Coordinator:
         self._set_timer()
         return TxnId(self.number, new.least)
 
-    async def add(self, least: int, parts: list[Part]) -> None:
+    async def add(self, least: int, parts: list[Participant]) -> None:
         """Add participants to an open transaction; durable on return.
 
-        Raises `TransactionMissing` and `TransactionStatusInvalid`.
+        Raises `TransactionNotFound` and `InvalidTransactionStatus`.
         """
         for part in parts:
             _check(part)
@@ -131,7 +131,7 @@ class Coordinator:
         """Commit or abort a transaction; on return it has ended at all its participants.
 
         It is not an error if the transaction has the same outcome already.
-        `TransactionStatusInvalid` is raised if the other outcome is decided.
+        `InvalidTransactionStatus` is raised if the other outcome is decided.
         """
         if self.state.remembered.get(least) is outcome:
             return
@@ -141,7 +141,7 @@ class Coordinator:
         # promise[OUTCOMES[transaction.status] is not outcome -> transaction.least < 0]: the other
         #   outcome is refused
         elif OUTCOMES[transaction.status] is not outcome:
-            raise TransactionStatusInvalid(
+            raise InvalidTransactionStatus(
                 f"transaction {least} is {transaction.status.name}: it cannot become "
                 f"{ENDING[outcome].name}"
             )
@@ -192,13 +192,13 @@ class Coordinator:
             self.topic.cursors.state_changed(attached_state.COORDINATOR)
             self.figures.ended(outcome, self._clock.now_ms() - transaction.opened_ms)
             finish.is_done = True
-        except (StorageError, TransactionCoordinatorMissing) as error:
+        except (StorageError, TransactionCoordinatorNotFound) as error:
             logger.info("%s is left to the next owner: %s", self._described(transaction), error)
         finally:
             del self._finishing[least]
             finish.waiters.release()
 
-    async def _end_at(self, least: int, outcome: Outcome, part: Part) -> None:
+    async def _end_at(self, least: int, outcome: Outcome, part: Participant) -> None:
         txn, tries = TxnId(self.number, least), 0
         while True:
             self._check_served()
@@ -271,8 +271,8 @@ class Coordinator:
         if self.is_over:
             raise self._over()
 
-    def _over(self) -> TransactionCoordinatorMissing:
-        return TransactionCoordinatorMissing(
+    def _over(self) -> TransactionCoordinatorNotFound:
+        return TransactionCoordinatorNotFound(
             f"coordinator {self.number} is not served here any more: look it up again"
         )
 
@@ -280,7 +280,7 @@ class Coordinator:
         return f"transaction ({self.number},{transaction.least}), {transaction.status.name},"
 
 
-def _check(part: Part) -> None:
+def _check(part: Participant) -> None:
     """Raise `InvalidName` or `NotAllowed` for a participant that transactions cannot have."""
     if not TopicName.parse(part.topic).is_persistent:
         raise NotAllowed(f"{part.topic} is not persistent: transactions need persistent topics")

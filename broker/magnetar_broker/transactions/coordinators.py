@@ -10,8 +10,8 @@ from collections.abc import Callable, Iterator
 from magnetar_broker.base.errors import (
     BrokerError,
     NotAllowed,
-    TopicMissing,
-    TransactionCoordinatorMissing,
+    TopicNotFound,
+    TransactionCoordinatorNotFound,
 )
 from magnetar_broker.base.metadata_keys import topic_key
 from magnetar_broker.base.records import keys_under
@@ -46,7 +46,7 @@ class Coordinators:
     async def of(self, number: int) -> Coordinator:
         """Return the coordinator of this number, after loading it.
 
-        Raises `TransactionCoordinatorMissing` if it does not exist, `NotReady` if another process
+        Raises `TransactionCoordinatorNotFound` if it does not exist, `NotReady` if another process
         serves it.
         """
         loaded = self._loaded.get(number)
@@ -57,7 +57,7 @@ class Coordinators:
             raise _missing(number)
         try:
             topic = await self._open_topic(COORDINATORS.with_partition(number), True)
-        except (TopicMissing, NotAllowed) as error:
+        except (TopicNotFound, NotAllowed) as error:
             raise _missing(number) from error
         assert isinstance(topic, Topic)
         loaded = self._loaded.get(number)
@@ -86,7 +86,7 @@ class Coordinators:
                     logger.warning("coordinator %d cannot be loaded now: %s", number, error)
 
 
-def _missing(number: int) -> TransactionCoordinatorMissing:
-    return TransactionCoordinatorMissing(
+def _missing(number: int) -> TransactionCoordinatorNotFound:
+    return TransactionCoordinatorNotFound(
         f"there is no coordinator {number}: {COORDINATORS} has as many partitions as there are"
     )

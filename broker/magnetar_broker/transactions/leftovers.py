@@ -11,7 +11,7 @@ import logging
 from collections.abc import Awaitable, Callable, Iterator, Mapping
 from typing import Protocol
 
-from magnetar_broker.base.errors import BrokerError, TransactionCoordinatorMissing
+from magnetar_broker.base.errors import BrokerError, TransactionCoordinatorNotFound
 from magnetar_broker.base.periodic_jobs import PAUSE_EVERY
 from magnetar_broker.base.transactions import COORDINATORS, Outcome, TxnId
 from magnetar_broker.ipc.successive import SuccessiveLinks
@@ -42,7 +42,7 @@ async def ended_here(coordinators: Coordinators, most: int, leasts: list[int]) -
     """Return those of `leasts` that have ended here; all if the coordinator does not exist."""
     try:
         coordinator = await coordinators.of(most)
-    except TransactionCoordinatorMissing:
+    except TransactionCoordinatorNotFound:
         return leasts
     return await coordinator.ended(leasts)
 

@@ -5,17 +5,17 @@ from typing import Protocol
 
 from magnetar_broker.base.errors import (
     NamespaceClosed,
-    NamespaceMissing,
+    NamespaceNotFound,
     NotAllowed,
-    TenantMissing,
-    TopicMissing,
+    TenantNotFound,
+    TopicNotFound,
 )
 from magnetar_broker.base.transactions import Outcome, TxnId
 from magnetar_broker.ipc.link import Handler
 from magnetar_broker.ipc.successive import SuccessiveLinks
 from magnetar_broker.topic.loaded_topics import AnyTopic
 from magnetar_broker.topic.topic import Topic
-from magnetar_broker.transactions.records import Part
+from magnetar_broker.transactions.records import Participant
 from magnetar_proto.names import TopicName
 
 OpenTopic = Callable[[TopicName, bool], Awaitable[AnyTopic]]
@@ -27,7 +27,9 @@ END = "transactions.end"
 class Ending(Protocol):
     """Ends a transaction at its participants."""
 
-    async def end(self, part: Part, txn: TxnId, outcome: Outcome, low_watermark: int) -> None:
+    async def end(
+        self, part: Participant, txn: TxnId, outcome: Outcome, low_watermark: int
+    ) -> None:
         """End a transaction at a participant; durable on return, and safe to repeat.
 
         All transactions of the coordinator up to `low_watermark` have ended.  A participant that
@@ -41,12 +43,14 @@ class LocalEnding:
     def __init__(self, open_topic: OpenTopic) -> None:
         self._open_topic = open_topic
 
-    async def end(self, part: Part, txn: TxnId, outcome: Outcome, low_watermark: int) -> None:
+    async def end(
+        self, part: Participant, txn: TxnId, outcome: Outcome, low_watermark: int
+    ) -> None:
         try:
             topic = await self._open_topic(TopicName.parse(part.topic), False)
         except NamespaceClosed:
             raise  # its deletion may be refused: what it has must end then
-        except (TopicMissing, NamespaceMissing, TenantMissing, NotAllowed):
+        except (TopicNotFound, NamespaceNotFound, TenantNotFound, NotAllowed):
             return  # it was deleted meanwhile, or cannot be opened under this name
         assert isinstance(topic, Topic)  # others are refused when they are added
         if part.subscription is None:
@@ -69,7 +73,9 @@ class LinkedEnding:
         self._other = other
         self._links = links
 
-    async def end(self, part: Part, txn: TxnId, outcome: Outcome, low_watermark: int) -> None:
+    async def end(
+        self, part: Participant, txn: TxnId, outcome: Outcome, low_watermark: int
+    ) -> None:
         # The worker may no longer be the owner: then it refuses, and the request is repeated.
         number = self._other(TopicName.parse(part.topic))
         if number is None:
@@ -85,6 +91,6 @@ def serving(local: LocalEnding) -> Mapping[str, Handler]:
     async def end(
         topic: str, subscription: str | None, most: int, least: int, outcome: int, low: int
     ) -> None:
-        await local.end(Part(topic, subscription), TxnId(most, least), Outcome(outcome), low)
+        await local.end(Participant(topic, subscription), TxnId(most, least), Outcome(outcome), low)
 
     return {END: end}

@@ -20,7 +20,7 @@ PARTS_A_RECORD = 16
 """The most parts in a record, which stays below 1 MiB even with names of the greatest length."""
 
 
-class Kind(IntEnum):
+class TransactionRecordKind(IntEnum):
     """The kinds of records."""
 
     BEGUN = 1
@@ -40,7 +40,7 @@ class Status(IntEnum):
     ABORTED = 5
 
 
-class Part(NamedTuple):
+class Participant(NamedTuple):
     """A participant: messages of a topic, or acknowledgements of a subscription."""
 
     topic: str
@@ -53,12 +53,16 @@ class Part(NamedTuple):
 
 def begun(least: int, opened_ms: int, ttl_ms: int, owner: str) -> bytes:
     """Return the record that a transaction has begun."""
-    return _HEAD.pack(Kind.BEGUN, least) + _BEGUN.pack(opened_ms, ttl_ms) + owner.encode()
+    return (
+        _HEAD.pack(TransactionRecordKind.BEGUN, least)
+        + _BEGUN.pack(opened_ms, ttl_ms)
+        + owner.encode()
+    )
 
 
-def added(least: int, parts: Sequence[Part]) -> list[bytes]:
+def added(least: int, parts: Sequence[Participant]) -> list[bytes]:
     """Return the records that parts were added to a transaction; none without any parts."""
-    head = _HEAD.pack(Kind.ADDED, least)
+    head = _HEAD.pack(TransactionRecordKind.ADDED, least)
     return [
         head + _text(parts[at : at + PARTS_A_RECORD]) for at in range(0, len(parts), PARTS_A_RECORD)
     ]
@@ -66,23 +70,23 @@ def added(least: int, parts: Sequence[Part]) -> list[bytes]:
 
 def changed(least: int, status: Status) -> bytes:
     """Return the record that a transaction has another status."""
-    return _HEAD.pack(Kind.CHANGED, least) + bytes((status,))
+    return _HEAD.pack(TransactionRecordKind.CHANGED, least) + bytes((status,))
 
 
 def remembered(least: int, status: Status) -> bytes:
     """Return the record that a transaction had ended with this status."""
-    return _HEAD.pack(Kind.REMEMBERED, least) + bytes((status,))
+    return _HEAD.pack(TransactionRecordKind.REMEMBERED, least) + bytes((status,))
 
 
 def counted(following: int) -> bytes:
     """Return the record of the number of the next transaction."""
-    return _HEAD.pack(Kind.COUNTED, following)
+    return _HEAD.pack(TransactionRecordKind.COUNTED, following)
 
 
-def read(record: bytes) -> tuple[Kind, int, bytes]:
+def read(record: bytes) -> tuple[TransactionRecordKind, int, bytes]:
     """Return kind, number and body; ValueError or `struct.error` if it is not a record."""
     kind, least = _HEAD.unpack_from(record)
-    return Kind(kind), least, record[_HEAD.size :]
+    return TransactionRecordKind(kind), least, record[_HEAD.size :]
 
 
 def read_begun(body: bytes) -> tuple[int, int, str]:
@@ -91,10 +95,10 @@ def read_begun(body: bytes) -> tuple[int, int, str]:
     return opened_ms, ttl_ms, body[_BEGUN.size :].decode()
 
 
-def read_added(body: bytes) -> list[Part]:
+def read_added(body: bytes) -> list[Participant]:
     """Return the parts; ValueError if they are malformed."""
     try:
-        return [Part(*values) for values in json.loads(body)]
+        return [Participant(*values) for values in json.loads(body)]
     except TypeError as error:
         raise ValueError(f"expected topics and subscriptions, got {body!r}") from error
 
@@ -104,6 +108,6 @@ def read_status(body: bytes) -> Status:
     return Status(body[0] if len(body) == 1 else 0)
 
 
-def _text(parts: Sequence[Part]) -> bytes:
+def _text(parts: Sequence[Participant]) -> bytes:
     values = [part[:1] if part.subscription is None else part for part in parts]
     return json.dumps(values, ensure_ascii=False).encode()

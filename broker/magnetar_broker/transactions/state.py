@@ -17,13 +17,13 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from magnetar_broker.base.errors import (
+    InvalidTransactionStatus,
     LimitReached,
-    TransactionMissing,
-    TransactionStatusInvalid,
+    TransactionNotFound,
 )
 from magnetar_broker.base.transactions import Outcome
 from magnetar_broker.transactions import records
-from magnetar_broker.transactions.records import Kind, Part, Status
+from magnetar_broker.transactions.records import Participant, Status, TransactionRecordKind
 
 MAX_PARTS = 10_000
 """The most topics and subscriptions of one transaction."""
@@ -52,7 +52,7 @@ class Transaction:
     owner: str
     """The role of the client that began it; blank without authentication."""
     status: Status = Status.OPEN
-    parts: dict[Part, None] = field(default_factory=dict)
+    parts: dict[Participant, None] = field(default_factory=dict)
     """The topics and subscriptions that it concerns, in the order in which they were added."""
 
     @property
@@ -93,7 +93,7 @@ class CoordinatorState:
         self._step(records.begun(new.least, now_ms, ttl_ms, owner))
         return self.transactions[new.least]
 
-    def add(self, least: int, parts: Iterable[Part]) -> bool:
+    def add(self, least: int, parts: Iterable[Participant]) -> bool:
         """Add participants to an open transaction; return False if it has all of them already."""
         # promise[open_one -> one]: topics join only open transactions
         transaction = self.open_one(least)
@@ -134,21 +134,21 @@ class CoordinatorState:
     # Questions ------------------------------------------------------------------------------
 
     def one(self, least: int) -> Transaction:
-        """Return a transaction that has not ended; `TransactionMissing`."""
+        """Return a transaction that has not ended; `TransactionNotFound`."""
         if least in self.transactions:
             return self.transactions[least]
         if least in self.remembered:
             outcome = ENDED[self.remembered[least]].name
-            raise TransactionMissing(f"transaction {least} has ended: it is {outcome}")
-        raise TransactionMissing(
+            raise TransactionNotFound(f"transaction {least} has ended: it is {outcome}")
+        raise TransactionNotFound(
             f"there is no transaction {least} on this coordinator: it has ended, or never was"
         )
 
     def open_one(self, least: int) -> Transaction:
-        """Return a transaction that is open; `TransactionMissing`, `TransactionStatusInvalid`."""
+        """Return a transaction that is open; `TransactionNotFound`, `InvalidTransactionStatus`."""
         transaction = self.one(least)
         if transaction.status is not Status.OPEN:
-            raise TransactionStatusInvalid(
+            raise InvalidTransactionStatus(
                 f"transaction {least} is {transaction.status.name}: expected OPEN"
             )
         return transaction
@@ -179,21 +179,21 @@ class CoordinatorState:
     def apply(self, data: bytes) -> None:
         kind, least, body = records.read(data)
         match kind:
-            case Kind.BEGUN:
+            case TransactionRecordKind.BEGUN:
                 opened_ms, ttl_ms, owner = records.read_begun(body)
                 self.transactions[least] = Transaction(least, opened_ms, ttl_ms, owner)
                 # promise: a number is not used again after a crash
                 self.next = max(self.next, least + 1)
-            case Kind.ADDED:
+            case TransactionRecordKind.ADDED:
                 parts = self.transactions[least].parts
                 self._parts -= len(parts)
                 parts.update(dict.fromkeys(records.read_added(body)))
                 self._parts += len(parts)
-            case Kind.CHANGED:
+            case TransactionRecordKind.CHANGED:
                 self._change(least, records.read_status(body))
-            case Kind.REMEMBERED:
+            case TransactionRecordKind.REMEMBERED:
                 self._remember(least, OUTCOMES[records.read_status(body)])
-            case Kind.COUNTED:
+            case TransactionRecordKind.COUNTED:
                 self.next = max(self.next, least)
 
     def _change(self, least: int, status: Status) -> None:

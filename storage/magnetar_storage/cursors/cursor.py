@@ -12,7 +12,7 @@ from collections.abc import Iterable
 
 from magnetar_storage.cursors.cursor_record import (
     MOST_RANGES,
-    Kind,
+    CursorEntryKind,
     Piece,
     State,
     decode,
@@ -248,7 +248,7 @@ class TrackedCursor(Cursor):
         if not (moved or ranges or masks or counts):
             return []
         # promise[without , counts]: counts of redeliveries are written
-        return pieces(Kind.DELTA, State(mark_delete, ranges, masks, counts))
+        return pieces(CursorEntryKind.DELTA, State(mark_delete, ranges, masks, counts))
 
     def _counts_of(self, runs: list[tuple[int, int]]) -> dict[int, int]:
         known, counts = self.redelivered, dict[int, int]()
@@ -264,13 +264,13 @@ class TrackedCursor(Cursor):
         self._forget_changes()
         ranges, bitmaps = self.acked.parts(MOST_RANGES)
         state = State(self.mark_delete, ranges, self.partial, self.redelivered, bitmaps)
-        return pieces(Kind.WHOLE, state)
+        return pieces(CursorEntryKind.WHOLE, state)
 
-    def apply(self, kind: Kind, body: bytes) -> None:
+    def apply(self, kind: CursorEntryKind, body: bytes) -> None:
         """Replay a piece of `take_delta` or `snapshot`; ValueError if it is of another kind."""
-        if kind is Kind.BITMAPS:
+        if kind is CursorEntryKind.BITMAPS:
             self._apply_bitmaps(body)
-        elif kind in (Kind.WHOLE, Kind.DELTA):
+        elif kind in (CursorEntryKind.WHOLE, CursorEntryKind.DELTA):
             self._apply_state(kind, decode(body))
         else:
             raise ValueError(f"expected WHOLE, DELTA or BITMAPS but got {kind.name}")
@@ -284,8 +284,8 @@ class TrackedCursor(Cursor):
         self.acked.remove_below(self.mark_delete + 1)
         self._forget_all(self.acked)
 
-    def _apply_state(self, kind: Kind, state: State) -> None:
-        if kind is Kind.WHOLE:
+    def _apply_state(self, kind: CursorEntryKind, state: State) -> None:
+        if kind is CursorEntryKind.WHOLE:
             self.reset(state.mark_delete)
         first = self.mark_delete + 1
         for start, stop in state.ranges:

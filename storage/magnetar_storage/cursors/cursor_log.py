@@ -18,7 +18,7 @@ from struct import error as StructError
 from magnetar_storage.cursors import cursor_record
 from magnetar_storage.cursors.attached_state import AttachedState, UnknownState
 from magnetar_storage.cursors.cursor import TrackedCursor
-from magnetar_storage.cursors.cursor_record import HEAD, Kind
+from magnetar_storage.cursors.cursor_record import HEAD, CursorEntryKind
 from magnetar_storage.errors import Corrupt, StorageError
 from magnetar_storage.interfaces import SegmentId, SegmentKind, SegmentStore, SegmentWriter
 from magnetar_storage.log.log import Log
@@ -144,7 +144,7 @@ class CursorLog:
         # A change written after the deletion would be of an unknown cursor, which a replay reports
         # as damage.
         self._dirty.pop(cursor.number, None)
-        self._events.append(cursor_record.entry(Kind.DELETE, cursor.number))
+        self._events.append(cursor_record.entry(CursorEntryKind.DELETE, cursor.number))
         await self.durable()
 
     async def set_properties(self, cursor: DurableCursor, properties: dict[str, str]) -> None:
@@ -153,7 +153,7 @@ class CursorLog:
             return  # deleted meanwhile
         cursor.properties = properties
         body = json.dumps(properties).encode()
-        self._events.append(cursor_record.entry(Kind.PROPERTIES, cursor.number, body))
+        self._events.append(cursor_record.entry(CursorEntryKind.PROPERTIES, cursor.number, body))
         await self.durable()
 
     def changed(self, cursor: DurableCursor, done: Done | None = None) -> None:
@@ -394,16 +394,16 @@ def replay(
     segment, or cannot follow the entries before it.
     """
     what, number = HEAD.unpack_from(payload)
-    kind, body = Kind(what), payload[HEAD.size :]
-    if kind is Kind.SIDE:
+    kind, body = CursorEntryKind(what), payload[HEAD.size :]
+    if kind is CursorEntryKind.SIDE:
         attached.setdefault(number, UnknownState()).apply(body)
-    elif kind is Kind.CREATE:
+    elif kind is CursorEntryKind.CREATE:
         name, properties, state = cursor_record.read_created(body)
         numbered[number] = DurableCursor(number, name, 0, properties)
-        numbered[number].apply(Kind.WHOLE, state)
-    elif kind is Kind.DELETE:
+        numbered[number].apply(CursorEntryKind.WHOLE, state)
+    elif kind is CursorEntryKind.DELETE:
         del numbered[number]
-    elif kind is Kind.PROPERTIES:
+    elif kind is CursorEntryKind.PROPERTIES:
         numbered[number].properties = json.loads(body)
     else:
         numbered[number].apply(kind, body)
@@ -430,4 +430,4 @@ def _created(cursor: DurableCursor) -> list[bytes]:
 
 
 def _attached_entries(number: int, bodies: list[bytes]) -> list[bytes]:
-    return [cursor_record.entry(Kind.SIDE, number, body) for body in bodies]
+    return [cursor_record.entry(CursorEntryKind.SIDE, number, body) for body in bodies]

@@ -34,7 +34,7 @@ PIECE_BYTES = 1 << 20
 T = TypeVar("T")
 
 
-class Kind(IntEnum):
+class CursorEntryKind(IntEnum):
     """The kinds of entries of a cursor segment."""
 
     CREATE = 1
@@ -46,7 +46,7 @@ class Kind(IntEnum):
     BITMAPS = 7
 
 
-Piece = tuple[Kind, bytes]
+Piece = tuple[CursorEntryKind, bytes]
 """A kind, which is WHOLE, DELTA or BITMAPS, and the body."""
 
 
@@ -73,14 +73,16 @@ class State(NamedTuple):
     """(offset, bits): a set bit i means that offset + i is acknowledged."""
 
 
-def entry(kind: Kind, number: int, body: bytes = b"") -> bytes:
+def entry(kind: CursorEntryKind, number: int, body: bytes = b"") -> bytes:
     """Encode an entry about the cursor, or the attached state, of that number."""
     return HEAD.pack(kind, number) + body
 
 
 def created(number: int, name: str, properties: dict[str, str], state: bytes) -> bytes:
     """Encode a CREATE entry."""
-    return entry(Kind.CREATE, number, _text(name) + _text(json.dumps(properties)) + state)
+    return entry(
+        CursorEntryKind.CREATE, number, _text(name) + _text(json.dumps(properties)) + state
+    )
 
 
 def read_created(body: bytes) -> tuple[str, dict[str, str], bytes]:
@@ -101,13 +103,16 @@ def _read_text(body: bytes, at: int) -> tuple[str, int]:
     return body[at : at + size].decode(), at + size
 
 
-def pieces(kind: Kind, state: State) -> list[Piece]:
+def pieces(kind: CursorEntryKind, state: State) -> list[Piece]:
     """Encode a state as bodies of entries: one of `kind`, and further ones as needed."""
     parts = [state] if _size(state) <= PIECE_BYTES else _parts(state)
-    states = [(Kind.DELTA if number else kind, encode(part)) for number, part in enumerate(parts)]
+    states = [
+        (CursorEntryKind.DELTA if number else kind, encode(part))
+        for number, part in enumerate(parts)
+    ]
     largest = max((_bytes_of(bits) for _, bits in state.bitmaps), default=0)
     bitmaps = [
-        (Kind.BITMAPS, encode_bitmaps(part))
+        (CursorEntryKind.BITMAPS, encode_bitmaps(part))
         for part in _slices(state.bitmaps, _BITMAP.size + largest)
     ]
     # promise[[*states[:1], *bitmaps, *states[1:]] -> states[:1]]: all pieces of a large state are

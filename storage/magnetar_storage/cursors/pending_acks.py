@@ -31,7 +31,7 @@ Txn = tuple[int, int]
 """The bits of a transaction's id, the most significant ones first."""
 
 
-class Kind(IntEnum):
+class PendingAckKind(IntEnum):
     """The kinds of pieces."""
 
     ENTRIES = 1
@@ -132,26 +132,26 @@ class PendingAcks:
         masks = self._one(number, txn).masks
         masks[offset] = masks.get(offset, mask) & mask
         # promise: parts of batches are written
-        self._new.append(_masked(Kind.MASK, number, txn, offset, mask))
+        self._new.append(_masked(PendingAckKind.MASK, number, txn, offset, mask))
 
     def set_up_to(self, number: int, txn: Txn, offset: int, mask: int) -> None:
         """Set the cumulative acknowledgement of a transaction."""
         self._one(number, txn).up_to = offset, mask
         # promise: cumulative acknowledgements are written
-        self._new.append(_masked(Kind.UP_TO, number, txn, offset, mask))
+        self._new.append(_masked(PendingAckKind.UP_TO, number, txn, offset, mask))
 
     def end(self, number: int, txn: Txn) -> PendingAck | None:
         """Remove an ended transaction; returns its pending acknowledgements, if any."""
         found = self.of(number).pop(txn, None)
         if found is not None:
             # promise: the end of a transaction is written
-            self._new.append(_HEAD.pack(Kind.ENDED, number, *txn))
+            self._new.append(_HEAD.pack(PendingAckKind.ENDED, number, *txn))
         return found
 
     def forget(self, number: int) -> None:
         """Remove a deleted cursor."""
         if self._of.pop(number, None):
-            self._new.append(_HEAD.pack(Kind.FORGOTTEN, number, 0, 0))
+            self._new.append(_HEAD.pack(PendingAckKind.FORGOTTEN, number, 0, 0))
 
     def _one(self, number: int, txn: Txn) -> PendingAck:
         of = self.of(number)
@@ -174,34 +174,36 @@ class PendingAcks:
         for number, of in self._of.items():
             for txn, one in of.items():
                 pieces += _entries(number, txn, list(one.entries))
-                pieces += (_masked(Kind.MASK, number, txn, *item) for item in one.masks.items())
+                pieces += (
+                    _masked(PendingAckKind.MASK, number, txn, *item) for item in one.masks.items()
+                )
                 if one.up_to is not None:
-                    pieces.append(_masked(Kind.UP_TO, number, txn, *one.up_to))
+                    pieces.append(_masked(PendingAckKind.UP_TO, number, txn, *one.up_to))
         return pieces
 
     def apply(self, data: bytes) -> None:
         """Replay a piece; ValueError or `struct.error` if it cannot be read."""
         what, number, most, least = _HEAD.unpack_from(data)
-        kind, txn, body = Kind(what), (most, least), data[_HEAD.size :]
-        if kind is Kind.ENTRIES:
+        kind, txn, body = PendingAckKind(what), (most, least), data[_HEAD.size :]
+        if kind is PendingAckKind.ENTRIES:
             runs = list(_RANGE.iter_unpack(body))
             if any(not 0 <= start < stop for start, stop in runs):
                 raise ValueError(f"expected ranges of offsets but got {runs}")
             self._one(number, txn).entries.add_all(runs)
-        elif kind is Kind.MASK:
+        elif kind is PendingAckKind.MASK:
             offset, mask = _read_masked(body)
             masks = self._one(number, txn).masks
             masks[offset] = masks.get(offset, mask) & mask
-        elif kind is Kind.UP_TO:
+        elif kind is PendingAckKind.UP_TO:
             self._one(number, txn).up_to = _read_masked(body)
-        elif kind is Kind.ENDED:
+        elif kind is PendingAckKind.ENDED:
             self.of(number).pop(txn, None)
         else:
             self._of.pop(number, None)
 
 
 def _entries(number: int, txn: Txn, runs: list[tuple[int, int]]) -> list[bytes]:
-    head = _HEAD.pack(Kind.ENTRIES, number, *txn)
+    head = _HEAD.pack(PendingAckKind.ENTRIES, number, *txn)
     return [
         head + pack(f"<{2 * len(some)}q", *chain.from_iterable(some))
         for at in range(0, len(runs), RANGES_A_PIECE)
@@ -209,7 +211,7 @@ def _entries(number: int, txn: Txn, runs: list[tuple[int, int]]) -> list[bytes]:
     ]
 
 
-def _masked(kind: Kind, number: int, txn: Txn, offset: int, mask: int) -> bytes:
+def _masked(kind: PendingAckKind, number: int, txn: Txn, offset: int, mask: int) -> bytes:
     size = (mask.bit_length() + 7) // 8
     return _HEAD.pack(kind, number, *txn) + _OFFSET.pack(offset) + mask.to_bytes(size, "little")
 

@@ -26,14 +26,14 @@ MOST_PARTS = 128
 """The most sorted parts; if there are more, small ones are joined."""
 
 
-class Kind(IntEnum):
+class DelayRecordKind(IntEnum):
     """The kinds of records."""
 
     ADD = 1
     WHOLE = 2
 
 
-class Part:
+class SortedDelays:
     """Sorted delays, of which the earliest may have been taken."""
 
     __slots__ = ("at", "block")
@@ -77,7 +77,7 @@ class RecentDelays:
         """The time at which the next delay is over, delays that are moving to a run included."""
         self._size = size
         self._most_parts = most_parts
-        self._parts: list[Part] = []
+        self._parts: list[SortedDelays] = []
         self._in_parts = 0
         self._gathered = block_of((), ())
         self._new = block_of((), ())  # in no record yet
@@ -114,7 +114,7 @@ class RecentDelays:
     def keep(self, holds: Callable[[int], bool]) -> None:
         """Drop the delays of offsets for which `holds` is false."""
         self._gathered = self._gathered.only(holds)
-        self._set_parts([Part(part.rest().only(holds)) for part in self._parts])
+        self._set_parts([SortedDelays(part.rest().only(holds)) for part in self._parts])
 
     def trim(self, first: int) -> None:
         """Drop the delays of offsets before `first`; most parts have none."""
@@ -142,7 +142,7 @@ class RecentDelays:
     def _sort(self) -> None:
         """Make a sorted part of the gathered delays."""
         (times, offsets), size = self._gathered, self._size
-        part = Part(sorted_block(times[:size], offsets[:size]))
+        part = SortedDelays(sorted_block(times[:size], offsets[:size]))
         self._gathered = Block(times[size:], offsets[size:])
         self._parts.append(part)
         self._in_parts += part.left
@@ -151,7 +151,7 @@ class RecentDelays:
 
     def _join(self) -> None:
         """Join several small parts, from which many delays were taken, into one."""
-        joined, (times, offsets) = set[Part](), block_of((), ())
+        joined, (times, offsets) = set[SortedDelays](), block_of((), ())
         for part in sorted(self._parts, key=lambda part: part.left):
             if len(times) + part.left > self._size:
                 break
@@ -161,9 +161,9 @@ class RecentDelays:
             joined.add(part)
         if len(joined) > 1:
             self._parts = [part for part in self._parts if part not in joined]
-            self._parts.append(Part(sorted_block(times, offsets)))
+            self._parts.append(SortedDelays(sorted_block(times, offsets)))
 
-    def _set_parts(self, parts: list[Part]) -> None:
+    def _set_parts(self, parts: list[SortedDelays]) -> None:
         """Set the parts that are left, after delays were taken from them or dropped."""
         self._parts = [part for part in parts if part.left]
         self._in_parts = sum(part.left for part in self._parts)
@@ -203,25 +203,25 @@ class RecentDelays:
         if not self._new.times and not self._noted:
             return []
         new, self._new = self._new, block_of((), ())
-        return self._records(Kind.ADD, [new])
+        return self._records(DelayRecordKind.ADD, [new])
 
     def snapshot(self) -> list[bytes]:
         if not (self._noted or self._new.times or len(self) or self._moving or self.recorded_to):
             return []  # nothing was ever delayed
         self._new, self._whole = block_of((), ()), False
         # promise[without _moving + self.]: delays that are being moved to a run are written again
-        return self._records(Kind.WHOLE, self._moving + self._blocks())
+        return self._records(DelayRecordKind.WHOLE, self._moving + self._blocks())
 
     def apply(self, data: bytes) -> None:
         kind, self.recorded_to = _HEAD.unpack_from(data)
         block = decode_block(data, _HEAD.size)
-        if Kind(kind) is Kind.WHOLE:
+        if DelayRecordKind(kind) is DelayRecordKind.WHOLE:
             self._gathered = block_of((), ())
             self._set_parts([])
         if block.times:
             self._put(block)
 
-    def _records(self, first: Kind, blocks: Sequence[Block]) -> list[bytes]:
+    def _records(self, first: DelayRecordKind, blocks: Sequence[Block]) -> list[bytes]:
         self._noted = False
         self.recorded_to = self.known_to()
         pieces = [
@@ -233,5 +233,5 @@ class RecentDelays:
         for piece in pieces or [block_of((), ())]:
             records.append(_HEAD.pack(kind, self.recorded_to) + encode_block(piece))
             # A second WHOLE would replace the first.
-            kind = Kind.ADD
+            kind = DelayRecordKind.ADD
         return records

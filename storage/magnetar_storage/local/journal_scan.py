@@ -16,7 +16,7 @@ from magnetar_storage.local.rounds import (
     DIRECTORY_BYTES_PER_RECORD,
     FIRST_ROUND_AT,
     ROUND_HEADER,
-    Place,
+    RoundEntry,
 )
 
 
@@ -33,7 +33,7 @@ class Stray(NamedTuple):
     record: Record
 
 
-Item = Record | Place | Stray | Lost
+Item = Record | RoundEntry | Stray | Lost
 """A record, the place of a damaged one, or a lost stretch after the records found in it."""
 
 
@@ -86,7 +86,7 @@ class JournalScan:
             yield from self._salvage(at, later.at)
             at = later.at
 
-    def _item(self, place: Place) -> Record | Place:
+    def _item(self, place: RoundEntry) -> Record | RoundEntry:
         record = record_at(self.data, place.at)
         if record is None or (record.segment, record.size) != (place.segment, place.size):
             return place

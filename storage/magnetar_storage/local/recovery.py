@@ -40,7 +40,7 @@ from magnetar_storage.local.record import (
     counts_of,
     flat,
 )
-from magnetar_storage.local.rounds import FIRST_ROUND_AT, Place
+from magnetar_storage.local.rounds import FIRST_ROUND_AT, RoundEntry
 from magnetar_storage.runtime.disk import Disk
 from magnetar_storage.runtime.whole_files import read_file, write_file
 from magnetar_storage.space.reserve import STORE_FILE, Reserve
@@ -119,7 +119,7 @@ class Rebuild:
     def apply(self, name: str, data: bytes, item: Item) -> None:
         if isinstance(item, Lost):
             self._lost(name, item)
-        elif isinstance(item, Place):
+        elif isinstance(item, RoundEntry):
             self._damaged(name, data, item)
         elif isinstance(item, Record):
             self._take(data, item)
@@ -214,7 +214,7 @@ class Rebuild:
         self.records.setdefault(number, []).append(record)
         self.unwritten_bytes += len(record)
 
-    def _damaged(self, name: str, data: bytes, place: Place) -> None:
+    def _damaged(self, name: str, data: bytes, place: RoundEntry) -> None:
         """Copy the damaged bytes to the segment as they are: a hole, which fails its checksum."""
         number = place.segment
         self.next_segment = max(self.next_segment, segment_ids.following(number))
@@ -279,7 +279,7 @@ class _Deletions(Rebuild):
         if record.kind == DELETE:
             self.deleted.add(record.segment)
 
-    def _damaged(self, name: str, data: bytes, place: Place) -> None:
+    def _damaged(self, name: str, data: bytes, place: RoundEntry) -> None:
         """Ignore the record: it does not count as a deletion."""
 
     def _lost(self, name: str, lost: Lost) -> None:

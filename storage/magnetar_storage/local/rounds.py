@@ -43,7 +43,7 @@ class FileHead(NamedTuple):
     """`mark_of` the data directory; 0 if it is not known."""
 
 
-class Place(NamedTuple):
+class RoundEntry(NamedTuple):
     """One line of a round's directory: the segment of a record, its entries, its place."""
 
     segment: int
@@ -60,7 +60,7 @@ class Round(NamedTuple):
     number: int
     at: int
     end: int
-    places: list[Place]
+    places: list[RoundEntry]
 
     @property
     def ends_file(self) -> bool:
@@ -157,7 +157,7 @@ def round_at(data: bytes, at: int, seed: int) -> Round | None:
     for segment, size, n, of_record in zip(segments, sizes, ns, crcs, strict=True):
         if size < HEADER.size + TABLE_BYTES_PER_ENTRY * n:
             return None
-        places.append(Place(segment, n, start, size, of_record))
+        places.append(RoundEntry(segment, n, start, size, of_record))
         start += size
     if start != end:
         return None

@@ -28,7 +28,7 @@ Progress = Callable[[int], None]
 """Called with the number of segments examined since the last call."""
 
 
-class Part(NamedTuple):
+class LogSegment(NamedTuple):
     """One segment of a log."""
 
     segment: SegmentId
@@ -39,7 +39,7 @@ class Part(NamedTuple):
 class Kept(NamedTuple):
     """A sparse segment with its map."""
 
-    part: Part
+    part: LogSegment
     map: SparseMap
 
 
@@ -72,7 +72,7 @@ async def rebuilt(store: SegmentStore, now_ms: int, progress: Progress) -> Rebui
     This settles all segments.
     """
     found = Rebuilt()
-    logs: dict[str, list[Part]] = {}
+    logs: dict[str, list[LogSegment]] = {}
     async for number in store.segments():
         found.segments += 1
         progress(1)
@@ -83,7 +83,7 @@ async def rebuilt(store: SegmentStore, now_ms: int, progress: Progress) -> Rebui
             found.unlisted[number] = str(error)
             continue
         if origin is not None:
-            logs.setdefault(origin.log, []).append(Part(number, origin, end))
+            logs.setdefault(origin.log, []).append(LogSegment(number, origin, end))
         elif not end.entries:
             found.unlisted[number] = "it is empty"
         elif await _holds_messages_only(store, number, end):
@@ -111,10 +111,10 @@ async def _holds_messages_only(store: SegmentStore, number: SegmentId, end: Seal
 class _Log:
     """The segments of one log."""
 
-    def __init__(self, store: SegmentStore, parts: Sequence[Part], now_ms: int) -> None:
+    def __init__(self, store: SegmentStore, parts: Sequence[LogSegment], now_ms: int) -> None:
         self._store = store
         self._now_ms = now_ms
-        self._of: dict[SegmentKind, list[Part]] = {kind: [] for kind in SegmentKind}
+        self._of: dict[SegmentKind, list[LogSegment]] = {kind: [] for kind in SegmentKind}
         for part in sorted(parts):
             self._of[part.origin.kind].append(part)
         self._epoch = max(part.origin.epoch for part in parts)
@@ -216,7 +216,7 @@ class _Log:
             self._notes.append("its compacted data is incomplete: the topic is compacted again")
         return found
 
-    async def _listed_in(self, part: Part) -> Compacted | None:
+    async def _listed_in(self, part: LogSegment) -> Compacted | None:
         """Return the list of parts in the last part of compacted data; None in another part."""
         reader = await self._store.reader(part.segment)
         try:

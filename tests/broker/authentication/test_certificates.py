@@ -11,7 +11,7 @@ from cryptography.hazmat.primitives.serialization import Encoding
 from cryptography.x509.oid import NameOID
 
 from magnetar_broker.authentication.certificates import Certificates
-from magnetar_broker.authentication.provider import Credentials, Unproven
+from magnetar_broker.authentication.provider import Credentials, InvalidCredentials
 
 KEY = ec.generate_private_key(ec.SECP256R1())
 
@@ -45,5 +45,5 @@ def test_the_role_is_the_common_name_that_is_written_first() -> None:
     "der", [b"", b"nonsense", certificate((NameOID.ORGANIZATION_NAME, "alice"))], ids=range(3)
 )
 def test_anything_else_proves_nothing(der: bytes) -> None:
-    with pytest.raises(Unproven):
+    with pytest.raises(InvalidCredentials):
         role(der)

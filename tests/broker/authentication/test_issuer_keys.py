@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from magnetar_broker.authentication.issuer_keys import CacheRules, IssuerKeys, keys_of
 from magnetar_broker.authentication.oidc import OpenIdTokens
-from magnetar_broker.authentication.provider import Credentials, Unproven
+from magnetar_broker.authentication.provider import Credentials, InvalidCredentials
 from magnetar_broker.authentication.tokens import TokenRules
 
 ISSUER = "https://issuer.example/realm"
@@ -79,7 +79,7 @@ def role(provider: OpenIdTokens, token: str) -> str:
 
 
 def reason(provider: OpenIdTokens, token: str) -> str:
-    with pytest.raises(Unproven) as refused:
+    with pytest.raises(InvalidCredentials) as refused:
         role(provider, token)
     return refused.value.reason
 

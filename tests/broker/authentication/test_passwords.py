@@ -19,7 +19,7 @@ from magnetar_broker.authentication.passwords import (
     Users,
     parse,
 )
-from magnetar_broker.authentication.provider import Credentials, Unproven
+from magnetar_broker.authentication.provider import Credentials, InvalidCredentials
 
 ALICE = apr_md5_crypt.using(salt="saltsalt").hash("password")
 BOB = des_crypt.using(salt="ab").hash("secret")
@@ -63,7 +63,7 @@ def test_both_kinds_of_hashes() -> None:
             "alice:Password",
             "alice:p",
         ):
-            with pytest.raises(Unproven, match="no such user, or the password is wrong"):
+            with pytest.raises(InvalidCredentials, match="no such user, or the password is wrong"):
                 role_of(provider, wrong)
         assert role_of(provider, "alice:password") == "alice"
 
@@ -72,7 +72,7 @@ def test_both_kinds_of_hashes() -> None:
     "data", [b"", b"alice", b"alice:", b":password", b"a:b:c", b"\xff:password", b":", b"alice:\0"]
 )
 def test_credentials_that_are_none(data: bytes) -> None:
-    with pytest.raises(Unproven):
+    with pytest.raises(InvalidCredentials):
         role_of(of({"alice": ALICE, "a": ALICE}), data)
 
 
@@ -95,12 +95,12 @@ def test_a_changed_file_is_in_force_at_once_and_a_broken_one_never(
     assert role_of(provider, "alice:password") == "alice"
     files.content = f"alice:{BOB}\nbob:{BOB}".encode()
     assert role_of(provider, "alice:secret") == "alice"
-    with pytest.raises(Unproven):
+    with pytest.raises(InvalidCredentials):
         role_of(provider, "alice:password")
     for broken in (b"alice:nonsense", None):
         files.content = broken
         assert role_of(provider, "bob:secret") == "bob"
-        with pytest.raises(Unproven):
+        with pytest.raises(InvalidCredentials):
             role_of(provider, "alice:nonsense")
     assert len([one for one in caplog.records if one.levelname == "ERROR"]) == 2
     reads = files.reads
@@ -114,7 +114,7 @@ def test_a_long_password_is_refused_without_a_comparison() -> None:
 
     provider = Passwords(lambda: {"alice": ALICE}, compare)
     for user in ("alice", "nobody"):
-        with pytest.raises(Unproven):
+        with pytest.raises(InvalidCredentials):
             role_of(provider, f"{user}:{'x' * (LONGEST + 1)}")
 
 
@@ -139,7 +139,7 @@ def test_an_attempt_costs_the_same_whether_or_not_the_user_exists(
     monkeypatch.setattr("magnetar_broker.authentication.passwords.matches", compare)
     for user in (*users, "nobody"):
         compared.clear()
-        with pytest.raises(Unproven):
+        with pytest.raises(InvalidCredentials):
             role_of(of(users), f"{user}:x")
         assert sorted(compared) == each
 
@@ -149,7 +149,7 @@ def test_a_removed_user_is_refused_though_its_password_was_right() -> None:
     provider = Passwords(UserFile("htpasswd", files), at_once)
     assert role_of(provider, "alice:password") == "alice"
     files.content = f"bob:{BOB}".encode()
-    with pytest.raises(Unproven):
+    with pytest.raises(InvalidCredentials):
         role_of(provider, "alice:password")
 
 
@@ -158,7 +158,7 @@ def test_a_user_that_does_not_exist_has_no_password() -> None:
     provider = of({"alice": ALICE})
     provider._nobody = ALICE
     assert role_of(provider, "alice:password") == "alice"
-    with pytest.raises(Unproven):
+    with pytest.raises(InvalidCredentials):
         role_of(provider, "nobody:password")
 
 
@@ -193,13 +193,13 @@ def test_a_password_proves_its_user_and_no_other(password: str, other: str, is_d
     assert role_of(provider, f"user:{password}") == "user"
     known = 8 if is_des else None  # what DES reads of a password
     if password[:known] != other[:known]:
-        with pytest.raises(Unproven):
+        with pytest.raises(InvalidCredentials):
             role_of(provider, f"user:{other}")
 
 
 @pytest.mark.parametrize("header", ["", "Basic", "Basic ???", "Bearer eA==", "Basic eA== x"])
 def test_a_header_without_a_password(header: str) -> None:
-    with pytest.raises(Unproven):
+    with pytest.raises(InvalidCredentials):
         of({}).data_of({"authorization": header} if header else {})
 
 

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from credentials import SECRET
 from magnetar_broker.authentication.identity import Identity
-from magnetar_broker.authentication.provider import Credentials, Unproven
+from magnetar_broker.authentication.provider import Credentials, InvalidCredentials
 from magnetar_broker.authentication.token_keys import TokenKey, public_key, secret_key
 from magnetar_broker.authentication.tokens import TokenRules, Tokens
 
@@ -48,8 +48,8 @@ def identify(token: str | bytes, key: TokenKey | None = None, **rules: Any) -> I
     return asyncio.run(provider.identify(Credentials(data)))
 
 
-def refusal(token: str | bytes, key: TokenKey | None = None, **rules: Any) -> Unproven:
-    with pytest.raises(Unproven) as refused:
+def refusal(token: str | bytes, key: TokenKey | None = None, **rules: Any) -> InvalidCredentials:
+    with pytest.raises(InvalidCredentials) as refused:
         identify(token, key, **rules)
     return refused.value
 
@@ -255,7 +255,7 @@ def test_any_claims_that_are_signed_give_a_role_that_is_a_text_or_none(
     token = f"{head}.{body}.{base64.urlsafe_b64encode(mac).rstrip(b'=').decode()}"
     try:
         found = identify(token)
-    except Unproven:
+    except InvalidCredentials:
         return
     first = claims["sub"][0] if isinstance(claims["sub"], list) else claims["sub"]
     assert found.role == first

@@ -3,7 +3,7 @@
 import pytest
 
 from magnetar_broker.base.ended_transactions import KEPT, EndedTransactions
-from magnetar_broker.base.errors import TransactionStatusInvalid
+from magnetar_broker.base.errors import InvalidTransactionStatus
 from magnetar_broker.base.transactions import Outcome, TxnId
 
 
@@ -21,7 +21,7 @@ def test_an_outcome_stays() -> None:
     ended.add(TxnId(1, 1), Outcome.COMMIT)
     ended.check(TxnId(1, 1), Outcome.COMMIT)
     assert ended.outcome(TxnId(1, 1)) is Outcome.COMMIT
-    with pytest.raises(TransactionStatusInvalid, match="COMMIT"):
+    with pytest.raises(InvalidTransactionStatus, match="COMMIT"):
         ended.check(TxnId(1, 1), Outcome.ABORT)
 
 

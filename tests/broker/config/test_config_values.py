@@ -12,10 +12,10 @@ from magnetar_broker.config.values import (
     Choices,
     Integer,
     IntegerOrAuto,
-    Kind,
     Share,
     Text,
     Texts,
+    ValueKind,
     render,
 )
 
@@ -49,7 +49,7 @@ WORD = Text(r"[a-z]+", "small letters")
         (Texts(WORD), " a , b,", ("a", "b")),
     ],
 )
-def test_taken(kind: Kind, text: str, value: object) -> None:
+def test_taken(kind: ValueKind, text: str, value: object) -> None:
     assert kind.parse(text) == value
 
 
@@ -81,7 +81,7 @@ def test_taken(kind: Kind, text: str, value: object) -> None:
         (Texts(WORD), "a,B"),
     ],
 )
-def test_refused(kind: Kind, text: str) -> None:
+def test_refused(kind: ValueKind, text: str) -> None:
     with pytest.raises(ValueError):
         kind.parse(text)
 

@@ -10,7 +10,7 @@ from effort import examples
 from fakes.connection import RecordingConnection
 from fakes.logs import BY_THREE
 from fakes.topics import EXCLUSIVE, SHARED, TopicWorld, entry
-from magnetar_broker.base.errors import QuotaExceeded, QuotaHolds
+from magnetar_broker.base.errors import ProducerBlocked, QuotaExceeded
 from magnetar_broker.config import Settings
 from magnetar_broker.config.domains import QuotaAction
 from magnetar_broker.expiry.quotas import (
@@ -153,7 +153,7 @@ def test_a_clock_that_was_set_back_makes_nothing_old() -> None:
 # Producers --------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(("action", "refusal"), [(HOLD, QuotaHolds), (RAISE, QuotaExceeded)])
+@pytest.mark.parametrize(("action", "refusal"), [(HOLD, ProducerBlocked), (RAISE, QuotaExceeded)])
 def test_producers_are_refused_while_too_much_waits(
     action: QuotaAction, refusal: type[Exception]
 ) -> None:
@@ -175,7 +175,7 @@ def test_size_is_looked_at_before_age() -> None:
     with pytest.raises(QuotaExceeded, match="bytes"):
         world.come()
     world.topic.limits = replace(limits, size_quota=BacklogQuota(10**6, RAISE))
-    with pytest.raises(QuotaHolds, match="seconds"):
+    with pytest.raises(ProducerBlocked, match="seconds"):
         world.come()
 
 
@@ -221,7 +221,7 @@ def test_waiters_for_the_topic_get_the_reason() -> None:
     world.send(first, entry(0, payload=bytes(200)))
     world.clock.pump()
     world.sweep()
-    assert [type(turn) for turn in turns] == [QuotaHolds]
+    assert [type(turn) for turn in turns] == [ProducerBlocked]
 
 
 def test_consumers_continue_while_a_quota_is_full() -> None:

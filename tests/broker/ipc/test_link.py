@@ -13,7 +13,7 @@ from effort import examples
 from fakes.links import Joined
 from fakes.loop_world import LoopClock, LoopTasks, turns
 from fakes.world import ManualPromise, start
-from magnetar_broker.base.errors import TopicMissing, UnknownTrouble
+from magnetar_broker.base.errors import TopicNotFound, UnknownError
 from magnetar_broker.ipc import link as link_module
 from magnetar_broker.ipc.link import Link
 from magnetar_storage.errors import ProcessUnavailable
@@ -144,11 +144,11 @@ def test_what_is_sent_before_the_link_is_connected_waits() -> None:
 
 
 async def refuse_later() -> None:
-    raise TopicMissing("no topic t: create it")
+    raise TopicNotFound("no topic t: create it")
 
 
 def refuse() -> None:
-    raise TopicMissing("no topic t: create it")
+    raise TopicNotFound("no topic t: create it")
 
 
 @pytest.mark.parametrize("handler", [refuse, refuse_later])
@@ -158,7 +158,7 @@ def test_a_refusal_arrives_as_what_it_was(
     pair = joined({"refuse": handler})
     answer = asked(pair.left, "refuse")
     pair.clock.pump()
-    with pytest.raises(TopicMissing, match=r"^no topic t: create it$"):
+    with pytest.raises(TopicNotFound, match=r"^no topic t: create it$"):
         answer.result()
     assert not caplog.records
 
@@ -172,7 +172,7 @@ def test_a_defect_is_logged_where_it_happened(caplog: pytest.LogCaptureFixture) 
     later = asked(pair.left, "echo", 1)
     pair.clock.pump()
     for name, answer in zip(("broken", "object", "unknown", "echo"), answers, strict=True):
-        with pytest.raises(UnknownTrouble, match=f"^{name} failed by a defect"):
+        with pytest.raises(UnknownError, match=f"^{name} failed by a defect"):
             answer.result()
     assert later.result() == 1
     logged = [record.exc_info[0] for record in caplog.records if record.exc_info]

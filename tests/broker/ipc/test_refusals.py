@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from magnetar_broker.base.errors import BrokerError, NotReady, TopicMissing
+from magnetar_broker.base.errors import BrokerError, NotReady, TopicNotFound
 from magnetar_broker.ipc.refusals import decode_refusal, encode_refusal
 from magnetar_proto.errors import InvalidTopicName
 from magnetar_storage.errors import BadVersion, Corrupt, DiskFull, StorageError, Unavailable
@@ -50,8 +50,8 @@ def test_an_error_that_arrived_refuses_further_callers() -> None:
 
 
 def test_the_text_of_an_error_may_be_any_object() -> None:
-    found = travelled(TopicMissing(NotReady("loading")))
-    assert type(found) is TopicMissing and str(found) == "loading"
+    found = travelled(TopicNotFound(NotReady("loading")))
+    assert type(found) is TopicNotFound and str(found) == "loading"
 
 
 def test_the_kinds_of_errors_keep_their_order() -> None:

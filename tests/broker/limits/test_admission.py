@@ -9,7 +9,7 @@ from fakes.world import ManualClock
 from magnetar_broker.base.errors import NotAllowed
 from magnetar_broker.base.rare_log import LOG_SECONDS
 from magnetar_broker.config import Settings
-from magnetar_broker.limits.admission import Admission, Place
+from magnetar_broker.limits.admission import Admission, AdmittedConnection
 from magnetar_broker.limits.reached import ClientLimit, ReachedLimits
 
 
@@ -23,7 +23,7 @@ class Port:
         self.admission = Admission(lambda: self.settings, self.clock, self.reached)
         self.ended: list[str] = []
 
-    def enter(self, host: str, name: str = "") -> Place:
+    def enter(self, host: str, name: str = "") -> AdmittedConnection:
         return self.admission.enter(host, lambda: self.ended.append(name or host))
 
     def counted(self) -> dict[str, int]:

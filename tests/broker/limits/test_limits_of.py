@@ -7,7 +7,7 @@ import pytest
 import pulsar_conf
 from fakes.connection import RecordingConnection
 from fakes.topics import EXCLUSIVE, KEY_SHARED, SHARED, TopicWorld, entry
-from magnetar_broker.base.errors import ConsumerBusy, NotAllowed, ProducerBusy, SubscriptionMissing
+from magnetar_broker.base.errors import ConsumerBusy, NotAllowed, ProducerBusy, SubscriptionNotFound
 from magnetar_broker.config.domains import SubscriptionType
 from magnetar_broker.config.load import interpret
 from magnetar_broker.dispatch.base import Blocker
@@ -97,7 +97,7 @@ def test_consumers_and_subscriptions() -> None:
 def test_subscriptions_that_may_not_be_created() -> None:
     world = TopicWorld()
     set_policy(world, AUTO_SUBSCRIPTION_CREATION, False)
-    with pytest.raises(SubscriptionMissing, match="create it first"):
+    with pytest.raises(SubscriptionNotFound, match="create it first"):
         world.subscribe()
     set_policy(world, AUTO_SUBSCRIPTION_CREATION, None)
     world.subscribe()

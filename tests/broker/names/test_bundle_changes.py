@@ -7,7 +7,7 @@ import pytest
 from broker.names.workers.distributed_worlds import PARTS, WORKERS, World, middle_of
 from fakes.named_worlds import NAMESPACE, named
 from magnetar_broker.base.errors import (
-    NamespaceMissing,
+    NamespaceNotFound,
     NotReady,
 )
 from magnetar_broker.names.namespaces import Namespace
@@ -211,7 +211,7 @@ def test_a_namespace_that_was_deleted_has_no_owners() -> None:
     world = World()
     world.topic(named("topic"))
     world.do(world.directory.deletion.namespace(NAMESPACE, force=True))
-    with pytest.raises(NamespaceMissing):
+    with pytest.raises(NamespaceNotFound):
         world.do(world.processes.placement.placed(NAMESPACE))
     assert world.processes.owners.of(NAMESPACE) is None
 
@@ -230,7 +230,7 @@ def test_a_namespace_that_is_deleted_while_a_bundle_is_given_stays_deleted() -> 
     world.do(world.directory.deletion.namespace(NAMESPACE, force=True))
     gate.set_result(None)
     world.clock.pump()
-    with pytest.raises(NamespaceMissing):
+    with pytest.raises(NamespaceNotFound):
         moving.result()
     tables = [world.processes.owners, *(one.owners for one in world.processes.workers)]
     assert [table.of(NAMESPACE) for table in tables] == [None] * (WORKERS + 1)

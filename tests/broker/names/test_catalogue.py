@@ -6,7 +6,7 @@ import pytest
 
 from fakes.logs import LogWorld
 from magnetar_broker.base import records
-from magnetar_broker.base.errors import AlreadyExists, TopicMissing
+from magnetar_broker.base.errors import AlreadyExists, TopicNotFound
 from magnetar_broker.base.metadata_keys import partitions_key, topic_key
 from magnetar_broker.names.catalogue import Catalogue, Partitioned
 from magnetar_proto.names import TopicName
@@ -69,7 +69,7 @@ def test_a_partitioned_topic_changes_and_goes() -> None:
     names.do(names.all.delete_partitioned(topic("orders")))
     for catalogue in (names.all, Catalogue(names.world.metadata)):
         assert names.do(catalogue.partitioned(topic("orders"))) is None
-    with pytest.raises(TopicMissing, match="orders is not a partitioned topic"):
+    with pytest.raises(TopicNotFound, match="orders is not a partitioned topic"):
         names.do(names.all.grow(topic("orders"), 5))
 
 

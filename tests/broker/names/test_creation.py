@@ -13,10 +13,10 @@ from magnetar_broker.base.errors import (
     AlreadyExists,
     BrokerError,
     LimitReached,
-    NamespaceMissing,
+    NamespaceNotFound,
     NotAllowed,
-    TenantMissing,
-    TopicMissing,
+    TenantNotFound,
+    TopicNotFound,
 )
 from magnetar_broker.base.metadata_keys import DELETIONS, POLICIES
 from magnetar_broker.config import TopicType
@@ -44,7 +44,7 @@ def refused(world: NamedWorld, work: Any, refusal: type[BrokerError]) -> str:
 
 def test_a_policy_of_the_namespace_overrides_the_settings() -> None:
     world = NamedWorld(allow_auto_topic_creation=False)
-    refused(world, world.broker.topic(PLAIN, True), TopicMissing)
+    refused(world, world.broker.topic(PLAIN, True), TopicNotFound)
     set_policy = world.directory.enforcement.set
     world.do(set_policy(NAMESPACE, {AUTO_TOPIC_CREATION: AutoTopicCreation(True, False, 1)}))
     world.topic(PLAIN)
@@ -52,10 +52,10 @@ def test_a_policy_of_the_namespace_overrides_the_settings() -> None:
     assert partitions(world, PARTED) == 3
     assert partitions(world, PLAIN) == 0
     world.do(set_policy(NAMESPACE, {AUTO_TOPIC_CREATION: AutoTopicCreation(False, True, 3)}))
-    refused(world, world.directory.partitions(named("more"), True), TopicMissing)
+    refused(world, world.directory.partitions(named("more"), True), TopicNotFound)
 
 
-@pytest.mark.parametrize(("by_use", "refusal"), [(True, NotAllowed), (False, TopicMissing)])
+@pytest.mark.parametrize(("by_use", "refusal"), [(True, NotAllowed), (False, TopicNotFound)])
 def test_a_partition_of_no_topic_is_missing_where_use_creates_none(
     by_use: bool, refusal: type[BrokerError]
 ) -> None:
@@ -105,7 +105,7 @@ def test_a_topic_is_made_on_purpose_once() -> None:
 def test_a_topic_that_is_not_persistent_is_made_on_purpose() -> None:
     world = NamedWorld(allow_auto_topic_creation=False)
     name = named("fleeting", domain="non-persistent")
-    refused(world, world.broker.topic(name, True), TopicMissing)
+    refused(world, world.broker.topic(name, True), TopicNotFound)
     world.do(world.directory.opening.create_non_persistent(name))
     assert world.topic(name) is world.topic(name)
     refused(world, world.directory.opening.create_non_persistent(name), AlreadyExists)
@@ -295,7 +295,7 @@ def test_partitions_that_were_not_stored_are_not_there() -> None:
     world.writes_left = world.writes
     with pytest.raises(Unavailable):
         world.do(world.directory.creation.partitioned(PARTED, Partitioned(3)))
-    refused(world, world.directory.partitions(PARTED, False), TopicMissing)
+    refused(world, world.directory.partitions(PARTED, False), TopicNotFound)
     assert world.do(world.directory.catalogue.partitioned_topics(NAMESPACE, "persistent")) == []
 
 
@@ -383,7 +383,7 @@ def test_a_namespace_that_is_refused_leaves_nothing() -> None:
     with pytest.raises(LimitReached):
         create_space(world)
     assert not is_whole(world)
-    with pytest.raises(TenantMissing):
+    with pytest.raises(TenantNotFound):
         world.do(
             world.directory.creation.namespace(
                 NamespaceName.parse("missing/space"), Namespace(), {MAX_PRODUCERS: 3}
@@ -454,7 +454,7 @@ def test_a_namespace_created_by_use_and_by_request_exists_in_the_end(seed: int) 
         used.result()
     else:
         assert explicit == 3
-        with suppress(NamespaceMissing):  # it was being created
+        with suppress(NamespaceNotFound):  # it was being created
             assert used.result().limits.max_producers == 3
     world.do(directory.namespaces.require(str(SPACE)))
     world.restart()

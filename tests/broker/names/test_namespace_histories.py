@@ -15,7 +15,7 @@ from fakes.logs import LogWorld
 from fakes.named_worlds import NAMESPACE, named
 from fakes.processes import Processes
 from fakes.world import ManualPromise, start
-from magnetar_broker.base.errors import BrokerError, NamespaceMissing
+from magnetar_broker.base.errors import BrokerError, NamespaceNotFound
 from magnetar_broker.config import Settings
 from magnetar_broker.names.namespaces import Namespace
 from magnetar_broker.placement.bundles import BundleRefused, Bundles
@@ -99,7 +99,7 @@ class History(LogWorld):
         assert [table.of(NAMESPACE) for table in tables] == [placed] * len(tables)
         try:
             stored = self.do(self.directory.bundles.stored.of(NAMESPACE))
-        except NamespaceMissing:
+        except NamespaceNotFound:
             assert placed is None
             assert self.directory.topic_host.loaded(NAMESPACE) == []
         else:

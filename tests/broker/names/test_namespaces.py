@@ -6,7 +6,12 @@ import pytest
 
 from fakes.logs import LogWorld
 from fakes.named_worlds import NamedWorld, named
-from magnetar_broker.base.errors import AlreadyExists, LimitReached, NamespaceMissing, TenantMissing
+from magnetar_broker.base.errors import (
+    AlreadyExists,
+    LimitReached,
+    NamespaceNotFound,
+    TenantNotFound,
+)
 from magnetar_broker.base.metadata_keys import namespace_key
 from magnetar_broker.names.namespaces import Namespace, Namespaces
 from magnetar_broker.names.tenants import Tenant, Tenants
@@ -49,10 +54,10 @@ class Names:
 
 def test_a_namespace_must_exist_or_be_made_on_its_first_use() -> None:
     strict = Names(auto_create=False)
-    with pytest.raises(TenantMissing, match="create it with PUT /admin/v2/tenants/tenant "):
+    with pytest.raises(TenantNotFound, match="create it with PUT /admin/v2/tenants/tenant "):
         strict.do(strict.all.require("tenant/space"))
     strict.do(strict.tenants.ensure("tenant"))
-    with pytest.raises(NamespaceMissing, match="with PUT /admin/v2/namespaces/tenant/space "):
+    with pytest.raises(NamespaceNotFound, match="with PUT /admin/v2/namespaces/tenant/space "):
         strict.do(strict.all.require("tenant/space"))
     assert not strict.do(strict.all.has("tenant/space"))
     strict.do(strict.all.ensure(SPACE))
@@ -86,9 +91,9 @@ def test_namespaces_of_earlier_releases_get_their_tenants() -> None:
 
 def test_tenants_come_and_change_and_go() -> None:
     names = Names()
-    with pytest.raises(TenantMissing, match="a does not exist"):
+    with pytest.raises(TenantNotFound, match="a does not exist"):
         names.do(names.tenants.get("a"))
-    with pytest.raises(TenantMissing):
+    with pytest.raises(TenantNotFound):
         names.do(names.tenants.change("a", Tenant()))
     first = Tenant(("boss",), ("here", "there"))
     names.do(names.tenants.create("a", first))
@@ -126,7 +131,7 @@ def test_limits_hold_for_what_is_made_by_use() -> None:
 
 def test_a_namespace_keeps_its_bundles_and_properties() -> None:
     names = Names()
-    with pytest.raises(TenantMissing):
+    with pytest.raises(TenantNotFound):
         names.do(names.all.create(SPACE, Namespace()))
     odd = Bundles.parse(["0x00000000", "0x10000000", "0xffffffff"])
     names.make(SPACE, Namespace(odd, {"a": "b"}))
@@ -140,7 +145,7 @@ def test_a_namespace_keeps_its_bundles_and_properties() -> None:
         names.all.get("tenant/other"),
         names.all.change_properties("tenant/other", dict),
     ):
-        with pytest.raises(NamespaceMissing, match="tenant/other"):
+        with pytest.raises(NamespaceNotFound, match="tenant/other"):
             names.do(missing)
 
 
@@ -149,10 +154,10 @@ def test_a_namespace_that_is_being_deleted_is_not_used_or_created() -> None:
     names.make()
     names.do(names.all.require("tenant/space"))
     names.all.close("tenant/space")
-    with pytest.raises(NamespaceMissing, match="created or deleted"):
+    with pytest.raises(NamespaceNotFound, match="created or deleted"):
         names.do(names.all.require("tenant/space"))
     names.do(names.all.delete("tenant/space"))
-    with pytest.raises(NamespaceMissing, match="created or deleted"):
+    with pytest.raises(NamespaceNotFound, match="created or deleted"):
         names.do(names.all.require("tenant/space"))
     assert not names.do(names.all.has("tenant/space"))
     names.all.reopen("tenant/space")
@@ -183,7 +188,7 @@ def test_a_namespace_that_is_deleted_while_it_is_asked_for_is_not_remembered(ste
     deleting.result()
     gate.set_result(None)
     world.clock.pump()
-    with pytest.raises(NamespaceMissing):
+    with pytest.raises(NamespaceNotFound):
         asking.result()
-    with pytest.raises(NamespaceMissing):
+    with pytest.raises(NamespaceNotFound):
         world.do(world.broker.topic(named("topic", "tenant/space"), create=True))

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from effort import examples
 from fakes.sessions import TOPIC, SessionWorld, produce
 from fakes.world import ManualPromise
-from magnetar_broker.base.errors import NamespaceMissing, NotReady, TopicMissing
+from magnetar_broker.base.errors import NamespaceNotFound, NotReady, TopicNotFound
 from magnetar_broker.base.parallel import WIDTH
 from magnetar_broker.config import Settings
 from magnetar_broker.names.catalogue import Partitioned
@@ -240,7 +240,7 @@ def test_a_deleted_topic_leaves_no_policies(late: list[bool]) -> None:
     deleting = world.begin(world.directory.deletion.topics.delete(NAME, force=True))
     release()
     assert setting.done() and deleting.done()
-    with suppress(TopicMissing, NotReady):
+    with suppress(TopicNotFound, NotReady):
         setting.result()
     deleting.result()
     assert world.topic().limits.max_producers == 10_000
@@ -250,9 +250,9 @@ def test_a_deleted_topic_leaves_no_policies(late: list[bool]) -> None:
 
 def test_policies_of_what_does_not_exist_are_refused() -> None:
     world = SessionWorld()
-    with pytest.raises(TopicMissing):
+    with pytest.raises(TopicNotFound):
         world.do(world.directory.enforcement.set(NAME, {MAX_PRODUCERS: 1}))
-    with pytest.raises(NamespaceMissing):
+    with pytest.raises(NamespaceNotFound):
         world.do(world.directory.enforcement.set("public/missing", {MAX_PRODUCERS: 1}))
     assert world.directory.policies.known == 0
 

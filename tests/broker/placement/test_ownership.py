@@ -2,7 +2,7 @@
 
 import pytest
 
-from magnetar_broker.base.errors import ListenerMissing
+from magnetar_broker.base.errors import ListenerNotFound
 from magnetar_broker.config.listeners import ListenerUrls
 from magnetar_broker.placement.ownership import Owner, SoleOwner
 from magnetar_proto.names import TopicName
@@ -32,8 +32,8 @@ def test_a_listener_has_addresses_of_its_own() -> None:
 def test_an_unknown_listener_is_refused_with_the_ones_there_are() -> None:
     inside = ListenerUrls("pulsar://in:1")
     with pytest.raises(
-        ListenerMissing, match=r"do not have elsewhere listener.*\(in\).*advertisedListeners"
+        ListenerNotFound, match=r"do not have elsewhere listener.*\(in\).*advertisedListeners"
     ):
         Owner(inside, True, {"in": inside}).urls_of("elsewhere")
-    with pytest.raises(ListenerMissing, match="none"):
+    with pytest.raises(ListenerNotFound, match="none"):
         Owner(inside, True).urls_of("in")

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from effort import examples
 from magnetar_broker.base.errors import ProducerBusy, ProducerFenced
-from magnetar_broker.producers.access import Access, Claim, Mode, Place
+from magnetar_broker.producers.access import Access, AccessState, Claim, Mode
 
 WAITING, EXCLUSIVE = Claim(Mode.WAITING), Claim(Mode.EXCLUSIVE)
 SHARED, FENCING = Claim(Mode.SHARED), Claim(Mode.FENCING)
@@ -21,10 +21,10 @@ STEPS = st.lists(
 )
 
 
-def enter(access: Access[int], who: int, claim: Claim, stored: bool = True) -> Place:
+def enter(access: Access[int], who: int, claim: Claim, stored: bool = True) -> AccessState:
     """The whole way in, if the epoch can be stored."""
     place = access.enter(who, claim)
-    if place is Place.SUCCESSOR:
+    if place is AccessState.SUCCESSOR:
         inherit(access, who, claim, stored)
     return place
 
@@ -67,9 +67,9 @@ class Model:
         else:
             assert not (old and mode is not Mode.SHARED)
             assert not (busy and mode in (Mode.SHARED, Mode.EXCLUSIVE))
-            if place is Place.SHARED:
+            if place is AccessState.SHARED:
                 self.inside.add(who)
-            elif place is Place.WAITING:
+            elif place is AccessState.WAITING:
                 assert mode is Mode.WAITING and (busy or self.inside)
                 self.waiting[who] = claim
             elif stored:
@@ -121,7 +121,7 @@ def test_a_fencing_producer_names_all_that_have_to_close() -> None:
     access.enter("a", SHARED)
     access.enter("b", SHARED)
     access.enter("c", WAITING)
-    assert access.enter("d", FENCING) is Place.SUCCESSOR
+    assert access.enter("d", FENCING) is AccessState.SUCCESSOR
     assert "a" in access and access.waiting == ["c"] and access.epoch == 4
     assert access.take_over("d", FENCING) == ["a", "b", "c"]
     assert "a" not in access and access.waiting == [] and access.epoch == 5
@@ -142,7 +142,7 @@ def test_no_producer_joins_beside_a_successor() -> None:
 def test_no_producer_joins_the_shared_ones_that_another_waits_for() -> None:
     access: Access[str] = Access(None, "t")
     access.enter("a", SHARED)
-    assert access.enter("b", WAITING) is Place.WAITING
+    assert access.enter("b", WAITING) is AccessState.WAITING
     with pytest.raises(ProducerBusy):
         access.enter("c", SHARED)
     access.leave("a")
@@ -154,7 +154,7 @@ def test_a_producer_that_waited_too_long_is_refused_when_its_turn_comes() -> Non
     access.enter("a", EXCLUSIVE)
     access.take_over("a", EXCLUSIVE)
     claim = Claim(Mode.WAITING, 2)
-    assert access.enter("b", claim) is Place.WAITING
+    assert access.enter("b", claim) is AccessState.WAITING
     access.enter("c", Claim(Mode.FENCING, 9))
     assert access.epoch_for(Claim(Mode.FENCING, 9)) == 9
     access.leave("c")

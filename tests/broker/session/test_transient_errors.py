@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from fakes.sessions import Client, SessionWorld, produce, subscribe
-from magnetar_broker.base.errors import MetadataTrouble, UnknownTrouble
+from magnetar_broker.base.errors import MetadataError, UnknownError
 from magnetar_broker.session.refusals import refusal_of
 from magnetar_proto import PulsarApi_pb2 as pb
 from magnetar_proto.acks import encode_ack
@@ -38,14 +38,14 @@ TROUBLE = [
 
 @pytest.mark.parametrize("error", TRANSIENT, ids=lambda error: type(error).__name__)
 def test_a_transient_error_is_to_be_tried_again(error: StorageError) -> None:
-    for refusal in (refusal_of(error), refusal_of(error.again(), UnknownTrouble)):
+    for refusal in (refusal_of(error), refusal_of(error.again(), UnknownError)):
         assert (refusal.code, str(refusal)) == (pb.ServiceNotReady, str(error))
 
 
 @pytest.mark.parametrize("error", TROUBLE, ids=lambda error: type(error).__name__)
 def test_trouble_of_storage_has_the_code_of_the_request(error: StorageError) -> None:
     assert refusal_of(error).code == pb.PersistenceError
-    assert refusal_of(error, MetadataTrouble).code == pb.MetadataError
+    assert refusal_of(error, MetadataError).code == pb.MetadataError
 
 
 def acknowledge(world: SessionWorld, client: Client) -> Any:

@@ -13,13 +13,13 @@ from magnetar_broker.policies.table import DISPATCH_RATE, SUBSCRIPTION_DISPATCH_
 from magnetar_broker.policies.values import DispatchRate
 from magnetar_broker.statistics.blockers import why_not_delivering
 from magnetar_broker.statistics.internal import MAX_RANGES, internal_stats
-from magnetar_broker.statistics.subscriptions import Wanted
+from magnetar_broker.statistics.subscriptions import WantedStatistics
 from magnetar_broker.statistics.topics import topic_stats
 from magnetar_storage.log.roll_limits import RollLimits
 
 
-def stats_of(world: TopicWorld, wanted: Wanted | None = None) -> dict[str, Any]:
-    return world.do(topic_stats(world.topic, wanted or Wanted()))
+def stats_of(world: TopicWorld, wanted: WantedStatistics | None = None) -> dict[str, Any]:
+    return world.do(topic_stats(world.topic, wanted or WantedStatistics()))
 
 
 def limited(world: TopicWorld, policy: Policy[Any], messages: int, size: int = -1) -> None:

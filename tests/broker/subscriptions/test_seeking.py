@@ -7,7 +7,7 @@ import pytest
 from fakes.connection import RecordingConnection
 from fakes.logs import BY_THREE
 from fakes.topics import EXCLUSIVE, KEY_SHARED, SHARED, TYPES, TopicWorld, entry
-from magnetar_broker.base.errors import UnknownTrouble
+from magnetar_broker.base.errors import UnknownError
 from magnetar_broker.limits.topic_limits import TopicLimits
 from magnetar_broker.subscriptions.subscription import RETURN_SECONDS
 from magnetar_proto.ids import EARLIEST, LATEST, MessageId
@@ -114,7 +114,7 @@ def test_a_subscribe_during_a_seek_waits_for_it() -> None:
     seeking = world.begin(world.subscription().seek(1))
     joining = world.begin_subscribe(RecordingConnection())
     again = world.begin(world.subscription().seek(0))
-    with pytest.raises(UnknownTrouble):
+    with pytest.raises(UnknownError):
         again.result()
     assert not seeking.done() and not joining.done()
     world.clock.pump()

@@ -8,7 +8,7 @@ from effort import examples
 from fakes.connection import RecordingConnection
 from fakes.logs import BY_THREE
 from fakes.topics import FAILOVER, SHARED, TopicWorld
-from magnetar_broker.base.errors import MetadataTrouble
+from magnetar_broker.base.errors import MetadataError
 from magnetar_broker.expiry.trimming import trim_topic
 from magnetar_broker.limits.topic_limits import TopicLimits
 from magnetar_broker.policies.retention import Retention
@@ -28,7 +28,7 @@ def test_other_consumers_are_closed_only_by_force() -> None:
     world = TopicWorld()
     other = RecordingConnection()
     consumer, second = world.subscribe(sub_type=SHARED), world.subscribe(other, sub_type=SHARED)
-    with pytest.raises(MetadataTrouble, match="1 other consumers"):
+    with pytest.raises(MetadataError, match="1 other consumers"):
         world.do(consumer.subscription.unsubscribe(consumer, False))
     assert not consumer.closed and not second.closed
     world.do(consumer.subscription.unsubscribe(consumer, True))

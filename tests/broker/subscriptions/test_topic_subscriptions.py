@@ -10,8 +10,8 @@ from fakes.topics import SHARED, TopicWorld, entry
 from magnetar_broker.base.errors import (
     ConsumerBusy,
     NotAllowed,
-    SubscriptionMissing,
-    UnknownTrouble,
+    SubscriptionNotFound,
+    UnknownError,
 )
 from magnetar_broker.limits.topic_limits import TopicLimits
 from magnetar_proto.ids import EARLIEST, LATEST, MessageId
@@ -109,7 +109,7 @@ def test_a_reader_that_is_refused_leaves_no_subscription_behind() -> None:
 
 def test_without_automatic_subscriptions_there_must_be_one() -> None:
     world = TopicWorld(TopicLimits(auto_subscription=False))
-    with pytest.raises(SubscriptionMissing):
+    with pytest.raises(SubscriptionNotFound):
         world.subscribe()
     with pytest.raises(NotAllowed):
         world.do(world.topic.subscriptions.ensure("sub"))
@@ -158,7 +158,7 @@ def test_two_concurrent_rollbacks_do_not_both_become_exclusive() -> None:
     world.clock.pump()
     admitted = []
     for one in both:
-        with suppress(ConsumerBusy, UnknownTrouble):
+        with suppress(ConsumerBusy, UnknownError):
             admitted.append(one.result())
     assert admitted == list(world.subscription().consumers)
     assert len(admitted) == 1

@@ -8,8 +8,8 @@ from fakes.world import ManualClock, ManualTasks, run, start
 from magnetar_broker.base.errors import (
     ConsumerBusy,
     ConsumerUnassigned,
-    MetadataTrouble,
-    UnknownTrouble,
+    MetadataError,
+    UnknownError,
 )
 from magnetar_broker.config import Settings
 from magnetar_broker.dispatch.consumer import Consumer, SubscribeRequest
@@ -177,7 +177,7 @@ def test_a_subscription_ends_with_its_last_consumer() -> None:
 def test_other_consumers_are_closed_only_by_force() -> None:
     world = Volatile()
     consumer, second = world.subscribe(SHARED), world.subscribe(SHARED, 5)
-    with pytest.raises(MetadataTrouble, match="1 other consumers"):
+    with pytest.raises(MetadataError, match="1 other consumers"):
         run(consumer.subscription.unsubscribe(consumer, False), world.clock)
     assert not consumer.closed
     world.publish(b"a")
@@ -233,7 +233,7 @@ def test_acks_seeks_and_redeliveries_are_answered_and_mean_nothing() -> None:
     assert (outcome, payloads(consumer), consumer.closed) == ([None], [b"a"], False)
     assert run(subscription.backlog(), world.clock).messages == 0
     assert subscription.mark_delete_id() == (-1, -1, -1, -1)
-    with pytest.raises(UnknownTrouble):
+    with pytest.raises(UnknownError):
         run(subscription.last_message_id(), world.clock)
 
 

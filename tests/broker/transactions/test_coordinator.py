@@ -9,26 +9,26 @@ from fakes.coordinating import CoordinatorWorld
 from fakes.world import ManualPromise
 from magnetar_broker.base.errors import (
     InvalidName,
+    InvalidTransactionStatus,
     LimitReached,
     NotAllowed,
     NotReady,
-    TransactionCoordinatorMissing,
-    TransactionMissing,
-    TransactionStatusInvalid,
+    TransactionCoordinatorNotFound,
+    TransactionNotFound,
 )
 from magnetar_broker.base.transactions import Outcome, TxnId
 from magnetar_broker.transactions.coordinator import RETRY_SECONDS, SPARE_DEADLINES, Coordinator
 from magnetar_broker.transactions.coordinators import LOAD_SECONDS
-from magnetar_broker.transactions.records import Part, Status
+from magnetar_broker.transactions.records import Participant, Status
 from magnetar_proto.errors import InvalidTopicName
 from magnetar_storage.errors import Corrupt
 
-ORDERS = Part("persistent://public/default/orders")
-PAYMENTS = Part("persistent://public/default/payments", "sub")
+ORDERS = Participant("persistent://public/default/orders")
+PAYMENTS = Participant("persistent://public/default/payments", "sub")
 BOTH = [ORDERS, PAYMENTS]
 
 
-def begun(world: CoordinatorWorld, *parts: Part, ttl_ms: int = 60_000) -> TxnId:
+def begun(world: CoordinatorWorld, *parts: Participant, ttl_ms: int = 60_000) -> TxnId:
     txn = world.begin_one(ttl_ms)
     world.do(world.coordinator().add(txn.least, list(parts)))
     return txn
@@ -43,7 +43,7 @@ def test_an_end_is_told_to_all_parts_and_then_answered(outcome: Outcome) -> None
     # A client that lost the answer asks again.
     world.do(world.coordinator().end(txn.least, outcome))
     other = Outcome.ABORT if outcome is Outcome.COMMIT else Outcome.COMMIT
-    with pytest.raises(TransactionMissing, match="has ended"):
+    with pytest.raises(TransactionNotFound, match="has ended"):
         world.do(world.coordinator().end(txn.least, other))
     assert len(world.ending.told) == 2
     figures = world.coordinator().figures
@@ -63,9 +63,9 @@ def test_the_other_outcome_is_refused_while_a_transaction_ends() -> None:
     txn, coordinator = begun(world, ORDERS), world.coordinator()
     ends = [world.begin(coordinator.end(txn.least, Outcome.COMMIT)) for _ in range(2)]
     world.clock.pump()
-    with pytest.raises(TransactionStatusInvalid, match="COMMITTING"):
+    with pytest.raises(InvalidTransactionStatus, match="COMMITTING"):
         world.do(coordinator.end(txn.least, Outcome.ABORT))
-    with pytest.raises(TransactionStatusInvalid, match="COMMITTING"):
+    with pytest.raises(InvalidTransactionStatus, match="COMMITTING"):
         world.do(coordinator.add(txn.least, BOTH))
     assert not any(end.done() for end in ends)
     world.ending.failing = lambda part: None
@@ -96,7 +96,7 @@ def test_a_transaction_is_aborted_when_its_time_is_over() -> None:
     assert world.ending.told == [(PAYMENTS, early, Outcome.ABORT)]
     world.clock.advance(6)
     assert world.ending.told[1:] == [(ORDERS, late, Outcome.ABORT)]
-    with pytest.raises(TransactionMissing, match="ABORTED"):
+    with pytest.raises(TransactionNotFound, match="ABORTED"):
         world.do(world.coordinator().end(late.least, Outcome.COMMIT))
     assert world.coordinator().figures.timed_out == 2
 
@@ -125,18 +125,18 @@ def test_what_is_refused() -> None:
     with pytest.raises(LimitReached):
         world.do(coordinator.begin(1, "", 1))
     with pytest.raises(NotAllowed, match="not persistent"):
-        world.do(coordinator.add(txn.least, [Part("non-persistent://public/default/a")]))
+        world.do(coordinator.add(txn.least, [Participant("non-persistent://public/default/a")]))
     with pytest.raises(InvalidTopicName):
-        world.do(coordinator.add(txn.least, [Part("persistent://a")]))
+        world.do(coordinator.add(txn.least, [Participant("persistent://a")]))
     with pytest.raises(InvalidName, match="4096"):
-        world.do(coordinator.add(txn.least, [Part("a", "s" * 4097)]))
-    with pytest.raises(TransactionMissing, match="never was"):
+        world.do(coordinator.add(txn.least, [Participant("a", "s" * 4097)]))
+    with pytest.raises(TransactionNotFound, match="never was"):
         world.do(coordinator.add(7, BOTH))
-    with pytest.raises(TransactionMissing, match="never was"):
+    with pytest.raises(TransactionNotFound, match="never was"):
         world.do(coordinator.end(7, Outcome.ABORT))
     assert not coordinator.state.transactions[txn.least].parts
     for number in (16, 1 << 40):
-        with pytest.raises(TransactionCoordinatorMissing, match="no coordinator"):
+        with pytest.raises(TransactionCoordinatorNotFound, match="no coordinator"):
             world.coordinator(number)
 
 
@@ -196,9 +196,9 @@ def test_a_coordinator_that_moves_is_left_to_its_next_owner() -> None:
     world.clock.pump()
     world.unload()
     world.clock.advance(RETRY_SECONDS)
-    with pytest.raises(TransactionCoordinatorMissing, match="look it up again"):
+    with pytest.raises(TransactionCoordinatorNotFound, match="look it up again"):
         end.result()
-    with pytest.raises(TransactionCoordinatorMissing):
+    with pytest.raises(TransactionCoordinatorNotFound):
         world.do(before.begin(1000, "", 0))
     world.ending.failing = lambda part: None
     after = world.coordinator()
@@ -216,7 +216,7 @@ def test_a_defect_of_a_part_does_not_stop_a_repeated_end() -> None:
         world.clock.pump()
     world.ending.failing = lambda part: None
     world.clock.pump()
-    with pytest.raises(TransactionCoordinatorMissing):
+    with pytest.raises(TransactionCoordinatorNotFound):
         end.result()
     world.do(coordinator.end(txn.least, Outcome.COMMIT))
     assert world.ending.told == [(ORDERS, txn, Outcome.COMMIT)]

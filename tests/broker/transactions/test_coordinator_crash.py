@@ -9,21 +9,21 @@ from fakes.coordinating import RecordedEnding
 from fakes.faulty_disk import Crash, FaultyDisk, nothing, seeded
 from fakes.local_store import TINY
 from fakes.world import InlineWorkers, ManualClock, ManualTasks, run
-from magnetar_broker.base.errors import TransactionMissing, TransactionStatusInvalid
+from magnetar_broker.base.errors import InvalidTransactionStatus, TransactionNotFound
 from magnetar_broker.base.transactions import Outcome
 from magnetar_broker.config import Settings
 from magnetar_broker.placement.ownership import SoleOwner
 from magnetar_broker.standalone import standalone
 from magnetar_broker.transactions.coordinator import Coordinator
-from magnetar_broker.transactions.records import Part
+from magnetar_broker.transactions.records import Participant
 from magnetar_storage.local.store import LocalStore
 from magnetar_storage.log.cache import EntryCache
 from magnetar_storage.log.engine import Engine
 from magnetar_storage.memory.memory_metadata import MemoryMetadata
 
 BOTH = [
-    Part("persistent://public/default/orders"),
-    Part("persistent://public/default/payments", "sub"),
+    Participant("persistent://public/default/orders"),
+    Participant("persistent://public/default/payments", "sub"),
 ]
 TTL_MS = 60_000
 OTHER = {Outcome.COMMIT: Outcome.ABORT, Outcome.ABORT: Outcome.COMMIT}
@@ -77,12 +77,12 @@ class Machine:
     def check(self) -> None:
         """What ended stays ended; when the time of the rest is over, all parts know one outcome."""
         for least, outcome in self.ended.items():
-            with pytest.raises((TransactionMissing, TransactionStatusInvalid)):
+            with pytest.raises((TransactionNotFound, InvalidTransactionStatus)):
                 run(self.coordinator().end(least, OTHER[outcome]), self.clock)
             run(self.coordinator().end(least, outcome), self.clock)
         self.transaction(Outcome.COMMIT)
         self.clock.advance(2 * TTL_MS / 1000)
-        told: dict[int, set[tuple[Part, Outcome]]] = {}
+        told: dict[int, set[tuple[Participant, Outcome]]] = {}
         for part, txn, outcome in self.ending.told:
             told.setdefault(txn.least, set()).add((part, outcome))
         for least, found in told.items():

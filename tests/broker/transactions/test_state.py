@@ -10,19 +10,19 @@ from hypothesis.stateful import Bundle, RuleBasedStateMachine, invariant, rule
 
 from effort import examples
 from magnetar_broker.base.errors import (
+    InvalidTransactionStatus,
     LimitReached,
-    TransactionMissing,
-    TransactionStatusInvalid,
+    TransactionNotFound,
 )
 from magnetar_broker.base.transactions import Outcome
-from magnetar_broker.transactions.records import Part, Status
+from magnetar_broker.transactions.records import Participant, Status
 from magnetar_broker.transactions.state import (
     MAX_PARTS,
     REMEMBERED,
     CoordinatorState,
 )
 
-PARTS = [Part("a"), Part("a", "sub"), Part("b")]
+PARTS = [Participant("a"), Participant("a", "sub"), Participant("b")]
 
 
 def replayed(records: list[bytes]) -> CoordinatorState:
@@ -49,7 +49,7 @@ class Model(RuleBasedStateMachine):
         self.log: list[bytes] = []
         self.highest = -1
         self.statuses: dict[int, Status] = {}
-        self.parts: dict[int, list[Part]] = {}
+        self.parts: dict[int, list[Participant]] = {}
         self.history = [self._copy()]
         """What has to be after so many records more than those of the last snapshot."""
         self.whole = 0
@@ -72,7 +72,7 @@ class Model(RuleBasedStateMachine):
     def _refused(self, call: Callable[..., Any], least: int, *args: Any) -> None:
         status = self.statuses[least]
         ended = status in (Status.COMMITTED, Status.ABORTED)
-        with pytest.raises(TransactionMissing if ended else TransactionStatusInvalid):
+        with pytest.raises(TransactionNotFound if ended else InvalidTransactionStatus):
             call(least, *args)
         self._logged(0)
 
@@ -86,7 +86,7 @@ class Model(RuleBasedStateMachine):
         return new.least
 
     @rule(least=numbers, part=st.sampled_from(PARTS))
-    def add(self, least: int, part: Part) -> None:
+    def add(self, least: int, part: Participant) -> None:
         if self.statuses[least] is not Status.OPEN:
             self._refused(self.state.add, least, [part])
             return
@@ -172,19 +172,19 @@ def test_the_limit_of_transactions() -> None:
 def test_the_limit_of_parts_refuses_all_of_a_request() -> None:
     state = CoordinatorState()
     state.begin(0, 1, "", 0)
-    state.add(0, [Part(str(number)) for number in range(MAX_PARTS)])
+    state.add(0, [Participant(str(number)) for number in range(MAX_PARTS)])
     state.take_delta()
     with pytest.raises(LimitReached, match=str(MAX_PARTS)):
-        state.add(0, [Part("0"), Part("one more")])
+        state.add(0, [Participant("0"), Participant("one more")])
     assert state.take_delta() == [] and len(state.transactions[0].parts) == MAX_PARTS
-    assert not state.add(0, [Part("0")])
+    assert not state.add(0, [Participant("0")])
 
 
 def test_the_limit_of_the_parts_of_all_transactions(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("magnetar_broker.transactions.state.MAX_PARTS_OF_ALL", 5)
     state = CoordinatorState()
     first, second = (state.begin(0, 1, "", 0).least for _ in range(2))
-    parts = [Part(str(number)) for number in range(3)]
+    parts = [Participant(str(number)) for number in range(3)]
     state.add(first, parts)
     with pytest.raises(LimitReached, match="limit is 5"):
         state.add(second, parts)
@@ -197,7 +197,7 @@ def test_the_limit_of_the_parts_of_all_transactions(monkeypatch: pytest.MonkeyPa
         one.end(first)  # makes room
         one.add(second, parts)
         with pytest.raises(LimitReached):
-            one.add(second, [Part(f"more {number}") for number in range(3)])
+            one.add(second, [Participant(f"more {number}") for number in range(3)])
 
 
 def test_as_many_outcomes_as_stated_are_remembered() -> None:
@@ -207,9 +207,9 @@ def test_as_many_outcomes_as_stated_are_remembered() -> None:
         state.decide(least, Outcome.COMMIT)
         state.end(least)
     assert list(state.remembered) == list(range(3, REMEMBERED + 3))
-    with pytest.raises(TransactionMissing, match="never was"):
+    with pytest.raises(TransactionNotFound, match="never was"):
         state.one(2)
-    with pytest.raises(TransactionMissing, match="COMMITTED"):
+    with pytest.raises(TransactionNotFound, match="COMMITTED"):
         state.one(3)
     again = replayed(state.snapshot())
     assert again.remembered == state.remembered and again.next == state.next

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from effort import examples
 from magnetar_storage.cursors import cursor_record
 from magnetar_storage.cursors.cursor import Cursor, TrackedCursor
-from magnetar_storage.cursors.cursor_record import Kind, Piece, State
+from magnetar_storage.cursors.cursor_record import CursorEntryKind, Piece, State
 
 ENTRIES = 12
 BATCH = 5
@@ -143,7 +143,7 @@ def test_a_delta_may_be_replayed_over_what_it_came_from(
             compare(cursor, model)
     twin = TrackedCursor(-1)
     replay(twin, cursor.snapshot())
-    if all(kind is Kind.DELTA for kind, _ in delta):
+    if all(kind is CursorEntryKind.DELTA for kind, _ in delta):
         replay(twin, delta)
     compare(twin, model)
 
@@ -179,7 +179,7 @@ def test_a_delta_holds_only_what_is_new() -> None:
     cursor.take_delta()
     cursor.ack([2001])
     ((kind, body),) = cursor.take_delta()
-    assert kind is Kind.DELTA
+    assert kind is CursorEntryKind.DELTA
     assert len(body) < 50
 
 
@@ -188,7 +188,7 @@ def test_a_reset_is_written_as_the_whole_state() -> None:
     cursor.reset(2)
     cursor.ack([5])
     ((kind, body),) = cursor.take_delta()
-    assert kind is Kind.WHOLE
+    assert kind is CursorEntryKind.WHOLE
     twin = TrackedCursor(9)
     twin.apply(kind, body)
     assert (twin.mark_delete, list(twin.acked)) == (2, [(5, 6)])
@@ -242,7 +242,11 @@ def test_a_large_state_is_cut_and_small_in_each_piece() -> None:
         cursor.ack_batch(offset, (1 << 64) - 1)
     cursor.count_redelivery(range(120_000, 300_000, 2))
     pieces = cursor.snapshot()
-    assert [kind for kind, _ in pieces][:3] == [Kind.WHOLE, Kind.BITMAPS, Kind.DELTA]
+    assert [kind for kind, _ in pieces][:3] == [
+        CursorEntryKind.WHOLE,
+        CursorEntryKind.BITMAPS,
+        CursorEntryKind.DELTA,
+    ]
     assert max(len(body) for _, body in pieces) < (1 << 20) + 100
     replay(twin, pieces)
     assert (twin.acked, twin.partial) == (cursor.acked, cursor.partial)
@@ -252,7 +256,7 @@ def test_a_large_state_is_cut_and_small_in_each_piece() -> None:
 def test_only_pieces_of_a_state_are_replayed() -> None:
     cursor = TrackedCursor(-1)
     with pytest.raises(ValueError, match="DELETE"):
-        cursor.apply(Kind.DELETE, cursor_record.encode(State(3)))
+        cursor.apply(CursorEntryKind.DELETE, cursor_record.encode(State(3)))
     assert cursor.mark_delete == -1
 
 
@@ -280,7 +284,7 @@ def test_dense_states_are_replayed_over_anything(
         twin.ack_batch(offset, 0b11)
     twin.count_redelivery(known)
     for kind, body in cursor.snapshot():
-        twin.apply(Kind.DELTA if kind is Kind.WHOLE else kind, body)
+        twin.apply(CursorEntryKind.DELTA if kind is CursorEntryKind.WHOLE else kind, body)
     left = [o for o in range(1510) if o > mark_delete and o not in dense]
     assert [o for o in range(1510) if not twin.is_acked(o)] == left
     assert sorted(twin.partial) == sorted(twin.redelivered) == sorted(known & set(left))

@@ -17,7 +17,7 @@ from magnetar_storage.cursors.cursor_log import (
     CursorLog,
     DurableCursor,
 )
-from magnetar_storage.cursors.cursor_record import Kind
+from magnetar_storage.cursors.cursor_record import CursorEntryKind
 from magnetar_storage.errors import Corrupt, DiskFull, NoSegment, Unavailable
 from magnetar_storage.interfaces import SegmentWriter
 from magnetar_storage.log.log import Log
@@ -534,13 +534,13 @@ def test_closing_writes_what_is_left() -> None:
     [
         b"",
         b"\x09\0\0\0\0",
-        bytes([Kind.SIDE]) + b"\x01\0\0\0no number",
-        bytes([Kind.WHOLE]) + b"\0\0\0\0" + bytes(17),
-        bytes([Kind.DELTA]) + b"\0\0\0\0" + bytes(16) + b"\x01\0\0\0\x01",
-        bytes([Kind.DELETE]) + b"\x07\0\0\0",
-        bytes([Kind.DELTA]) + b"\0\0\0\0short",
-        bytes([Kind.PROPERTIES]) + b"\0\0\0\0{",
-        bytes([Kind.CREATE]) + b"\x01\0\0\0\x02\0\0\0\xff\xff",
+        bytes([CursorEntryKind.SIDE]) + b"\x01\0\0\0no number",
+        bytes([CursorEntryKind.WHOLE]) + b"\0\0\0\0" + bytes(17),
+        bytes([CursorEntryKind.DELTA]) + b"\0\0\0\0" + bytes(16) + b"\x01\0\0\0\x01",
+        bytes([CursorEntryKind.DELETE]) + b"\x07\0\0\0",
+        bytes([CursorEntryKind.DELTA]) + b"\0\0\0\0short",
+        bytes([CursorEntryKind.PROPERTIES]) + b"\0\0\0\0{",
+        bytes([CursorEntryKind.CREATE]) + b"\x01\0\0\0\x02\0\0\0\xff\xff",
     ],
 )
 def test_a_record_that_is_none_is_corrupt(payload: bytes) -> None:

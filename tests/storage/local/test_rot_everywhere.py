@@ -286,7 +286,7 @@ def test_a_write_that_never_reached_a_file_used_again_is_found() -> None:
     assert found >= 20
 
 
-def live_places(disk: FaultyDisk) -> Iterator[tuple[str, rounds.Place]]:
+def live_places(disk: FaultyDisk) -> Iterator[tuple[str, rounds.RoundEntry]]:
     """Yield the places of records that only the journal has, without the last file."""
     start = checkpoints.read_newest(disk).position
     names = [name for name in disk.list("journal") if name.endswith(".wal")]

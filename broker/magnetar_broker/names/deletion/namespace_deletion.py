@@ -11,7 +11,7 @@ from contextlib import suppress
 from magnetar_broker.base.errors import (
     AlreadyExists,
     BrokerError,
-    NamespaceMissing,
+    NamespaceNotFound,
     NotAllowed,
     NotEmpty,
 )
@@ -112,7 +112,7 @@ class Deletion:
             if await self._finish_namespace(name):
                 return
             if not await self._namespaces.has(name):
-                raise NamespaceMissing(f"namespace {name} does not exist")
+                raise NamespaceNotFound(f"namespace {name} does not exist")
             self._namespaces.close(name)
             try:
                 if not force and await self._contents(name):
@@ -206,7 +206,7 @@ class Deletion:
     async def _finish_tenant(self, name: str) -> None:
         if await self.pending.is_begun(name):
             for namespace in await self._namespaces.of_tenant(name):
-                with suppress(NamespaceMissing):  # deleted concurrently
+                with suppress(NamespaceNotFound):  # deleted concurrently
                     await self.namespace(namespace, force=True)
             await self._tenants.delete(name)
             await self.pending.end(name)

@@ -2,7 +2,7 @@
 
 from collections.abc import Awaitable, Callable
 
-from magnetar_broker.base.errors import AlreadyExists, InUse, NotAllowed, TopicMissing
+from magnetar_broker.base.errors import AlreadyExists, InUse, NotAllowed, TopicNotFound
 from magnetar_broker.base.parallel import for_each
 from magnetar_broker.base.runtime import Runtime
 from magnetar_broker.base.transactions import COORDINATORS
@@ -49,7 +49,7 @@ class TopicDeletion:
     async def delete(self, name: TopicName, force: bool) -> None:
         """Delete a topic that is not partitioned, or the content of a partition; durable on return.
 
-        `TopicMissing`, `AlreadyExists` if it is partitioned, `InUse` if clients are connected.
+        `TopicNotFound`, `AlreadyExists` if it is partitioned, `InUse` if clients are connected.
         """
         _check_kept(name)
         await self.settle(name)
@@ -57,7 +57,7 @@ class TopicDeletion:
             if name.partition < 0 and await self._catalogue.partitions(name):
                 raise AlreadyExists(f"{name} is a partitioned topic: delete it as such")
             if not await self._exists(name):
-                raise TopicMissing(f"topic {name} does not exist")
+                raise TopicNotFound(f"topic {name} does not exist")
             await self._delete(name, _condition(force))
 
     async def delete_partitioned(self, name: TopicName, force: bool) -> None:
@@ -68,7 +68,7 @@ class TopicDeletion:
             if not await self._catalogue.partitions(name):
                 if await self._exists(name):
                     raise AlreadyExists(f"{name} is not partitioned: delete it as a topic")
-                raise TopicMissing(f"partitioned topic {name} does not exist")
+                raise TopicNotFound(f"partitioned topic {name} does not exist")
             await self._delete(name, _condition(force))
 
     async def delete_loaded(self, name: TopicName, condition: Condition) -> None:

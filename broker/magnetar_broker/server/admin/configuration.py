@@ -8,7 +8,7 @@ from magnetar_broker.config import ConfigError, Settings
 from magnetar_broker.config.changes import DYNAMIC, names_of_dynamic, without_effect
 from magnetar_broker.config.settings import KEYS
 from magnetar_broker.config.values import Key, render
-from magnetar_broker.server.admin.policies.line import without_effect as warning
+from magnetar_broker.server.admin.policies.policy_routes import without_effect as warning
 from magnetar_broker.server.admin.site import Handler, Site, parts_of, serving
 from magnetar_broker.server.http.contract import CONTROLLER, SUPER_USER
 from magnetar_broker.server.http.errors import Refused

@@ -11,8 +11,8 @@ from magnetar_broker.server.admin.searches import (
     MOST_SCANNED,
     RANGE,
     number_of,
+    search_request_of,
     shown,
-    wanted_of,
 )
 from magnetar_broker.server.admin.site import (
     TOPIC,
@@ -151,7 +151,7 @@ async def replay(site: Site, request: Request) -> Response:
     body = json_of(request) if request.body.strip() else {}
     if not isinstance(body, dict):
         raise Refused(400, "the body: expected an object")
-    wanted, named = wanted_of(body), body.get("topic")
+    wanted, named = search_request_of(body), body.get("topic")
     if named is None:
         source = await _one_of(site, request, body.get("kind"))
     else:

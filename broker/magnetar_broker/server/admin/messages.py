@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from magnetar_broker.server.admin.authorizing import authorize_subscriptions
 from magnetar_broker.server.admin.operations import messages as operations
 from magnetar_broker.server.admin.operations.loading import load, require_subscription
-from magnetar_broker.server.admin.positions import POSITION, place_of
+from magnetar_broker.server.admin.positions import POSITION, message_position_of
 from magnetar_broker.server.admin.refusals import no_topic
 from magnetar_broker.server.admin.site import (
     TOPIC,
@@ -134,7 +134,7 @@ async def _expire(site: Site, request: Request, subscription: str | None) -> Res
 async def expire_to_message(site: Site, request: Request) -> Response:
     """Skip the messages of a subscription up to one, including it unless it is `excluded`."""
     topic = await topic_with_messages(site, request, "expire messages by id")
-    place, name = place_of(request), subscription_of(request)
+    place, name = message_position_of(request), subscription_of(request)
     await site.owners.ask(operations.expire_to_message, topic, name, *place)
     return Response(status=204)
 
@@ -153,7 +153,7 @@ async def reset_to_time(site: Site, request: Request) -> Response:
 async def reset_to_message(site: Site, request: Request) -> Response:
     """Move a subscription to a message, or to the next one if the message is `excluded`."""
     topic = await topic_with_messages(site, request, "reset the cursor to a message")
-    place, name = place_of(request), subscription_of(request)
+    place, name = message_position_of(request), subscription_of(request)
     await site.owners.ask(operations.reset_to_message, topic, name, *place)
     return Response(status=204)
 

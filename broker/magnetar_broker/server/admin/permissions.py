@@ -13,7 +13,7 @@ from magnetar_broker.names.permissions import (
     check_size,
     ordered,
 )
-from magnetar_broker.server.admin.policies.line import without_effect
+from magnetar_broker.server.admin.policies.policy_routes import without_effect
 from magnetar_broker.server.admin.site import (
     NAMESPACE,
     TOPIC,

@@ -40,18 +40,18 @@ POSITION = Body(
 )
 
 
-class Place(NamedTuple):
+class MessagePosition(NamedTuple):
     """A message, or the position after it if `excluded`."""
 
     message: Position
     excluded: bool = False
 
 
-def place_of(request: Request) -> Place:
+def message_position_of(request: Request) -> MessagePosition:
     """Return the position that the body names."""
     body = json_of(request) if request.body.strip() else None
     if isinstance(body, str) and body in ENDS:
-        return Place(ENDS[body])
+        return MessagePosition(ENDS[body])
     if not isinstance(body, dict) or not {"ledgerId", "entryId"} <= body.keys():
         raise Refused(400, f"the body names no message: expected {EXPECTED}")
     message = (
@@ -60,7 +60,7 @@ def place_of(request: Request) -> Place:
         _number(body, "batchIndex"),
         _number(body, "partitionIndex"),
     )
-    return Place(message, body.get("excluded") is True)
+    return MessagePosition(message, body.get("excluded") is True)
 
 
 def _number(body: dict[str, Any], name: str) -> int:

@@ -10,7 +10,7 @@ from magnetar_broker.server.admin.messages import (
     topic_with_messages,
 )
 from magnetar_broker.server.admin.operations import reading
-from magnetar_broker.server.admin.positions import POSITION, place_of
+from magnetar_broker.server.admin.positions import POSITION, message_position_of
 from magnetar_broker.server.admin.shown_message import shown
 from magnetar_broker.server.admin.site import (
     TOPIC,
@@ -117,14 +117,14 @@ def _id_json(ledger: int, entry: int, partition: int, index: int = -1) -> Respon
 async def backlog_size(site: Site, request: Request) -> Response:
     """The number of bytes after the message that the body names."""
     topic = await topic_with_messages(site, request, "ask for the size of a backlog")
-    (ledger, entry, _, _), _ = place_of(request)
+    (ledger, entry, _, _), _ = message_position_of(request)
     return json_response(await site.owners.ask(reading.bytes_behind, topic, ledger, entry))
 
 
 async def analyze(site: Site, request: Request) -> Response:
     """The number of entries and messages in a backlog, or from the message in the body on."""
     topic = await topic_with_messages(site, request, "analyze the backlog")
-    start = place_of(request).message if request.body.strip() else None
+    start = message_position_of(request).message if request.body.strip() else None
     name = subscription_of(request)
     return json_response(await site.owners.ask(reading.analyze, topic, name, start))
 

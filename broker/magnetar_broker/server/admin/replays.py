@@ -7,7 +7,7 @@ from typing import Any
 from magnetar_broker.base.errors import SchemaRefused
 from magnetar_broker.server.admin.operations import replaying
 from magnetar_broker.server.admin.operations.searching import Message
-from magnetar_broker.server.admin.searches import Wanted, find, place_text
+from magnetar_broker.server.admin.searches import SearchRequest, find, place_text
 from magnetar_broker.server.admin.shown_message import text_of
 from magnetar_broker.server.admin.site import Site, serving
 from magnetar_broker.server.http.errors import Refused
@@ -32,7 +32,13 @@ class Replay:
     """One request: reads a page of messages, publishes it to each topic, and so on."""
 
     def __init__(
-        self, site: Site, base: TopicName, source: TopicName, wanted: Wanted, rate: int, dry: bool
+        self,
+        site: Site,
+        base: TopicName,
+        source: TopicName,
+        wanted: SearchRequest,
+        rate: int,
+        dry: bool,
     ) -> None:
         self._site, self._base, self._source = site, base, source
         self._wanted, self._rate, self._dry = wanted, rate, dry
@@ -76,13 +82,13 @@ class Replay:
             if messages and not self._dry and self._page() is not None:
                 await asyncio.sleep(len(messages) / self._rate)
 
-    def _page(self) -> Wanted | None:
+    def _page(self) -> SearchRequest | None:
         """Return the next search; None if nothing is left to do."""
         found = min(self._wanted.most_found - self._matched, PAGE, self._rate)
         scanned = self._wanted.most_scanned - self._scanned
         if self._next is None or found <= 0 or scanned <= 0:
             return None
-        return Wanted(self._next, found, scanned, self._wanted.filter)
+        return SearchRequest(self._next, found, scanned, self._wanted.filter)
 
     async def _publish(self, found: list[Message]) -> None:
         """Publish messages, for each topic in the order in which they were found."""

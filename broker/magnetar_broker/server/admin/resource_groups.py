@@ -7,7 +7,10 @@ from typing import Any
 from magnetar_broker.names.directory import Directory
 from magnetar_broker.policies.policy import RestPath
 from magnetar_broker.policies.without_effect import RESOURCE_GROUP
-from magnetar_broker.server.admin.policies.line import NamespaceLine, without_effect
+from magnetar_broker.server.admin.policies.policy_routes import (
+    NamespacePolicyRoutes,
+    without_effect,
+)
 from magnetar_broker.server.admin.site import (
     NAMESPACE,
     Handler,
@@ -32,7 +35,7 @@ LIMITS = (
     "replicationDispatchRateInBytes",
 )
 LARGEST = 2**63 - 1
-OF_NAMESPACE: NamespaceLine[str] = NamespaceLine(
+OF_NAMESPACE: NamespacePolicyRoutes[str] = NamespacePolicyRoutes(
     RESOURCE_GROUP, RestPath(segment="resourcegroup", raw=True)
 )
 

@@ -42,7 +42,7 @@ RANGE = (
 
 
 @dataclass(frozen=True)
-class Wanted:
+class SearchRequest:
     """The filter of a search, and its limits."""
 
     start: Place
@@ -51,13 +51,13 @@ class Wanted:
     filter: Filter
 
 
-def wanted_of(given: dict[str, Any]) -> Wanted:
+def search_request_of(given: dict[str, Any]) -> SearchRequest:
     """Return the search that the query or the body describes."""
     key, text = given.get("key"), given.get("property")
     if not isinstance(key, str | None) or not isinstance(text, str | None):
         raise Refused(400, "key and property: expected texts")
     name, equals, value = (text or "").partition("=")
-    return Wanted(
+    return SearchRequest(
         _place(given.get("from")),
         number_of(given, "limit", 100, MOST_FOUND),
         number_of(given, "scan", 10_000, MOST_SCANNED),
@@ -108,7 +108,7 @@ async def search(site: Site, request: Request) -> Response:
 async def shown(site: Site, topic: TopicName, request: Request) -> Response:
     """Answer the messages of a topic that the query of a request finds."""
     given = _given(request)
-    wanted, preview = wanted_of(given), number_of(given, "payload", PREVIEW, 1 << 20)
+    wanted, preview = search_request_of(given), number_of(given, "payload", PREVIEW, 1 << 20)
     async with site.reading:
         scanned, unreadable, found, following = await find(site, topic, wanted, preview)
         messages = []
@@ -139,7 +139,7 @@ def _given(request: Request) -> dict[str, Any]:
     return {name: value for name, value in given.items() if value is not None}
 
 
-async def find(site: Site, topic: TopicName, wanted: Wanted, preview: int | None) -> Found:
+async def find(site: Site, topic: TopicName, wanted: SearchRequest, preview: int | None) -> Found:
     """Search a topic in the process that serves it; payloads are as `searching.search` says."""
     return await site.owners.ask(
         searching.search,

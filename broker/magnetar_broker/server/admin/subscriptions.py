@@ -4,7 +4,12 @@ from collections.abc import Iterator
 
 from magnetar_broker.names.directory import Directory
 from magnetar_broker.server.admin.operations import subscriptions as operations
-from magnetar_broker.server.admin.positions import ENDS, POSITION, Place, place_of
+from magnetar_broker.server.admin.positions import (
+    ENDS,
+    POSITION,
+    MessagePosition,
+    message_position_of,
+)
 from magnetar_broker.server.admin.refusals import bounded, no_subscription
 from magnetar_broker.server.admin.site import (
     TOPIC,
@@ -26,7 +31,7 @@ from magnetar_broker.server.http.messages import Request, Response, json_respons
 from magnetar_broker.server.http.table import Route
 from magnetar_proto.names import TopicName
 
-EARLIEST, LATEST = Place(ENDS["earliest"]), Place(ENDS["latest"])
+EARLIEST, LATEST = MessagePosition(ENDS["earliest"]), MessagePosition(ENDS["latest"])
 
 
 async def subscriptions(site: Site, request: Request) -> Response:
@@ -59,7 +64,7 @@ async def create(site: Site, request: Request) -> Response:
     return Response(status=204)
 
 
-def _start(request: Request) -> tuple[Place, dict[str, str]]:
+def _start(request: Request) -> tuple[MessagePosition, dict[str, str]]:
     """Return the first position of a new subscription, and its properties.
 
     Without a body it begins at the end of the topic; with an object without a position it begins at
@@ -70,7 +75,7 @@ def _start(request: Request) -> tuple[Place, dict[str, str]]:
         return LATEST, {}
     properties = body.get("properties") if isinstance(body, dict) else None
     names_place = not isinstance(body, dict) or not {"ledgerId", "entryId"}.isdisjoint(body)
-    place = place_of(request) if names_place else EARLIEST
+    place = message_position_of(request) if names_place else EARLIEST
     return place, bounded(checked_properties(properties or {}))
 
 

@@ -4,10 +4,10 @@ from collections.abc import Awaitable, Iterator
 from typing import Any
 
 from magnetar_broker.base.errors import (
-    NamespaceMissing,
-    SubscriptionMissing,
-    TopicMissing,
-    TransactionCoordinatorMissing,
+    NamespaceNotFound,
+    SubscriptionNotFound,
+    TopicNotFound,
+    TransactionCoordinatorNotFound,
 )
 from magnetar_broker.base.transactions import COORDINATORS
 from magnetar_broker.server.admin.messages import LONG, number_of
@@ -112,7 +112,7 @@ async def _unless_gone(asked: Awaitable[dict[str, Any]]) -> dict[str, Any]:
     """Return the answer of a topic or subscription; an empty one if that no longer exists."""
     try:
         return await asked
-    except (Refused, TopicMissing, NamespaceMissing, SubscriptionMissing):
+    except (Refused, TopicNotFound, NamespaceNotFound, SubscriptionNotFound):
         return {}
 
 
@@ -140,7 +140,7 @@ async def _number(site: Site) -> int:
 async def _partition(site: Site, number: int) -> TopicName:
     present = await _number(site)
     if not 0 <= number < present:
-        raise TransactionCoordinatorMissing(
+        raise TransactionCoordinatorNotFound(
             f"there is no coordinator {number}: there are {present}, from 0"
         )
     return COORDINATORS.with_partition(number)

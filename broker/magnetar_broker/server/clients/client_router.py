@@ -11,7 +11,7 @@ import socket
 from collections.abc import Callable, Mapping
 
 from magnetar_broker.base.errors import NotReady
-from magnetar_broker.limits.admission import Admission, Place
+from magnetar_broker.limits.admission import Admission, AdmittedConnection
 from magnetar_broker.server.clients.client_socket import Take, refuse
 from magnetar_broker.server.clients.origin import ON_ITS_OWN
 from magnetar_broker.server.runtime.accepting import Accepting
@@ -90,7 +90,7 @@ class _Opening:
         self._frame = FirstFrame()
         self._loop = asyncio.get_running_loop()
         self._run = run
-        self._place: Place
+        self._place: AdmittedConnection
 
     def begin(self, admission: Admission, host: str) -> None:
         """Take a place, and read the first frame."""

@@ -10,7 +10,7 @@ from typing import cast
 from magnetar_broker.base.connection import host_of
 from magnetar_broker.base.errors import BrokerError
 from magnetar_broker.broker import Broker
-from magnetar_broker.limits.admission import Place
+from magnetar_broker.limits.admission import AdmittedConnection
 from magnetar_broker.server.clients.origin import ON_ITS_OWN, Origin
 from magnetar_broker.server.clients.upstreams import Upstreams, UpstreamSocket
 from magnetar_broker.server.runtime.descriptors import Descriptors
@@ -47,7 +47,7 @@ class ClientConnection(asyncio.BufferedProtocol):
         upstreams: Upstreams | None = None,
         early: bytes = b"",
         origin: Origin = ON_ITS_OWN,
-        place: Place | None = None,
+        place: AdmittedConnection | None = None,
     ) -> None:
         """`buffer` receives the input; all connections share it.
 
@@ -318,7 +318,7 @@ class Listener:
         first: bytes,
         rest: bytes,
         origin: Origin,
-        place: Place,
+        place: AdmittedConnection,
     ) -> None:
         """Serve a connected client; `first` and `rest` were already read from it."""
         connection = self._connect(first, origin, place)

@@ -16,7 +16,7 @@ from functools import partial
 
 from magnetar_broker.base.connection import host_of
 from magnetar_broker.base.errors import NotReady
-from magnetar_broker.limits.admission import Admission, Place
+from magnetar_broker.limits.admission import Admission, AdmittedConnection
 from magnetar_broker.server.clients.client_socket import refuse
 from magnetar_broker.server.clients.origin import Origin
 from magnetar_broker.server.clients.outgoing import Outgoing
@@ -43,7 +43,7 @@ class _Departing:
     data: bytes
     host: str
     """The client's host; empty for an upstream, whose client is counted where it is connected."""
-    place: Place | None = None
+    place: AdmittedConnection | None = None
     """The place that it is counted with; None until it is counted."""
 
     def close(self) -> None:

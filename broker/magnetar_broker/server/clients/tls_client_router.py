@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from typing import Protocol, cast
 
 from magnetar_broker.base.errors import BrokerError, NotReady
-from magnetar_broker.limits.admission import Admission, Place
+from magnetar_broker.limits.admission import Admission, AdmittedConnection
 from magnetar_broker.limits.held_bytes import HeldBytes
 from magnetar_broker.limits.slow_readers import SlowReaders
 from magnetar_broker.server.clients.client_router import unknown
@@ -37,7 +37,7 @@ class Serve(Protocol):
         first: bytes,
         rest: bytes,
         origin: Origin,
-        place: Place,
+        place: AdmittedConnection,
     ) -> None:
         """Serve it; `first` is the first frame, `rest` the input behind it.  Takes over `place`."""
 
@@ -92,7 +92,7 @@ class TlsClientRouter:
         if self._pumps:
             await asyncio.wait([pump.over() for pump in self._pumps], timeout=END_SECONDS)
 
-    def _open(self, place: Place) -> "_Opening":
+    def _open(self, place: AdmittedConnection) -> "_Opening":
         return _Opening(self._give, self._run, place)
 
     def _give(
@@ -101,7 +101,7 @@ class TlsClientRouter:
         first: bytes,
         rest: bytes,
         origin: Origin,
-        place: Place,
+        place: AdmittedConnection,
     ) -> None:
         name = named_broker(first)
         if name in self._own and self._serve is not None:
@@ -134,7 +134,7 @@ class TlsClientRouter:
 class _Opening(asyncio.Protocol):
     """A connection from the end of its handshake until its first frame is complete."""
 
-    def __init__(self, give: Serve, run: Callable[..., None], place: Place) -> None:
+    def __init__(self, give: Serve, run: Callable[..., None], place: AdmittedConnection) -> None:
         self._give = give
         self._run = run
         self._place = place

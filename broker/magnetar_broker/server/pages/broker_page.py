@@ -12,7 +12,7 @@ from magnetar_broker.metrics.loop import LoopFigures, LoopStats
 from magnetar_broker.metrics.tls import TlsFigures
 from magnetar_broker.metrics.usage import UsageMeter
 from magnetar_broker.schemas.counts import SchemaCounts
-from magnetar_broker.server.pages.metrics_page import Page, Wanted, gradually
+from magnetar_broker.server.pages.metrics_page import IsWanted, Page, gradually
 from magnetar_broker.server.runtime.pauses import Turns
 
 
@@ -49,7 +49,7 @@ class BrokerPage:
         self._loop = loop
         self._is_joined = is_joined
 
-    async def make(self, is_wanted: Wanted) -> Page | None:
+    async def make(self, is_wanted: IsWanted) -> Page | None:
         """Return a page; None if it is no longer wanted."""
         slices = self._turns.slices()
         figures = await self._gatherer.gather(self._advertised.service_url, is_wanted, slices.after)

@@ -26,7 +26,7 @@ from magnetar_broker.metrics.prometheus import (
 from magnetar_broker.metrics.tls import TlsFigures
 from magnetar_broker.schemas.counts import SchemaCounts
 from magnetar_broker.server.pages.linked_page import page_of
-from magnetar_broker.server.pages.metrics_page import Page, Wanted, gradually
+from magnetar_broker.server.pages.metrics_page import IsWanted, Page, gradually
 from magnetar_broker.server.runtime.pauses import Turns
 from magnetar_broker.server.supervision.children import name_of
 from magnetar_storage.runtime.execution import Clock
@@ -66,7 +66,7 @@ class JoinedPage:
         self._turns = Turns()
         self._numbers = count(1)
 
-    async def make(self, is_wanted: Wanted) -> Page | None:
+    async def make(self, is_wanted: IsWanted) -> Page | None:
         """Return a page of this process and the workers that answer in time; None if not wanted."""
         workers = sorted(self._links)
         asked = (self._links[worker] for worker in workers)

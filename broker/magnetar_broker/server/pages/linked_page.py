@@ -5,7 +5,7 @@ import asyncio
 from magnetar_broker.base.errors import BrokerError
 from magnetar_broker.ipc.answer_within import answer_within
 from magnetar_broker.ipc.link import Link
-from magnetar_broker.server.pages.metrics_page import Make, Page, Wanted
+from magnetar_broker.server.pages.metrics_page import IsWanted, Make, Page
 from magnetar_broker.server.runtime.loop_timer import LoopTimer
 from magnetar_storage.errors import StorageError
 from magnetar_storage.runtime.execution import Clock
@@ -66,7 +66,7 @@ class LinkedPage:
             self._number, self._making = 0, None  # the task ends soon
 
 
-async def page_of(link: Link, number: int, clock: Clock, is_wanted: Wanted) -> Page | None:
+async def page_of(link: Link, number: int, clock: Clock, is_wanted: IsWanted) -> Page | None:
     """Return the page of a worker; None if it has ended, is silent, or the page is not wanted.
 
     `number`, from 1, must be another one for each page.

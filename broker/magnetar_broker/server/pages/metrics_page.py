@@ -9,8 +9,8 @@ from magnetar_broker.server.http.messages import Request
 
 Page = Sequence[bytes]
 """A page in parts, which are never joined."""
-Wanted = Callable[[], bool]
-Make = Callable[[Wanted], Awaitable[Page | None]]
+IsWanted = Callable[[], bool]
+Make = Callable[[IsWanted], Awaitable[Page | None]]
 """A function that makes a page with figures from after the call; None if it is no longer wanted."""
 
 
@@ -46,7 +46,7 @@ class MetricsPage:
         return scrape.page
 
 
-async def gradually(parts: Iterator[bytes], is_wanted: Wanted, slices: Slices) -> list[bytes]:
+async def gradually(parts: Iterator[bytes], is_wanted: IsWanted, slices: Slices) -> list[bytes]:
     """Return all parts, made in slices of the loop's time; stop if the page is no longer wanted."""
     made = list[bytes]()
     for part in parts:

@@ -30,7 +30,7 @@ from magnetar_broker.server.snapshots.files import (
     remove_rests,
     remove_tree,
 )
-from magnetar_broker.server.snapshots.part import Part
+from magnetar_broker.server.snapshots.part import SnapshotPart
 from magnetar_storage.errors import StorageError
 from magnetar_storage.local import directories, layout
 from magnetar_storage.metadata.sqlite import FILE as METADATA_FILE
@@ -45,7 +45,7 @@ HELD_SECONDS = 15.0
 """The time that changes of metadata may wait for a snapshot; then it is given up."""
 MOST_LISTED = 1000
 
-Parts = Callable[[], Sequence[Part]]
+Parts = Callable[[], Sequence[SnapshotPart]]
 """Returns the parts of all processes with store directories; `NotReady` if one is missing."""
 
 
@@ -144,7 +144,7 @@ class Snapshots:
         }
         return state | ({"error": making.error} if making.error else {})
 
-    async def _run(self, making: Making, parts: Sequence[Part]) -> None:
+    async def _run(self, making: Making, parts: Sequence[SnapshotPart]) -> None:
         unfinished = f"{self._path(making.name)}.{making.token}{UNFINISHED}"
         try:
             await asyncio.to_thread(self._make_room, unfinished)
@@ -172,7 +172,7 @@ class Snapshots:
         finally:
             making.status = "ERROR"  # not before: the next one begins when nothing is left
 
-    async def _remove(self, making: Making, parts: Sequence[Part], unfinished: str) -> None:
+    async def _remove(self, making: Making, parts: Sequence[SnapshotPart], unfinished: str) -> None:
         """Remove the files of a snapshot that failed."""
         try:
             # promise: a failed snapshot leaves no links
@@ -194,7 +194,7 @@ class Snapshots:
         # The users who may read the data may read the snapshot, and no others.
         os.chmod(unfinished, os.stat(self._data_dir).st_mode & 0o777)
 
-    async def _make(self, making: Making, parts: Sequence[Part], unfinished: str) -> Copied:
+    async def _make(self, making: Making, parts: Sequence[SnapshotPart], unfinished: str) -> Copied:
         await _all(part.prepare() for part in parts)
         try:
             async with asyncio.timeout(HELD_SECONDS):

@@ -24,7 +24,7 @@ DROP_SECONDS = 120.0
 """The time limit for the checkpoint that is being written, and for removing all links."""
 
 
-class Part(Protocol):
+class SnapshotPart(Protocol):
     """The store directories that one process has open.  `token` is the token of the snapshot."""
 
     async def prepare(self) -> None:

@@ -6,7 +6,7 @@ import ssl
 from collections.abc import Callable
 from typing import Final
 
-from magnetar_broker.limits.admission import Admission, Place
+from magnetar_broker.limits.admission import Admission, AdmittedConnection
 from magnetar_broker.server.runtime.accepting import Accepting
 from magnetar_broker.server.runtime.descriptors import Descriptors
 from magnetar_broker.server.runtime.loop_timer import LoopTimer
@@ -47,7 +47,7 @@ class TlsPort:
         self,
         listening: socket.socket,
         context: Callable[[], ssl.SSLContext],
-        make: Callable[[Place], asyncio.BaseProtocol],
+        make: Callable[[AdmittedConnection], asyncio.BaseProtocol],
         contexts: Contexts,
         descriptors: Descriptors,
         loop_timer: LoopTimer,
@@ -86,7 +86,9 @@ class TlsPort:
         task.add_done_callback(self._handshakes.discard)
         task.add_done_callback(lambda _: None if place.is_taken_over else place.leave())
 
-    async def _shake_hands(self, client: socket.socket, address: str, place: Place) -> None:
+    async def _shake_hands(
+        self, client: socket.socket, address: str, place: AdmittedConnection
+    ) -> None:
         try:
             await self._loop.connect_accepted_socket(
                 lambda: self._make(place),

@@ -10,12 +10,12 @@ from fakes.named_worlds import NAMESPACE, NamedWorld, named
 from magnetar_broker.base.errors import (
     AlreadyExists,
     InUse,
-    NamespaceMissing,
+    NamespaceNotFound,
     NotAllowed,
     NotEmpty,
     NotReady,
-    TenantMissing,
-    TopicMissing,
+    TenantNotFound,
+    TopicNotFound,
 )
 from magnetar_broker.base.metadata_keys import DELETIONS, POLICIES
 from magnetar_broker.base.transactions import COORDINATORS
@@ -65,7 +65,7 @@ def test_a_topic_is_deleted_with_all_that_it_had() -> None:
     assert world.store.ids() == others
     assert "more" not in str(world.stored("/"))
     assert received == [("more", False)]
-    with pytest.raises(TopicMissing, match="more"):
+    with pytest.raises(TopicNotFound, match="more"):
         delete(world, named("more"))
 
 
@@ -90,9 +90,9 @@ def test_each_kind_is_deleted_in_its_own_way() -> None:
         world.do(world.directory.deletion.topics.delete(PARTED, force=True))
     with pytest.raises(AlreadyExists, match="is not partitioned"):
         world.do(world.directory.deletion.topics.delete_partitioned(PLAIN, force=True))
-    with pytest.raises(TopicMissing):
+    with pytest.raises(TopicNotFound):
         world.do(world.directory.deletion.topics.delete_partitioned(named("nothing"), force=True))
-    with pytest.raises(TopicMissing):
+    with pytest.raises(TopicNotFound):
         world.do(world.directory.deletion.topics.delete(PARTED.with_partition(3), force=True))
 
 
@@ -149,7 +149,7 @@ def test_where_nothing_is_created_by_use_it_stays_away() -> None:
     world.settings = world.settings.__class__(allow_auto_topic_creation=False)
     world.restart()
     delete(world, PLAIN, force=True)
-    with pytest.raises(TopicMissing):
+    with pytest.raises(TopicNotFound):
         world.topic(PLAIN)
 
 
@@ -195,7 +195,7 @@ def test_a_namespace_with_topics_goes_only_by_force() -> None:
     assert connection.closed_producers == [1]
     assert world.store.ids() == set()
     assert "public/default" not in str(world.stored("/"))
-    with pytest.raises(NamespaceMissing):
+    with pytest.raises(NamespaceNotFound):
         delete(world, NAMESPACE, force=True)
 
 
@@ -205,7 +205,7 @@ def test_an_empty_namespace_goes() -> None:
     world.do(world.directory.enforcement.set("tenant/space", {MAX_PRODUCERS: 3}))
     delete(world, "tenant/space")
     assert "tenant/space" not in str(world.stored("/"))
-    with pytest.raises(NamespaceMissing):
+    with pytest.raises(NamespaceNotFound):
         world.topic(named("late", "tenant/space"))
     world.do(world.directory.namespaces.ensure(NamespaceName.parse("tenant/space")))
     assert world.do(world.directory.policies.explicit(MAX_PRODUCERS, "tenant/space")) is None  # type: ignore[arg-type]
@@ -228,12 +228,12 @@ def test_no_topics_are_created_in_a_namespace_that_is_being_deleted() -> None:
         world.directory.creation.plain(named("new"), {}),
         world.directory.partitions(named("new"), create=True),
     ):
-        with pytest.raises(NamespaceMissing, match="deleted"):
+        with pytest.raises(NamespaceNotFound, match="deleted"):
             world.do(refused)
     gate.set_result(None)
     world.clock.pump()
     deleting.result()
-    with pytest.raises(NamespaceMissing, match="create it with PUT"):
+    with pytest.raises(NamespaceNotFound, match="create it with PUT"):
         world.topic(named("new"))
 
 
@@ -257,10 +257,10 @@ def test_upkeep_and_others_wait_for_a_deletion_that_is_under_way() -> None:
     for job in jobs:
         job.result()
     for late in (second, growing):
-        with pytest.raises(NamespaceMissing):
+        with pytest.raises(NamespaceNotFound):
             late.result()
     assert world.store.ids() == set() and "default" not in str(world.stored("/"))
-    with pytest.raises(NamespaceMissing, match="create it"):
+    with pytest.raises(NamespaceNotFound, match="create it"):
         world.topic(PLAIN)
 
 
@@ -270,7 +270,7 @@ def test_a_tenant_with_namespaces_goes_only_by_force() -> None:
         delete(world, "public")
     delete(world, "public", force=True)
     assert "public" not in str(world.stored("/"))
-    with pytest.raises(TenantMissing):
+    with pytest.raises(TenantNotFound):
         delete(world, "public", force=True)
 
 
@@ -353,7 +353,7 @@ def test_a_mark_that_was_not_stored_deletes_nothing() -> None:
     with pytest.raises(Unavailable):
         delete(world, NAMESPACE, force=True)
     world.writes_left = None
-    with pytest.raises(NamespaceMissing):
+    with pytest.raises(NamespaceNotFound):
         world.topic(PLAIN, create=False)
     world.do(world.directory.jobs.run("deleting"))
     assert whole(world)
@@ -372,7 +372,7 @@ def test_upkeep_continues_the_deletion_of_a_namespace() -> None:
     world.writes, world.writes_left = 0, 4
     with pytest.raises(Unavailable):
         delete(world, NAMESPACE, force=True)
-    with pytest.raises(NamespaceMissing, match="being created or deleted"):
+    with pytest.raises(NamespaceNotFound, match="being created or deleted"):
         world.topic(PLAIN)
     world.do(world.directory.jobs.run("deleting"))  # logged, and tried again
     world.writes_left = None
@@ -422,7 +422,7 @@ def test_no_namespace_is_left_without_its_tenant(
     begun.append(two())
     world.clock.pump()
     for promise in begun:
-        with suppress(NamespaceMissing, NotEmpty, TenantMissing):
+        with suppress(NamespaceNotFound, NotEmpty, TenantNotFound):
             promise.result()
     tenants = world.do(directory.tenants.names())
     assert not world.do(directory.namespaces.has(str(name))) or "tenant" in tenants
@@ -439,7 +439,7 @@ def test_a_tenant_that_is_being_deleted_is_not_made_anew() -> None:
         delete(world, "tenant", force=True)
     with pytest.raises(AlreadyExists, match="being deleted"):
         world.do(directory.tenants.create("tenant", Tenant()))
-    with pytest.raises(TenantMissing, match="being deleted"):
+    with pytest.raises(TenantNotFound, match="being deleted"):
         world.do(directory.namespaces.create(NamespaceName.parse("tenant/new"), Namespace()))
     world.writes_left = None
     world.do(directory.deletion.resume())
@@ -513,7 +513,7 @@ def test_what_is_deleted_in_several_attempts_is_not_listed_any_more(name: Any, w
     with suppress(Unavailable):
         delete(world, name, force=True)
     world.writes_left = None
-    with suppress(NamespaceMissing, TopicMissing):
+    with suppress(NamespaceNotFound, TopicNotFound):
         delete(world, name, force=True)
     world.do(world.directory.deletion.resume())
     assert world.stored(DELETIONS) == []

@@ -13,7 +13,7 @@ from magnetar_broker.base.errors import (
     NotReady,
     SchemaInvalid,
     SchemaRefused,
-    TopicMissing,
+    TopicNotFound,
 )
 from magnetar_broker.config import Settings
 from magnetar_broker.names.topic_host import Condition
@@ -166,7 +166,7 @@ def test_without_their_worker_topics_are_refused_and_not_deleted() -> None:
     world.do(world.directory.topic_host.unload(PARTS[1]))  # nothing to do
     world.processes.workers[number] = world.processes.new_worker(number)
     world.do(world.processes.workers[number].broker.start())
-    with pytest.raises(TopicMissing):  # that deletion is continued first
+    with pytest.raises(TopicNotFound):  # that deletion is continued first
         world.do(world.directory.deletion.topics.delete_partitioned(PARTED, False))
     assert "parted" not in str(world.do(world.metadata.list("/", "", 1000)))
 

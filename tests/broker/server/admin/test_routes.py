@@ -8,7 +8,7 @@ import pytest
 from broker.server.admin.reading_handlers import attributes_of, query_of, reads_body
 from magnetar_broker.policies.policy import RestPath
 from magnetar_broker.server.admin.owners import Owners
-from magnetar_broker.server.admin.policies.line import IS_GLOBAL
+from magnetar_broker.server.admin.policies.policy_routes import IS_GLOBAL
 from magnetar_broker.server.admin.routes import ROUTES
 from magnetar_broker.server.admin.site import Handler, Site
 from magnetar_broker.server.http.contract import Permission, Runs

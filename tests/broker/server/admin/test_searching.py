@@ -18,7 +18,7 @@ from magnetar_broker.server.admin import replays
 from magnetar_broker.server.admin.operations import replaying, searching
 from magnetar_broker.server.admin.owners import SoleProcess
 from magnetar_broker.server.admin.replays import Replay
-from magnetar_broker.server.admin.searches import Wanted
+from magnetar_broker.server.admin.searches import SearchRequest
 from magnetar_broker.server.admin.site import Site
 from magnetar_broker.server.clients.in_process_client import InProcessClient, Unexpected
 from magnetar_broker.server.processes.http_server import sole_site
@@ -175,7 +175,7 @@ async def test_searches_go_on_while_a_page_is_published(monkeypatch: pytest.Monk
         reading = asyncio.Semaphore(1)
         owners = Watching(broker, reading)
         watched = replace(site, owners=owners, reading=reading)
-        wanted = Wanted((-1, -1, 0), 100, 100, ANY)
+        wanted = SearchRequest((-1, -1, 0), 100, 100, ANY)
         replay = Replay(watched, TOPIC, dead, wanted, 1000, False)
         await replay.run()
         assert (replay.answer()["replayed"], owners.free) == (3, [True])

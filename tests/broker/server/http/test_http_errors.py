@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import pytest
 
 from magnetar_broker.base import errors
-from magnetar_broker.base.errors import BrokerError, UnknownTrouble
+from magnetar_broker.base.errors import BrokerError, UnknownError
 from magnetar_broker.server.http.errors import status_of
 
 
@@ -21,4 +21,4 @@ REFUSALS = [kind for kind in _kinds(BrokerError) if kind.__module__ == errors.__
 @pytest.mark.parametrize("kind", REFUSALS, ids=lambda kind: kind.__name__)
 def test_every_refusal_has_a_status(kind: type[BrokerError]) -> None:
     status = status_of(kind("why"))
-    assert 400 <= status < 500 or status == 503 or kind is UnknownTrouble
+    assert 400 <= status < 500 or status == 503 or kind is UnknownError

@@ -16,7 +16,7 @@ from magnetar_broker.metrics.loop import LoopStats
 from magnetar_broker.server.pages import linked_page
 from magnetar_broker.server.pages.joined_page import JoinedPage
 from magnetar_broker.server.pages.linked_page import DROP, NEXT, PIECE_BYTES, LinkedPage, page_of
-from magnetar_broker.server.pages.metrics_page import Make, Page, Wanted
+from magnetar_broker.server.pages.metrics_page import IsWanted, Make, Page
 from magnetar_broker.server.processes import link_sockets as links
 from magnetar_broker.server.runtime.loop_timer import LoopTimer
 
@@ -29,7 +29,7 @@ def rows(topics: int) -> list[bytes]:
 
 
 def serving(page: Sequence[bytes]) -> Make:
-    async def make(is_wanted: Wanted) -> Page | None:
+    async def make(is_wanted: IsWanted) -> Page | None:
         return page
 
     return make
@@ -48,7 +48,7 @@ class Slow:
         """Wait for the beginning of the next page."""
         await asyncio.wait_for(self._beginnings.acquire(), HANGS_SECONDS)
 
-    async def make(self, is_wanted: Wanted) -> Page | None:
+    async def make(self, is_wanted: IsWanted) -> Page | None:
         self.begun += 1
         self.is_wanted = is_wanted
         self._beginnings.release()
@@ -162,7 +162,7 @@ async def test_the_notice_that_ends_a_page_does_not_end_the_next(workers: Worker
 async def test_workers_without_a_page_are_left_out_and_counted(
     workers: Workers, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    async def failing(is_wanted: Wanted) -> Page | None:
+    async def failing(is_wanted: IsWanted) -> Page | None:
         raise OSError("no /proc")
 
     monkeypatch.setattr(linked_page, "SILENCE_SECONDS", 0.05)

@@ -6,7 +6,7 @@ Everything is durable on return, and connected consumers follow it.
 from collections.abc import Sequence
 from typing import Any
 
-from magnetar_broker.base.errors import UnknownTrouble
+from magnetar_broker.base.errors import UnknownError
 from magnetar_broker.broker import Broker
 from magnetar_broker.expiry.message_expiry import expire_older, expiring_subscriptions
 from magnetar_broker.expiry.trimming import trim_topic, truncate
@@ -86,7 +86,7 @@ async def reset_to_message(
 async def _moved(subscription: Subscription, offset: int, left: int | None = None) -> None:
     try:
         await subscription.seek(offset, left)
-    except UnknownTrouble as error:
+    except UnknownError as error:
         raise Refused(412, f"{error}: retry when that has ended") from error
 
 

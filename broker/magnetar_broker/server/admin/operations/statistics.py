@@ -12,7 +12,7 @@ from magnetar_broker.statistics.blockers import why_not_delivering
 from magnetar_broker.statistics.brief import encoded
 from magnetar_broker.statistics.internal import internal_info, internal_stats
 from magnetar_broker.statistics.key_hashes import draining_with_ids, hash_of_key, queues_of
-from magnetar_broker.statistics.subscriptions import Wanted
+from magnetar_broker.statistics.subscriptions import WantedStatistics
 from magnetar_broker.statistics.topics import UNUSED_NON_PERSISTENT, topic_stats
 from magnetar_broker.topic.loaded_topics import AnyTopic
 from magnetar_proto.names import TopicName
@@ -24,11 +24,11 @@ PAUSE_EVERY = 256
 
 
 async def stats(broker: Broker, name: TopicName, *wanted: bool) -> Json:
-    """Return the statistics of a topic; `wanted` are the fields of a `Wanted`."""
+    """Return the statistics of a topic; `wanted` are the fields of a `WantedStatistics`."""
     topic = await _present(broker, name)
     if topic is None:
         return UNUSED_NON_PERSISTENT
-    return await topic_stats(topic, Wanted(*wanted))
+    return await topic_stats(topic, WantedStatistics(*wanted))
 
 
 async def internal(broker: Broker, name: TopicName, metadata: bool) -> Json | None:

@@ -51,7 +51,7 @@ async def slow_transactions(broker: Broker, partition: TopicName, older_ms: int)
 
 
 async def transaction(broker: Broker, partition: TopicName, least: int) -> Json:
-    """Return a transaction that has not ended; raises `TransactionMissing`."""
+    """Return a transaction that has not ended; raises `TransactionNotFound`."""
     coordinator = await _coordinator(broker, partition)
     return _shown(coordinator, coordinator.state.one(least))
 

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from magnetar_broker.policies.explain import explained
-from magnetar_broker.server.admin.policies.line import IS_GLOBAL, topic_with_policies
+from magnetar_broker.server.admin.policies.policy_routes import IS_GLOBAL, topic_with_policies
 from magnetar_broker.server.admin.site import (
     NAMESPACE,
     TOPIC,

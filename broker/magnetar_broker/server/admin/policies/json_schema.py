@@ -16,7 +16,7 @@ from magnetar_broker.policies.codecs import (
     Refined,
     SomeOf,
     Text,
-    Whole,
+    WholeNumber,
 )
 
 
@@ -25,7 +25,7 @@ def schema_of(codec: Codec[Any]) -> dict[str, Any]:
     match codec:
         case Flag():
             found: dict[str, Any] = {"type": "boolean"}
-        case Whole(low, high):
+        case WholeNumber(low, high):
             found = {"type": "integer", "minimum": low, "maximum": high}
         case Text():
             found = {"type": "string"}

@@ -14,7 +14,7 @@ from magnetar_broker.policies.retention import Retention
 from magnetar_broker.policies.table import BACKLOG_QUOTA_SIZE, RETENTION
 from magnetar_broker.policies.values import BacklogQuota
 from magnetar_broker.server.admin.policies.json_schema import schema_of
-from magnetar_broker.server.admin.policies.line import (
+from magnetar_broker.server.admin.policies.policy_routes import (
     APPLIED,
     IS_GLOBAL,
     decoded,

@@ -6,7 +6,7 @@ from magnetar_broker.names.directory import Directory
 from magnetar_broker.policies.table import SUBSCRIPTION_DISPATCH_RATE, SUBSCRIPTION_DISPATCH_RATES
 from magnetar_broker.policies.values import DispatchRate
 from magnetar_broker.server.admin.policies.json_schema import schema_of
-from magnetar_broker.server.admin.policies.line import (
+from magnetar_broker.server.admin.policies.policy_routes import (
     APPLIED,
     IS_GLOBAL,
     decoded,

@@ -11,11 +11,11 @@ from magnetar_broker.server.admin.policies.cluster_lists import (
     check_replication,
     check_replication_of_topic,
 )
-from magnetar_broker.server.admin.policies.line import (
+from magnetar_broker.server.admin.policies.policy_routes import (
     IS_GLOBAL,
     Check,
-    NamespaceLine,
-    TopicLine,
+    NamespacePolicyRoutes,
+    TopicPolicyRoutes,
     topic_with_policies,
 )
 from magnetar_broker.server.admin.policies.quotas import (
@@ -36,13 +36,13 @@ TOPIC_CHECKS: dict[Policy[Any], Check[Any]] = {
     RETENTION: check_topic_retention,
     REPLICATION_CLUSTERS: check_replication_of_topic,
 }
-OF_NAMESPACES: tuple[NamespaceLine[Any], ...] = tuple(
-    NamespaceLine(policy, policy.namespace, NAMESPACE_CHECKS.get(policy))
+OF_NAMESPACES: tuple[NamespacePolicyRoutes[Any], ...] = tuple(
+    NamespacePolicyRoutes(policy, policy.namespace, NAMESPACE_CHECKS.get(policy))
     for policy in TABLE.values()
     if isinstance(policy.namespace, RestPath)
 )
-OF_TOPICS: tuple[TopicLine[Any], ...] = tuple(
-    TopicLine(policy, policy.topic, TOPIC_CHECKS.get(policy))
+OF_TOPICS: tuple[TopicPolicyRoutes[Any], ...] = tuple(
+    TopicPolicyRoutes(policy, policy.topic, TOPIC_CHECKS.get(policy))
     for policy in TABLE.values()
     if isinstance(policy.topic, RestPath)
 )

@@ -44,7 +44,7 @@ IS_GLOBAL = Query("isGlobal", "must not be true: there are no global policies", 
 
 
 @dataclass(frozen=True)
-class Line(Generic[T]):
+class PolicyRoutes(Generic[T]):
     """One policy of namespaces or of topics, on its path."""
 
     policy: Policy[T]
@@ -130,7 +130,7 @@ class Line(Generic[T]):
             yield Route("DELETE", *on_all, on_delete, of_all, refused=refused, text=deleting)
 
 
-class NamespaceLine(Line[T]):
+class NamespacePolicyRoutes(PolicyRoutes[T]):
     """The handlers of one policy of namespaces."""
 
     async def on_get(self, site: Site, request: Request) -> Response:
@@ -158,7 +158,7 @@ class NamespaceLine(Line[T]):
         return self._routes(f"/admin/v2/namespaces/{NAMESPACE}", handlers)
 
 
-class TopicLine(Line[T]):
+class TopicPolicyRoutes(PolicyRoutes[T]):
     """The handlers of one policy of topics."""
 
     async def on_get(self, site: Site, request: Request) -> Response:
