@@ -14,10 +14,10 @@ from magnetar_broker.config import Settings
 from magnetar_broker.dispatch.consumer import Consumer, SubscribeRequest
 from magnetar_broker.placement.ownership import SoleOwner
 from magnetar_broker.producers.producer import ProducerRequest, PublishRun
+from magnetar_broker.server.admin.context import AdminContext, Pages
 from magnetar_broker.server.admin.linked_owners import LinkedOwners
 from magnetar_broker.server.admin.owners import SoleProcess
 from magnetar_broker.server.admin.routes import ROUTES
-from magnetar_broker.server.admin.site import Pages, Site
 from magnetar_broker.server.http.errors import refusal_of
 from magnetar_broker.server.http.messages import Request, Response
 from magnetar_broker.server.pages.health import HealthCheck
@@ -45,13 +45,13 @@ class World(LogWorld):
             owner = SoleOwner(SERVICE_URL)
             directory, self.sole = standalone(settings, self.engine, owner)
             health = HealthCheck(self.sole)
-            self.site = Site(directory, SoleProcess(self.sole), NO_PAGES, health)
+            self.context = AdminContext(directory, SoleProcess(self.sole), NO_PAGES, health)
             self.do(self.sole.start())
         else:
             several = self.processes = Processes(settings, self.engine, self.clock, workers)
             owners = LinkedOwners(several.topic_host, self.engine)
             linked = LinkedHealth(several.topic_host.links, self.engine)
-            self.site = Site(several.directory, owners, NO_PAGES, linked)
+            self.context = AdminContext(several.directory, owners, NO_PAGES, linked)
             several.start()
 
     def broker(self, name: TopicName) -> Broker:
@@ -66,7 +66,7 @@ class World(LogWorld):
         request = Request(method, path, dict(pairs), {}, sent, 8080, pairs=pairs)
         try:
             route, parameters = ROUTES.find(method, path)
-            answer = route.handler(self.site, replace(request, parameters=parameters))
+            answer = route.handler(self.context, replace(request, parameters=parameters))
             return self.do(cast(Coroutine[Any, Any, Response], answer))
         except Exception as error:
             return refusal_of(request, error)

@@ -6,7 +6,7 @@ import pytest
 
 from fakes.topics import SHARED, TopicWorld, entry
 from magnetar_broker.dispatch.consumer import Backlog
-from magnetar_broker.server.admin.broker_stats import _object
+from magnetar_broker.server.admin.brokers.broker_stats import _object
 from magnetar_broker.statistics.brief import PAUSE_AFTER, brief_stats, encoded
 from magnetar_broker.statistics.internal import internal_stats
 from magnetar_storage.errors import Unavailable

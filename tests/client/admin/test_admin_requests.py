@@ -15,8 +15,8 @@ from magnetar.admin.requests import policies
 from magnetar.admin.requests.policies import Policy
 from magnetar.admin.requests.request import Request
 from magnetar.schema import SchemaInfo
+from magnetar_broker.server.admin.context import Handler
 from magnetar_broker.server.admin.routes import ROUTES
-from magnetar_broker.server.admin.site import Handler
 from magnetar_broker.server.http.table import Route
 from magnetar_proto.ids import MessageId
 

@@ -22,7 +22,7 @@ from magnetar_broker.server.http.connection import HttpConnection
 from magnetar_broker.server.http.guard import HttpGuard, HttpLimits
 from magnetar_broker.server.http.messages import Request, Response, text_response
 from magnetar_broker.server.pages.audit import AuditLog
-from magnetar_broker.server.processes.http_server import HttpServer, sole_site
+from magnetar_broker.server.processes.http_server import HttpServer, sole_context
 from magnetar_broker.server.runtime.descriptors import Descriptors
 from magnetar_broker.server.runtime.loop_timer import LoopTimer
 from magnetar_broker.standalone import Standalone
@@ -95,10 +95,10 @@ async def talk(stream: bytes, splits: list[int]) -> tuple[bytes, list[str]]:
     methods: list[str] = []
     world = SessionWorld()
     halves = Standalone(world.directory, world.broker)
-    site = sole_site(halves, JournalStats(), LoopTimer())
+    context = sole_context(halves, JournalStats(), LoopTimer())
     audit = AuditLog(world.clock, 1)
     guard = HttpGuard(HttpLimits(), world.clock, ReachedLimits(world.clock))
-    server = HttpServer(site, LoopTimer(), Descriptors(), audit, ROUTES, guard=guard)
+    server = HttpServer(context, LoopTimer(), Descriptors(), audit, ROUTES, guard=guard)
 
     async def answer(request: Request) -> Response:
         methods.append(request.method)

@@ -10,9 +10,9 @@ from collections.abc import Iterable, Iterator
 
 from magnetar_broker.authorization.rules import AccessRequest, RequiredPermission
 from magnetar_broker.base.errors import NotAuthorized
-from magnetar_broker.server.admin.site import (
+from magnetar_broker.server.admin.context import (
+    AdminContext,
     Handler,
-    Site,
     namespace_of,
     parts_of,
     subscription_of,
@@ -34,50 +34,50 @@ NEEDS = {
 """The permissions that depend on the role."""
 
 
-async def authorize(site: Site, route: Route[Handler], request: Request) -> None:
+async def authorize(context: AdminContext, route: Route[Handler], request: Request) -> None:
     """Return if the roles of a request have the permission of its route; else raise `Refused`.
 
     The parameters of the path are in the request.
     """
-    if site.directory.authorizer.rules is None or route.permission is Permission.OPEN:
+    if context.directory.authorizer.rules is None or route.permission is Permission.OPEN:
         return
     if request.roles is None:
         raise Refused(401, "no role has been authenticated: send credentials")
     if route.permission is not Permission.AUTHENTICATED:
         # promise: each request is authorized
-        await _authorize(site, request, list(_accesses(route, request)), route.refused_with)
+        await _authorize(context, request, list(_accesses(route, request)), route.refused_with)
 
 
 async def authorize_topic(
-    site: Site, request: Request, need: RequiredPermission, topic: TopicName
+    context: AdminContext, request: Request, need: RequiredPermission, topic: TopicName
 ) -> None:
     """Authorize a request as `authorize` does, for a topic that the handler has determined."""
-    if site.directory.authorizer.rules is not None:
-        await _authorize(site, request, [AccessRequest(need, str(topic))], 401)
+    if context.directory.authorizer.rules is not None:
+        await _authorize(context, request, [AccessRequest(need, str(topic))], 401)
 
 
 async def authorize_subscriptions(
-    site: Site, request: Request, where: str, names: Iterable[str], refused: int
+    context: AdminContext, request: Request, where: str, names: Iterable[str], refused: int
 ) -> None:
     """Authorize a request as `authorize` does, for subscriptions that the handler has determined.
 
     `where` is their topic or namespace.  The refusal names a subscription that the roles may not
     use.
     """
-    if site.directory.authorizer.rules is not None:
+    if context.directory.authorizer.rules is not None:
         accesses = [
             AccessRequest(RequiredPermission.CONSUME, where, name) for name in sorted(set(names))
         ]
         # promise: requests for all subscriptions are authorized for each
-        await _authorize(site, request, accesses, refused)
+        await _authorize(context, request, accesses, refused)
 
 
 async def _authorize(
-    site: Site, request: Request, accesses: list[AccessRequest], refused: int
+    context: AdminContext, request: Request, accesses: list[AccessRequest], refused: int
 ) -> None:
     roles = () if request.roles is None else request.roles.all
     try:
-        await site.directory.authorize(roles, accesses)
+        await context.directory.authorize(roles, accesses)
     except NotAuthorized as error:
         raise Refused(refused, str(error)) from error
 

@@ -17,11 +17,11 @@ from magnetar_broker.placement.bundle_splits import (
     largest,
 )
 from magnetar_broker.placement.bundles import BundleRefused, Bundles, hash_of
-from magnetar_broker.server.admin.brokers import required_process
-from magnetar_broker.server.admin.site import (
+from magnetar_broker.server.admin.brokers.active_brokers import required_process
+from magnetar_broker.server.admin.context import (
     NAMESPACE,
+    AdminContext,
     Handler,
-    Site,
     existing_namespace,
     flag_of,
     json_of,
@@ -51,9 +51,9 @@ RANGE = re.compile(r"0x[0-9a-fA-F]{8}_0x[0-9a-fA-F]{8}")
 """A bundle, by its first hash and the hash after its last."""
 
 
-async def bundles(site: Site, request: Request) -> Response:
+async def bundles(context: AdminContext, request: Request) -> Response:
     """The boundaries of a namespace's bundles."""
-    directory = serving(site)
+    directory = serving(context)
     name = await existing_namespace(directory, request)
     return json_response(bundles_json(await directory.bundles.stored.of(name)))
 
@@ -66,17 +66,17 @@ def bundles_json(of_namespace: Bundles) -> dict[str, Any]:
 # Unloading and moving -------------------------------------------------------------------
 
 
-async def unload_namespace(site: Site, request: Request) -> Response:
+async def unload_namespace(context: AdminContext, request: Request) -> Response:
     """Close all topics of a namespace; their clients reconnect by themselves."""
-    directory = serving(site)
+    directory = serving(context)
     name = await existing_namespace(directory, request)
     await for_each(directory.runtime, directory.topic_host.loaded(name), directory.opening.unload)
     return Response(status=204)
 
 
-async def unload(site: Site, request: Request) -> Response:
+async def unload(context: AdminContext, request: Request) -> Response:
     """Close the topics of a bundle, whose clients reconnect; with a destination, move it there."""
-    directory = serving(site)
+    directory = serving(context)
     name, (bundle,) = await existing_namespace(directory, request), parts_of(request, "bundle")
     destination = request.query.get("destinationBroker")
     with refusing_bundle():
@@ -88,9 +88,9 @@ async def unload(site: Site, request: Request) -> Response:
     return Response(status=204)
 
 
-async def delete(site: Site, request: Request) -> Response:
+async def delete(context: AdminContext, request: Request) -> Response:
     """Delete the topics of a bundle: 409 if there are any, unless `force` is set and allowed."""
-    directory = serving(site)
+    directory = serving(context)
     name, (bundle,) = await existing_namespace(directory, request), parts_of(request, "bundle")
     if not RANGE.fullmatch(bundle):
         raise Refused(405, f"{request.method} {request.path}: nothing to delete here")
@@ -120,9 +120,9 @@ async def delete(site: Site, request: Request) -> Response:
 # Splitting ------------------------------------------------------------------------------
 
 
-async def split(site: Site, request: Request) -> Response:
+async def split(context: AdminContext, request: Request) -> Response:
     """Divide a bundle; its parts keep its owner, and its topics stay open without `unload`."""
-    directory = serving(site)
+    directory = serving(context)
     algorithm = request.query.get("splitAlgorithmName") or ALGORITHMS[0]
     if algorithm not in ALGORITHMS:
         known = ", ".join(ALGORITHMS)
@@ -167,9 +167,9 @@ async def _hashes(directory: Directory, namespace: str) -> dict[TopicName, int]:
 # Positions ------------------------------------------------------------------------------
 
 
-async def positions(site: Site, request: Request) -> Response:
+async def positions(context: AdminContext, request: Request) -> Response:
     """The hashes of the topics of a bundle; if the query has `topics`, only of these."""
-    directory = serving(site)
+    directory = serving(context)
     name, (bundle,) = await existing_namespace(directory, request), parts_of(request, "bundle")
     known = await directory.bundles.stored.of(name)
     with refusing_bundle():

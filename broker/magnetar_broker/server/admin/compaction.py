@@ -3,9 +3,9 @@
 from collections.abc import Iterator
 
 from magnetar_broker.names.directory import Directory
+from magnetar_broker.server.admin.context import TOPIC, AdminContext, Handler, serving, topic_of
 from magnetar_broker.server.admin.operations.topics import compaction_status, start_compaction
 from magnetar_broker.server.admin.refusals import no_topic
-from magnetar_broker.server.admin.site import TOPIC, Handler, Site, serving, topic_of
 from magnetar_broker.server.http.contract import OWNER, TENANT_ADMIN
 from magnetar_broker.server.http.errors import Refused
 from magnetar_broker.server.http.messages import Request, Response, json_response
@@ -13,20 +13,20 @@ from magnetar_broker.server.http.table import Route
 from magnetar_proto.names import TopicName
 
 
-async def compact(site: Site, request: Request) -> Response:
+async def compact(context: AdminContext, request: Request) -> Response:
     """Start the compaction of a topic, or of all its partitions; 409 if it is already running."""
-    directory, name = serving(site), topic_of(request)
+    directory, name = serving(context), topic_of(request)
     for part in await directory.parts(name):
         await _check(directory, part)
-        await site.owners.ask(start_compaction, part)
+        await context.owners.ask(start_compaction, part)
     return Response(status=204)
 
 
-async def status(site: Site, request: Request) -> Response:
+async def status(context: AdminContext, request: Request) -> Response:
     """The status of the last compaction since the topic was loaded."""
     name = topic_of(request)
-    await _check(serving(site), name)
-    return json_response(await site.owners.ask(compaction_status, name))
+    await _check(serving(context), name)
+    return json_response(await context.owners.ask(compaction_status, name))
 
 
 async def _check(directory: Directory, name: TopicName) -> None:

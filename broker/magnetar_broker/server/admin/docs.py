@@ -2,9 +2,9 @@
 
 from collections.abc import Iterator
 
+from magnetar_broker.server.admin.context import Handler
 from magnetar_broker.server.admin.openapi import is_alias, path_of, subject_of, summary_of
 from magnetar_broker.server.admin.routes import ROUTES
-from magnetar_broker.server.admin.site import Handler
 from magnetar_broker.server.http.contract import Permission, Query
 from magnetar_broker.server.http.table import Route
 

@@ -3,7 +3,14 @@
 from collections.abc import Iterator
 
 from magnetar_broker.names.directory import Directory
-from magnetar_broker.server.admin.site import TOPIC, Handler, Site, http_url, serving, topic_of
+from magnetar_broker.server.admin.context import (
+    TOPIC,
+    AdminContext,
+    Handler,
+    http_url,
+    serving,
+    topic_of,
+)
 from magnetar_broker.server.http.contract import (
     AUTHORITATIVE,
     CONTROLLER,
@@ -15,9 +22,9 @@ from magnetar_broker.server.http.table import Route
 from magnetar_proto.names import TopicName
 
 
-async def lookup(site: Site, request: Request) -> Response:
+async def lookup(context: AdminContext, request: Request) -> Response:
     """The broker that serves a topic; 404 if the topic does not exist and is not created by use."""
-    directory, topic = serving(site), topic_of(request)
+    directory, topic = serving(context), topic_of(request)
     with directory.lookup():
         await directory.namespaces.require(topic.namespace_name)
         await _require_topic(directory, topic)
@@ -50,9 +57,9 @@ async def _require_topic(directory: Directory, topic: TopicName) -> None:
         await directory.partitions(topic, create=False)
 
 
-async def bundle(site: Site, request: Request) -> Response:
+async def bundle(context: AdminContext, request: Request) -> Response:
     """The bundle of a topic, whether or not the topic exists."""
-    directory, topic = serving(site), topic_of(request)
+    directory, topic = serving(context), topic_of(request)
     bundles = await directory.bundles.stored.of(topic.namespace_name)
     return text_response(bundles.of(topic))
 

@@ -2,65 +2,65 @@
 
 from collections.abc import Iterator
 
-from magnetar_broker.server.admin.refusals import bounded
-from magnetar_broker.server.admin.site import (
+from magnetar_broker.server.admin.context import (
     NAMESPACE,
+    AdminContext,
     Handler,
-    Site,
     existing_namespace,
     parts_of,
     properties_of,
     serving,
 )
+from magnetar_broker.server.admin.refusals import bounded
 from magnetar_broker.server.http.contract import CONTROLLER, PROPERTIES, TENANT_ADMIN
 from magnetar_broker.server.http.messages import Request, Response, json_response, text_response
 from magnetar_broker.server.http.table import Route
 
 
-async def properties(site: Site, request: Request) -> Response:
+async def properties(context: AdminContext, request: Request) -> Response:
     """All properties of a namespace."""
-    directory = serving(site)
+    directory = serving(context)
     stored = await directory.namespaces.get(await existing_namespace(directory, request))
     return json_response(stored.properties)
 
 
-async def add_properties(site: Site, request: Request) -> Response:
+async def add_properties(context: AdminContext, request: Request) -> Response:
     """Add properties; those that exist get the new values."""
-    directory = serving(site)
+    directory = serving(context)
     name = await existing_namespace(directory, request)
     new = properties_of(request)
     await directory.namespaces.change_properties(name, lambda old: bounded(old | new))
     return Response(status=204)
 
 
-async def clear_properties(site: Site, request: Request) -> Response:
+async def clear_properties(context: AdminContext, request: Request) -> Response:
     """Remove all properties."""
-    directory = serving(site)
+    directory = serving(context)
     name = await existing_namespace(directory, request)
     await directory.namespaces.change_properties(name, lambda _: {})
     return Response(status=204)
 
 
-async def property_(site: Site, request: Request) -> Response:
+async def property_(context: AdminContext, request: Request) -> Response:
     """The value of one property as plain text; empty if it is not set."""
-    directory = serving(site)
+    directory = serving(context)
     stored = await directory.namespaces.get(await existing_namespace(directory, request))
     (key,) = parts_of(request, "key")
     return text_response(stored.properties.get(key, ""))
 
 
-async def set_property(site: Site, request: Request) -> Response:
+async def set_property(context: AdminContext, request: Request) -> Response:
     """Set one property."""
-    directory = serving(site)
+    directory = serving(context)
     name = await existing_namespace(directory, request)
     key, value = parts_of(request, "key", "value")
     await directory.namespaces.change_properties(name, lambda old: bounded({**old, key: value}))
     return Response(status=204)
 
 
-async def remove_property(site: Site, request: Request) -> Response:
+async def remove_property(context: AdminContext, request: Request) -> Response:
     """Remove one property, and answer its former value, empty if it was not set."""
-    directory = serving(site)
+    directory = serving(context)
     name = await existing_namespace(directory, request)
     (key,) = parts_of(request, "key")
     had: list[str] = []

@@ -10,12 +10,10 @@ from magnetar_broker.policies.codecs import OutOfRange
 from magnetar_broker.policies.document import policies_json, values_in_policies_json
 from magnetar_broker.policies.policy import PolicyValues
 from magnetar_broker.server.admin.bundles import bundles_json
-from magnetar_broker.server.admin.permissions import permissions_in
-from magnetar_broker.server.admin.refusals import bounded
-from magnetar_broker.server.admin.site import (
+from magnetar_broker.server.admin.context import (
     NAMESPACE,
+    AdminContext,
     Handler,
-    Site,
     checked_properties,
     existing_namespace,
     flag_of,
@@ -24,6 +22,8 @@ from magnetar_broker.server.admin.site import (
     parts_of,
     serving,
 )
+from magnetar_broker.server.admin.permissions import permissions_in
+from magnetar_broker.server.admin.refusals import bounded
 from magnetar_broker.server.http.contract import CONTROLLER, FORCE, STRINGS, TENANT_ADMIN, Body
 from magnetar_broker.server.http.errors import Refused
 from magnetar_broker.server.http.messages import Request, Response, json_response
@@ -42,9 +42,9 @@ MAX_DIGITS = 10
 """The most digits of a number that a client wrote as text; more are too many in any case."""
 
 
-async def namespaces(site: Site, request: Request) -> Response:
+async def namespaces(context: AdminContext, request: Request) -> Response:
     """The namespaces of a tenant."""
-    directory = serving(site)
+    directory = serving(context)
     (tenant,) = parts_of(request, "tenant")
     if not is_name(tenant):
         raise Refused(412, f"tenant name {tenant!r}: expected letters, digits and -=:._")
@@ -52,9 +52,9 @@ async def namespaces(site: Site, request: Request) -> Response:
     return json_response(await directory.namespaces.of_tenant(tenant))
 
 
-async def namespace(site: Site, request: Request) -> Response:
+async def namespace(context: AdminContext, request: Request) -> Response:
     """A namespace with its bundles, properties and policies."""
-    directory = serving(site)
+    directory = serving(context)
     name = await existing_namespace(directory, request)
     stored = await directory.namespaces.get(name)
     cluster = directory.settings.cluster_name
@@ -77,9 +77,9 @@ async def namespace(site: Site, request: Request) -> Response:
 # Creating and deleting -------------------------------------------------------------------
 
 
-async def create(site: Site, request: Request) -> Response:
+async def create(context: AdminContext, request: Request) -> Response:
     """Create a namespace with the policies in the body; it cannot be used before all are stored."""
-    directory, name = serving(site), NamespaceName.parse(namespace_of(request))
+    directory, name = serving(context), NamespaceName.parse(namespace_of(request))
     document = json_of(request) if request.body.strip() else None
     document = {} if document is None else document
     if not isinstance(document, dict):
@@ -140,9 +140,9 @@ def _policies_of(directory: Directory, document: dict[str, Any]) -> PolicyValues
         raise Refused(400, str(error)) from error
 
 
-async def delete(site: Site, request: Request) -> Response:
+async def delete(context: AdminContext, request: Request) -> Response:
     """Delete a namespace; with `force` its topics too, if the settings allow that."""
-    directory, name = serving(site), namespace_of(request)
+    directory, name = serving(context), namespace_of(request)
     force = flag_of(request, "force")
     if force and not directory.settings.force_delete_namespace_allowed:
         raise Refused(

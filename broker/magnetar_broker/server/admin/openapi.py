@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from magnetar_broker.base.version import VERSION
-from magnetar_broker.server.admin.site import Handler
+from magnetar_broker.server.admin.context import Handler
 from magnetar_broker.server.http.contract import Permission
 from magnetar_broker.server.http.table import Route
 

@@ -2,17 +2,17 @@
 
 from collections.abc import Iterator
 
-from magnetar_broker.server.admin.messages import LONG, number_of
-from magnetar_broker.server.admin.operations import participants as operations
-from magnetar_broker.server.admin.site import (
+from magnetar_broker.server.admin.context import (
     NAMESPACE,
+    AdminContext,
     Handler,
-    Site,
     existing_topic,
     flag_of,
     serving,
     subscription_of,
 )
+from magnetar_broker.server.admin.messages.skipping import LONG, number_of
+from magnetar_broker.server.admin.operations import participants as operations
 from magnetar_broker.server.http.contract import (
     CONSUME,
     OWNER,
@@ -25,56 +25,58 @@ from magnetar_broker.server.http.table import Route
 from magnetar_proto.names import TopicName
 
 
-async def buffer_stats(site: Site, request: Request) -> Response:
+async def buffer_stats(context: AdminContext, request: Request) -> Response:
     """The number of open transactions in a topic, and the position up to which it is read."""
-    topic, lows = await _topic(site, request), flag_of(request, "lowWaterMarks")
-    return json_response(await site.owners.ask(operations.buffer_stats, topic, lows))
+    topic, lows = await _topic(context, request), flag_of(request, "lowWaterMarks")
+    return json_response(await context.owners.ask(operations.buffer_stats, topic, lows))
 
 
-async def buffer_internal_stats(site: Site, request: Request) -> Response:
+async def buffer_internal_stats(context: AdminContext, request: Request) -> Response:
     """Where the state of a topic's transactions is stored."""
-    topic, metadata = await _topic(site, request), flag_of(request, "metadata")
-    return json_response(await site.owners.ask(operations.buffer_internal_stats, topic, metadata))
-
-
-async def in_buffer(site: Site, request: Request) -> Response:
-    """The position of an open transaction's first message, or whether it was aborted."""
-    topic, txn = await _topic(site, request), _txn(request)
-    return json_response(await site.owners.ask(operations.in_buffer, topic, *txn))
-
-
-async def pending_ack_stats(site: Site, request: Request) -> Response:
-    """The number of open transactions that have acknowledged messages of a subscription."""
-    topic, lows = await _topic(site, request), flag_of(request, "lowWaterMarks")
-    name = subscription_of(request)
-    return json_response(await site.owners.ask(operations.pending_ack_stats, topic, name, lows))
-
-
-async def pending_ack_internal_stats(site: Site, request: Request) -> Response:
-    """Where the pending acknowledgements of a subscription are stored."""
-    topic, metadata = await _topic(site, request), flag_of(request, "metadata")
-    name = subscription_of(request)
+    topic, metadata = await _topic(context, request), flag_of(request, "metadata")
     return json_response(
-        await site.owners.ask(operations.pending_ack_internal_stats, topic, name, metadata)
+        await context.owners.ask(operations.buffer_internal_stats, topic, metadata)
     )
 
 
-async def in_pending_acks(site: Site, request: Request) -> Response:
+async def in_buffer(context: AdminContext, request: Request) -> Response:
+    """The position of an open transaction's first message, or whether it was aborted."""
+    topic, txn = await _topic(context, request), _txn(request)
+    return json_response(await context.owners.ask(operations.in_buffer, topic, *txn))
+
+
+async def pending_ack_stats(context: AdminContext, request: Request) -> Response:
+    """The number of open transactions that have acknowledged messages of a subscription."""
+    topic, lows = await _topic(context, request), flag_of(request, "lowWaterMarks")
+    name = subscription_of(request)
+    return json_response(await context.owners.ask(operations.pending_ack_stats, topic, name, lows))
+
+
+async def pending_ack_internal_stats(context: AdminContext, request: Request) -> Response:
+    """Where the pending acknowledgements of a subscription are stored."""
+    topic, metadata = await _topic(context, request), flag_of(request, "metadata")
+    name = subscription_of(request)
+    return json_response(
+        await context.owners.ask(operations.pending_ack_internal_stats, topic, name, metadata)
+    )
+
+
+async def in_pending_acks(context: AdminContext, request: Request) -> Response:
     """The acknowledgements of a subscription that an open transaction has made."""
-    topic, name, txn = await _topic(site, request), subscription_of(request), _txn(request)
-    return json_response(await site.owners.ask(operations.in_pending_acks, topic, name, *txn))
+    topic, name, txn = await _topic(context, request), subscription_of(request), _txn(request)
+    return json_response(await context.owners.ask(operations.in_pending_acks, topic, name, *txn))
 
 
-async def position_in_pending_acks(site: Site, request: Request) -> Response:
+async def position_in_pending_acks(context: AdminContext, request: Request) -> Response:
     """Whether a message is pending in a transaction (PendingAck), or acknowledged (MarkDelete)."""
-    topic, name = await _topic(site, request), subscription_of(request)
+    topic, name = await _topic(context, request), subscription_of(request)
     ledger, entry = (number_of(request, each, LONG) for each in ("ledger", "entry"))
     asked = request.query.get("batchIndex", "")
     index = int(asked) if asked.isdecimal() and len(asked) < 8 else None
     if asked and index is None:
         raise Refused(400, f"batchIndex is {asked[:40]!r}: expected a whole number")
     return json_response(
-        await site.owners.ask(
+        await context.owners.ask(
             operations.position_in_pending_acks, topic, name, ledger, entry, index
         )
     )
@@ -84,9 +86,9 @@ def _txn(request: Request) -> tuple[int, int]:
     return number_of(request, "most", LONG), number_of(request, "least", LONG)
 
 
-async def _topic(site: Site, request: Request) -> TopicName:
+async def _topic(context: AdminContext, request: Request) -> TopicName:
     """Return the topic of the path; 503 while transactions are off, as in Pulsar."""
-    directory = serving(site)
+    directory = serving(context)
     if not directory.settings.transaction_coordinator_enabled:
         raise Refused(503, "transactions are off: transactionCoordinatorEnabled=false")
     topic = await existing_topic(directory, request)

@@ -13,18 +13,18 @@ from magnetar_broker.names.permissions import (
     check_size,
     ordered,
 )
-from magnetar_broker.server.admin.policies.policy_routes import without_effect
-from magnetar_broker.server.admin.site import (
+from magnetar_broker.server.admin.context import (
     NAMESPACE,
     TOPIC,
+    AdminContext,
     Handler,
-    Site,
     existing_namespace,
     existing_topic,
     json_of,
     parts_of,
     serving,
 )
+from magnetar_broker.server.admin.policies.policy_handlers import without_effect
 from magnetar_broker.server.http.contract import CONTROLLER, STRINGS, TENANT_ADMIN, Body
 from magnetar_broker.server.http.errors import Refused
 from magnetar_broker.server.http.messages import Request, Response, json_response
@@ -50,22 +50,22 @@ LONGEST_ROLE = 256
 # Namespaces --------------------------------------------------------------------------------
 
 
-async def of_namespace(site: Site, request: Request) -> Response:
+async def of_namespace(context: AdminContext, request: Request) -> Response:
     """The actions that each role may do with all topics of a namespace."""
-    permissions, namespace = await _in_namespace(site, request)
+    permissions, namespace = await _in_namespace(context, request)
     return json_response(await permissions.of_namespace(namespace))
 
 
-async def grant(site: Site, request: Request) -> Response:
+async def grant(context: AdminContext, request: Request) -> Response:
     """Let a role do the actions in the body, and no others, with all topics of a namespace."""
-    permissions, namespace = await _in_namespace(site, request)
+    permissions, namespace = await _in_namespace(context, request)
     await permissions.grant(namespace, _role(request), _actions(json_of(request)))
-    return _granted(site)
+    return _granted(context)
 
 
-async def revoke(site: Site, request: Request) -> Response:
+async def revoke(context: AdminContext, request: Request) -> Response:
     """Revoke all permissions of a role on all topics of a namespace."""
-    permissions, namespace = await _in_namespace(site, request)
+    permissions, namespace = await _in_namespace(context, request)
     await permissions.revoke(namespace, _role(request))
     return Response(status=204)
 
@@ -73,23 +73,23 @@ async def revoke(site: Site, request: Request) -> Response:
 # Subscriptions -----------------------------------------------------------------------------
 
 
-async def of_subscriptions(site: Site, request: Request) -> Response:
+async def of_subscriptions(context: AdminContext, request: Request) -> Response:
     """The roles that may use the subscriptions of a namespace, where not everyone may."""
-    permissions, namespace = await _in_namespace(site, request)
+    permissions, namespace = await _in_namespace(context, request)
     return json_response(await permissions.of_subscriptions(namespace))
 
 
-async def grant_subscription(site: Site, request: Request) -> Response:
+async def grant_subscription(context: AdminContext, request: Request) -> Response:
     """Let the roles in the body, and no others, use a subscription."""
-    permissions, namespace = await _in_namespace(site, request)
+    permissions, namespace = await _in_namespace(context, request)
     (subscription,), roles = parts_of(request, "subscription"), json_of(request)
     await permissions.grant_subscription(namespace, subscription, _roles(roles, "the body"))
-    return _granted(site)
+    return _granted(context)
 
 
-async def revoke_subscription(site: Site, request: Request) -> Response:
+async def revoke_subscription(context: AdminContext, request: Request) -> Response:
     """Revoke a role's permission to use a subscription."""
-    permissions, namespace = await _in_namespace(site, request)
+    permissions, namespace = await _in_namespace(context, request)
     (subscription,) = parts_of(request, "subscription")
     known = await permissions.of_subscriptions(namespace)
     if subscription not in known:
@@ -101,37 +101,37 @@ async def revoke_subscription(site: Site, request: Request) -> Response:
 # Topics ------------------------------------------------------------------------------------
 
 
-async def of_topic(site: Site, request: Request) -> Response:
+async def of_topic(context: AdminContext, request: Request) -> Response:
     """The actions that each role may do with a topic, also by its namespace."""
-    permissions, topic = await _on_topic(site, request)
+    permissions, topic = await _on_topic(context, request)
     return json_response(await permissions.of_topic(topic))
 
 
-async def grant_on_topic(site: Site, request: Request) -> Response:
+async def grant_on_topic(context: AdminContext, request: Request) -> Response:
     """Let a role do the actions in the body, and no others, with a topic."""
-    permissions, topic = await _on_topic(site, request)
+    permissions, topic = await _on_topic(context, request)
     actions = _actions(json_of(request))
     await permissions.grant_on_topics([TopicGrant(topic, _role(request), actions)])
-    return _granted(site)
+    return _granted(context)
 
 
-async def revoke_on_topic(site: Site, request: Request) -> Response:
+async def revoke_on_topic(context: AdminContext, request: Request) -> Response:
     """Revoke the permissions of a role on a topic itself."""
-    permissions, topic = await _on_topic(site, request)
+    permissions, topic = await _on_topic(context, request)
     await permissions.revoke_on_topics([TopicGrant(topic, _role(request), list(ACTIONS))])
     return Response(status=204)
 
 
-async def grant_on_topics(site: Site, request: Request) -> Response:
+async def grant_on_topics(context: AdminContext, request: Request) -> Response:
     """Let roles do actions with topics; changes of a namespace are made together or not at all."""
-    await serving(site).permissions.grant_on_topics(_of_topics(request))
-    return _granted(site)
+    await serving(context).permissions.grant_on_topics(_of_topics(request))
+    return _granted(context)
 
 
-async def revoke_on_topics(site: Site, request: Request) -> Response:
+async def revoke_on_topics(context: AdminContext, request: Request) -> Response:
     """Take actions from roles on topics, all without `actions`; together for each namespace."""
     grants = _of_topics(request, otherwise=ACTIONS)
-    await serving(site).permissions.revoke_on_topics(grants)
+    await serving(context).permissions.revoke_on_topics(grants)
     return Response(status=204)
 
 
@@ -158,9 +158,9 @@ def _of_topics(request: Request, otherwise: Sequence[str] | None = None) -> list
     return found
 
 
-def _granted(site: Site) -> Response:
+def _granted(context: AdminContext) -> Response:
     """Return the answer to a change that grants a permission."""
-    if site.directory.settings.authorization_enabled:
+    if context.directory.settings.authorization_enabled:
         return Response(status=204)
     return Response(status=204, headers={"Warning": without_effect("the permission", NOT_ENFORCED)})
 
@@ -216,15 +216,15 @@ def _topics_named(request: Request) -> list[str]:
     return [str(grant.topic) for grant in _of_topics(request, otherwise=ACTIONS)]
 
 
-async def _in_namespace(site: Site, request: Request) -> tuple[Permissions, str]:
+async def _in_namespace(context: AdminContext, request: Request) -> tuple[Permissions, str]:
     """Return the permissions, and the namespace of the path; 404 if it does not exist."""
-    directory = serving(site)
+    directory = serving(context)
     return directory.permissions, await existing_namespace(directory, request)
 
 
-async def _on_topic(site: Site, request: Request) -> tuple[Permissions, TopicName]:
+async def _on_topic(context: AdminContext, request: Request) -> tuple[Permissions, TopicName]:
     """Return the permissions, and the topic of the path; 404 if it does not exist."""
-    directory = serving(site)
+    directory = serving(context)
     return directory.permissions, await existing_topic(directory, request)
 
 

@@ -4,28 +4,14 @@ from functools import cache
 from typing import Any
 
 from magnetar_broker.server.admin import (
-    absent,
-    backlogs,
-    broker_stats,
-    brokers,
     bundles,
-    clusters,
     compaction,
-    configuration,
-    damage,
-    dead_letters,
     lookups,
-    messages,
     namespace_properties,
     namespaces,
     participants,
     permissions,
-    placement,
-    reading,
-    resource_groups,
     schemas,
-    searches,
-    snapshots,
     statistics,
     subscriptions,
     tenants,
@@ -34,9 +20,27 @@ from magnetar_broker.server.admin import (
     topics,
     transactions,
 )
+from magnetar_broker.server.admin.brokers import (
+    absent,
+    active_brokers,
+    broker_stats,
+    clusters,
+    configuration,
+    placement,
+    resource_groups,
+    snapshots,
+)
+from magnetar_broker.server.admin.context import AdminContext, Handler
+from magnetar_broker.server.admin.messages import (
+    backlogs,
+    damage,
+    dead_letters,
+    reading,
+    searches,
+    skipping,
+)
 from magnetar_broker.server.admin.openapi import described
 from magnetar_broker.server.admin.policies import policy_routes
-from magnetar_broker.server.admin.site import Handler, Site
 from magnetar_broker.server.http.contract import ALL, AUTHENTICATED, CONTROLLER, OPEN
 from magnetar_broker.server.http.errors import refusal
 from magnetar_broker.server.http.messages import Request, Response, json_response
@@ -45,15 +49,15 @@ from magnetar_broker.server.http.table import Route, Table
 PROMETHEUS_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 
 
-async def metrics(site: Site, request: Request) -> Response:
+async def metrics(context: AdminContext, request: Request) -> Response:
     """The page for Prometheus."""
-    page = await site.page.scrape(request)
+    page = await context.page.scrape(request)
     if page is None:
         return refusal(503, "the client closed the connection before the page was made")
     return Response(content_type=PROMETHEUS_TYPE, rest=page)
 
 
-async def openapi(site: Site, request: Request) -> Response:
+async def openapi(context: AdminContext, request: Request) -> Response:
     """The description of all routes, as OpenAPI 3.1."""
     return json_response(_description())
 
@@ -84,7 +88,7 @@ ROUTES: Table[Handler] = Table(
         *schemas.routes(),
         *compaction.routes(),
         *termination.routes(),
-        *messages.routes(),
+        *skipping.routes(),
         *damage.routes(),
         *reading.routes(),
         *searches.routes(),
@@ -98,6 +102,6 @@ ROUTES: Table[Handler] = Table(
         *bundles.last_routes(),
         *configuration.routes(),
         *snapshots.routes(),
-        *brokers.routes(),
+        *active_brokers.routes(),
     ]
 )

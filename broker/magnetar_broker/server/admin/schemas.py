@@ -12,16 +12,16 @@ from magnetar_broker.names.directory import Directory
 from magnetar_broker.schemas import key_value
 from magnetar_broker.schemas.registry import Registered
 from magnetar_broker.schemas.types import InvalidSchema, Schema, SchemaType, type_named
-from magnetar_broker.server.admin.refusals import no_namespace
-from magnetar_broker.server.admin.site import (
+from magnetar_broker.server.admin.context import (
     NAMESPACE,
+    AdminContext,
     Handler,
-    Site,
     json_of,
     namespace_of,
     parts_of,
     serving,
 )
+from magnetar_broker.server.admin.refusals import no_namespace
 from magnetar_broker.server.http.contract import (
     CONTROLLER,
     FORCE,
@@ -39,21 +39,21 @@ UNKNOWN_VERSION = -1
 MAX_VERSION_DIGITS = 19
 
 
-async def latest(site: Site, request: Request) -> Response:
+async def latest(context: AdminContext, request: Request) -> Response:
     """The latest version of a topic's schema."""
-    return await _version(site, request, None)
+    return await _version(context, request, None)
 
 
-async def version(site: Site, request: Request) -> Response:
+async def version(context: AdminContext, request: Request) -> Response:
     """The version of a topic's schema that the path names."""
     (number,) = parts_of(request, "version")
     if not (number.isascii() and number.removeprefix("-").isdecimal()):
         raise Refused(400, f"version is {number!r}: expected a whole number")
-    return await _version(site, request, int(number[:MAX_VERSION_DIGITS]))
+    return await _version(context, request, int(number[:MAX_VERSION_DIGITS]))
 
 
-async def _version(site: Site, request: Request, number: int | None) -> Response:
-    directory, topic = serving(site), _topic(request)
+async def _version(context: AdminContext, request: Request, number: int | None) -> Response:
+    directory, topic = serving(context), _topic(request)
     found = await directory.schemas.get(topic, number)
     if found is None:
         which = "no schema" if number is None else f"no schema version {number}"
@@ -61,24 +61,24 @@ async def _version(site: Site, request: Request, number: int | None) -> Response
     return json_response(_as_json(found))
 
 
-async def versions(site: Site, request: Request) -> Response:
+async def versions(context: AdminContext, request: Request) -> Response:
     """All versions of a topic's schema, the oldest first."""
-    found = await serving(site).schemas.versions(_topic(request))
+    found = await serving(context).schemas.versions(_topic(request))
     return json_response({"getSchemaResponses": [_as_json(one) for one in found]})
 
 
-async def metadata(site: Site, request: Request) -> Response:
+async def metadata(context: AdminContext, request: Request) -> Response:
     """The numbers of all versions, empty without a schema; ledger and entry are always -1."""
-    found = await serving(site).schemas.versions(_topic(request))
+    found = await serving(context).schemas.versions(_topic(request))
     entries = [{"ledgerId": -1, "entryId": -1, "version": one.number} for one in found]
     if not entries:
         return text_response("")
     return json_response({"info": entries[-1], "index": entries})
 
 
-async def post(site: Site, request: Request) -> Response:
+async def post(context: AdminContext, request: Request) -> Response:
     """Add a version if it is compatible; a schema that is already registered keeps its number."""
-    directory, topic = serving(site), _topic(request)
+    directory, topic = serving(context), _topic(request)
     await _require_namespace(directory, request)
     await directory.policies.load(topic)
     with _refusals():
@@ -86,9 +86,9 @@ async def post(site: Site, request: Request) -> Response:
     return json_response({"version": {"version": number}})
 
 
-async def delete(site: Site, request: Request) -> Response:
+async def delete(context: AdminContext, request: Request) -> Response:
     """Delete the schema; the numbers of later versions continue, but restart after `force=true`."""
-    directory, topic = serving(site), _topic(request)
+    directory, topic = serving(context), _topic(request)
     await _require_namespace(directory, request)
     if request.query.get("force") == "true":
         await directory.schemas.delete(topic)
@@ -96,9 +96,9 @@ async def delete(site: Site, request: Request) -> Response:
     return json_response({"version": await directory.schemas.remove(topic)})
 
 
-async def compatibility(site: Site, request: Request) -> Response:
+async def compatibility(context: AdminContext, request: Request) -> Response:
     """Check a schema against the strategy, without adding it."""
-    directory, topic = serving(site), _topic(request)
+    directory, topic = serving(context), _topic(request)
     await directory.policies.load(topic)
     with _refusals():
         await directory.schemas.check(topic, _sent(request))
@@ -106,9 +106,9 @@ async def compatibility(site: Site, request: Request) -> Response:
     return json_response({"schemaCompatibilityStrategy": strategy, "compatibility": True}, 202)
 
 
-async def number(site: Site, request: Request) -> Response:
+async def number(context: AdminContext, request: Request) -> Response:
     """The number of the version with the same schema, -1 if there is none."""
-    directory, topic = serving(site), _topic(request)
+    directory, topic = serving(context), _topic(request)
     with _refusals():
         found = await directory.schemas.number_of(topic, _sent(request))
     return json_response({"version": UNKNOWN_VERSION if found is None else found})

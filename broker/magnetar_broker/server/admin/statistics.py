@@ -6,15 +6,11 @@ from collections.abc import Iterator
 from typing import Any
 
 from magnetar_broker.names.directory import Directory
-from magnetar_broker.server.admin.brokers import processes_of
-from magnetar_broker.server.admin.messages import SUBSCRIPTION
-from magnetar_broker.server.admin.operations import statistics as operations
-from magnetar_broker.server.admin.partition_sums import joined_stats
-from magnetar_broker.server.admin.refusals import no_subscription, no_topic
-from magnetar_broker.server.admin.site import (
+from magnetar_broker.server.admin.brokers.active_brokers import processes_of
+from magnetar_broker.server.admin.context import (
     TOPIC,
+    AdminContext,
     Handler,
-    Site,
     existing_namespace,
     existing_topic,
     flag_of,
@@ -22,6 +18,10 @@ from magnetar_broker.server.admin.site import (
     subscription_of,
     topic_of,
 )
+from magnetar_broker.server.admin.messages.skipping import SUBSCRIPTION
+from magnetar_broker.server.admin.operations import statistics as operations
+from magnetar_broker.server.admin.partition_sums import joined_stats
+from magnetar_broker.server.admin.refusals import no_subscription, no_topic
 from magnetar_broker.server.http.contract import (
     CONSUME,
     OWNER,
@@ -36,39 +36,41 @@ from magnetar_proto.names import TopicName
 MAX_KEY_BYTES = 64 << 10
 
 
-async def stats(site: Site, request: Request) -> Response:
+async def stats(context: AdminContext, request: Request) -> Response:
     """The statistics of a topic, or of one partition."""
-    topic = await _single(site, request, "partitioned-stats")
-    (found,) = await _stats_of(site, request, [topic])
+    topic = await _single(context, request, "partitioned-stats")
+    (found,) = await _stats_of(context, request, [topic])
     return json_response(found)
 
 
-async def partitioned_stats(site: Site, request: Request) -> Response:
+async def partitioned_stats(context: AdminContext, request: Request) -> Response:
     """The statistics of a partitioned topic, added up, and with `perPartition` each partition's."""
-    topic, parts = await _partitioned(site, request)
-    found = await _stats_of(site, request, parts)
+    topic, parts = await _partitioned(context, request)
+    found = await _stats_of(context, request, parts)
     each = (
         dict(zip(map(str, parts), found, strict=True))
         if _is_on(request.query.get("perPartition"))
         else {}
     )
     joined = joined_stats(found)
-    partitioned = await serving(site).catalogue.partitioned(topic)
+    partitioned = await serving(context).catalogue.partitioned(topic)
     if partitioned is not None and partitioned.created_ms:
         joined["topicCreationTimeStamp"] = partitioned.created_ms  # partitions come with their use
-    return json_response(joined | {"metadata": await _metadata(site, topic), "partitions": each})
+    return json_response(joined | {"metadata": await _metadata(context, topic), "partitions": each})
 
 
-async def _stats_of(site: Site, request: Request, topics: list[TopicName]) -> list[dict[str, Any]]:
+async def _stats_of(
+    context: AdminContext, request: Request, topics: list[TopicName]
+) -> list[dict[str, Any]]:
     wanted = (
         _is_on(request.query.get("subscriptionBacklogSize")),
         flag_of(request, "getEarliestTimeInBacklog"),
         not flag_of(request, "excludePublishers"),
         not flag_of(request, "excludeConsumers"),
     )
-    owners = await _owners(serving(site), request, topics)
+    owners = await _owners(serving(context), request, topics)
     return [
-        await site.owners.ask(operations.stats, topic, *wanted) | {"ownerBroker": owner}
+        await context.owners.ask(operations.stats, topic, *wanted) | {"ownerBroker": owner}
         for topic, owner in zip(topics, owners, strict=True)
     ]
 
@@ -82,28 +84,28 @@ async def _owners(directory: Directory, request: Request, topics: list[TopicName
     return [ids.get(owners[bundles.index_of(topic)], "") for topic in topics]
 
 
-async def internal(site: Site, request: Request) -> Response:
+async def internal(context: AdminContext, request: Request) -> Response:
     """The ledgers and cursors of a topic, or of one partition."""
-    topic = await _single(site, request, "partitioned-internalStats")
-    found = await site.owners.ask(operations.internal, topic, flag_of(request, "metadata"))
+    topic = await _single(context, request, "partitioned-internalStats")
+    found = await context.owners.ask(operations.internal, topic, flag_of(request, "metadata"))
     if found is None:
         raise no_topic(topic)
     return json_response(found)
 
 
-async def partitioned_internal(site: Site, request: Request) -> Response:
+async def partitioned_internal(context: AdminContext, request: Request) -> Response:
     """The ledgers and cursors of each partition."""
-    topic, parts = await _partitioned(site, request)
-    metadata, ask = flag_of(request, "metadata"), site.owners.ask
+    topic, parts = await _partitioned(context, request)
+    metadata, ask = flag_of(request, "metadata"), context.owners.ask
     found = {str(part): await ask(operations.internal, part, metadata) for part in parts}
     used = {name: one for name, one in found.items() if one is not None}
-    return json_response({"metadata": await _metadata(site, topic), "partitions": used})
+    return json_response({"metadata": await _metadata(context, topic), "partitions": used})
 
 
-async def info(site: Site, request: Request) -> Response:
+async def info(context: AdminContext, request: Request) -> Response:
     """The stored record of a topic, or of each partition of it."""
-    directory, topic = serving(site), await _persistent(site, request)
-    parts, ask = await directory.parts(topic), site.owners.ask
+    directory, topic = serving(context), await _persistent(context, request)
+    parts, ask = await directory.parts(topic), context.owners.ask
     if parts == [topic]:
         return json_response(await ask(operations.info, topic))
     found = {str(part): await ask(operations.info, part) for part in parts}
@@ -113,16 +115,18 @@ async def info(site: Site, request: Request) -> Response:
 # The topic of a request --------------------------------------------------------------------
 
 
-async def _single(site: Site, request: Request, instead: str) -> TopicName:
+async def _single(context: AdminContext, request: Request, instead: str) -> TopicName:
     """Return a topic that is not partitioned; 404 for any other, as in Pulsar."""
-    directory, topic = serving(site), await existing_topic(serving(site), request)
+    directory, topic = serving(context), await existing_topic(serving(context), request)
     if topic.partition < 0 and await directory.catalogue.partitions(topic):
         raise Refused(404, f"{topic} is partitioned: ask for its {instead}, or name a partition")
     return topic
 
 
-async def _partitioned(site: Site, request: Request) -> tuple[TopicName, list[TopicName]]:
-    directory = serving(site)
+async def _partitioned(
+    context: AdminContext, request: Request
+) -> tuple[TopicName, list[TopicName]]:
+    directory = serving(context)
     await existing_namespace(directory, request)
     topic = topic_of(request)
     if topic.partition >= 0 or not await directory.catalogue.partitions(topic):
@@ -132,15 +136,15 @@ async def _partitioned(site: Site, request: Request) -> tuple[TopicName, list[To
     return topic, await directory.parts(topic)
 
 
-async def _persistent(site: Site, request: Request) -> TopicName:
+async def _persistent(context: AdminContext, request: Request) -> TopicName:
     topic = topic_of(request)
     if not topic.is_persistent:
         raise Refused(405, f"{topic} is not persistent: it stores no messages")
-    return await existing_topic(serving(site), request)
+    return await existing_topic(serving(context), request)
 
 
-async def _metadata(site: Site, topic: TopicName) -> dict[str, Any]:
-    found = await serving(site).catalogue.partitioned(topic)
+async def _metadata(context: AdminContext, topic: TopicName) -> dict[str, Any]:
+    found = await serving(context).catalogue.partitioned(topic)
     if found is None:
         raise no_topic(topic)
     properties = {"properties": found.properties} if found.properties else {}
@@ -155,32 +159,34 @@ def _is_on(value: str | None) -> bool:
 # Subscriptions ------------------------------------------------------------------------------
 
 
-async def why(site: Site, request: Request) -> Response:
+async def why(context: AdminContext, request: Request) -> Response:
     """The reason why a subscription delivers nothing, for each partition of a partitioned topic."""
-    found = await _of_each(site, request, operations.why)
+    found = await _of_each(context, request, operations.why)
     return json_response(found)
 
 
-async def key_hash(site: Site, request: Request) -> Response:
+async def key_hash(context: AdminContext, request: Request) -> Response:
     """The hash of a key, and the consumer that gets its messages."""
     key = _key(request)
-    return json_response(await _of_each(site, request, operations.key_hash, key))
+    return json_response(await _of_each(context, request, operations.key_hash, key))
 
 
-async def draining(site: Site, request: Request) -> Response:
+async def draining(context: AdminContext, request: Request) -> Response:
     """The draining hashes of a Key_Shared subscription, with the messages that hold them."""
-    topic = await _persistent(site, request)
-    if topic.partition < 0 and await serving(site).catalogue.partitions(topic):
+    topic = await _persistent(context, request)
+    if topic.partition < 0 and await serving(context).catalogue.partitions(topic):
         raise Refused(405, f"{topic} is partitioned: ask for draining hashes of each partition")
     name = subscription_of(request)
-    return json_response(await site.owners.ask(operations.draining, topic, name))
+    return json_response(await context.owners.ask(operations.draining, topic, name))
 
 
-async def _of_each(site: Site, request: Request, operation: Any, *args: object) -> dict[str, Any]:
+async def _of_each(
+    context: AdminContext, request: Request, operation: Any, *args: object
+) -> dict[str, Any]:
     """Return an operation's result; of a partitioned topic, for each partition that has one."""
-    directory, topic = serving(site), await _persistent(site, request)
+    directory, topic = serving(context), await _persistent(context, request)
     parts, name = await directory.parts(topic), subscription_of(request)
-    found = {str(part): await site.owners.ask(operation, part, name, *args) for part in parts}
+    found = {str(part): await context.owners.ask(operation, part, name, *args) for part in parts}
     present = {part: one for part, one in found.items() if one is not None}
     if not present:
         raise no_subscription(name, topic)

@@ -3,18 +3,10 @@
 from collections.abc import Iterator
 
 from magnetar_broker.names.directory import Directory
-from magnetar_broker.server.admin.operations import subscriptions as operations
-from magnetar_broker.server.admin.positions import (
-    ENDS,
-    POSITION,
-    MessagePosition,
-    message_position_of,
-)
-from magnetar_broker.server.admin.refusals import bounded, no_subscription
-from magnetar_broker.server.admin.site import (
+from magnetar_broker.server.admin.context import (
     TOPIC,
+    AdminContext,
     Handler,
-    Site,
     checked_properties,
     existing_namespace,
     existing_topic,
@@ -25,6 +17,14 @@ from magnetar_broker.server.admin.site import (
     subscription_of,
     topic_of,
 )
+from magnetar_broker.server.admin.messages.positions import (
+    ENDS,
+    POSITION,
+    MessagePosition,
+    message_position_of,
+)
+from magnetar_broker.server.admin.operations import subscriptions as operations
+from magnetar_broker.server.admin.refusals import bounded, no_subscription
 from magnetar_broker.server.http.contract import CONSUME, FORCE, OWNER, PROPERTIES, Body
 from magnetar_broker.server.http.errors import Refused
 from magnetar_broker.server.http.messages import Request, Response, json_response
@@ -34,25 +34,25 @@ from magnetar_proto.names import TopicName
 EARLIEST, LATEST = MessagePosition(ENDS["earliest"]), MessagePosition(ENDS["latest"])
 
 
-async def subscriptions(site: Site, request: Request) -> Response:
+async def subscriptions(context: AdminContext, request: Request) -> Response:
     """The names of a topic's subscriptions; for a partitioned topic, those of all partitions."""
-    directory, topic = serving(site), await existing_topic(serving(site), request)
+    directory, topic = serving(context), await existing_topic(serving(context), request)
     found: set[str] = set()
     for part in await _used(directory, topic):
-        found.update(await site.owners.ask(operations.names_of, part))
+        found.update(await context.owners.ask(operations.names_of, part))
     return json_response(sorted(found))
 
 
-async def create(site: Site, request: Request) -> Response:
+async def create(context: AdminContext, request: Request) -> Response:
     """Create a subscription on every partition without it; the topic, too, if use creates it."""
-    directory, topic = serving(site), topic_of(request)
+    directory, topic = serving(context), topic_of(request)
     await existing_namespace(directory, request)
     if not topic.is_persistent:
         raise Refused(
             400, f"{topic} is not persistent: its subscriptions are created by their consumers"
         )
     (message, excluded), properties = _start(request)
-    name, ask = subscription_of(request), site.owners.ask
+    name, ask = subscription_of(request), context.owners.ask
     parts = await directory.parts(topic)
     lacking = [part for part in parts if not await ask(operations.has, part, name)]
     if not lacking:
@@ -79,10 +79,10 @@ def _start(request: Request) -> tuple[MessagePosition, dict[str, str]]:
     return place, bounded(checked_properties(properties or {}))
 
 
-async def delete(site: Site, request: Request) -> Response:
+async def delete(context: AdminContext, request: Request) -> Response:
     """Delete a subscription on every partition that has it; with `force` also with consumers."""
-    directory, topic = serving(site), await existing_topic(serving(site), request)
-    name, ask = subscription_of(request), site.owners.ask
+    directory, topic = serving(context), await existing_topic(serving(context), request)
+    name, ask = subscription_of(request), context.owners.ask
     force = flag_of(request, "force") or not topic.is_persistent
     used = await _used(directory, topic)
     consumers = {part: await ask(operations.consumers_of, part, name) for part in used}
@@ -99,28 +99,30 @@ async def delete(site: Site, request: Request) -> Response:
 # Properties -----------------------------------------------------------------------------
 
 
-async def properties(site: Site, request: Request) -> Response:
+async def properties(context: AdminContext, request: Request) -> Response:
     """The properties of a subscription."""
     merged: dict[str, str] = {}
-    for _, found in await _properties(site, request):
+    for _, found in await _properties(context, request):
         merged |= found
     return json_response(merged)
 
 
-async def set_properties(site: Site, request: Request) -> Response:
+async def set_properties(context: AdminContext, request: Request) -> Response:
     """Replace all properties of a subscription."""
     new = bounded(properties_of(request))
-    for part, _ in await _properties(site, request):
-        await site.owners.ask(operations.set_properties, part, subscription_of(request), new)
+    for part, _ in await _properties(context, request):
+        await context.owners.ask(operations.set_properties, part, subscription_of(request), new)
     return Response(status=204)
 
 
-async def _properties(site: Site, request: Request) -> list[tuple[TopicName, dict[str, str]]]:
+async def _properties(
+    context: AdminContext, request: Request
+) -> list[tuple[TopicName, dict[str, str]]]:
     """Return the properties on every partition with the durable subscription; 404 if none has."""
-    directory, topic = serving(site), await existing_topic(serving(site), request)
+    directory, topic = serving(context), await existing_topic(serving(context), request)
     name = subscription_of(request)
     parts = await _used(directory, topic)
-    found = [(part, await site.owners.ask(operations.properties, part, name)) for part in parts]
+    found = [(part, await context.owners.ask(operations.properties, part, name)) for part in parts]
     present = [(part, properties) for part, properties in found if properties is not None]
     if not present:
         raise no_subscription(name, topic)

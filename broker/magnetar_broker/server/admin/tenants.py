@@ -6,9 +6,9 @@ from typing import Any
 from magnetar_broker.names.directory import Directory
 from magnetar_broker.names.namespaces import is_name
 from magnetar_broker.names.tenants import Tenant
-from magnetar_broker.server.admin.site import (
+from magnetar_broker.server.admin.context import (
+    AdminContext,
     Handler,
-    Site,
     flag_of,
     json_of,
     parts_of,
@@ -27,34 +27,34 @@ from magnetar_broker.server.http.messages import Request, Response, json_respons
 from magnetar_broker.server.http.table import Route
 
 
-async def tenants(site: Site, request: Request) -> Response:
+async def tenants(context: AdminContext, request: Request) -> Response:
     """The names of all tenants."""
-    return json_response(await serving(site).tenants.names())
+    return json_response(await serving(context).tenants.names())
 
 
-async def tenant(site: Site, request: Request) -> Response:
+async def tenant(context: AdminContext, request: Request) -> Response:
     """The admin roles of a tenant and its allowed clusters."""
-    found = await serving(site).tenants.get(_name(request))
+    found = await serving(context).tenants.get(_name(request))
     return json_response(found.fields())
 
 
-async def create(site: Site, request: Request) -> Response:
+async def create(context: AdminContext, request: Request) -> Response:
     """Create a tenant."""
-    directory, name = serving(site), _name(request)
+    directory, name = serving(context), _name(request)
     await directory.tenants.create(name, await _tenant(directory, request))
     return Response(status=204)
 
 
-async def change(site: Site, request: Request) -> Response:
+async def change(context: AdminContext, request: Request) -> Response:
     """Replace a tenant's admin roles and allowed clusters."""
-    directory, name = serving(site), _name(request)
+    directory, name = serving(context), _name(request)
     await directory.tenants.change(name, await _tenant(directory, request))
     return Response(status=204)
 
 
-async def delete(site: Site, request: Request) -> Response:
+async def delete(context: AdminContext, request: Request) -> Response:
     """Delete a tenant; with `force` its namespaces too, if the settings allow that."""
-    directory, name = serving(site), _name(request)
+    directory, name = serving(context), _name(request)
     force = flag_of(request, "force")
     if force and not directory.settings.force_delete_tenant_allowed:
         raise Refused(

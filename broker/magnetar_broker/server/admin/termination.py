@@ -3,9 +3,9 @@
 from collections.abc import Iterator
 from typing import Any
 
+from magnetar_broker.server.admin.context import TOPIC, AdminContext, Handler, serving, topic_of
 from magnetar_broker.server.admin.operations import topics
 from magnetar_broker.server.admin.refusals import no_topic
-from magnetar_broker.server.admin.site import TOPIC, Handler, Site, serving, topic_of
 from magnetar_broker.server.http.contract import OWNER, TENANT_ADMIN
 from magnetar_broker.server.http.errors import Refused
 from magnetar_broker.server.http.messages import Request, Response, json_response
@@ -13,27 +13,27 @@ from magnetar_broker.server.http.table import Route
 from magnetar_proto.names import TopicName
 
 
-async def terminate(site: Site, request: Request) -> Response:
+async def terminate(context: AdminContext, request: Request) -> Response:
     """Terminate a topic or a partition, durably; answers the id of its last message."""
-    directory, name = serving(site), _persistent_of(request)
+    directory, name = serving(context), _persistent_of(request)
     if name.partition < 0 and await directory.catalogue.partitions(name):
         raise Refused(405, f"{name} is partitioned: use POST .../terminate/partitions")
-    return json_response(await _terminated(site, name))
+    return json_response(await _terminated(context, name))
 
 
-async def terminate_partitions(site: Site, request: Request) -> Response:
+async def terminate_partitions(context: AdminContext, request: Request) -> Response:
     """Terminate all partitions of a topic; answers the id of the last message of each."""
-    directory, name = serving(site), _persistent_of(request)
+    directory, name = serving(context), _persistent_of(request)
     parts = await directory.parts(name)
     if parts == [name]:
         raise Refused(405, f"{name} is not partitioned: use POST .../terminate")
-    return json_response({str(part.partition): await _terminated(site, part) for part in parts})
+    return json_response({str(part.partition): await _terminated(context, part) for part in parts})
 
 
-async def _terminated(site: Site, name: TopicName) -> dict[str, Any]:
-    if not await site.directory.exists(name):
+async def _terminated(context: AdminContext, name: TopicName) -> dict[str, Any]:
+    if not await context.directory.exists(name):
         raise no_topic(name)
-    return await site.owners.ask(topics.terminate, name)
+    return await context.owners.ask(topics.terminate, name)
 
 
 def _persistent_of(request: Request) -> TopicName:

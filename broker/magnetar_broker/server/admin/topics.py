@@ -8,13 +8,12 @@ from magnetar_broker.base.errors import LimitReached
 from magnetar_broker.base.topic_properties import Properties, check_keys
 from magnetar_broker.names.catalogue import Partitioned
 from magnetar_broker.names.directory import Directory
-from magnetar_broker.server.admin.refusals import bounded
-from magnetar_broker.server.admin.site import (
+from magnetar_broker.server.admin.context import (
     DOMAIN,
     NAMESPACE,
     TOPIC,
+    AdminContext,
     Handler,
-    Site,
     checked_properties,
     existing_namespace,
     existing_topic,
@@ -25,6 +24,7 @@ from magnetar_broker.server.admin.site import (
     serving,
     topic_of,
 )
+from magnetar_broker.server.admin.refusals import bounded
 from magnetar_broker.server.http.contract import (
     CONTROLLER,
     FORCE,
@@ -48,9 +48,9 @@ MAX_PARTITIONS = 10_000
 # Lists ----------------------------------------------------------------------------------
 
 
-async def topics(site: Site, request: Request) -> Response:
+async def topics(context: AdminContext, request: Request) -> Response:
     """The topics of a namespace, with each partition; only those of `bundle` if that is given."""
-    directory = serving(site)
+    directory = serving(context)
     namespace = await existing_namespace(directory, request)
     persistent = request.parameters["domain"] == "persistent"
     with directory.lookup():
@@ -62,9 +62,9 @@ async def topics(site: Site, request: Request) -> Response:
     return json_response(names)
 
 
-async def non_persistent_topics_of_bundle(site: Site, request: Request) -> Response:
+async def non_persistent_topics_of_bundle(context: AdminContext, request: Request) -> Response:
     """The non-persistent topics of a bundle."""
-    directory = serving(site)
+    directory = serving(context)
     namespace = await existing_namespace(directory, request)
     bundles = await directory.bundles.stored.of(namespace)
     (wanted,) = parts_of(request, "bundle")
@@ -73,9 +73,9 @@ async def non_persistent_topics_of_bundle(site: Site, request: Request) -> Respo
     return json_response([name for name in names if bundles.of(TopicName.parse(name)) == wanted])
 
 
-async def topics_of_namespace(site: Site, request: Request) -> Response:
+async def topics_of_namespace(context: AdminContext, request: Request) -> Response:
     """The topics of a namespace by `mode`: PERSISTENT (default), NON_PERSISTENT or ALL."""
-    directory = serving(site)
+    directory = serving(context)
     mode = request.query.get("mode", "PERSISTENT")
     if mode not in ("PERSISTENT", "NON_PERSISTENT", "ALL"):
         raise Refused(404, f"mode is {mode}: expected PERSISTENT, NON_PERSISTENT or ALL")
@@ -97,9 +97,9 @@ async def _names(
     return names
 
 
-async def partitioned_topics(site: Site, request: Request) -> Response:
+async def partitioned_topics(context: AdminContext, request: Request) -> Response:
     """The partitioned topics of a namespace, without their partitions."""
-    directory = serving(site)
+    directory = serving(context)
     namespace = await existing_namespace(directory, request)
     domain = request.parameters["domain"]
     names = await directory.catalogue.partitioned_topics(namespace, domain)
@@ -110,9 +110,9 @@ async def partitioned_topics(site: Site, request: Request) -> Response:
 # Creating ------------------------------------------------------------------------------
 
 
-async def create(site: Site, request: Request) -> Response:
+async def create(context: AdminContext, request: Request) -> Response:
     """Create a topic without partitions; durable when answered."""
-    directory, topic = serving(site), topic_of(request)
+    directory, topic = serving(context), topic_of(request)
     await existing_namespace(directory, request)
     _check_new(topic)
     properties = bounded(check_keys(properties_of(request)))
@@ -145,9 +145,9 @@ def _check_new(topic: TopicName) -> None:
         raise Refused(400, f"{topic} is the name of a system topic: choose another name")
 
 
-async def create_partitioned(site: Site, request: Request) -> Response:
+async def create_partitioned(context: AdminContext, request: Request) -> Response:
     """Create a partitioned topic; durable when answered."""
-    directory, topic = serving(site), topic_of(request)
+    directory, topic = serving(context), topic_of(request)
     await existing_namespace(directory, request)
     _check_base(topic)
     _check_new(topic)
@@ -187,9 +187,9 @@ def _partitioned_of(request: Request) -> Partitioned:
     return Partitioned(body, properties)
 
 
-async def partitions(site: Site, request: Request) -> Response:
+async def partitions(context: AdminContext, request: Request) -> Response:
     """The number of partitions, 0 for none; `checkAllowAutoCreation` may create the topic."""
-    directory, topic = serving(site), topic_of(request)
+    directory, topic = serving(context), topic_of(request)
     create_it = flag_of(request, "checkAllowAutoCreation")
     if not create_it:
         await existing_namespace(directory, request)
@@ -200,9 +200,9 @@ async def partitions(site: Site, request: Request) -> Response:
     return json_response({"partitions": count, "deleted": False, **properties})
 
 
-async def grow(site: Site, request: Request) -> Response:
+async def grow(context: AdminContext, request: Request) -> Response:
     """Add partitions to a topic; durable when answered."""
-    directory, topic = serving(site), topic_of(request)
+    directory, topic = serving(context), topic_of(request)
     _check_base(topic)
     wanted = _partitioned_of(request).partitions
     present = await directory.catalogue.partitions(topic)
@@ -219,9 +219,9 @@ async def grow(site: Site, request: Request) -> Response:
     return Response(status=204)
 
 
-async def create_missed_partitions(site: Site, request: Request) -> Response:
+async def create_missed_partitions(context: AdminContext, request: Request) -> Response:
     """Accept, with nothing to do: all partitions exist with their topic."""
-    directory, topic = serving(site), await existing_topic(serving(site), request)
+    directory, topic = serving(context), await existing_topic(serving(context), request)
     if topic.partition >= 0 or not await directory.catalogue.partitions(topic):
         raise Refused(404, f"{topic} is not a partitioned topic: name one")
     return Response(status=204)
@@ -230,9 +230,9 @@ async def create_missed_partitions(site: Site, request: Request) -> Response:
 # Deleting and unloading ---------------------------------------------------------------------
 
 
-async def delete(site: Site, request: Request) -> Response:
+async def delete(context: AdminContext, request: Request) -> Response:
     """Delete a topic that is not partitioned; with `force` also while clients are connected."""
-    directory, topic = serving(site), topic_of(request)
+    directory, topic = serving(context), topic_of(request)
     if topic.is_persistent or await directory.exists(topic):
         await existing_topic(directory, request)
         await directory.deletion.topics.delete(topic, flag_of(request, "force"))
@@ -241,18 +241,18 @@ async def delete(site: Site, request: Request) -> Response:
     )  # a non-persistent topic may have ended with its last client: no error
 
 
-async def delete_partitioned(site: Site, request: Request) -> Response:
+async def delete_partitioned(context: AdminContext, request: Request) -> Response:
     """Delete a partitioned topic with its partitions; with `force` also while in use."""
-    directory, topic = serving(site), topic_of(request)
+    directory, topic = serving(context), topic_of(request)
     _check_base(topic)
     await existing_namespace(directory, request)
     await directory.deletion.topics.delete_partitioned(topic, flag_of(request, "force"))
     return Response(status=204)
 
 
-async def unload(site: Site, request: Request) -> Response:
+async def unload(context: AdminContext, request: Request) -> Response:
     """Close a topic, or all its partitions; their clients reconnect by themselves."""
-    directory, topic = serving(site), await existing_topic(serving(site), request)
+    directory, topic = serving(context), await existing_topic(serving(context), request)
     for part in await directory.parts(topic):
         await directory.opening.unload(part)
     return Response(status=204)

@@ -10,9 +10,9 @@ from magnetar_broker.base.errors import (
     TransactionCoordinatorNotFound,
 )
 from magnetar_broker.base.transactions import COORDINATORS
-from magnetar_broker.server.admin.messages import LONG, number_of
+from magnetar_broker.server.admin.context import AdminContext, Handler, flag_of, json_of, serving
+from magnetar_broker.server.admin.messages.skipping import LONG, number_of
 from magnetar_broker.server.admin.operations import participants, transactions
-from magnetar_broker.server.admin.site import Handler, Site, flag_of, json_of, serving
 from magnetar_broker.server.http.contract import (
     AUTHENTICATED,
     CONTROLLER,
@@ -33,75 +33,77 @@ MAX_COORDINATORS = 1024
 # Coordinators -----------------------------------------------------------------------------
 
 
-async def coordinators(site: Site, request: Request) -> Response:
+async def coordinators(context: AdminContext, request: Request) -> Response:
     """The coordinators, each with the address of the broker that has it."""
-    url = serving(site).ownership.service_url
-    found = range(await _number(site))
+    url = serving(context).ownership.service_url
+    found = range(await _number(context))
     return json_response([{"id": number, "brokerServiceUrl": url} for number in found])
 
 
-async def coordinator_stats(site: Site, request: Request) -> Response:
+async def coordinator_stats(context: AdminContext, request: Request) -> Response:
     """Figures of all coordinators by their ids, or only of the one that `coordinatorId` names."""
     asked = request.query.get("coordinatorId")
     if asked is not None:
-        partition = await _partition(site, _number_in(asked, "coordinatorId"))
-        return json_response(await site.owners.ask(transactions.coordinator_stats, partition))
+        partition = await _partition(context, _number_in(asked, "coordinatorId"))
+        return json_response(await context.owners.ask(transactions.coordinator_stats, partition))
     found: dict[str, Any] = {}
-    for number in range(await _number(site)):
+    for number in range(await _number(context)):
         partition = COORDINATORS.with_partition(number)
-        found[str(number)] = await site.owners.ask(transactions.coordinator_stats, partition)
+        found[str(number)] = await context.owners.ask(transactions.coordinator_stats, partition)
     return json_response(found)
 
 
-async def coordinator_internal_stats(site: Site, request: Request) -> Response:
+async def coordinator_internal_stats(context: AdminContext, request: Request) -> Response:
     """The location of a coordinator's log."""
-    partition = await _partition(site, number_of(request, "coordinator", LONG))
+    partition = await _partition(context, number_of(request, "coordinator", LONG))
     return json_response(
-        await site.owners.ask(
+        await context.owners.ask(
             transactions.coordinator_internal_stats, partition, flag_of(request, "metadata")
         )
     )
 
 
-async def scale(site: Site, request: Request) -> Response:
+async def scale(context: AdminContext, request: Request) -> Response:
     """Raise the number of coordinators to the number in the body; it cannot be lowered."""
-    present, wanted = await _number(site), json_of(request)
+    present, wanted = await _number(context), json_of(request)
     if not isinstance(wanted, int) or isinstance(wanted, bool) or wanted <= 0:
         raise Refused(406, "the number of coordinators: expected a whole number above 0")
     if wanted <= present:
         raise Refused(406, f"there are {present} coordinators: expected more than that")
     if wanted > MAX_COORDINATORS:
         raise Refused(406, f"{wanted} coordinators exceed the limit of {MAX_COORDINATORS}")
-    await site.directory.creation.grow(COORDINATORS, wanted)
+    await context.directory.creation.grow(COORDINATORS, wanted)
     return Response(status=204)
 
 
 # Transactions ---------------------------------------------------------------------------------
 
 
-async def slow_transactions(site: Site, request: Request) -> Response:
+async def slow_transactions(context: AdminContext, request: Request) -> Response:
     """The open transactions that were begun at least a number of milliseconds ago, by their ids."""
     older_ms = number_of(request, "timeout", LONG)
     asked = request.query.get("coordinatorId")
-    numbers = range(await _number(site)) if asked is None else [_number_in(asked, "coordinatorId")]
+    numbers = (
+        range(await _number(context)) if asked is None else [_number_in(asked, "coordinatorId")]
+    )
     found: dict[str, Any] = {}
     for number in numbers:
-        partition = await _partition(site, number)
-        found |= await site.owners.ask(transactions.slow_transactions, partition, older_ms)
+        partition = await _partition(context, number)
+        found |= await context.owners.ask(transactions.slow_transactions, partition, older_ms)
     return json_response(found)
 
 
-async def transaction_metadata(site: Site, request: Request) -> Response:
+async def transaction_metadata(context: AdminContext, request: Request) -> Response:
     """The state of a transaction that has not ended, and its topics and subscriptions."""
-    partition, least = await _transaction(site, request)
-    found = await site.owners.ask(transactions.transaction, partition, least)
+    partition, least = await _transaction(context, request)
+    found = await context.owners.ask(transactions.transaction, partition, least)
     txn = partition.partition, least
     for topic in found["producedPartitions"]:
-        asked = site.owners.ask(participants.in_buffer, TopicName.parse(topic), *txn)
+        asked = context.owners.ask(participants.in_buffer, TopicName.parse(topic), *txn)
         found["producedPartitions"][topic] = await _unless_gone(asked)
     for topic, of_topic in found["ackedPartitions"].items():
         for name in of_topic:
-            asked = site.owners.ask(
+            asked = context.owners.ask(
                 participants.in_pending_acks, TopicName.parse(topic), name, *txn
             )
             of_topic[name] = await _unless_gone(asked)
@@ -116,29 +118,29 @@ async def _unless_gone(asked: Awaitable[dict[str, Any]]) -> dict[str, Any]:
         return {}
 
 
-async def abort_transaction(site: Site, request: Request) -> Response:
+async def abort_transaction(context: AdminContext, request: Request) -> Response:
     """Abort an open transaction; it has ended everywhere when this is answered."""
-    partition, least = await _transaction(site, request)
-    await site.owners.ask(transactions.abort, partition, least)
+    partition, least = await _transaction(context, request)
+    await context.owners.ask(transactions.abort, partition, least)
     return Response(status=204)
 
 
-async def _transaction(site: Site, request: Request) -> tuple[TopicName, int]:
+async def _transaction(context: AdminContext, request: Request) -> tuple[TopicName, int]:
     """Return the partition of a transaction's coordinator, and the transaction's number there."""
-    partition = await _partition(site, number_of(request, "most", LONG))
+    partition = await _partition(context, number_of(request, "most", LONG))
     return partition, number_of(request, "least", LONG)
 
 
-async def _number(site: Site) -> int:
+async def _number(context: AdminContext) -> int:
     """Return the number of coordinators; 503 while transactions are off, as in Pulsar."""
-    directory = serving(site)
+    directory = serving(context)
     if not directory.settings.transaction_coordinator_enabled:
         raise Refused(503, "transactions are off: transactionCoordinatorEnabled=false")
     return await directory.catalogue.partitions(COORDINATORS)
 
 
-async def _partition(site: Site, number: int) -> TopicName:
-    present = await _number(site)
+async def _partition(context: AdminContext, number: int) -> TopicName:
+    present = await _number(context)
     if not 0 <= number < present:
         raise TransactionCoordinatorNotFound(
             f"there is no coordinator {number}: there are {present}, from 0"

@@ -26,9 +26,9 @@ from magnetar_broker.placement.assignments import Placement
 from magnetar_broker.placement.stored_bundles import stored_bundles
 from magnetar_broker.placement.worker_links import WorkerLinks
 from magnetar_broker.policies.shared import SharedPolicies
+from magnetar_broker.server.admin.context import AdminContext
 from magnetar_broker.server.admin.linked_owners import LinkedOwners
 from magnetar_broker.server.admin.routes import ROUTES
-from magnetar_broker.server.admin.site import Site
 from magnetar_broker.server.clients.authentication import authenticator_of
 from magnetar_broker.server.data_directory.engine import (
     data_disk,
@@ -160,7 +160,7 @@ class Controller:
         )
         parts = partial(_parts, links, process.clock)
         snapshots = Snapshots(metadata, parts, settings, process.clock)
-        site = Site(
+        context = AdminContext(
             directory,
             LinkedOwners(topic_host, runtime),
             MetricsPage(page.make),
@@ -169,7 +169,7 @@ class Controller:
             snapshots,
         )
         http = HttpServer(
-            site,
+            context,
             process.loop_timer,
             Descriptors(),
             audit_log(process.clock, settings),

@@ -27,7 +27,7 @@ from magnetar_broker.server.pages.audit import audit_log
 from magnetar_broker.server.pages.http_authentication import http_authentication_of
 from magnetar_broker.server.pages.web_pages import web_pages_of
 from magnetar_broker.server.processes.banner import banner
-from magnetar_broker.server.processes.http_server import HttpServer, sole_site
+from magnetar_broker.server.processes.http_server import HttpServer, sole_context
 from magnetar_broker.server.runtime.advertised import advertised
 from magnetar_broker.server.runtime.asyncio_runtime import LoopClock, LoopTasks, ThreadWorkers
 from magnetar_broker.server.runtime.descriptors import Descriptors
@@ -141,11 +141,12 @@ class Daemon:
         listener = Listener(broker, self._loop_timer, descriptors)
         garbage = Garbage(broker.topics)
         broker.jobs.every(CHECK_SECONDS, CLOSED_TOPICS, garbage.collect_closed)
-        site = replace(
-            sole_site(halves, self._journal_stats, self._loop_timer, contexts), snapshots=snapshots
+        context = replace(
+            sole_context(halves, self._journal_stats, self._loop_timer, contexts),
+            snapshots=snapshots,
         )
         http = HttpServer(
-            site,
+            context,
             self._loop_timer,
             descriptors,
             audit_log(engine.clock, settings),

@@ -11,9 +11,9 @@ from magnetar_broker.base.errors import CredentialsRefused
 from magnetar_broker.limits.admission import Admission
 from magnetar_broker.metrics.journal import JournalStats
 from magnetar_broker.server.admin.authorizing import authorize
-from magnetar_broker.server.admin.features import feature_of
+from magnetar_broker.server.admin.brokers.features import feature_of
+from magnetar_broker.server.admin.context import AdminContext, Handler
 from magnetar_broker.server.admin.owners import SoleProcess
-from magnetar_broker.server.admin.site import Handler, Site
 from magnetar_broker.server.http.connection import HttpConnection
 from magnetar_broker.server.http.errors import refusal_of
 from magnetar_broker.server.http.guard import HttpGuard
@@ -41,7 +41,7 @@ class HttpServer:
 
     def __init__(
         self,
-        site: Site,
+        context: AdminContext,
         loop_timer: LoopTimer,
         descriptors: Descriptors,
         audit: AuditLog,
@@ -57,7 +57,7 @@ class HttpServer:
         """
         self._authentication = authentication
         self._pages = pages
-        self._site = site
+        self._context = context
         self._guard = guard
         self._audit = audit
         self._routes = routes
@@ -122,8 +122,8 @@ class HttpServer:
             # promise: reads by POST are not in the audit log
             changes = route.changes(request.query)
             request = replace(request, parameters=parameters)
-            await authorize(self._site, route, request)
-            response = await route.handler(self._site, request)
+            await authorize(self._context, route, request)
+            response = await route.handler(self._context, request)
         except NoRoute as error:
             response = refusal_of(request, feature_of(request.path) or error)
         except Exception as error:
@@ -154,13 +154,13 @@ def _admin_routes() -> Table[Handler]:
     return ROUTES
 
 
-def sole_site(
+def sole_context(
     halves: Standalone,
     journal: JournalStats,
     loop_timer: LoopTimer,
     contexts: Contexts | None = None,
-) -> Site:
-    """Return the site of a broker that is one process."""
+) -> AdminContext:
+    """Return the context of a broker that is one process."""
     directory, broker = halves
     tls = contexts.figures if contexts is not None else lambda: None
     page = BrokerPage(
@@ -171,7 +171,9 @@ def sole_site(
         tls=tls,
         schemas=directory.schemas.counts,
     )
-    return Site(directory, SoleProcess(broker), MetricsPage(page.make), HealthCheck(broker), _stop)
+    return AdminContext(
+        directory, SoleProcess(broker), MetricsPage(page.make), HealthCheck(broker), _stop
+    )
 
 
 def _stop() -> None:

@@ -12,10 +12,10 @@ import pytest
 
 from admin_http import Admin, Answer
 from magnetar_broker.config import Settings
-from magnetar_broker.server.admin.policies.policy_routes import (
-    NamespacePolicyRoutes,
-    PolicyRoutes,
-    TopicPolicyRoutes,
+from magnetar_broker.server.admin.policies.policy_handlers import (
+    NamespacePolicyHandlers,
+    PolicyHandlers,
+    TopicPolicyHandlers,
 )
 from magnetar_broker.server.admin.policies.regular import OF_NAMESPACES, OF_TOPICS
 from magnetar_proto import PulsarApi_pb2 as pb
@@ -137,7 +137,7 @@ def test_topics_have_no_policy_encryption_required(broker: RunningBroker, namesp
     assert Path(broker, f"persistent/{namespace}/topic/encryptionRequired").get().status == 404
 
 
-def with_effect(lines: Iterable[PolicyRoutes[Any]]) -> list[PolicyRoutes[Any]]:
+def with_effect(lines: Iterable[PolicyHandlers[Any]]) -> list[PolicyHandlers[Any]]:
     """Return the lines whose policies have an effect."""
     return [line for line in lines if not line.policy.no_effect]
 
@@ -147,7 +147,7 @@ def with_effect(lines: Iterable[PolicyRoutes[Any]]) -> list[PolicyRoutes[Any]]:
 
 @pytest.mark.parametrize("line", with_effect(OF_NAMESPACES), ids=lambda line: line.path.segment)
 def test_a_policy_of_a_namespace(
-    broker: RunningBroker, namespace: str, line: NamespacePolicyRoutes[Any]
+    broker: RunningBroker, namespace: str, line: NamespacePolicyHandlers[Any]
 ) -> None:
     policy = Path(broker, f"namespaces/{namespace}/{line.path.segment}", line.path.verb)
     unset = policy.value()
@@ -166,7 +166,7 @@ def test_a_policy_of_a_namespace(
 
 @pytest.mark.parametrize("line", with_effect(OF_TOPICS), ids=lambda line: line.path.segment)
 def test_a_policy_of_a_topic(
-    broker: RunningBroker, namespace: str, line: TopicPolicyRoutes[Any]
+    broker: RunningBroker, namespace: str, line: TopicPolicyHandlers[Any]
 ) -> None:
     policy = Path(broker, f"persistent/{namespace}/topic/{line.path.segment}", line.path.verb)
     assert policy.get().status == line.path.unset_status

@@ -7,7 +7,7 @@ import pytest
 
 from admin_http import Admin
 from magnetar_broker.names import resource_groups
-from magnetar_broker.server.admin.resource_groups import LIMITS
+from magnetar_broker.server.admin.brokers.resource_groups import LIMITS
 from running_broker import RunningBroker
 
 

@@ -7,19 +7,19 @@ import pytest
 
 from broker.server.admin.reading_handlers import attributes_of, query_of, reads_body
 from magnetar_broker.policies.policy import RestPath
+from magnetar_broker.server.admin.context import AdminContext, Handler
 from magnetar_broker.server.admin.owners import Owners
-from magnetar_broker.server.admin.policies.policy_routes import IS_GLOBAL
+from magnetar_broker.server.admin.policies.policy_handlers import IS_GLOBAL
 from magnetar_broker.server.admin.routes import ROUTES
-from magnetar_broker.server.admin.site import Handler, Site
 from magnetar_broker.server.http.contract import Permission, Runs
 from magnetar_broker.server.http.table import Route
 
 BY_USE = {
     "owners.ask": Runs.OWNER,
     "owners.ask_all": Runs.ALL,
-    "site.page": Runs.ALL,
-    "site.health": Runs.ALL,
-    "site.snapshots": Runs.ALL,
+    "context.page": Runs.ALL,
+    "context.health": Runs.ALL,
+    "context.snapshots": Runs.ALL,
 }
 """The calls by which a handler uses other processes, with the declaration that each requires."""
 BOTH = {Runs.OWNER, Runs.ALL}
@@ -79,7 +79,7 @@ def test_no_two_routes_are_for_the_same_request() -> None:
 def test_everything_that_reaches_other_processes_is_known() -> None:
     asking = {name for name in vars(Owners) if name.startswith("ask")}
     assert {f"owners.{name}" for name in asking} <= BY_USE.keys()
-    assert Site.__annotations__.keys() == {
+    assert AdminContext.__annotations__.keys() == {
         "directory",
         "owners",
         "page",

@@ -14,14 +14,14 @@ from magnetar_broker.broker import Broker
 from magnetar_broker.config import Settings
 from magnetar_broker.metrics.journal import JournalStats
 from magnetar_broker.placement.ownership import SoleOwner
-from magnetar_broker.server.admin import replays
+from magnetar_broker.server.admin.context import AdminContext
+from magnetar_broker.server.admin.messages import replays
+from magnetar_broker.server.admin.messages.replays import Replay
+from magnetar_broker.server.admin.messages.searches import SearchRequest
 from magnetar_broker.server.admin.operations import replaying, searching
 from magnetar_broker.server.admin.owners import SoleProcess
-from magnetar_broker.server.admin.replays import Replay
-from magnetar_broker.server.admin.searches import SearchRequest
-from magnetar_broker.server.admin.site import Site
 from magnetar_broker.server.clients.in_process_client import InProcessClient, Unexpected
-from magnetar_broker.server.processes.http_server import sole_site
+from magnetar_broker.server.processes.http_server import sole_context
 from magnetar_broker.server.runtime.asyncio_runtime import LoopClock, LoopTasks
 from magnetar_broker.server.runtime.loop_timer import LoopTimer
 from magnetar_broker.standalone import Standalone, standalone
@@ -115,8 +115,8 @@ async def test_a_search_ends_by_what_it_decodes(monkeypatch: pytest.MonkeyPatch)
 
 
 @asynccontextmanager
-async def running_site() -> AsyncIterator[tuple[Site, Broker]]:
-    """Run a broker in this process, with deduplication, and the site of its handlers."""
+async def running_site() -> AsyncIterator[tuple[AdminContext, Broker]]:
+    """Run a broker in this process, with deduplication, and the context of its handlers."""
     loop = asyncio.get_running_loop()
     clock = LoopClock(loop)
     engine = Engine(
@@ -126,7 +126,7 @@ async def running_site() -> AsyncIterator[tuple[Site, Broker]]:
     directory, broker = standalone(settings, engine, SoleOwner("pulsar://127.0.0.1:6650"))
     await broker.start()
     try:
-        yield sole_site(Standalone(directory, broker), JournalStats(), LoopTimer()), broker
+        yield sole_context(Standalone(directory, broker), JournalStats(), LoopTimer()), broker
     finally:
         await broker.close()
 
@@ -170,11 +170,11 @@ class Watching(SoleProcess):
 
 async def test_searches_go_on_while_a_page_is_published(monkeypatch: pytest.MonkeyPatch) -> None:
     dead = TopicName.parse(f"{TOPIC}-sub-DLQ")
-    async with running_site() as (site, broker):
+    async with running_site() as (context, broker):
         await replaying.store(broker, dead, [(ONE.SerializeToString(), b"m")] * 3)
         reading = asyncio.Semaphore(1)
         owners = Watching(broker, reading)
-        watched = replace(site, owners=owners, reading=reading)
+        watched = replace(context, owners=owners, reading=reading)
         wanted = SearchRequest((-1, -1, 0), 100, 100, ANY)
         replay = Replay(watched, TOPIC, dead, wanted, 1000, False)
         await replay.run()

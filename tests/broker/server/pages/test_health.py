@@ -19,7 +19,7 @@ from magnetar_broker.server.http.guard import HttpGuard, HttpLimits
 from magnetar_broker.server.pages import health
 from magnetar_broker.server.pages.audit import AuditLog
 from magnetar_broker.server.processes import http_server as http_port
-from magnetar_broker.server.processes.http_server import HttpServer, sole_site
+from magnetar_broker.server.processes.http_server import HttpServer, sole_context
 from magnetar_broker.server.runtime.asyncio_runtime import LoopClock, LoopTasks
 from magnetar_broker.server.runtime.descriptors import Descriptors
 from magnetar_broker.server.runtime.loop_timer import LoopTimer
@@ -66,10 +66,10 @@ class Port:
         self.directory, self.broker = standalone(
             Settings(**settings), engine, SoleOwner("pulsar://127.0.0.1:6650")
         )
-        site = sole_site(Standalone(self.directory, self.broker), JournalStats(), LoopTimer())
+        context = sole_context(Standalone(self.directory, self.broker), JournalStats(), LoopTimer())
         self.guard = HttpGuard(HttpLimits.of(self.broker.settings), clock, ReachedLimits(clock))
         self.server = HttpServer(
-            site, LoopTimer(), Descriptors(), AuditLog(clock, 1), guard=self.guard
+            context, LoopTimer(), Descriptors(), AuditLog(clock, 1), guard=self.guard
         )
         self.port = 0
 

@@ -7,7 +7,7 @@ one by one; of an encrypted batch, and of a message in chunks, only the whole en
 from magnetar_broker.broker import Broker
 from magnetar_broker.server.admin.operations.loading import loaded
 from magnetar_broker.server.admin.operations.reading import MAX_ENTRY_BYTES
-from magnetar_broker.server.admin.shown_message import text_of
+from magnetar_broker.server.admin.operations.shown_message import text_of
 from magnetar_proto import PulsarApi_pb2 as pb
 from magnetar_proto.batch import each_of_batch
 from magnetar_proto.compression import decompress

@@ -13,22 +13,22 @@ from magnetar_broker.policies.policy import Origin, Policy, Subject
 from magnetar_broker.policies.retention import Retention
 from magnetar_broker.policies.table import BACKLOG_QUOTA_SIZE, RETENTION
 from magnetar_broker.policies.values import BacklogQuota
-from magnetar_broker.server.admin.policies.json_schema import schema_of
-from magnetar_broker.server.admin.policies.policy_routes import (
-    APPLIED,
-    IS_GLOBAL,
-    decoded,
-    topic_with_policies,
-)
-from magnetar_broker.server.admin.site import (
+from magnetar_broker.server.admin.context import (
     NAMESPACE,
     TOPIC,
+    AdminContext,
     Handler,
-    Site,
     existing_namespace,
     flag_of,
     json_of,
     serving,
+)
+from magnetar_broker.server.admin.policies.json_schema import schema_of
+from magnetar_broker.server.admin.policies.policy_handlers import (
+    APPLIED,
+    IS_GLOBAL,
+    decoded,
+    topic_with_policies,
 )
 from magnetar_broker.server.http.contract import CONTROLLER, TENANT_ADMIN, Body, Query
 from magnetar_broker.server.http.errors import Refused
@@ -109,9 +109,9 @@ def _policy(request: Request) -> Policy[BacklogQuota]:
     return TYPES[kind]
 
 
-async def on_get(site: Site, request: Request) -> Response:
+async def on_get(context: AdminContext, request: Request) -> Response:
     """Answer the explicit quotas, or with `?applied=true` the effective ones of a topic."""
-    directory = serving(site)
+    directory = serving(context)
     subject = await _subject(directory, request)
     policies = directory.policies
     if not flag_of(request, "applied"):
@@ -125,9 +125,9 @@ async def on_get(site: Site, request: Request) -> Response:
     return json_response(shown(own or {p: one.value for p, one in effective.items()}))
 
 
-async def on_set(site: Site, request: Request) -> Response:
+async def on_set(context: AdminContext, request: Request) -> Response:
     """Set one of the backlog quotas; an empty body deletes that of a topic."""
-    directory = serving(site)
+    directory = serving(context)
     policy = _policy(request)
     subject = await _subject(directory, request)
     value = json_of(request) if request.body.strip() else None
@@ -140,9 +140,9 @@ async def on_set(site: Site, request: Request) -> Response:
     return Response(status=204)
 
 
-async def on_delete(site: Site, request: Request) -> Response:
+async def on_delete(context: AdminContext, request: Request) -> Response:
     """Delete one of the backlog quotas."""
-    directory = serving(site)
+    directory = serving(context)
     policy = _policy(request)
     await directory.enforcement.set(await _subject(directory, request), {policy: None})
     return Response(status=204)

@@ -5,21 +5,21 @@ from collections.abc import Iterator
 from magnetar_broker.names.directory import Directory
 from magnetar_broker.policies.table import SUBSCRIPTION_DISPATCH_RATE, SUBSCRIPTION_DISPATCH_RATES
 from magnetar_broker.policies.values import DispatchRate
-from magnetar_broker.server.admin.policies.json_schema import schema_of
-from magnetar_broker.server.admin.policies.policy_routes import (
-    APPLIED,
-    IS_GLOBAL,
-    decoded,
-    topic_with_policies,
-)
-from magnetar_broker.server.admin.site import (
+from magnetar_broker.server.admin.context import (
     TOPIC,
+    AdminContext,
     Handler,
-    Site,
     flag_of,
     json_of,
     serving,
     subscription_of,
+)
+from magnetar_broker.server.admin.policies.json_schema import schema_of
+from magnetar_broker.server.admin.policies.policy_handlers import (
+    APPLIED,
+    IS_GLOBAL,
+    decoded,
+    topic_with_policies,
 )
 from magnetar_broker.server.http.contract import CONTROLLER, TENANT_ADMIN, Body
 from magnetar_broker.server.http.messages import Request, Response, json_response, text_response
@@ -30,9 +30,9 @@ PATH = f"/admin/v2/{TOPIC}/{{subscription}}/dispatchRate"
 CODEC = SUBSCRIPTION_DISPATCH_RATE.codec
 
 
-async def on_get(site: Site, request: Request) -> Response:
+async def on_get(context: AdminContext, request: Request) -> Response:
     """Answer a subscription's explicit dispatch rate, or with `?applied=true` the effective one."""
-    directory = serving(site)
+    directory = serving(context)
     topic = await topic_with_policies(directory, request)
     rate = (await _explicit(directory, topic)).get(subscription_of(request))
     if rate is None and flag_of(request, "applied"):
@@ -40,9 +40,9 @@ async def on_get(site: Site, request: Request) -> Response:
     return text_response("") if rate is None else json_response(CODEC.encode(rate))
 
 
-async def on_set(site: Site, request: Request) -> Response:
+async def on_set(context: AdminContext, request: Request) -> Response:
     """Set the dispatch rate of a subscription; an empty body deletes it."""
-    directory = serving(site)
+    directory = serving(context)
     topic = await topic_with_policies(directory, request)
     value = json_of(request) if request.body.strip() else None
     return await _set(
@@ -50,9 +50,9 @@ async def on_set(site: Site, request: Request) -> Response:
     )
 
 
-async def on_delete(site: Site, request: Request) -> Response:
+async def on_delete(context: AdminContext, request: Request) -> Response:
     """Delete the dispatch rate of a subscription."""
-    directory = serving(site)
+    directory = serving(context)
     return await _set(
         directory, await topic_with_policies(directory, request), subscription_of(request), None
     )

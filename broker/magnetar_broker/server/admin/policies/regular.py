@@ -6,23 +6,23 @@ from typing import Any
 from magnetar_broker.policies.policy import Policy, RestPath
 from magnetar_broker.policies.table import RETENTION, TABLE
 from magnetar_broker.policies.without_effect import ALLOWED_CLUSTERS, REPLICATION_CLUSTERS
+from magnetar_broker.server.admin.context import TOPIC, AdminContext, Handler, serving
 from magnetar_broker.server.admin.policies.cluster_lists import (
     check_allowed,
     check_replication,
     check_replication_of_topic,
 )
-from magnetar_broker.server.admin.policies.policy_routes import (
+from magnetar_broker.server.admin.policies.policy_handlers import (
     IS_GLOBAL,
     Check,
-    NamespacePolicyRoutes,
-    TopicPolicyRoutes,
+    NamespacePolicyHandlers,
+    TopicPolicyHandlers,
     topic_with_policies,
 )
 from magnetar_broker.server.admin.policies.quotas import (
     check_namespace_retention,
     check_topic_retention,
 )
-from magnetar_broker.server.admin.site import TOPIC, Handler, Site, serving
 from magnetar_broker.server.http.contract import CONTROLLER, TENANT_ADMIN
 from magnetar_broker.server.http.messages import Request, Response
 from magnetar_broker.server.http.table import Route
@@ -36,21 +36,21 @@ TOPIC_CHECKS: dict[Policy[Any], Check[Any]] = {
     RETENTION: check_topic_retention,
     REPLICATION_CLUSTERS: check_replication_of_topic,
 }
-OF_NAMESPACES: tuple[NamespacePolicyRoutes[Any], ...] = tuple(
-    NamespacePolicyRoutes(policy, policy.namespace, NAMESPACE_CHECKS.get(policy))
+OF_NAMESPACES: tuple[NamespacePolicyHandlers[Any], ...] = tuple(
+    NamespacePolicyHandlers(policy, policy.namespace, NAMESPACE_CHECKS.get(policy))
     for policy in TABLE.values()
     if isinstance(policy.namespace, RestPath)
 )
-OF_TOPICS: tuple[TopicPolicyRoutes[Any], ...] = tuple(
-    TopicPolicyRoutes(policy, policy.topic, TOPIC_CHECKS.get(policy))
+OF_TOPICS: tuple[TopicPolicyHandlers[Any], ...] = tuple(
+    TopicPolicyHandlers(policy, policy.topic, TOPIC_CHECKS.get(policy))
     for policy in TABLE.values()
     if isinstance(policy.topic, RestPath)
 )
 
 
-async def delete_all(site: Site, request: Request) -> Response:
+async def delete_all(context: AdminContext, request: Request) -> Response:
     """Delete all policies of a topic."""
-    directory = serving(site)
+    directory = serving(context)
     topic = await topic_with_policies(directory, request)
     await directory.enforcement.set(topic, dict.fromkeys(TABLE.values()))
     return Response(status=204)

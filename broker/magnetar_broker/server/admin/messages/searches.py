@@ -10,11 +10,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from magnetar_broker.base.formats import iso
-from magnetar_broker.server.admin.messages import topic_with_messages
+from magnetar_broker.server.admin.context import TOPIC, AdminContext, Handler
+from magnetar_broker.server.admin.messages.skipping import topic_with_messages
 from magnetar_broker.server.admin.operations import searching
 from magnetar_broker.server.admin.operations.searching import Filter, Found, Message, Place
-from magnetar_broker.server.admin.shown_message import text_of
-from magnetar_broker.server.admin.site import TOPIC, Handler, Site
+from magnetar_broker.server.admin.operations.shown_message import text_of
 from magnetar_broker.server.http.contract import CONSUME, OWNER, Query
 from magnetar_broker.server.http.errors import Refused
 from magnetar_broker.server.http.messages import Request, Response, json_response
@@ -99,18 +99,18 @@ def number_of(given: dict[str, Any], name: str, default: int, most: int) -> int:
     return number
 
 
-async def search(site: Site, request: Request) -> Response:
+async def search(context: AdminContext, request: Request) -> Response:
     """The messages of a topic with a key or a property, from a position on."""
-    topic = await topic_with_messages(site, request, "search")
-    return await shown(site, topic, request)
+    topic = await topic_with_messages(context, request, "search")
+    return await shown(context, topic, request)
 
 
-async def shown(site: Site, topic: TopicName, request: Request) -> Response:
+async def shown(context: AdminContext, topic: TopicName, request: Request) -> Response:
     """Answer the messages of a topic that the query of a request finds."""
     given = _given(request)
     wanted, preview = search_request_of(given), number_of(given, "payload", PREVIEW, 1 << 20)
-    async with site.reading:
-        scanned, unreadable, found, following = await find(site, topic, wanted, preview)
+    async with context.reading:
+        scanned, unreadable, found, following = await find(context, topic, wanted, preview)
         messages = []
         for number, message in enumerate(found, 1):
             messages.append(_json(message))
@@ -139,9 +139,11 @@ def _given(request: Request) -> dict[str, Any]:
     return {name: value for name, value in given.items() if value is not None}
 
 
-async def find(site: Site, topic: TopicName, wanted: SearchRequest, preview: int | None) -> Found:
+async def find(
+    context: AdminContext, topic: TopicName, wanted: SearchRequest, preview: int | None
+) -> Found:
     """Search a topic in the process that serves it; payloads are as `searching.search` says."""
-    return await site.owners.ask(
+    return await context.owners.ask(
         searching.search,
         topic,
         wanted.start,

@@ -6,19 +6,19 @@ A 204 means that the change is on disk and that connected consumers follow it.
 from collections.abc import Iterator
 
 from magnetar_broker.server.admin.authorizing import authorize_subscriptions
-from magnetar_broker.server.admin.operations import messages as operations
-from magnetar_broker.server.admin.operations.loading import load, require_subscription
-from magnetar_broker.server.admin.positions import POSITION, message_position_of
-from magnetar_broker.server.admin.refusals import no_topic
-from magnetar_broker.server.admin.site import (
+from magnetar_broker.server.admin.context import (
     TOPIC,
+    AdminContext,
     Handler,
-    Site,
     parts_of,
     serving,
     subscription_of,
     topic_of,
 )
+from magnetar_broker.server.admin.messages.positions import POSITION, message_position_of
+from magnetar_broker.server.admin.operations import messages as operations
+from magnetar_broker.server.admin.operations.loading import load, require_subscription
+from magnetar_broker.server.admin.refusals import no_topic
 from magnetar_broker.server.http.contract import ALL, CONSUME, OWNER, SUPER_USER, TENANT_ADMIN
 from magnetar_broker.server.http.errors import Refused
 from magnetar_broker.server.http.messages import Request, Response, json_response
@@ -33,37 +33,39 @@ LONG = 63
 # The objects of a request ------------------------------------------------------------
 
 
-async def topics_with_messages(site: Site, request: Request, refused: int = 405) -> list[TopicName]:
+async def topics_with_messages(
+    context: AdminContext, request: Request, refused: int = 405
+) -> list[TopicName]:
     """Return the topic of the path, or its partitions, loaded; `refused` if not persistent."""
-    directory, name = serving(site), topic_of(request)
+    directory, name = serving(context), topic_of(request)
     if not name.is_persistent:
         raise Refused(refused, f"{name} is not persistent: it stores no messages")
     parts = await directory.parts(name)
     if parts == [name] and name.partition < 0 and not await directory.exists(name):
         raise no_topic(name)
     for part in parts:
-        await site.owners.ask(load, part)
+        await context.owners.ask(load, part)
     return parts
 
 
 async def topic_with_messages(
-    site: Site, request: Request, what: str, refused: int = 405
+    context: AdminContext, request: Request, what: str, refused: int = 405
 ) -> TopicName:
     """Return the topic of the path; status `refused` if it is partitioned.
 
     `what` tells the client what to do on each partition instead.
     """
-    directory, name = serving(site), topic_of(request)
+    directory, name = serving(context), topic_of(request)
     if name.partition < 0 and await directory.catalogue.partitions(name):
         raise Refused(refused, f"{name} is partitioned: {what} on each partition")
-    return (await topics_with_messages(site, request))[0]
+    return (await topics_with_messages(context, request))[0]
 
 
-async def _subscribed(site: Site, request: Request) -> list[TopicName]:
+async def _subscribed(context: AdminContext, request: Request) -> list[TopicName]:
     """Return the topic of the path, or its partitions; 404 unless each has the subscription."""
-    topics = await topics_with_messages(site, request)
+    topics = await topics_with_messages(context, request)
     for topic in topics:
-        await site.owners.ask(require_subscription, topic, subscription_of(request))
+        await context.owners.ask(require_subscription, topic, subscription_of(request))
     return topics
 
 
@@ -89,40 +91,40 @@ def _count(request: Request, name: str) -> int:
 # Skipping and expiring ------------------------------------------------------------------
 
 
-async def skip(site: Site, request: Request) -> Response:
+async def skip(context: AdminContext, request: Request) -> Response:
     """Skip a number of messages of a subscription, the oldest first."""
     messages = _count(request, "messages")
-    topic = await topic_with_messages(site, request, "skip messages")
-    await site.owners.ask(operations.skip, topic, subscription_of(request), messages)
+    topic = await topic_with_messages(context, request, "skip messages")
+    await context.owners.ask(operations.skip, topic, subscription_of(request), messages)
     return Response(status=204)
 
 
-async def skip_everything(site: Site, request: Request) -> Response:
+async def skip_everything(context: AdminContext, request: Request) -> Response:
     """Skip all messages of a subscription."""
-    for topic in await _subscribed(site, request):
-        await site.owners.ask(operations.skip_everything, topic, subscription_of(request))
+    for topic in await _subscribed(context, request):
+        await context.owners.ask(operations.skip_everything, topic, subscription_of(request))
     return Response(status=204)
 
 
-async def expire(site: Site, request: Request) -> Response:
+async def expire(context: AdminContext, request: Request) -> Response:
     """Skip the messages of a subscription that are older than a number of seconds."""
-    return await _expire(site, request, subscription_of(request))
+    return await _expire(context, request, subscription_of(request))
 
 
-async def expire_for_all(site: Site, request: Request) -> Response:
+async def expire_for_all(context: AdminContext, request: Request) -> Response:
     """Skip the messages of all subscriptions that are older than a number of seconds.
 
     No subscription is changed if one of them is for other roles only.
     """
-    return await _expire(site, request, None)
+    return await _expire(context, request, None)
 
 
-async def _expire(site: Site, request: Request, subscription: str | None) -> Response:
+async def _expire(context: AdminContext, request: Request, subscription: str | None) -> Response:
     seconds = _count(request, "seconds")
-    topics, ask = await topics_with_messages(site, request), site.owners.ask
+    topics, ask = await topics_with_messages(context, request), context.owners.ask
     found = [await ask(operations.expirable, topic, subscription) for topic in topics]
     names = [name for of_topic in found for name, _ in of_topic]
-    await authorize_subscriptions(site, request, str(topic_of(request)), names, 401)
+    await authorize_subscriptions(context, request, str(topic_of(request)), names, 401)
     behind = [is_behind for of_topic in found for _, is_behind in of_topic]
     if behind and not any(behind):
         raise Refused(409, "nothing to expire: every message is acknowledged")
@@ -131,57 +133,57 @@ async def _expire(site: Site, request: Request, subscription: str | None) -> Res
     return Response(status=204)
 
 
-async def expire_to_message(site: Site, request: Request) -> Response:
+async def expire_to_message(context: AdminContext, request: Request) -> Response:
     """Skip the messages of a subscription up to one, including it unless it is `excluded`."""
-    topic = await topic_with_messages(site, request, "expire messages by id")
+    topic = await topic_with_messages(context, request, "expire messages by id")
     place, name = message_position_of(request), subscription_of(request)
-    await site.owners.ask(operations.expire_to_message, topic, name, *place)
+    await context.owners.ask(operations.expire_to_message, topic, name, *place)
     return Response(status=204)
 
 
 # Resetting, deleting -------------------------------------------------------------------
 
 
-async def reset_to_time(site: Site, request: Request) -> Response:
+async def reset_to_time(context: AdminContext, request: Request) -> Response:
     """Move a subscription to the first message published at or after a time."""
     timestamp_ms, name = number_of(request, "timestamp", LONG), subscription_of(request)
-    for topic in await _subscribed(site, request):
-        await site.owners.ask(operations.reset_to_time, topic, name, timestamp_ms)
+    for topic in await _subscribed(context, request):
+        await context.owners.ask(operations.reset_to_time, topic, name, timestamp_ms)
     return Response(status=204)
 
 
-async def reset_to_message(site: Site, request: Request) -> Response:
+async def reset_to_message(context: AdminContext, request: Request) -> Response:
     """Move a subscription to a message, or to the next one if the message is `excluded`."""
-    topic = await topic_with_messages(site, request, "reset the cursor to a message")
+    topic = await topic_with_messages(context, request, "reset the cursor to a message")
     place, name = message_position_of(request), subscription_of(request)
-    await site.owners.ask(operations.reset_to_message, topic, name, *place)
+    await context.owners.ask(operations.reset_to_message, topic, name, *place)
     return Response(status=204)
 
 
-async def truncate_topic(site: Site, request: Request) -> Response:
+async def truncate_topic(context: AdminContext, request: Request) -> Response:
     """Skip every message for all subscriptions, and delete all closed segments."""
-    for topic in await topics_with_messages(site, request, refused=412):
-        await site.owners.ask(operations.truncate_topic, topic)
+    for topic in await topics_with_messages(context, request, refused=412):
+        await context.owners.ask(operations.truncate_topic, topic)
     return Response(status=204)
 
 
-async def trim(site: Site, request: Request) -> Response:
+async def trim(context: AdminContext, request: Request) -> Response:
     """Delete consumed segments now that retention does not keep, instead of at the next check."""
-    for topic in await topics_with_messages(site, request):
-        await site.owners.ask(operations.trim, topic)
+    for topic in await topics_with_messages(context, request):
+        await context.owners.ask(operations.trim, topic)
     return Response()
 
 
-async def explain(site: Site, request: Request) -> Response:
+async def explain(context: AdminContext, request: Request) -> Response:
     """The time at which messages are deleted, and the source of each policy that decides it."""
-    topic = await topic_with_messages(site, request, "ask about retention")
-    return json_response(await site.owners.ask(operations.explain, topic))
+    topic = await topic_with_messages(context, request, "ask about retention")
+    return json_response(await context.owners.ask(operations.explain, topic))
 
 
-async def check_quotas(site: Site, request: Request) -> Response:
+async def check_quotas(context: AdminContext, request: Request) -> Response:
     """Check all backlog quotas now, instead of at the next check."""
-    serving(site)
-    await site.owners.ask_all(operations.check_quotas)
+    serving(context)
+    await context.owners.ask_all(operations.check_quotas)
     return Response(status=204)
 
 

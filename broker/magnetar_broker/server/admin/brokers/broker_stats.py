@@ -7,16 +7,16 @@ from typing import Any
 
 from magnetar_broker.base.version import VERSION
 from magnetar_broker.placement.bundles import Bundles
-from magnetar_broker.server.admin.operations import statistics as operations
-from magnetar_broker.server.admin.site import (
+from magnetar_broker.server.admin.context import (
     NAMESPACE,
+    AdminContext,
     Handler,
-    Site,
     existing_namespace,
     http_url,
     parts_of,
     serving,
 )
+from magnetar_broker.server.admin.operations import statistics as operations
 from magnetar_broker.server.http.contract import ALL, CONTROLLER, SUPER_USER, Query
 from magnetar_broker.server.http.errors import Refused
 from magnetar_broker.server.http.messages import Request, Response, json_response
@@ -39,10 +39,10 @@ QUOTA = {
 """Pulsar's default; quotas of bundles have no effect here, because their load is measured."""
 
 
-async def topics(site: Site, request: Request) -> Response:
+async def topics(context: AdminContext, request: Request) -> Response:
     """Figures of all topics that are loaded, by namespace, bundle and domain."""
-    directory, namespace = serving(site), _namespace(request)
-    of_processes = await site.owners.ask_all(operations.loaded_names, namespace)
+    directory, namespace = serving(context), _namespace(request)
+    of_processes = await context.owners.ask_all(operations.loaded_names, namespace)
     names = sorted(name for each in of_processes for name in each)
     if len(names) > MAX_TOPICS:
         raise Refused(
@@ -54,7 +54,7 @@ async def topics(site: Site, request: Request) -> Response:
     bundles: dict[str, Bundles] = {}
     for start in range(0, len(names), TOGETHER):
         some = names[start : start + TOGETHER]
-        for answer in await site.owners.ask_all(operations.brief, some):
+        for answer in await context.owners.ask_all(operations.brief, some):
             for text, figures in answer:
                 topic = TopicName.parse(text)
                 owner = topic.namespace_name
@@ -87,15 +87,15 @@ def _namespace(request: Request) -> str:
 # Load ---------------------------------------------------------------------------------------
 
 
-async def load_report(site: Site, request: Request) -> Response:
+async def load_report(context: AdminContext, request: Request) -> Response:
     """The load and the resources of the broker, all its processes together."""
-    directory = serving(site)
-    loads = await site.owners.ask_all(operations.load)
+    directory = serving(context)
+    loads = await context.owners.ask_all(operations.load)
     total = _total(loads)
     service_url = directory.ownership.service_url
     broker_tls = "Tls" if service_url.startswith("pulsar+ssl:") else ""
     url = http_url(request, service_url)
-    bundles = await _bundles(site)
+    bundles = await _bundles(context)
     cores, memory = os.cpu_count() or 1, os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     lifetimes = [max(one["nowMs"] - one["startedMs"], 1) / 1000 for one in loads]
     cpu = 100 * sum(
@@ -144,18 +144,18 @@ def _total(loads: list[dict[str, Any]]) -> dict[str, Any]:
     return {name: sum(one[name] for one in loads) for name in (loads[0] if loads else {})}
 
 
-async def _bundles(site: Site) -> list[str]:
-    directory = serving(site)
+async def _bundles(context: AdminContext) -> list[str]:
+    directory = serving(context)
     found = []
     for process in directory.bundles.processes:
         found += await directory.bundles.owned_by(process)
     return sorted(found)
 
 
-async def metrics(site: Site, request: Request) -> Response:
+async def metrics(context: AdminContext, request: Request) -> Response:
     """A few of the metrics, in the form of older versions; `/metrics` has all."""
-    directory = serving(site)
-    total = _total(await site.owners.ask_all(operations.load))
+    directory = serving(context)
+    total = _total(await context.owners.ask_all(operations.load))
     dimensions = {"cluster": directory.settings.cluster_name, "metric": "broker"}
     names = {
         "brk_active_connections": "connections",
@@ -176,12 +176,12 @@ async def metrics(site: Site, request: Request) -> Response:
 # Features that this broker does not have -----------------------------------------------------
 
 
-async def mbeans(site: Site, request: Request) -> Response:
+async def mbeans(context: AdminContext, request: Request) -> Response:
     """Answer an empty list: the broker is not a Java process."""
     return json_response([])
 
 
-async def allocator(site: Site, request: Request) -> Response:
+async def allocator(context: AdminContext, request: Request) -> Response:
     """Answer an allocator without arenas; `/metrics` has the memory of the process."""
     (name,) = parts_of(request, "name")
     if name not in ALLOCATORS:
@@ -194,24 +194,24 @@ async def allocator(site: Site, request: Request) -> Response:
     return json_response(none | {"directArenas": [], "heapArenas": []})
 
 
-async def bookies(site: Site, request: Request) -> Response:
+async def bookies(context: AdminContext, request: Request) -> Response:
     """Answer that there are no bookies: the broker stores messages itself."""
     return json_response({"bookies": []})
 
 
-async def racks(site: Site, request: Request) -> Response:
+async def racks(context: AdminContext, request: Request) -> Response:
     """Answer that there are no racks of bookies."""
     return json_response({})
 
 
-async def resource_quota(site: Site, request: Request) -> Response:
+async def resource_quota(context: AdminContext, request: Request) -> Response:
     """The default quota of all bundles."""
     return json_response(QUOTA)
 
 
-async def resource_quota_of_bundle(site: Site, request: Request) -> Response:
+async def resource_quota_of_bundle(context: AdminContext, request: Request) -> Response:
     """The quota of a bundle, which is always the default."""
-    await existing_namespace(serving(site), request)
+    await existing_namespace(serving(context), request)
     return json_response(QUOTA)
 
 

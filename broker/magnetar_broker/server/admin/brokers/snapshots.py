@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterator
 
 from magnetar_broker.base.errors import NotReady
-from magnetar_broker.server.admin.site import Handler, Site, parts_of, serving
+from magnetar_broker.server.admin.context import AdminContext, Handler, parts_of, serving
 from magnetar_broker.server.http.contract import ALL, SUPER_USER
 from magnetar_broker.server.http.errors import Refused
 from magnetar_broker.server.http.messages import Request, Response, json_response
@@ -15,30 +15,30 @@ NAME = re.compile(r"[A-Za-z0-9][-A-Za-z0-9_.]{0,99}", re.ASCII)
 UNFINISHED = re.compile(r".*\.unfinished", re.ASCII)
 
 
-async def make(site: Site, request: Request) -> Response:
+async def make(context: AdminContext, request: Request) -> Response:
     """Begin to make a snapshot, and answer 202 with its state, which must then be polled."""
-    serving(site)
-    return json_response(_snapshots(site).begin(_name_of(request)), 202)
+    serving(context)
+    return json_response(_snapshots(context).begin(_name_of(request)), 202)
 
 
-async def state(site: Site, request: Request) -> Response:
+async def state(context: AdminContext, request: Request) -> Response:
     """The state of a snapshot: RUNNING, SUCCESS, or ERROR with the reason."""
     name = _name_of(request)
-    found = await _snapshots(site).state(name)
+    found = await _snapshots(context).state(name)
     if found is None:
         raise Refused(404, f"there is no snapshot {name}")
     return json_response(found)
 
 
-async def snapshots(site: Site, request: Request) -> Response:
+async def snapshots(context: AdminContext, request: Request) -> Response:
     """The complete snapshots."""
-    return json_response(await _snapshots(site).complete())
+    return json_response(await _snapshots(context).complete())
 
 
-def _snapshots(site: Site) -> Snapshots:
-    if site.snapshots is None:
+def _snapshots(context: AdminContext) -> Snapshots:
+    if context.snapshots is None:
         raise NotReady("the broker is starting or stopping: retry")
-    return site.snapshots
+    return context.snapshots
 
 
 def _name_of(request: Request) -> str:

@@ -11,8 +11,15 @@ from urllib.parse import urlsplit
 
 from magnetar_broker.base.version import VERSION
 from magnetar_broker.names.directory import Directory
+from magnetar_broker.server.admin.context import (
+    AdminContext,
+    Handler,
+    flag_of,
+    http_url,
+    parts_of,
+    serving,
+)
 from magnetar_broker.server.admin.operations import damage
-from magnetar_broker.server.admin.site import Handler, Site, flag_of, http_url, parts_of, serving
 from magnetar_broker.server.http.contract import (
     ALL,
     AUTHENTICATED,
@@ -56,28 +63,28 @@ def required_process(
 # Which there are ------------------------------------------------------------------------
 
 
-async def brokers(site: Site, request: Request) -> Response:
+async def brokers(context: AdminContext, request: Request) -> Response:
     """The ids of all processes that serve topics, including one that is being started again."""
-    return json_response(list(processes_of(serving(site), request)))
+    return json_response(list(processes_of(serving(context), request)))
 
 
-async def brokers_of_cluster(site: Site, request: Request) -> Response:
+async def brokers_of_cluster(context: AdminContext, request: Request) -> Response:
     """The ids of all processes that serve topics, if the path names the broker's own cluster."""
-    _check_cluster(serving(site), request)
-    return await brokers(site, request)
+    _check_cluster(serving(context), request)
+    return await brokers(context, request)
 
 
-async def leader(site: Site, request: Request) -> Response:
+async def leader(context: AdminContext, request: Request) -> Response:
     """The first of the brokers, because the process that places bundles is not one of them."""
-    directory = serving(site)
+    directory = serving(context)
     url = http_url(request, directory.ownership.service_url)
     first = next(iter(processes_of(directory, request)))
     return json_response({"brokerId": first, "serviceUrl": url})
 
 
-async def owned(site: Site, request: Request) -> Response:
+async def owned(context: AdminContext, request: Request) -> Response:
     """The bundles that a process owns, of all namespaces that were used since the start."""
-    directory = serving(site)
+    directory = serving(context)
     _check_cluster(directory, request)
     (broker,) = parts_of(request, "broker")
     process = required_process(directory, request, broker)
@@ -94,7 +101,7 @@ def _check_cluster(directory: Directory, request: Request) -> None:
 # Their state ----------------------------------------------------------------------------
 
 
-async def health(site: Site, request: Request) -> Response:
+async def health(context: AdminContext, request: Request) -> Response:
     """`ok` if the broker is ready and the health check's message was delivered; else 503.
 
     Every worker checks that, or the worker that `brokerId` names.  A worker that serves no topic
@@ -102,34 +109,34 @@ async def health(site: Site, request: Request) -> Response:
     text.  With `detailed` it is JSON, whose `status` is `degraded` while some messages cannot be
     read.
     """
-    if not site.directory.ready:
+    if not context.directory.ready:
         return refusal(503, "the broker is starting or stopping: retry")
     broker = request.query.get("brokerId")
-    process = required_process(site.directory, request, broker) if broker else None
+    process = required_process(context.directory, request, broker) if broker else None
     try:
-        await site.health.check(process)
+        await context.health.check(process)
     except Unhealthy as error:
         return refusal(503, str(error))
     if flag_of(request, "detailed"):
-        return await _detailed(site)
+        return await _detailed(context)
     # Also with damage: a broker that a probe restarts for it would have the same damage again.
     return text_response("ok")
 
 
-async def _detailed(site: Site) -> Response:
+async def _detailed(context: AdminContext) -> Response:
     """Answer whether all messages that were read since the start could be read."""
-    found = [one for each in await site.owners.ask_all(damage.known) for one in each]
+    found = [one for each in await context.owners.ask_all(damage.known) for one in each]
     return json_response({"status": "degraded" if found else "ok", "damaged": found})
 
 
-async def ready(site: Site, request: Request) -> Response:
+async def ready(context: AdminContext, request: Request) -> Response:
     """`ok` from the end of the start to the beginning of the stop; sends no message."""
-    if not site.directory.ready:
+    if not context.directory.ready:
         return refusal(500, "the broker is starting or stopping: retry")
     return text_response("ok")
 
 
-async def version(site: Site, request: Request) -> Response:
+async def version(context: AdminContext, request: Request) -> Response:
     """The version as plain text."""
     return text_response(VERSION)
 

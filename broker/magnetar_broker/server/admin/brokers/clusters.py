@@ -7,9 +7,9 @@ from urllib.parse import urlsplit
 
 from magnetar_broker.names import clusters as parts
 from magnetar_broker.names.directory import Directory
-from magnetar_broker.server.admin.site import (
+from magnetar_broker.server.admin.context import (
+    AdminContext,
     Handler,
-    Site,
     flag_of,
     http_url,
     json_of,
@@ -71,29 +71,29 @@ OBJECT = {"type": "object"}
 # The clusters ------------------------------------------------------------------------------
 
 
-async def clusters(site: Site, request: Request) -> Response:
+async def clusters(context: AdminContext, request: Request) -> Response:
     """The names of all clusters."""
-    return json_response(await serving(site).clusters.names())
+    return json_response(await serving(context).clusters.names())
 
 
-async def cluster(site: Site, request: Request) -> Response:
+async def cluster(context: AdminContext, request: Request) -> Response:
     """The addresses of a cluster, and how its brokers are reached."""
-    directory, name = serving(site), name_of(request)
+    directory, name = serving(context), name_of(request)
     return json_response(await _data(directory, request, name))
 
 
-async def create(site: Site, request: Request) -> Response:
+async def create(context: AdminContext, request: Request) -> Response:
     """Register another cluster."""
-    directory, name = serving(site), name_of(request)
+    directory, name = serving(context), name_of(request)
     if not NAME.fullmatch(name):
         raise Refused(412, f"cluster name {name!r}: expected letters, digits and -=:._")
     await directory.clusters.create(name, _data_in(request))
     return _stored(request)
 
 
-async def change(site: Site, request: Request) -> Response:
+async def change(context: AdminContext, request: Request) -> Response:
     """Replace the data of a cluster."""
-    directory, name = serving(site), name_of(request)
+    directory, name = serving(context), name_of(request)
     data = _data_in(request)
     await required(directory, name)
     if "peerClusterNames" in data:
@@ -112,9 +112,9 @@ def _stored(request: Request) -> Response:
     return Response(headers={"Warning": f'299 - "{left_out} not stored: {why}"'})
 
 
-async def delete(site: Site, request: Request) -> Response:
+async def delete(context: AdminContext, request: Request) -> Response:
     """Remove another cluster; 412 while a tenant may use it."""
-    directory, name = serving(site), name_of(request)
+    directory, name = serving(context), name_of(request)
     await required(directory, name)
     if name == directory.clusters.own:
         raise Refused(412, f"cluster {name} is this broker's own: it cannot be deleted")
@@ -198,16 +198,16 @@ def _no_cluster(name: str) -> Refused:
 # Peers and migration -----------------------------------------------------------------------
 
 
-async def peers(site: Site, request: Request) -> Response:
+async def peers(context: AdminContext, request: Request) -> Response:
     """The peers of a cluster; an empty answer if it has none."""
-    stored = await required(serving(site), name_of(request))
+    stored = await required(serving(context), name_of(request))
     names = stored.get(parts.DATA, {}).get("peerClusterNames")
     return json_response(names) if names else text_response("")
 
 
-async def set_peers(site: Site, request: Request) -> Response:
+async def set_peers(context: AdminContext, request: Request) -> Response:
     """Replace the peers of a cluster."""
-    directory, name = serving(site), name_of(request)
+    directory, name = serving(context), name_of(request)
     await required(directory, name)
     new = checked_names((json_of(request) if request.body.strip() else None) or [])
     await _check_peers(directory, name, new)
@@ -229,15 +229,15 @@ async def _check_peers(directory: Directory, name: str, wanted: list[str]) -> No
             raise Refused(412, f"peer {peer} does not exist: expected some of {', '.join(known)}")
 
 
-async def migration(site: Site, request: Request) -> Response:
+async def migration(context: AdminContext, request: Request) -> Response:
     """Whether a cluster moves, and where to."""
-    stored = await required(serving(site), name_of(request))
+    stored = await required(serving(context), name_of(request))
     return json_response(stored.get(parts.MIGRATION, {"migrated": False}))
 
 
-async def set_migration(site: Site, request: Request) -> Response:
+async def set_migration(context: AdminContext, request: Request) -> Response:
     """Store whether a cluster moves, and where to; clients are not told."""
-    directory, name = serving(site), name_of(request)
+    directory, name = serving(context), name_of(request)
     await required(directory, name)
     data = {key: one for key, one in _data_in(request).items() if key in SCHEMES}
     moved = {"migrated": flag_of(request, "migrated"), "migratedClusterUrl": data}

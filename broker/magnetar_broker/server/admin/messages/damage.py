@@ -4,9 +4,9 @@ from collections.abc import Iterator
 
 from magnetar_broker.damage.looking import Place
 from magnetar_broker.server.admin.authorizing import authorize_subscriptions
-from magnetar_broker.server.admin.messages import topics_with_messages
+from magnetar_broker.server.admin.context import TOPIC, AdminContext, Handler, flag_of, topic_of
+from magnetar_broker.server.admin.messages.skipping import topics_with_messages
 from magnetar_broker.server.admin.operations import damage as operations
-from magnetar_broker.server.admin.site import TOPIC, Handler, Site, flag_of, topic_of
 from magnetar_broker.server.http.contract import ALL_THEN_OWNER, CONSUME, Query
 from magnetar_broker.server.http.messages import Request, Response, json_response
 from magnetar_broker.server.http.table import Route
@@ -14,10 +14,10 @@ from magnetar_broker.server.http.table import Route
 SCAN = Query("scan", "read all that is stored, instead of what is known to be damaged", "boolean")
 
 
-async def damaged(site: Site, request: Request) -> Response:
+async def damaged(context: AdminContext, request: Request) -> Response:
     """The entries of a topic that cannot be read, and those that were set aside."""
-    ask, scan = site.owners.ask, flag_of(request, "scan")
-    topics, known = await topics_with_messages(site, request), await _known(site)
+    ask, scan = context.owners.ask, flag_of(request, "scan")
+    topics, known = await topics_with_messages(context, request), await _known(context)
     found = [
         one
         for topic in topics
@@ -27,17 +27,17 @@ async def damaged(site: Site, request: Request) -> Response:
     return json_response({"damaged": found, "setAside": aside})
 
 
-async def skip(site: Site, request: Request) -> Response:
+async def skip(context: AdminContext, request: Request) -> Response:
     """Set aside the entries of a topic that cannot be read, for all subscriptions and readers.
 
     Their bytes are kept in quarantine.  Nothing is set aside if one subscription is for other roles
     only.
     """
-    ask, scan = site.owners.ask, flag_of(request, "scan")
-    topics, known = await topics_with_messages(site, request), await _known(site)
+    ask, scan = context.owners.ask, flag_of(request, "scan")
+    topics, known = await topics_with_messages(context, request), await _known(context)
     names = [name for topic in topics for name in await ask(operations.subscriptions, topic)]
     # promise: damaged entries are set aside only by who may use every subscription
-    await authorize_subscriptions(site, request, str(topic_of(request)), names, 401)
+    await authorize_subscriptions(context, request, str(topic_of(request)), names, 401)
     found = [
         one
         for topic in topics
@@ -46,13 +46,13 @@ async def skip(site: Site, request: Request) -> Response:
     return json_response({"setAside": found})
 
 
-async def _known(site: Site) -> dict[str, list[Place]]:
+async def _known(context: AdminContext) -> dict[str, list[Place]]:
     """Return the damage that all processes know, by topic.
 
     A process may know of damage in segments of a topic that another process serves.
     """
     found: dict[str, list[Place]] = {}
-    for each in await site.owners.ask_all(operations.known):
+    for each in await context.owners.ask_all(operations.known):
         for one in each:
             place = one["ledgerId"], one["firstEntryId"], one["lastEntryId"]
             found.setdefault(one["topic"], []).append(place)

@@ -8,8 +8,8 @@ from magnetar_broker.config import ConfigError, Settings
 from magnetar_broker.config.changes import DYNAMIC, names_of_dynamic, without_effect
 from magnetar_broker.config.settings import KEYS
 from magnetar_broker.config.values import Key, render
-from magnetar_broker.server.admin.policies.policy_routes import without_effect as warning
-from magnetar_broker.server.admin.site import Handler, Site, parts_of, serving
+from magnetar_broker.server.admin.context import AdminContext, Handler, parts_of, serving
+from magnetar_broker.server.admin.policies.policy_handlers import without_effect as warning
 from magnetar_broker.server.http.contract import CONTROLLER, SUPER_USER
 from magnetar_broker.server.http.errors import Refused
 from magnetar_broker.server.http.messages import Request, Response, json_response
@@ -20,27 +20,27 @@ logger = logging.getLogger(__name__)
 PATH = "/admin/v2/brokers/configuration"
 
 
-async def dynamic(site: Site, request: Request) -> Response:
+async def dynamic(context: AdminContext, request: Request) -> Response:
     """The names of the settings that can be changed, including those that have no effect here."""
     return json_response(names_of_dynamic())
 
 
-async def changed(site: Site, request: Request) -> Response:
+async def changed(context: AdminContext, request: Request) -> Response:
     """The settings that were changed, with their values as text."""
-    return json_response(serving(site).dynamic.values)
+    return json_response(serving(context).dynamic.values)
 
 
-async def effective(site: Site, request: Request) -> Response:
+async def effective(context: AdminContext, request: Request) -> Response:
     """All settings with their values in effect, as text."""
-    settings = serving(site).settings
+    settings = serving(context).settings
     return json_response(
         {key.name: key.shown(render(getattr(settings, field))) for field, key in KEYS.items()}
     )
 
 
-async def explained(site: Site, request: Request) -> Response:
+async def explained(context: AdminContext, request: Request) -> Response:
     """All settings with their values in effect, their defaults, and where they were set."""
-    settings = serving(site).settings
+    settings = serving(context).settings
     found = {key.name: _explained(settings, field, key) for field, key in KEYS.items()}
     return json_response(found)
 
@@ -63,33 +63,33 @@ def _origin(source: str) -> str:
     return "environment" if source.startswith("environment variable ") else "file"
 
 
-async def change(site: Site, request: Request) -> Response:
+async def change(context: AdminContext, request: Request) -> Response:
     """Change a setting; answered when it is stored and all processes use it.
 
     A setting of Pulsar's that has no effect here is stored with a `Warning`.
     """
     name, value = parts_of(request, "name", "value")
     try:
-        await serving(site).dynamic.set(name, value.strip())
+        await serving(context).dynamic.set(name, value.strip())
     except ConfigError as error:
         raise Refused(412, str(error)) from error
     why = without_effect(name, value.strip())
     return Response(headers={} if why is None else {"Warning": warning(name, why)})
 
 
-async def restore(site: Site, request: Request) -> Response:
+async def restore(context: AdminContext, request: Request) -> Response:
     """Restore a setting to the value that the broker was started with."""
     (name,) = parts_of(request, "name")
     try:
-        await serving(site).dynamic.delete(name)
+        await serving(context).dynamic.delete(name)
     except ConfigError as error:
         raise Refused(412, str(error)) from error
     return Response()
 
 
-async def internal(site: Site, request: Request) -> Response:
+async def internal(context: AdminContext, request: Request) -> Response:
     """The location of the metadata: the data directory, which only this broker can use."""
-    store = f"file://{serving(site).settings.data_dir}"
+    store = f"file://{serving(context).settings.data_dir}"
     return json_response(
         {
             "zookeeperServers": store,
@@ -101,10 +101,10 @@ async def internal(site: Site, request: Request) -> Response:
     )
 
 
-async def shutdown(site: Site, request: Request) -> Response:
+async def shutdown(context: AdminContext, request: Request) -> Response:
     """Begin the graceful stop of the whole broker, as SIGTERM does."""
     logger.info("a request over HTTP asks to stop the broker")
-    site.shutdown()
+    context.shutdown()
     return Response(status=204)
 
 

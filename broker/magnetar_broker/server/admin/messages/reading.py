@@ -2,7 +2,14 @@
 
 from collections.abc import Iterator
 
-from magnetar_broker.server.admin.messages import (
+from magnetar_broker.server.admin.context import (
+    TOPIC,
+    AdminContext,
+    Handler,
+    subscription_of,
+)
+from magnetar_broker.server.admin.messages.positions import POSITION, message_position_of
+from magnetar_broker.server.admin.messages.skipping import (
     INT,
     LONG,
     SUBSCRIPTION,
@@ -10,14 +17,7 @@ from magnetar_broker.server.admin.messages import (
     topic_with_messages,
 )
 from magnetar_broker.server.admin.operations import reading
-from magnetar_broker.server.admin.positions import POSITION, message_position_of
-from magnetar_broker.server.admin.shown_message import shown
-from magnetar_broker.server.admin.site import (
-    TOPIC,
-    Handler,
-    Site,
-    subscription_of,
-)
+from magnetar_broker.server.admin.operations.shown_message import shown
 from magnetar_broker.server.http.contract import CONSUME, OWNER, Body, Query
 from magnetar_broker.server.http.errors import Refused
 from magnetar_broker.server.http.messages import Request, Response, json_response
@@ -26,34 +26,34 @@ from magnetar_broker.server.http.table import Route
 # Messages ----------------------------------------------------------------------------------
 
 
-async def peek(site: Site, request: Request) -> Response:
+async def peek(context: AdminContext, request: Request) -> Response:
     """The message at a position, from 1, in the backlog of a subscription; nothing is consumed."""
     position = number_of(request, "position", INT)
     if position < 1:
         raise Refused(412, f"position is {position}: expected 1 or more")
-    topic = await topic_with_messages(site, request, "peek messages")
-    async with site.reading:
+    topic = await topic_with_messages(context, request, "peek messages")
+    async with context.reading:
         name = subscription_of(request)
-        return shown(*await site.owners.ask(reading.peek, topic, name, position))
+        return shown(*await context.owners.ask(reading.peek, topic, name, position))
 
 
-async def by_id(site: Site, request: Request) -> Response:
+async def by_id(context: AdminContext, request: Request) -> Response:
     """The message at a position, which is a ledger and an entry."""
     ledger, entry = number_of(request, "ledger", LONG), number_of(request, "entry", LONG)
-    topic = await topic_with_messages(site, request, "get messages")
-    async with site.reading:
-        return shown(*await site.owners.ask(reading.entry_at, topic, ledger, entry))
+    topic = await topic_with_messages(context, request, "get messages")
+    async with context.reading:
+        return shown(*await context.owners.ask(reading.entry_at, topic, ledger, entry))
 
 
-async def examine(site: Site, request: Request) -> Response:
+async def examine(context: AdminContext, request: Request) -> Response:
     """The message at `messagePosition`, from 1, from the `initialPosition` earliest or latest."""
     start = request.query.get("initialPosition") or "latest"
     if start not in ("earliest", "latest"):
         raise Refused(412, f"initialPosition is {start!r}: expected earliest or latest")
     position = max(_in_query(request, "messagePosition", 1), 1)
-    topic = await topic_with_messages(site, request, "examine messages")
-    async with site.reading:
-        found = await site.owners.ask(reading.examine, topic, start == "latest", position)
+    topic = await topic_with_messages(context, request, "examine messages")
+    async with context.reading:
+        found = await context.owners.ask(reading.examine, topic, start == "latest", position)
         return shown(*found)
 
 
@@ -76,26 +76,26 @@ def _in_query(request: Request, name: str, default: int | None = None) -> int:
 # Positions ---------------------------------------------------------------------------------
 
 
-async def last_id(site: Site, request: Request) -> Response:
+async def last_id(context: AdminContext, request: Request) -> Response:
     """The id of the last message; ledger and entry are -1 if the topic is empty."""
-    topic = await topic_with_messages(site, request, "ask for the last message", refused=404)
-    ledger, entry, index, partition = await site.owners.ask(reading.last_id, topic)
+    topic = await topic_with_messages(context, request, "ask for the last message", refused=404)
+    ledger, entry, index, partition = await context.owners.ask(reading.last_id, topic)
     return _id_json(ledger, entry, partition, index)
 
 
-async def id_since(site: Site, request: Request) -> Response:
+async def id_since(context: AdminContext, request: Request) -> Response:
     """The id of the first message published at or after a time, else the place after the last."""
     timestamp_ms = number_of(request, "timestamp", LONG)
-    topic = await topic_with_messages(site, request, "ask for a message by time")
-    ledger, entry = await site.owners.ask(reading.id_since, topic, timestamp_ms)
+    topic = await topic_with_messages(context, request, "ask for a message by time")
+    ledger, entry = await context.owners.ask(reading.id_since, topic, timestamp_ms)
     return _id_json(ledger, entry, topic.partition)
 
 
-async def id_of_index(site: Site, request: Request) -> Response:
+async def id_of_index(context: AdminContext, request: Request) -> Response:
     """The id of the entry with a message; `index` counts messages since the topic exists."""
     index = _in_query(request, "index")
-    topic = await topic_with_messages(site, request, "ask for a message by index")
-    ledger, entry = await site.owners.ask(reading.id_of_index, topic, index)
+    topic = await topic_with_messages(context, request, "ask for a message by index")
+    ledger, entry = await context.owners.ask(reading.id_of_index, topic, index)
     return _id_json(ledger, entry, topic.partition)
 
 
@@ -114,25 +114,25 @@ def _id_json(ledger: int, entry: int, partition: int, index: int = -1) -> Respon
 # Backlogs ----------------------------------------------------------------------------------
 
 
-async def backlog_size(site: Site, request: Request) -> Response:
+async def backlog_size(context: AdminContext, request: Request) -> Response:
     """The number of bytes after the message that the body names."""
-    topic = await topic_with_messages(site, request, "ask for the size of a backlog")
+    topic = await topic_with_messages(context, request, "ask for the size of a backlog")
     (ledger, entry, _, _), _ = message_position_of(request)
-    return json_response(await site.owners.ask(reading.bytes_behind, topic, ledger, entry))
+    return json_response(await context.owners.ask(reading.bytes_behind, topic, ledger, entry))
 
 
-async def analyze(site: Site, request: Request) -> Response:
+async def analyze(context: AdminContext, request: Request) -> Response:
     """The number of entries and messages in a backlog, or from the message in the body on."""
-    topic = await topic_with_messages(site, request, "analyze the backlog")
+    topic = await topic_with_messages(context, request, "analyze the backlog")
     start = message_position_of(request).message if request.body.strip() else None
     name = subscription_of(request)
-    return json_response(await site.owners.ask(reading.analyze, topic, name, start))
+    return json_response(await context.owners.ask(reading.analyze, topic, name, start))
 
 
-async def backlogs(site: Site, request: Request) -> Response:
+async def backlogs(context: AdminContext, request: Request) -> Response:
     """The size of a topic, and the backlogs of its durable subscriptions."""
-    topic = await topic_with_messages(site, request, "ask for backlogs")
-    return json_response(await site.owners.ask(reading.backlogs, topic))
+    topic = await topic_with_messages(context, request, "ask for backlogs")
+    return json_response(await context.owners.ask(reading.backlogs, topic))
 
 
 EXAMINED = (

@@ -6,9 +6,9 @@ from typing import Any
 import re2
 
 from magnetar_broker.names import clusters as parts
-from magnetar_broker.server.admin.brokers import processes_of
-from magnetar_broker.server.admin.clusters import OBJECT, checked_names, name_of, required
-from magnetar_broker.server.admin.site import Handler, Site, json_of, parts_of, serving
+from magnetar_broker.server.admin.brokers.active_brokers import processes_of
+from magnetar_broker.server.admin.brokers.clusters import OBJECT, checked_names, name_of, required
+from magnetar_broker.server.admin.context import AdminContext, Handler, json_of, parts_of, serving
 from magnetar_broker.server.http.contract import CONTROLLER, SUPER_USER, Body
 from magnetar_broker.server.http.errors import Refused
 from magnetar_broker.server.http.messages import Request, Response, json_response
@@ -17,19 +17,21 @@ from magnetar_broker.server.http.table import Route
 # Failure domains ---------------------------------------------------------------------------
 
 
-async def domains(site: Site, request: Request) -> Response:
+async def domains(context: AdminContext, request: Request) -> Response:
     """The failure domains of a cluster, by name."""
-    return json_response((await required(serving(site), name_of(request))).get(parts.DOMAINS, {}))
+    return json_response(
+        (await required(serving(context), name_of(request))).get(parts.DOMAINS, {})
+    )
 
 
-async def domain(site: Site, request: Request) -> Response:
+async def domain(context: AdminContext, request: Request) -> Response:
     """The brokers of one failure domain."""
-    return await _shown_one(site, request, parts.DOMAINS, "domain")
+    return await _shown_one(context, request, parts.DOMAINS, "domain")
 
 
-async def set_domain(site: Site, request: Request) -> Response:
+async def set_domain(context: AdminContext, request: Request) -> Response:
     """Store which brokers are in a failure domain; bundles are placed without regard to it."""
-    directory, name = serving(site), name_of(request)
+    directory, name = serving(context), name_of(request)
     await required(directory, name)
     (wanted,) = parts_of(request, "domain")
     body = json_of(request) if request.body.strip() else {}
@@ -49,17 +51,19 @@ async def set_domain(site: Site, request: Request) -> Response:
     return Response(status=204)
 
 
-async def delete_domain(site: Site, request: Request) -> Response:
+async def delete_domain(context: AdminContext, request: Request) -> Response:
     """Delete a failure domain."""
-    directory, name = serving(site), name_of(request)
+    directory, name = serving(context), name_of(request)
     (wanted,) = parts_of(request, "domain")
     _one_of(await required(directory, name), parts.DOMAINS, wanted)
     await directory.clusters.change(name, parts.DOMAINS, lambda known: _without(known, wanted))
     return Response()
 
 
-async def _shown_one(site: Site, request: Request, part: str, parameter: str) -> Response:
-    stored = await required(serving(site), name_of(request))
+async def _shown_one(
+    context: AdminContext, request: Request, part: str, parameter: str
+) -> Response:
+    stored = await required(serving(context), name_of(request))
     (wanted,) = parts_of(request, parameter)
     return json_response(_one_of(stored, part, wanted))
 
@@ -77,10 +81,10 @@ def _without(known: dict[str, Any] | None, name: str) -> dict[str, Any]:
 # Isolation ---------------------------------------------------------------------------------
 
 
-async def isolation(site: Site, request: Request) -> Response:
+async def isolation(context: AdminContext, request: Request) -> Response:
     """The isolation policies of a cluster, by name; 404 if it has none."""
     name = name_of(request)
-    stored = await required(serving(site), name)
+    stored = await required(serving(context), name)
     policies = stored.get(parts.ISOLATION)
     if not policies:
         raise Refused(
@@ -89,14 +93,14 @@ async def isolation(site: Site, request: Request) -> Response:
     return json_response(policies)
 
 
-async def isolation_policy(site: Site, request: Request) -> Response:
+async def isolation_policy(context: AdminContext, request: Request) -> Response:
     """One isolation policy."""
-    return await _shown_one(site, request, parts.ISOLATION, "policy")
+    return await _shown_one(context, request, parts.ISOLATION, "policy")
 
 
-async def set_isolation_policy(site: Site, request: Request) -> Response:
+async def set_isolation_policy(context: AdminContext, request: Request) -> Response:
     """Store an isolation policy; bundles are placed without regard to it."""
-    directory, name = serving(site), name_of(request)
+    directory, name = serving(context), name_of(request)
     await required(directory, name)
     (wanted,), policy = parts_of(request, "policy"), _isolation_in(request)
     await directory.clusters.change(
@@ -128,26 +132,26 @@ def _isolation_in(request: Request) -> dict[str, Any]:
     return policy
 
 
-async def delete_isolation_policy(site: Site, request: Request) -> Response:
+async def delete_isolation_policy(context: AdminContext, request: Request) -> Response:
     """Delete an isolation policy; it need not exist."""
-    directory, name = serving(site), name_of(request)
+    directory, name = serving(context), name_of(request)
     await required(directory, name)
     (wanted,) = parts_of(request, "policy")
     await directory.clusters.change(name, parts.ISOLATION, lambda known: _without(known, wanted))
     return Response(status=204)
 
 
-async def isolated_brokers(site: Site, request: Request) -> Response:
+async def isolated_brokers(context: AdminContext, request: Request) -> Response:
     """The brokers, each with the namespaces of the isolation policies that name it."""
-    directory, name = serving(site), name_of(request)
+    directory, name = serving(context), name_of(request)
     stored = await required(directory, name)
     known = processes_of(directory, request) if name == directory.clusters.own else {}
     return json_response([_isolated(broker, stored) for broker in known])
 
 
-async def isolated_broker(site: Site, request: Request) -> Response:
+async def isolated_broker(context: AdminContext, request: Request) -> Response:
     """One broker, with the namespaces of the isolation policies that name it."""
-    directory, name = serving(site), name_of(request)
+    directory, name = serving(context), name_of(request)
     stored = await required(directory, name)
     (broker,) = parts_of(request, "broker")
     return json_response(_isolated(broker, stored))

@@ -13,12 +13,11 @@ from typing import Any, Generic, TypeVar
 from magnetar_broker.names.directory import Directory
 from magnetar_broker.policies.codecs import Codec, OutOfRange
 from magnetar_broker.policies.policy import Policy, RestPath, Subject
-from magnetar_broker.server.admin.policies.json_schema import schema_of
-from magnetar_broker.server.admin.site import (
+from magnetar_broker.server.admin.context import (
     NAMESPACE,
     TOPIC,
+    AdminContext,
     Handler,
-    Site,
     existing_namespace,
     existing_topic,
     flag_of,
@@ -26,6 +25,7 @@ from magnetar_broker.server.admin.site import (
     serving,
     topic_of,
 )
+from magnetar_broker.server.admin.policies.json_schema import schema_of
 from magnetar_broker.server.http.contract import CONTROLLER, TENANT_ADMIN, Body, Query
 from magnetar_broker.server.http.errors import Refused
 from magnetar_broker.server.http.messages import Request, Response, json_response, text_response
@@ -44,7 +44,7 @@ IS_GLOBAL = Query("isGlobal", "must not be true: there are no global policies", 
 
 
 @dataclass(frozen=True)
-class PolicyRoutes(Generic[T]):
+class PolicyHandlers(Generic[T]):
     """One policy of namespaces or of topics, on its path."""
 
     policy: Policy[T]
@@ -130,26 +130,26 @@ class PolicyRoutes(Generic[T]):
             yield Route("DELETE", *on_all, on_delete, of_all, refused=refused, text=deleting)
 
 
-class NamespacePolicyRoutes(PolicyRoutes[T]):
+class NamespacePolicyHandlers(PolicyHandlers[T]):
     """The handlers of one policy of namespaces."""
 
-    async def on_get(self, site: Site, request: Request) -> Response:
+    async def on_get(self, context: AdminContext, request: Request) -> Response:
         """Answer the explicit value."""
-        directory = serving(site)
+        directory = serving(context)
         namespace = await existing_namespace(directory, request)
         value: T | None = await directory.policies.explicit(self.policy, namespace)
         if value is None and self.path.shows_default:
             value = self.policy.default(directory.settings)
         return self.answer(value)
 
-    async def on_set(self, site: Site, request: Request) -> Response:
+    async def on_set(self, context: AdminContext, request: Request) -> Response:
         """Set the policy of a namespace."""
-        directory = serving(site)
+        directory = serving(context)
         return await self.set(directory, await existing_namespace(directory, request), request)
 
-    async def on_delete(self, site: Site, request: Request) -> Response:
+    async def on_delete(self, context: AdminContext, request: Request) -> Response:
         """Delete the policy of a namespace."""
-        directory = serving(site)
+        directory = serving(context)
         return await self.delete(directory, await existing_namespace(directory, request))
 
     def routes(self) -> Iterator[Route[Handler]]:
@@ -158,26 +158,26 @@ class NamespacePolicyRoutes(PolicyRoutes[T]):
         return self._routes(f"/admin/v2/namespaces/{NAMESPACE}", handlers)
 
 
-class TopicPolicyRoutes(PolicyRoutes[T]):
+class TopicPolicyHandlers(PolicyHandlers[T]):
     """The handlers of one policy of topics."""
 
-    async def on_get(self, site: Site, request: Request) -> Response:
+    async def on_get(self, context: AdminContext, request: Request) -> Response:
         """Answer the explicit value, or with `?applied=true` the effective one."""
-        directory = serving(site)
+        directory = serving(context)
         topic = await topic_with_policies(directory, request)
         if flag_of(request, "applied"):
             return self.answer((await directory.policies.effective(self.policy, topic)).value)
         value: T | None = await directory.policies.explicit(self.policy, topic)
         return self.answer(value)
 
-    async def on_set(self, site: Site, request: Request) -> Response:
+    async def on_set(self, context: AdminContext, request: Request) -> Response:
         """Set the policy of a topic."""
-        directory = serving(site)
+        directory = serving(context)
         return await self.set(directory, await topic_with_policies(directory, request), request)
 
-    async def on_delete(self, site: Site, request: Request) -> Response:
+    async def on_delete(self, context: AdminContext, request: Request) -> Response:
         """Delete the policy of a topic."""
-        directory = serving(site)
+        directory = serving(context)
         return await self.delete(directory, await topic_with_policies(directory, request))
 
     def routes(self) -> Iterator[Route[Handler]]:

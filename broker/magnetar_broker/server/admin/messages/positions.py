@@ -2,8 +2,8 @@
 
 from typing import Any, NamedTuple
 
+from magnetar_broker.server.admin.context import json_of
 from magnetar_broker.server.admin.operations.loading import Position
-from magnetar_broker.server.admin.site import json_of
 from magnetar_broker.server.http.contract import Body
 from magnetar_broker.server.http.errors import Refused
 from magnetar_broker.server.http.messages import Request

@@ -44,7 +44,7 @@ class Health(Protocol):
 
 
 @dataclass(frozen=True)
-class Site:
+class AdminContext:
     """The context of all handlers."""
 
     directory: Directory
@@ -58,14 +58,14 @@ class Site:
     """Held while a message is read to be shown, because each can be large."""
 
 
-Handler = Callable[[Site, Request], Awaitable[Response]]
+Handler = Callable[[AdminContext, Request], Awaitable[Response]]
 
 
-def serving(site: Site) -> Directory:
+def serving(context: AdminContext) -> Directory:
     """Return the directory of names; 503 while the broker starts or stops."""
-    if not site.directory.ready:
+    if not context.directory.ready:
         raise NotReady("the broker is starting or stopping: retry")
-    return site.directory
+    return context.directory
 
 
 def topic_of(request: Request) -> TopicName:

@@ -4,9 +4,17 @@ from collections.abc import Collection, Iterator
 
 from magnetar_broker.authorization.rules import RequiredPermission
 from magnetar_broker.server.admin.authorizing import authorize_topic
-from magnetar_broker.server.admin.operations import reading
-from magnetar_broker.server.admin.replays import LONGEST_SECONDS, Replay
-from magnetar_broker.server.admin.searches import (
+from magnetar_broker.server.admin.context import (
+    TOPIC,
+    AdminContext,
+    Handler,
+    json_of,
+    serving,
+    subscription_of,
+    topic_of,
+)
+from magnetar_broker.server.admin.messages.replays import LONGEST_SECONDS, Replay
+from magnetar_broker.server.admin.messages.searches import (
     MOST_FOUND,
     MOST_SCANNED,
     RANGE,
@@ -14,15 +22,7 @@ from magnetar_broker.server.admin.searches import (
     search_request_of,
     shown,
 )
-from magnetar_broker.server.admin.site import (
-    TOPIC,
-    Handler,
-    Site,
-    json_of,
-    serving,
-    subscription_of,
-    topic_of,
-)
+from magnetar_broker.server.admin.operations import reading
 from magnetar_broker.server.http.contract import CONSUME, OWNER, TENANT_ADMIN, Body, Query
 from magnetar_broker.server.http.errors import Refused
 from magnetar_broker.server.http.messages import Request, Response, json_response
@@ -35,19 +35,19 @@ KINDS = {"DLQ": "-DLQ", "RETRY": "-RETRY"}
 KIND = Query("kind", "which of the subscription's topics", choices=tuple(KINDS))
 
 
-async def dead_letters(site: Site, request: Request) -> Response:
+async def dead_letters(context: AdminContext, request: Request) -> Response:
     """The messages in a dead letter or retry topic of a subscription, from a position on."""
-    return await shown(site, await _one_of(site, request, request.query.get("kind")), request)
+    return await shown(context, await _one_of(context, request, request.query.get("kind")), request)
 
 
-async def topics(site: Site, request: Request) -> Response:
+async def topics(context: AdminContext, request: Request) -> Response:
     """The dead letter and retry topics that a subscription has, and the size of their contents."""
-    base = await _base(site, request)
+    base = await _base(context, request)
     subscription = subscription_of(request)
     answer = []
-    for topic, kind in await _topics(site, request, base, subscription, tuple(KINDS)):
-        for part in await serving(site).parts(topic):
-            found = await site.owners.ask(reading.backlogs, part)
+    for topic, kind in await _topics(context, request, base, subscription, tuple(KINDS)):
+        for part in await serving(context).parts(topic):
+            found = await context.owners.ask(reading.backlogs, part)
             answer.append(
                 {
                     "topic": str(part),
@@ -60,26 +60,30 @@ async def topics(site: Site, request: Request) -> Response:
     return json_response(answer)
 
 
-async def _base(site: Site, request: Request) -> TopicName:
+async def _base(context: AdminContext, request: Request) -> TopicName:
     """Return the existing topic that the path names, without its partition."""
     name = topic_of(request)
     if not name.is_persistent:
         raise Refused(405, f"{name} is not persistent: it has no dead letters")
-    directory = serving(site)
+    directory = serving(context)
     if not await directory.catalogue.partitions(name) and not await directory.exists(name):
         raise Refused(404, f"topic {name} does not exist: check the name")
     return name.base
 
 
 async def _topics(
-    site: Site, request: Request, base: TopicName, subscription: str, kinds: Collection[str]
+    context: AdminContext,
+    request: Request,
+    base: TopicName,
+    subscription: str,
+    kinds: Collection[str],
 ) -> list[tuple[TopicName, str]]:
     """Return the topics of these kinds that exist, with their kinds; some are of one partition.
 
     Only topics that the request may consume are looked up, and it is refused if it may consume
     none: so neither answer reveals whether the others exist.
     """
-    directory = serving(site)
+    directory = serving(context)
     found: list[tuple[TopicName, str]] = []
     refused: Refused | None = None
     is_any_allowed = False
@@ -87,7 +91,7 @@ async def _topics(
         for kind in kinds:
             try:
                 topic = TopicName.parse(f"{name}-{subscription}{KINDS[kind]}")
-                await authorize_topic(site, request, RequiredPermission.CONSUME, topic)
+                await authorize_topic(context, request, RequiredPermission.CONSUME, topic)
             except InvalidTopicName:
                 continue
             except Refused as error:
@@ -101,15 +105,15 @@ async def _topics(
     return found
 
 
-async def _one_of(site: Site, request: Request, kind: object) -> TopicName:
+async def _one_of(context: AdminContext, request: Request, kind: object) -> TopicName:
     """Return the only topic of a kind, or the one of the kind and the partition of the path."""
     if kind is None:
         kind = "DLQ"
     if kind not in KINDS:
         raise Refused(412, f"kind is {kind!r}: expected {' or '.join(KINDS)}")
-    directory, base = serving(site), await _base(site, request)
+    directory, base = serving(context), await _base(context, request)
     name, subscription = topic_of(request), subscription_of(request)
-    known = await _topics(site, request, base, subscription, (str(kind),))
+    known = await _topics(context, request, base, subscription, (str(kind),))
     all_of_kind = [topic for topic, _ in known]
     if name.partition >= 0:
         wanted = f"{name}-{subscription}{KINDS[str(kind)]}"
@@ -125,9 +129,9 @@ async def _one_of(site: Site, request: Request, kind: object) -> TopicName:
     return topic
 
 
-async def _named(site: Site, request: Request, name: object) -> TopicName:
+async def _named(context: AdminContext, request: Request, name: object) -> TopicName:
     """Return a dead letter topic with a name of its own, in the namespace of the path."""
-    base, directory = await _base(site, request), serving(site)
+    base, directory = await _base(context, request), serving(context)
     if not isinstance(name, str):
         raise Refused(400, f"topic is {name!r}: expected the name of a dead letter topic")
     topic = TopicName.parse(
@@ -135,7 +139,7 @@ async def _named(site: Site, request: Request, name: object) -> TopicName:
     )
     if topic.namespace_name != base.namespace_name or not topic.is_persistent or topic.base == base:
         raise Refused(412, f"topic is {topic}: expected another one of {base.namespace_name}")
-    await authorize_topic(site, request, RequiredPermission.CONSUME, topic)
+    await authorize_topic(context, request, RequiredPermission.CONSUME, topic)
     if await directory.catalogue.partitions(topic) and topic.partition < 0:
         raise Refused(412, f"{topic} is partitioned: name its partitions one by one")
     if not await directory.exists(topic):
@@ -143,7 +147,7 @@ async def _named(site: Site, request: Request, name: object) -> TopicName:
     return topic
 
 
-async def replay(site: Site, request: Request) -> Response:
+async def replay(context: AdminContext, request: Request) -> Response:
     """Publish dead letters to the topic that they came from; with `dryRun`, only count them.
 
     The dead letters are kept: acknowledge or delete them once they are handled.
@@ -153,9 +157,9 @@ async def replay(site: Site, request: Request) -> Response:
         raise Refused(400, "the body: expected an object")
     wanted, named = search_request_of(body), body.get("topic")
     if named is None:
-        source = await _one_of(site, request, body.get("kind"))
+        source = await _one_of(context, request, body.get("kind"))
     else:
-        source = await _named(site, request, named)
+        source = await _named(context, request, named)
     rate = number_of(body, "rate", 100, 10_000)
     if wanted.most_found > rate * LONGEST_SECONDS:
         raise Refused(
@@ -163,8 +167,8 @@ async def replay(site: Site, request: Request) -> Response:
             f"limit is {wanted.most_found} and rate {rate} a second: that takes more than "
             f"{LONGEST_SECONDS} s; lower the limit, and continue with `from`",
         )
-    base = await _base(site, request)
-    running = Replay(site, base, source, wanted, rate, body.get("dryRun") is True)
+    base = await _base(context, request)
+    running = Replay(context, base, source, wanted, rate, body.get("dryRun") is True)
     await running.run()
     return json_response(running.answer(), 409 if running.failed else 200)
 

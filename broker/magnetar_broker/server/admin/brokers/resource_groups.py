@@ -7,18 +7,18 @@ from typing import Any
 from magnetar_broker.names.directory import Directory
 from magnetar_broker.policies.policy import RestPath
 from magnetar_broker.policies.without_effect import RESOURCE_GROUP
-from magnetar_broker.server.admin.policies.policy_routes import (
-    NamespacePolicyRoutes,
-    without_effect,
-)
-from magnetar_broker.server.admin.site import (
+from magnetar_broker.server.admin.context import (
     NAMESPACE,
+    AdminContext,
     Handler,
-    Site,
     existing_namespace,
     json_of,
     parts_of,
     serving,
+)
+from magnetar_broker.server.admin.policies.policy_handlers import (
+    NamespacePolicyHandlers,
+    without_effect,
 )
 from magnetar_broker.server.http.contract import CONTROLLER, SUPER_USER, TENANT_ADMIN, Body
 from magnetar_broker.server.http.errors import Refused
@@ -35,25 +35,25 @@ LIMITS = (
     "replicationDispatchRateInBytes",
 )
 LARGEST = 2**63 - 1
-OF_NAMESPACE: NamespacePolicyRoutes[str] = NamespacePolicyRoutes(
+OF_NAMESPACE: NamespacePolicyHandlers[str] = NamespacePolicyHandlers(
     RESOURCE_GROUP, RestPath(segment="resourcegroup", raw=True)
 )
 
 
-async def groups(site: Site, request: Request) -> Response:
+async def groups(context: AdminContext, request: Request) -> Response:
     """The names of all resource groups."""
-    return json_response(await serving(site).resource_groups.names())
+    return json_response(await serving(context).resource_groups.names())
 
 
-async def group(site: Site, request: Request) -> Response:
+async def group(context: AdminContext, request: Request) -> Response:
     """The limits of a resource group."""
     (name,) = parts_of(request, "group")
-    return json_response(await _required(serving(site), name))
+    return json_response(await _required(serving(context), name))
 
 
-async def set_group(site: Site, request: Request) -> Response:
+async def set_group(context: AdminContext, request: Request) -> Response:
     """Create a resource group, or change the limits in the body of it; nothing enforces them."""
-    directory = serving(site)
+    directory = serving(context)
     (name,) = parts_of(request, "group")
     if not NAME.fullmatch(name):
         raise Refused(
@@ -79,9 +79,9 @@ def _limits_in(request: Request) -> dict[str, int]:
     return found
 
 
-async def delete_group(site: Site, request: Request) -> Response:
+async def delete_group(context: AdminContext, request: Request) -> Response:
     """Delete a resource group; 412 while a namespace is in it."""
-    directory = serving(site)
+    directory = serving(context)
     (name,) = parts_of(request, "group")
     await _required(directory, name)
     for namespace in await directory.namespaces.names():
@@ -95,9 +95,9 @@ async def delete_group(site: Site, request: Request) -> Response:
     return Response(status=204)
 
 
-async def set_of_namespace(site: Site, request: Request) -> Response:
+async def set_of_namespace(context: AdminContext, request: Request) -> Response:
     """Store the resource group of a namespace; 412 if there is no such group."""
-    directory = serving(site)
+    directory = serving(context)
     namespace = await existing_namespace(directory, request)
     (name,) = parts_of(request, "group")
     if not (NAME.fullmatch(name) and await directory.resource_groups.has(name)):

@@ -5,17 +5,17 @@ from collections.abc import Iterator
 from magnetar_broker.names.directory import Directory
 from magnetar_broker.server.admin.authorizing import authorize_subscriptions
 from magnetar_broker.server.admin.bundles import refusing_bundle
-from magnetar_broker.server.admin.operations import subscriptions
-from magnetar_broker.server.admin.operations.messages import skip_everything
-from magnetar_broker.server.admin.refusals import no_namespace
-from magnetar_broker.server.admin.site import (
+from magnetar_broker.server.admin.context import (
     NAMESPACE,
+    AdminContext,
     Handler,
-    Site,
     namespace_of,
     parts_of,
     serving,
 )
+from magnetar_broker.server.admin.operations import subscriptions
+from magnetar_broker.server.admin.operations.messages import skip_everything
+from magnetar_broker.server.admin.refusals import no_namespace
 from magnetar_broker.server.http.contract import CONSUME, OWNER
 from magnetar_broker.server.http.errors import Refused
 from magnetar_broker.server.http.messages import Request, Response
@@ -26,26 +26,26 @@ REFUSED = 403
 """The status of requests that lack a permission."""
 
 
-async def clear(site: Site, request: Request) -> Response:
+async def clear(context: AdminContext, request: Request) -> Response:
     """Skip all messages of a namespace or a bundle, for all subscriptions or those with one name.
 
     No subscription is changed if one of them is for other roles only.
     """
-    found = await _subscriptions(site, request)
+    found = await _subscriptions(context, request)
     names = [name for _, name, _ in found]
-    await authorize_subscriptions(site, request, namespace_of(request), names, REFUSED)
+    await authorize_subscriptions(context, request, namespace_of(request), names, REFUSED)
     if not found and "subscription" in request.parameters:
         (name,) = parts_of(request, "subscription")
         namespace = namespace_of(request)
         raise Refused(404, f"no topic of {namespace} has a subscription {name}: check the name")
     for topic, name, _ in found:
-        await site.owners.ask(skip_everything, topic, name)
+        await context.owners.ask(skip_everything, topic, name)
     return Response(status=204)
 
 
-async def unsubscribe(site: Site, request: Request) -> Response:
+async def unsubscribe(context: AdminContext, request: Request) -> Response:
     """Delete all subscriptions with one name; none of them if one has a consumer."""
-    found = await _subscriptions(site, request)
+    found = await _subscriptions(context, request)
     for topic, name, consumers in found:
         if consumers:
             raise Refused(
@@ -54,18 +54,20 @@ async def unsubscribe(site: Site, request: Request) -> Response:
                 "then retry",
             )
     for topic, name, _ in found:
-        await site.owners.ask(subscriptions.delete, topic, name, False)
+        await context.owners.ask(subscriptions.delete, topic, name, False)
     return Response(status=204)
 
 
-async def _subscriptions(site: Site, request: Request) -> list[tuple[TopicName, str, int]]:
+async def _subscriptions(
+    context: AdminContext, request: Request
+) -> list[tuple[TopicName, str, int]]:
     """Return the durable subscriptions that the path names, with their numbers of consumers."""
-    directory = serving(site)
+    directory = serving(context)
     wanted = parts_of(request, "subscription") if "subscription" in request.parameters else None
     return [
         (topic, name, consumers)
         for topic in await _topics(directory, request)
-        for name, consumers in (await site.owners.ask(subscriptions.durable, topic)).items()
+        for name, consumers in (await context.owners.ask(subscriptions.durable, topic)).items()
         if wanted is None or name in wanted
     ]
 

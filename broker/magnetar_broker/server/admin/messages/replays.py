@@ -5,11 +5,11 @@ from time import monotonic
 from typing import Any
 
 from magnetar_broker.base.errors import SchemaRefused
+from magnetar_broker.server.admin.context import AdminContext, serving
+from magnetar_broker.server.admin.messages.searches import SearchRequest, find, place_text
 from magnetar_broker.server.admin.operations import replaying
 from magnetar_broker.server.admin.operations.searching import Message
-from magnetar_broker.server.admin.searches import SearchRequest, find, place_text
-from magnetar_broker.server.admin.shown_message import text_of
-from magnetar_broker.server.admin.site import Site, serving
+from magnetar_broker.server.admin.operations.shown_message import text_of
 from magnetar_broker.server.http.errors import Refused
 from magnetar_proto import PulsarApi_pb2 as pb
 from magnetar_proto.entries import text_bytes
@@ -33,14 +33,14 @@ class Replay:
 
     def __init__(
         self,
-        site: Site,
+        context: AdminContext,
         base: TopicName,
         source: TopicName,
         wanted: SearchRequest,
         rate: int,
         dry: bool,
     ) -> None:
-        self._site, self._base, self._source = site, base, source
+        self._context, self._base, self._source = context, base, source
         self._wanted, self._rate, self._dry = wanted, rate, dry
         self._next: tuple[int, int, int] | None = wanted.start
         self._error: str | None = None
@@ -69,8 +69,8 @@ class Replay:
         """Publish until the limit, the topic's end, the first message refused, or the deadline."""
         deadline = monotonic() + LONGEST_SECONDS
         while (page := self._page()) is not None and monotonic() < deadline:
-            async with self._site.reading:
-                found = await find(self._site, self._source, page, None)
+            async with self._context.reading:
+                found = await find(self._context, self._source, page, None)
             scanned, unreadable, messages, following = found
             self._scanned += scanned
             self._skipped += unreadable
@@ -110,7 +110,7 @@ class Replay:
 
     async def _store(self, target: TopicName, messages: list[tuple[bytes, bytes]]) -> None:
         try:
-            stored = await self._site.owners.ask(replaying.store, target, messages)
+            stored = await self._context.owners.ask(replaying.store, target, messages)
         except Refused as error:
             if not self._replayed:
                 raise
@@ -125,7 +125,7 @@ class Replay:
 
     async def _target(self, metadata: pb.MessageMetadata) -> TopicName:
         """Return the partition that a message names as its origin; else that of its key."""
-        partitions = await serving(self._site).catalogue.partitions(self._base)
+        partitions = await serving(self._context).catalogue.partitions(self._base)
         if not partitions:
             return self._base
         properties = {one.key: text_of(one.value) for one in metadata.properties}
@@ -163,7 +163,7 @@ class Replay:
     async def _version(self, version: bytes) -> bytes | None:
         """Return the topic's version of a schema of the dead letter topic; None if it has none."""
         if version not in self._versions:
-            schemas = serving(self._site).schemas
+            schemas = serving(self._context).schemas
             found = None
             if len(version) == 8:
                 found = await schemas.get(self._source, int.from_bytes(version, "big"))

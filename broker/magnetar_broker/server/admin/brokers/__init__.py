@@ -1,0 +1,1 @@
+"""Brokers and clusters over HTTP: settings, health, placement, and what has no effect here."""

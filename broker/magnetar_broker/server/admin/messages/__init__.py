@@ -1,0 +1,1 @@
+"""Messages of topics over HTTP: reading, searching, skipping, and dead letters."""
