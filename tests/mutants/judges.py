@@ -59,7 +59,7 @@ ELSEWHERE: dict[str, tuple[str, ...]] = {
     ),
     "broker/delays": ("storage/delays",),
     "broker/dispatch": (
-        *DELIVERY, "broker/delays", "storage/delays", "broker/rates",
+        *DELIVERY, "broker/delays", "storage/delays", "broker/throttling",
         "broker/topic/test_measuring.py", "broker/metrics/test_figures.py", *TRANSACTIONS,
     ),
     "broker/expiry": ("broker/producers/test_deduplication.py", *TRANSACTIONS),
@@ -81,7 +81,6 @@ ELSEWHERE: dict[str, tuple[str, ...]] = {
         *TRANSACTIONS, "broker/metrics/test_writes.py", "broker/session/test_moved_topics.py",
         "broker/session/test_lost_connections.py",
     ),
-    "broker/rates": ("broker/dispatch/test_throttle.py",),
     "broker/schemas": ("broker/metrics/test_metrics.py",),
     "broker/server": ("broker/authorization/test_matrix.py",),
     "broker/session": (

@@ -9,8 +9,8 @@ from typing import Protocol
 
 from magnetar_broker.dispatch.consumer import Consumer
 from magnetar_broker.dispatch.frames import FrameCache
-from magnetar_broker.dispatch.throttle import Throttle
 from magnetar_broker.dispatch.unacked_budget import UnackedBudget
+from magnetar_broker.throttling.dispatch_throttle import DispatchThrottle
 from magnetar_proto.ids import mask_to_ack_set
 from magnetar_proto.names import TopicName
 from magnetar_storage.cursors.cursor import Cursor
@@ -105,7 +105,7 @@ class Stream:
     """The budget that all subscriptions of a broker share."""
     durable: bool
     delays: Delays
-    throttle: Throttle | None
+    throttle: DispatchThrottle | None
 
 
 def unacked(cursor: Cursor, run: Run) -> Iterator[tuple[Run, tuple[int, ...]]]:

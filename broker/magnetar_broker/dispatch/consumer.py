@@ -11,7 +11,7 @@ from magnetar_broker.base.transactions import TxnId
 from magnetar_broker.base.wanted import Check, always
 from magnetar_broker.dispatch.frames import FrameCache
 from magnetar_broker.dispatch.key_selection import KeySharedMeta
-from magnetar_broker.dispatch.throttle import Throttle
+from magnetar_broker.throttling.dispatch_throttle import DispatchThrottle
 from magnetar_proto.acks import Ack
 from magnetar_proto.chunks import chunks_among
 from magnetar_proto.deliveries import encode_message
@@ -194,7 +194,7 @@ class Consumer:
         self.last_sent = (-1, -1)
         """The ledger and entry that were sent last."""
         self.at_end = False
-        self.throttle: Throttle | None = None
+        self.throttle: DispatchThrottle | None = None
         """Counts all that is sent against dispatch rates, if any apply."""
         self.closed = False
         self.lost = False

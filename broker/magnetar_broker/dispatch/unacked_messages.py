@@ -5,8 +5,8 @@ from itertools import repeat
 
 from magnetar_broker.dispatch.base import Blocker, DispatchLimits
 from magnetar_broker.dispatch.consumer import Consumer
-from magnetar_broker.dispatch.throttle import UNLIMITED, Throttle
 from magnetar_broker.dispatch.unacked_budget import UnackedBudget
+from magnetar_broker.throttling.dispatch_throttle import UNLIMITED, DispatchThrottle
 
 
 class UnackedMessages:
@@ -22,7 +22,7 @@ class UnackedMessages:
         budget: UnackedBudget,
         durable: bool,
         wake_soon: Callable[[], None],
-        throttle: Throttle | None = None,
+        throttle: DispatchThrottle | None = None,
     ) -> None:
         self.consumers: list[Consumer] = []
         self.unacked = 0
@@ -32,10 +32,10 @@ class UnackedMessages:
         self._budgeted = durable and self._budget.limit > 0
         self._full = False
         self._wake_soon = wake_soon
-        self._throttle: Throttle | None = None
+        self._throttle: DispatchThrottle | None = None
         self.apply_limits(limits, throttle)
 
-    def apply_limits(self, limits: DispatchLimits, throttle: Throttle | None) -> None:
+    def apply_limits(self, limits: DispatchLimits, throttle: DispatchThrottle | None) -> None:
         """Apply other limits; consumers that exceed them are blocked."""
         self._throttle = throttle
         # The limits apply to durable subscriptions only, as in Pulsar.

@@ -6,7 +6,7 @@ from magnetar_broker.base.clock_watch import ClockWatch
 from magnetar_broker.config import Settings
 from magnetar_broker.dispatch.unacked_budget import UnackedBudget
 from magnetar_broker.limits.unread_total import UnreadTotal
-from magnetar_broker.rates.rate_limit import BrokerRates, Rate
+from magnetar_broker.throttling.rate_limit import BrokerRates, Rate
 from magnetar_storage.runtime.execution import Clock
 
 

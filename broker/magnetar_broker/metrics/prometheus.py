@@ -16,7 +16,6 @@ from magnetar_broker.authentication.outcomes import OutcomeCounts
 from magnetar_broker.base.version import VERSION, commit
 from magnetar_broker.compaction.topic_compaction import CompactionFigures
 from magnetar_broker.dispatch.consumer import Backlog
-from magnetar_broker.dispatch.throttle import ThrottleEvents
 from magnetar_broker.metrics.figures import (
     NO_QUOTAS,
     ConsumerFigures,
@@ -77,6 +76,7 @@ from magnetar_broker.metrics.transactions import of_transactions
 from magnetar_broker.metrics.usage import Usage
 from magnetar_broker.metrics.writes import Window, of_broker, of_writes, summed
 from magnetar_broker.schemas.counts import SchemaCounts, Work
+from magnetar_broker.throttling.dispatch_throttle import ThrottleEvents
 from magnetar_broker.topic.measuring import Consuming
 from magnetar_storage.space.disk_space import SpaceFigures
 

@@ -12,10 +12,10 @@ from magnetar_broker.delays.topic_delays import TopicDelays
 from magnetar_broker.producers.deduplication import Deduplication
 from magnetar_broker.producers.first_segment import start_writing
 from magnetar_broker.producers.producer import Producer, PublishRun, RunSink
-from magnetar_broker.producers.throttling import throttle
 from magnetar_broker.producers.transaction_buffer import TransactionBuffer
 from magnetar_broker.producers.write_counts import WriteCounts
-from magnetar_broker.rates.rate_limit import RateLimit
+from magnetar_broker.throttling.publish_throttle import throttle
+from magnetar_broker.throttling.rate_limit import RateLimit
 from magnetar_proto.chunks import chunks_among
 from magnetar_storage.errors import StorageError
 from magnetar_storage.log.log import Log
@@ -86,7 +86,7 @@ class Appender(RunSink):
     def append(self, run: PublishRun) -> None:
         """Take a run; it is answered when it is durable, or has failed."""
         if self.rate_limits:
-            throttle(run, self.rate_limits)
+            throttle(run.producer.connection, sum(run.counts), run.size, self.rate_limits)
         if run.txn is not None and not self.transactional and self._held is None:
             self._held = []
         if self._held is not None:

@@ -9,11 +9,11 @@ from magnetar_broker.dispatch.base import Blocker
 from magnetar_broker.dispatch.consumer import Consumer
 from magnetar_broker.dispatch.key_shared import KeyShared
 from magnetar_broker.dispatch.single_active import SingleActive
-from magnetar_broker.rates.rate_limit import RateLimit
 from magnetar_broker.statistics.key_hashes import queues_of
 from magnetar_broker.statistics.shapes import Json, address
 from magnetar_broker.statistics.subscriptions import type_name
 from magnetar_broker.subscriptions.subscription import Subscription
+from magnetar_broker.throttling.rate_limit import RateLimit
 from magnetar_broker.topic.topic import Topic
 from magnetar_storage.log.damage import Damage
 

@@ -8,11 +8,11 @@ from magnetar_broker.dispatch.consumer import Backlog
 from magnetar_broker.dispatch.key_selection import KeySharedMeta
 from magnetar_broker.dispatch.key_shared import KeyShared
 from magnetar_broker.dispatch.single_active import SingleActive
-from magnetar_broker.dispatch.throttle import ThrottleEvents
 from magnetar_broker.statistics.clients import NOT_DRAINING, consumer
 from magnetar_broker.statistics.key_hashes import drained, hash_ranges, queues_of
 from magnetar_broker.statistics.shapes import FILTERS, Json
 from magnetar_broker.subscriptions.subscription import KEY_SHARED, Subscription
+from magnetar_broker.throttling.dispatch_throttle import ThrottleEvents
 from magnetar_broker.topic.measuring import AnySubscription, consuming
 from magnetar_broker.topic.non_persistent_subscriptions import NonPersistentSubscription
 from magnetar_proto import PulsarApi_pb2 as pb

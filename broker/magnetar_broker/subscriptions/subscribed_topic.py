@@ -8,9 +8,9 @@ from magnetar_broker.dispatch.base import Delays
 from magnetar_broker.dispatch.frames import FrameCache
 from magnetar_broker.limits.shared_limits import SharedLimits
 from magnetar_broker.limits.topic_limits import TopicLimits
-from magnetar_broker.limits.topic_rates import TopicRates
 from magnetar_broker.subscriptions.idleness import Idleness
 from magnetar_broker.subscriptions.read_history import ReadHistory
+from magnetar_broker.throttling.topic_rates import TopicRates
 from magnetar_proto.names import TopicName
 from magnetar_storage.cursors.cursor_log import CursorLog
 from magnetar_storage.cursors.pending_acks import PendingAcks

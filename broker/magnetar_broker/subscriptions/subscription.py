@@ -22,8 +22,6 @@ from magnetar_broker.dispatch.key_selection import KeySharedMeta
 from magnetar_broker.dispatch.key_shared import KeyShared
 from magnetar_broker.dispatch.shared import Shared
 from magnetar_broker.dispatch.single_active import SingleActive
-from magnetar_broker.dispatch.throttle import Throttle, ThrottleEvents
-from magnetar_broker.rates.rate_limit import RateLimit
 from magnetar_broker.subscriptions.acknowledging import Acknowledger
 from magnetar_broker.subscriptions.backlog import BacklogCounter
 from magnetar_broker.subscriptions.consumer_group import EXCLUSIVE, ConsumerGroup
@@ -33,6 +31,8 @@ from magnetar_broker.subscriptions.read_history import changing
 from magnetar_broker.subscriptions.seeking import target_of, target_since
 from magnetar_broker.subscriptions.subscribed_topic import SubscribedTopic
 from magnetar_broker.subscriptions.transactional_acks import TransactionalAcks
+from magnetar_broker.throttling.dispatch_throttle import DispatchThrottle, ThrottleEvents
+from magnetar_broker.throttling.rate_limit import RateLimit
 from magnetar_proto import PulsarApi_pb2 as pb
 from magnetar_proto.acks import Ack
 from magnetar_proto.ids import MessageId
@@ -130,7 +130,7 @@ class Subscription:
             consumer.throttle = throttle
         self.dispatcher.apply_limits(self._stream)
 
-    def _throttle(self, before: Throttle | None = None) -> Throttle | None:
+    def _throttle(self, before: DispatchThrottle | None = None) -> DispatchThrottle | None:
         """Return the dispatch rates that apply to the subscription; None without any."""
         rates = self.topic.rates
         if rates is None:
@@ -141,7 +141,7 @@ class Subscription:
         if self.throttled is None:
             self.throttled = ThrottleEvents()
         behind = None if self.topic.limits.throttle_caught_up else self._entries_behind
-        return Throttle(
+        return DispatchThrottle(
             limits, self.wake, self.topic.limits.throttle_entries, behind, self.throttled
         )
 

@@ -75,7 +75,9 @@ class Subscriptions(Mapping[str, Subscription]):
     ) -> Consumer:
         """Join a subscription, which is created if it does not exist."""
         if self._topic.rates is not None:
-            self._topic.rates.check_subscribe(connection, request)
+            self._topic.rates.check_subscribe(
+                connection, request.consumer_name, request.consumer_id
+            )
         # Look it up first: that reads compacted data, and nothing may be awaited between
         # `_admitted` and `join`.
         if request.read_compacted:

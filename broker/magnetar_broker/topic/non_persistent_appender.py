@@ -6,8 +6,8 @@ It is apart from the topic because it is compiled, as every `RunSink` is.
 from magnetar_broker.base.traffic import Traffic
 from magnetar_broker.base.transactions import TxnId
 from magnetar_broker.producers.producer import PublishRun, RunSink
-from magnetar_broker.producers.throttling import throttle
-from magnetar_broker.rates.rate_limit import RateLimit
+from magnetar_broker.throttling.publish_throttle import throttle
+from magnetar_broker.throttling.rate_limit import RateLimit
 from magnetar_broker.topic.non_persistent_subscriptions import NonPersistentSubscriptions
 from magnetar_proto.chunks import chunks_among
 from magnetar_proto.sends import encode_receipts
@@ -44,7 +44,7 @@ class NonPersistentAppender(RunSink):
     def append(self, run: PublishRun) -> None:
         """Give every subscription its copy, and answer."""
         if self.rate_limits:
-            throttle(run, self.rate_limits)
+            throttle(run.producer.connection, sum(run.counts), run.size, self.rate_limits)
         subscriptions = list(self._subscriptions.values())
         for payload, messages in zip(run.payloads, run.counts, strict=True):
             for subscription in subscriptions:

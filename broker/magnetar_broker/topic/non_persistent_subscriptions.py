@@ -22,8 +22,8 @@ from magnetar_broker.dispatch.key_selection import KeySharedMeta, SlotOwners
 from magnetar_broker.dispatch.key_shared import slot_owners
 from magnetar_broker.dispatch.selection import RoundRobin, pick_active
 from magnetar_broker.limits.topic_limits import TopicLimits
-from magnetar_broker.limits.topic_rates import TopicRates
 from magnetar_broker.subscriptions.consumer_group import EXCLUSIVE, ConsumerGroup
+from magnetar_broker.throttling.topic_rates import TopicRates
 from magnetar_proto import PulsarApi_pb2 as pb
 from magnetar_proto.acks import Ack
 from magnetar_proto.ids import MessageId
@@ -240,7 +240,7 @@ class NonPersistentSubscriptions(Mapping[str, NonPersistentSubscription]):
     ) -> Consumer:
         """Join a subscription, creating it if need be; start positions have no effect here."""
         if self.rates is not None:
-            self.rates.check_subscribe(connection, request)
+            self.rates.check_subscribe(connection, request.consumer_name, request.consumer_id)
         self._check_open()
         subscription = await self._admitted(request)
         self._check_open()

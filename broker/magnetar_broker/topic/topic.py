@@ -15,7 +15,6 @@ from magnetar_broker.dispatch.frames import FrameCache
 from magnetar_broker.expiry.message_expiry import expire_messages
 from magnetar_broker.limits.shared_limits import SharedLimits
 from magnetar_broker.limits.topic_limits import TopicLimits, limits_of
-from magnetar_broker.limits.topic_rates import topic_rates
 from magnetar_broker.policies.compaction_rules import COMPACTION_CURSOR
 from magnetar_broker.policies.table import (
     COMPACTION_THRESHOLD,
@@ -35,6 +34,7 @@ from magnetar_broker.producers.transaction_buffer import TransactionBuffer
 from magnetar_broker.subscriptions.idleness import Idleness
 from magnetar_broker.subscriptions.read_history import ReadHistory
 from magnetar_broker.subscriptions.topic_subscriptions import Subscriptions
+from magnetar_broker.throttling.topic_rates import topic_rates
 from magnetar_broker.topic.delivery import Delivery
 from magnetar_broker.topic.reads import Reads
 from magnetar_proto.ids import MessageId

@@ -14,7 +14,7 @@ from magnetar_broker.dispatch.consumer import Consumer
 from magnetar_broker.dispatch.unacked_budget import UnackedBudget
 from magnetar_broker.limits.shared_limits import SharedLimits
 from magnetar_broker.limits.unread_total import UnreadTotal
-from magnetar_broker.rates.rate_limit import BrokerRates
+from magnetar_broker.throttling.rate_limit import BrokerRates
 
 
 class Holder:

@@ -13,7 +13,6 @@ from fakes.world import ManualClock
 from magnetar_broker.base.version import VERSION, commit
 from magnetar_broker.compaction.topic_compaction import CompactionFigures
 from magnetar_broker.dispatch.consumer import Backlog
-from magnetar_broker.dispatch.throttle import ThrottleEvents
 from magnetar_broker.metrics.figures import (
     ConsumerFigures,
     Done,
@@ -33,6 +32,7 @@ from magnetar_broker.metrics.text import SLICE
 from magnetar_broker.metrics.usage import Usage, UsageMeter
 from magnetar_broker.producers.write_counts import LATENCY_BOUNDS_MS, WriteCounts
 from magnetar_broker.schemas.counts import MAX_NAMESPACES, SchemaCounts, Work
+from magnetar_broker.throttling.dispatch_throttle import ThrottleEvents
 from magnetar_broker.topic.measuring import Consuming, Publishing
 from magnetar_broker.watchdog import Stalls
 from magnetar_storage.runtime.execution import Cause

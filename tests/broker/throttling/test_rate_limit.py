@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fakes.world import ManualClock
-from magnetar_broker.rates.rate_limit import TICK_MS, Rate, RateLimit
+from magnetar_broker.throttling.rate_limit import TICK_MS, Rate, RateLimit
 
 
 class Taker:

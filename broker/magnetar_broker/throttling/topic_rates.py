@@ -7,7 +7,6 @@ from functools import cached_property
 from magnetar_broker.base.connection import Connection, host_of
 from magnetar_broker.base.errors import NotAllowed
 from magnetar_broker.base.meter import Meter
-from magnetar_broker.dispatch.consumer import SubscribeRequest
 from magnetar_broker.policies.effective import EffectivePolicies
 from magnetar_broker.policies.table import (
     DISPATCH_RATE,
@@ -18,8 +17,8 @@ from magnetar_broker.policies.table import (
 )
 from magnetar_broker.policies.values import DispatchRate, SubscribeRate
 from magnetar_broker.policies.view import PolicyView
-from magnetar_broker.rates.bucket import Bucket
-from magnetar_broker.rates.rate_limit import BrokerRates, Rate, RateLimit
+from magnetar_broker.throttling.bucket import Bucket
+from magnetar_broker.throttling.rate_limit import BrokerRates, Rate, RateLimit
 from magnetar_proto.names import TopicName
 from magnetar_storage.runtime.execution import Clock
 
@@ -113,12 +112,12 @@ class TopicRates:
         own = self._limit("subscription", rate, before)
         return _all_of(own, *self.dispatch)
 
-    def check_subscribe(self, connection: Connection, request: SubscribeRequest) -> None:
+    def check_subscribe(self, connection: Connection, consumer_name: str, consumer_id: int) -> None:
         """Raise `NotAllowed` for a consumer that exceeds the rate of subscribing."""
         rate, now_ms = self.plan.subscribe, self._clock.now_ms()
         if rate.per_consumer <= 0:
             return
-        subscriber = (host_of(connection.address), request.consumer_name, request.consumer_id)
+        subscriber = (host_of(connection.address), consumer_name, consumer_id)
         bucket = self._subscribers.pop(subscriber, None)
         if bucket is None:
             self._drop_some(now_ms)
@@ -126,7 +125,7 @@ class TopicRates:
         self._subscribers[subscriber] = bucket  # in the order of the last request
         if bucket.left(now_ms) <= 0:
             raise NotAllowed(
-                f"{request.consumer_name or 'this consumer'} exceeds {rate.per_consumer} "
+                f"{consumer_name or 'this consumer'} exceeds {rate.per_consumer} "
                 f"subscribe requests in {rate.period_seconds} s to {self._topic}: wait, or raise "
                 "subscribeThrottlingRatePerConsumer"
             )

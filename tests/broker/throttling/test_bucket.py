@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from magnetar_broker.rates.bucket import Bucket
+from magnetar_broker.throttling.bucket import Bucket
 
 RATES = st.integers(1, 5000)
 PERIODS = st.integers(1, 60)

@@ -3,7 +3,7 @@
 from collections import Counter
 from collections.abc import Callable, Sequence
 
-from magnetar_broker.rates.rate_limit import RateLimit
+from magnetar_broker.throttling.rate_limit import RateLimit
 
 UNLIMITED = 1 << 62
 CAUGHT_UP_ENTRIES = 1000
@@ -26,7 +26,7 @@ class ThrottleEvents:
         kind[limit.scope] += 1
 
 
-class Throttle:
+class DispatchThrottle:
     """The rates of a subscription, which others may share; delivery waits for all of them."""
 
     __slots__ = ("_behind", "_by_entries", "_resume", "events", "limits")

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import NamedTuple
 
-from magnetar_broker.rates.bucket import Bucket
+from magnetar_broker.throttling.bucket import Bucket
 from magnetar_storage.runtime.execution import Clock
 
 TICK_MS = 10

@@ -1,0 +1,1 @@
+"""Rates of publishing, delivering and subscribing: who exceeds one waits for a turn."""
