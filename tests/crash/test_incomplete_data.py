@@ -2,7 +2,9 @@
 missing parts are restored, nothing is lost."""
 
 import shutil
+import sqlite3
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 
 import psutil
@@ -46,8 +48,9 @@ def segments(broker: RunningBroker) -> list[Path]:
 
 
 def refused(broker: RunningBroker, *words: str) -> None:
-    """Check that two starts fail with this reason, and change no file."""
+    """Check that two starts fail with this reason, change no file of a ledger, and do not count."""
     before = {path: path.stat().st_size for path in segments(broker)}
+    counted = starts(broker)
     for _ in range(2):
         assert not broker.try_start()
         text = " ".join(broker.log_of_start.split())
@@ -55,6 +58,16 @@ def refused(broker: RunningBroker, *words: str) -> None:
             assert word in text, text
         assert "Put" in text and "restore a snapshot" in text
     assert {path: path.stat().st_size for path in segments(broker)} == before
+    assert starts(broker) == counted
+
+
+def starts(broker: RunningBroker) -> int | None:
+    """Return how many starts the metadata has counted; None if there is no such file."""
+    if not (broker.data_dir / "metadata.db").exists():
+        return None
+    with closing(sqlite3.connect(broker.data_dir / "metadata.db")) as database:
+        (found,) = database.execute("SELECT starts FROM directory").fetchone()
+        return int(found)
 
 
 @WORKERS

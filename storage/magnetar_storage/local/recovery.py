@@ -421,7 +421,7 @@ def missing_files(lost: Mapping[SegmentId, str]) -> Incomplete:
     more = f", and {len(some) - NAMED} more" if len(some) > NAMED else ""
     error = Incomplete(
         f"the data directory lacks {len(some)} files of segments or parts of them: "
-        f"{', '.join(some[:NAMED])}{more}. Nothing was changed. Put them back, or restore a "
+        f"{', '.join(some[:NAMED])}{more}. No data was changed. Put them back, or restore a "
         "snapshot (docs/backup.md); or give up what was in them: magnetar repair DATA_DIR"
     )
     error.segments = tuple(sorted(lost))

@@ -18,7 +18,7 @@ HEADS = 200
 """The number of segments that a start checks: there may be a million, but files are copied by the
 directory."""
 WAYS_OUT = (
-    "Nothing was changed. Put the right files back, or restore a snapshot of the whole directory "
+    "No data was changed. Put the right files back, or restore a snapshot of the whole directory "
     "(docs/backup.md)"
 )
 

@@ -115,19 +115,22 @@ class Database:
         """Make all writes, in order and in one transaction; an error fails all of them."""
         return self._explained(partial(self._write_all, writes))
 
-    def begin(self, check: Callable[[Identity], None], new_id: bytes) -> Identity:
-        """Run `SqliteMetadata.begin`."""
-        return self._explained(partial(self._begin, check, new_id))
+    def identify(self, check: Callable[[Identity], None], new_id: bytes) -> Identity:
+        """Run `SqliteMetadata.identify`."""
+        return self._explained(partial(self._identify, check, new_id))
 
-    def _begin(self, check: Callable[[Identity], None], new_id: bytes) -> Identity:
-        with self._connection:
-            self._connection.execute("BEGIN IMMEDIATE")
-            found = self.identity()
-            check(found)  # promise: a refused start is not counted
-            directory = new_id if found.directory == UNKNOWN.directory else found.directory
-            row = directory, found.starts + 1
-            self._connection.execute("UPDATE directory SET id = ?, starts = ?", row)
-        return Identity(*row, found.revision)
+    def _identify(self, check: Callable[[Identity], None], new_id: bytes) -> Identity:
+        found = self.identity()
+        check(found)  # promise: metadata of another data directory is refused
+        if found.directory != UNKNOWN.directory:
+            return found
+        self._connection.execute("UPDATE directory SET id = ?", (new_id,))
+        return found._replace(directory=new_id)
+
+    def count_start(self) -> int:
+        """Run `SqliteMetadata.count_start`; return the number of starts."""
+        (row,) = self._query("UPDATE directory SET starts = starts + 1 RETURNING starts")
+        return int(row[0])
 
     def identity(self) -> Identity:
         """Return the data directory that the database names, and the number of its last write."""
@@ -417,17 +420,23 @@ class SqliteMetadata:
             raise
         return cls(disk, database, keys, worker, clock)
 
-    async def begin(self, check: Callable[[Identity], None], new_id: bytes) -> None:
-        """Count a start, durably, unless `check` raises; before anything is written.
+    async def identify(self, check: Callable[[Identity], None], new_id: bytes) -> None:
+        """Call `check` with the identity that the database has; it raises to refuse the start.
 
-        `check` is called with the identity that the database has.  The id of the data directory is
-        `new_id` from then on if it had none.
+        The id of the data directory is `new_id` from then on, durably, if it had none.  Call this
+        before anything is written, and `count_start` afterwards.
         """
-        self._identity = await self._worker.run(partial(self._database.begin, check, new_id))
+        self._identity = await self._worker.run(partial(self._database.identify, check, new_id))
+
+    async def count_start(self) -> None:
+        """Count a start, durably: when nothing can refuse it any more, and before any part of the
+        data directory notes the identity."""
+        starts = await self._worker.run(self._database.count_start)
+        self._identity = self._identity._replace(starts=starts)
 
     @property
     def identity(self) -> Identity:
-        """The data directory, and the last write that has ended; known after `begin`."""
+        """The data directory, and the last write that has ended; known after `identify`."""
         return self._identity
 
     async def get(self, key: str) -> Versioned | None:

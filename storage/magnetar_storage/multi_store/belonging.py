@@ -16,7 +16,7 @@ from magnetar_storage.metadata.sqlite import FILE as METADATA_FILE
 from magnetar_storage.runtime.disk import Disk, Lock
 
 WAYS_OUT = (
-    "Nothing was changed. Put the right one back, or restore a snapshot of the whole directory "
+    "No data was changed. Put the right one back, or restore a snapshot of the whole directory "
     "(docs/backup.md)"
 )
 GIVING_UP = replace(limits.DEFAULT, refuse_missing=False)

@@ -32,7 +32,7 @@ class Life:
             opening = SqliteMetadata.open(self.disk, InlineWorker(self.clock), self.clock)
             self.metadata = run(opening, self.clock)
             try:
-                run(self.metadata.begin(partial(check, noted), new_id), self.clock)
+                run(self.metadata.identify(partial(check, noted), new_id), self.clock)
             except Incomplete:
                 run(self.metadata.close(), self.clock)
                 raise
@@ -46,6 +46,7 @@ class Life:
         except Incomplete:
             run(self.metadata.close(), self.clock)
             raise
+        run(self.metadata.count_start(), self.clock)
         self.store.belong(lambda: self.metadata.identity)
 
     def change(self, key: str = "/settings") -> None:
@@ -141,7 +142,7 @@ def test_a_start_that_was_cut_short_before_the_format_had_the_id_is_repeated(
     disk, clock = LocalDisk(str(path)), ManualClock()
     lock, noted = take(disk)
     metadata = run(SqliteMetadata.open(disk, InlineWorker(clock), clock), clock)
-    run(metadata.begin(partial(check, noted), ID), clock)
+    run(metadata.identify(partial(check, noted), ID), clock)
     run(metadata.close(), clock)
     lock.close()
     lived(path, new_id=b"another id......")

@@ -80,7 +80,7 @@ def _log_of_space(is_low: bool, text: str) -> None:
 async def metadata_of(
     disk: LocalDisk, noted: Noted | None, worker: Worker, clock: Clock, reserves: Reserves
 ) -> SqliteMetadata:
-    """Open the metadata store of a data directory, and count the start.
+    """Open the metadata store of a data directory; the caller counts the start (`count_start`).
 
     `noted` is what the other parts of the directory say of it: `Incomplete` is raised if they do
     not belong together.  It is None if they were compared since the lock was taken, because they
@@ -89,7 +89,7 @@ async def metadata_of(
     metadata = await SqliteMetadata.open(disk, worker, clock, reserves.give)
     try:
         compare = (lambda _: None) if noted is None else partial(check, noted)
-        await metadata.begin(compare, os.urandom(ID_BYTES))
+        await metadata.identify(compare, os.urandom(ID_BYTES))
         await worker.run(partial(mark, disk, metadata.identity.directory))
     except BaseException:
         await metadata.close()

@@ -67,9 +67,10 @@ from magnetar_broker.server.supervision.control import (
 )
 from magnetar_broker.server.tls.contexts import Contexts
 from magnetar_storage.errors import StorageError
-from magnetar_storage.interfaces import MetadataStore, SegmentId
+from magnetar_storage.interfaces import SegmentId
 from magnetar_storage.metadata.sqlite import SqliteMetadata
 from magnetar_storage.runtime.execution import Clock
+from magnetar_storage.runtime.mutex import Mutex
 from magnetar_storage.space.disk_space import SpaceState
 
 logger = logging.getLogger(__name__)
@@ -100,6 +101,8 @@ class Controller:
         self._process = process
         self._owners = bundle_owners(prepared, process.context.workers)
         self._last_ids = LastIds(process.context.workers, process.clock)
+        self._counting = Mutex(process.clock)
+        self._is_counted = False
         self._links: dict[int, Link] = {}
         self._ports = prepared.ports
         self._contexts = None
@@ -257,16 +260,22 @@ class Controller:
                     logger.error("reload: some topics do not follow it until they close: %s", error)
 
     async def _join(
-        self, metadata: MetadataStore, number: int, before: Link | None, last: SegmentId
-    ) -> SegmentId:
+        self, metadata: SqliteMetadata, number: int, before: Link | None, last: SegmentId
+    ) -> tuple[SegmentId, tuple[object, ...]]:
         """Answer a worker that has opened its store; `before` is the link to its earlier process.
 
-        The answer is the id above which its new segments begin.
+        The answer is the id above which its new segments begin, and the identity to be noted.
         """
         if before is not None:
             # Else it could delete as orphans what a late write of that process is about to list.
             await settled(before, metadata)
-        return await self._last_ids.join(number, last)
+        beyond = await self._last_ids.join(number, last)
+        async with self._counting.held():
+            # All workers have compared their parts by now: a refused start is not counted.
+            if not self._is_counted:
+                await metadata.count_start()
+                self._is_counted = True
+        return beyond, tuple(metadata.identity)
 
 
 def _parts(links: WorkerLinks, clock: Clock) -> list[LinkedPart]:

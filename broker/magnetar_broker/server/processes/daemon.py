@@ -40,7 +40,7 @@ from magnetar_broker.server.snapshots.making import Snapshots
 from magnetar_broker.server.snapshots.part import LocalPart
 from magnetar_broker.server.tls.contexts import Contexts, uses_tls
 from magnetar_broker.standalone import standalone
-from magnetar_storage.errors import Incomplete
+from magnetar_storage.errors import StorageError
 from magnetar_storage.log.engine import Engine
 from magnetar_storage.multi_store.belonging import take
 from magnetar_storage.space.disk_space import SpaceState
@@ -107,7 +107,8 @@ class Daemon:
             )
             try:
                 store.compare(metadata.identity)
-            except Incomplete:
+                await metadata.count_start()  # only now: a refused start is not counted
+            except StorageError:
                 await store.close()
                 raise
         except BaseException:

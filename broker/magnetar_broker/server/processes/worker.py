@@ -209,7 +209,8 @@ class Worker:
         metadata.identity = Identity(*await controller.request("identity"))
         # Before joining: no worker continues until all have joined, so none notes what is refused.
         store.compare(metadata.identity)
-        last = await controller.request("segments.join", store.last_id)
+        last, identity = await controller.request("segments.join", store.last_id)
+        metadata.identity = Identity(*identity)
         phases.end("recovery of the other workers")
         await store.advance_beyond(last)
         store.belong(lambda: metadata.identity)
