@@ -6,21 +6,25 @@ later.
 
 import logging
 from collections.abc import Callable, Collection
+from contextlib import suppress
+from typing import TypeVar
 
 from magnetar_broker.base.clock_watch import ClockWatch
-from magnetar_broker.base.metadata_keys import TOPICS, topics_of
+from magnetar_broker.base.metadata_keys import TOPICS, topic_of, topics_of
 from magnetar_broker.base.parallel import for_each
 from magnetar_proto.names import SYSTEM_NAMESPACE
-from magnetar_storage.errors import StorageError
+from magnetar_storage.errors import Corrupt, NoSegment, StorageError
 from magnetar_storage.interfaces import Sealed, SegmentId
 from magnetar_storage.log.engine import Engine
 from magnetar_storage.log.log_record import LogRecord, is_unused
 
 logger = logging.getLogger(__name__)
 
+T = TypeVar("T", SegmentId, str)
+
 PAGE = 1000
 NAMED = 10
-"""The most segments that one line of the log names."""
+"""The most segments or topics that one line of the log names."""
 WHY = "no topic lists these segments"
 EXPIRY, EXPIRY_SECONDS = "emptying of the quarantine", 600
 
@@ -34,19 +38,30 @@ async def sweep(engine: Engine, candidates: set[SegmentId]) -> dict[SegmentId, S
     """Put those candidates into quarantine that no log lists; return them.
 
     Safe while logs are in use: a segment that existed before this process started serving is never
-    listed later.
+    listed later.  What a record may list that cannot be read stays, until a start can read it.
     """
-    unlisted = await _unlisted(engine, candidates)
+    unlisted, unreadable = await _unlisted(engine, candidates)
+    if unreadable:
+        logger.warning(
+            "the metadata records of %s cannot be read: segments that they may list stay where "
+            "they are, and the next start looks again",
+            _named([topic_of(key) for key in unreadable]),
+        )
+        unlisted = await _of_others(engine, unlisted, unreadable)
     return await engine.store.set_aside(sorted(unlisted), WHY) if unlisted else {}
 
 
-async def _unlisted(engine: Engine, candidates: set[SegmentId]) -> set[SegmentId]:
-    unlisted = set(candidates)
+async def _unlisted(engine: Engine, candidates: set[SegmentId]) -> tuple[set[SegmentId], set[str]]:
+    """Return the candidates that no readable record lists, and the keys of damaged records."""
+    unlisted, unreadable = set(candidates), set[str]()
 
     async def look(key: str) -> None:
-        found = await engine.metadata.get(key)
-        if found is not None and not is_unused(found.value):
-            unlisted.difference_update(LogRecord.decode(key, found.value).listed)
+        try:
+            found = await engine.metadata.get(key)
+            if found is not None and not is_unused(found.value):
+                unlisted.difference_update(LogRecord.decode(key, found.value).listed)
+        except Corrupt:
+            unreadable.add(key)
 
     # Begin with the broker's own topics: every health check leaves segments of one.  Mostly every
     # segment is listed: then the records behind the last one are not read.
@@ -56,7 +71,21 @@ async def _unlisted(engine: Engine, candidates: set[SegmentId]) -> set[SegmentId
             # Read many at a time: the store reads them in one job.
             await for_each(engine, keys, look)
             after = keys[-1]
-    return unlisted
+    return unlisted, unreadable
+
+
+async def _of_others(engine: Engine, segments: set[SegmentId], logs: set[str]) -> set[SegmentId]:
+    """Return those segments that are certainly of none of these logs: they name another one."""
+    others: set[SegmentId] = set()
+
+    async def look(segment: SegmentId) -> None:
+        with suppress(NoSegment, Corrupt):  # its log is unknown
+            origin = await engine.store.origin(segment)
+            if origin is not None and origin.log not in logs:
+                others.add(segment)
+
+    await for_each(engine, segments, look)
+    return others
 
 
 class Quarantine:
@@ -117,6 +146,6 @@ class Quarantine:
         return f"and will be deleted in {self._minutes} minutes (magnetarQuarantineMinutes)"
 
 
-def _named(segments: Collection[SegmentId]) -> str:
-    some = ", ".join(map(str, sorted(segments)[:NAMED]))
-    return some if len(segments) <= NAMED else f"{some} and {len(segments) - NAMED} more"
+def _named(things: Collection[T]) -> str:
+    some = ", ".join(map(str, sorted(things)[:NAMED]))
+    return some if len(things) <= NAMED else f"{some} and {len(things) - NAMED} more"

@@ -1,6 +1,7 @@
 """Segments that no log lists: empty ones are deleted, all others stay."""
 
 from collections.abc import Coroutine
+from dataclasses import replace
 from typing import Any, TypeVar
 
 import pytest
@@ -15,7 +16,7 @@ from magnetar_broker.base.metadata_keys import TOPICS, topic_key
 from magnetar_broker.expiry.orphans import PAGE, Quarantine, present_segments, sweep
 from magnetar_proto.names import TopicName
 from magnetar_storage.cursors.cursor_log import CursorLog
-from magnetar_storage.errors import NoSegment
+from magnetar_storage.errors import NoSegment, ProcessUnavailable
 from magnetar_storage.log.cache import EntryCache
 from magnetar_storage.log.engine import Engine
 from magnetar_storage.log.log import Log
@@ -160,18 +161,41 @@ def test_records_of_many_pages_are_read() -> None:
     assert world.do(present_segments(world.engine)) == candidates
 
 
-def test_trouble_is_logged_and_stops_nothing(caplog: pytest.LogCaptureFixture) -> None:
+def test_a_record_that_cannot_be_read_keeps_only_what_it_may_list(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """The segments that name its log, and those that name none: these are empty."""
     world = TopicWorld()
+    world.publish(entry(1))
+    world.subscribe()
+    kept = world.do(present_segments(world.engine))
+    kept.add(world.do(world.store.create(MESSAGES)).segment)
+    unlisted = world.do(world.store.create(MESSAGES))
+    unlisted.append([b"x"], [1], lambda error: None)
+    world.clock.pump()
+    candidates = world.do(present_segments(world.engine))
     world.do(world.metadata.put(topic_key(world.name), b"no record"))
-    world.do(Quarantine(world.engine, 1, ClockWatch(world.clock)).fill({1}, lambda: False))
-    assert "cannot be read" in caplog.text
+    world.do(Quarantine(world.engine, 1, ClockWatch(world.clock)).fill(candidates, lambda: False))
+    assert world.do(present_segments(world.engine)) == kept
+    assert f"segments {unlisted.segment}, which have messages" in caplog.text
+    assert f"{world.name} cannot be read" in caplog.text
 
 
-def test_a_stop_during_the_look_is_no_trouble(caplog: pytest.LogCaptureFixture) -> None:
+class UnreadNames(MemoryMetadata):
+    """A metadata store that another process has, which ends."""
+
+    async def list(self, prefix: str, after: str = "", limit: int = 1000) -> list[str]:
+        raise ProcessUnavailable("the link has ended")
+
+
+@pytest.mark.parametrize("stopped", [False, True])
+def test_trouble_is_logged_and_stops_nothing_unless_the_broker_stops(
+    caplog: pytest.LogCaptureFixture, stopped: bool
+) -> None:
     world = TopicWorld()
-    world.do(world.metadata.put(topic_key(world.name), b"no record"))
-    world.do(Quarantine(world.engine, 1, ClockWatch(world.clock)).fill({1}, lambda: True))
-    assert not caplog.text
+    engine = replace(world.engine, metadata=UnreadNames(world.clock))
+    world.do(Quarantine(engine, 1, ClockWatch(world.clock)).fill({1}, lambda: stopped))
+    assert ("the link has ended" in caplog.text) is not stopped
 
 
 # Several store directories ------------------------------------------------------------
