@@ -474,10 +474,18 @@ class Subscription:
         moving = self._moving = Waiters(clock)
         try:
             receivers = self.dispatcher.receivers()
+            sent = [consumer.entries_out for consumer in receivers]
             try:
+                check()
                 await self.finish()
                 check()  # promise: no subscription is moved for a client that has left
                 self._move(offset, mask)
+            except BaseException:
+                for consumer, before in zip(receivers, sent, strict=True):
+                    if consumer.entries_out > before:
+                        # promise: chunks that were sent out of turn are not sent again
+                        consumer.disconnect()
+                raise
             finally:
                 for consumer in receivers:
                     consumer.leaving = False

@@ -93,15 +93,41 @@ def test_chunks_that_are_damaged_do_not_prevent_the_seek(caplog: Log) -> None:
     assert "half of a chunked message" in caplog.text
 
 
-def test_a_seek_that_does_not_take_place_lets_the_consumer_go_on() -> None:
-    world = TopicWorld(AT_ONCE)
-    consumer = half_of(world, [*message("one"), *usual(2)], TYPES[0], 2)
+def refused_seek(world: TopicWorld, consumer: Consumer, passes: int) -> None:
+    """Ask for a seek of a client that leaves when that was checked `passes` times."""
+    left = [False] * passes + [True]
 
-    def leave() -> None:
-        raise ConnectionError("the client has left")
+    def check() -> None:
+        if left.pop(0):
+            raise ConnectionError("the client has left")
 
     with pytest.raises(ConnectionError):
-        world.do(consumer.subscription.seek_to_id(EARLIEST, (), leave))
-    assert world.offsets(consumer) == [2, 3]
+        world.do(consumer.subscription.seek_to_id(EARLIEST, (), check))
     world.flow(consumer, 10)
-    assert world.offsets(consumer)[-2:] == [4, 5]
+
+
+@pytest.mark.parametrize("sub_type", TYPES)
+def test_a_seek_that_is_refused_at_once_sends_nothing_out_of_turn(sub_type: int) -> None:
+    world = TopicWorld(AT_ONCE)
+    consumer = half_of(world, [*message("one"), *usual(2)], sub_type, 2)
+    refused_seek(world, consumer, 0)
+    assert world.offsets(consumer) == [2, 3, 4, 5]
+
+
+@pytest.mark.parametrize("sub_type", TYPES)
+def test_a_seek_that_is_refused_late_sends_no_chunk_twice_over_a_connection(sub_type: int) -> None:
+    """The consumer whose message was completed reconnects, and gets the message as a whole."""
+    world = TopicWorld(AT_ONCE)
+    consumer = half_of(world, [*message("one"), *usual(2)], sub_type, 2)
+    refused_seek(world, consumer, 1)
+    assert world.offsets(consumer) == [2, 3] and consumer.closed
+    again = world.subscribe(sub_type=sub_type, permits=10)
+    assert world.offsets(again) == [0, 1, 2, 3, 4, 5]
+
+
+@pytest.mark.parametrize("sub_type", TYPES)
+def test_a_seek_that_is_refused_lets_those_go_on_who_have_whole_messages(sub_type: int) -> None:
+    world = TopicWorld(AT_ONCE)
+    consumer = half_of(world, [*usual(2), *message("one")], sub_type, 2)
+    refused_seek(world, consumer, 1)
+    assert world.offsets(consumer) == [2, 3, 4, 5] and not consumer.closed
