@@ -2,6 +2,7 @@
 
 import asyncio
 import uuid
+from collections.abc import Callable, Coroutine
 from typing import Any
 
 import pytest
@@ -67,3 +68,50 @@ async def test_a_reader_goes_on_from_the_first_message_of_the_new_topic(
             await asyncio.to_thread(admin.put, path)
             await (await client.producer(topic, send_timeout_s=FOR_EVER_S)).send(b"new")
             assert (await reader.read(TIMEOUT_S)).value == b"new"
+
+
+OPERATION_TIMEOUT_S = 20.0
+AWAITED: dict[str, Callable[[magnetar.Consumer], Coroutine[Any, Any, object]]] = {
+    "seek": lambda consumer: consumer.seek(magnetar.EARLIEST),
+    "last id": lambda consumer: consumer.last_message_ids(),
+    "flush": lambda consumer: consumer.flush(),
+    "unsubscribe": lambda consumer: consumer.unsubscribe(),
+}
+
+
+@pytest.mark.parametrize("what", AWAITED)
+async def test_what_is_awaited_of_a_topic_that_is_gone_ends_and_says_why(
+    broker: RunningBroker, namespace: str, clock: ManualClock, caplog: Log, what: str
+) -> None:
+    admin, topic = Admin(broker), f"persistent://{namespace}/topic"
+    path = topic.replace("://", "/")
+    await asyncio.to_thread(admin.put, path)
+    settings = {**RETRYING, "operation_timeout_s": OPERATION_TIMEOUT_S}
+    connecting = magnetar.connect(broker.service_url, clock=clock, **settings)
+    async with clock.running(PAUSE_S), connecting as client:
+        consumer = await client.subscribe(topic, "s", initial_position="earliest")
+        async with await client.producer(topic) as producer:
+            await producer.send(b"value")
+        message = (await take(consumer, 1))[0]
+        assert (await asyncio.to_thread(admin.delete, f"{path}?force=true")).status == 204
+        await until(lambda: "does not exist" in caplog.text, "the consumer is refused")
+        consumer.ack(message)
+        with pytest.raises(magnetar.OperationTimeout, match=r"within 20 s.*does not exist"):
+            await AWAITED[what](consumer)
+        await asyncio.to_thread(admin.put, path)  # so that its end has nothing to wait for
+
+
+async def test_a_message_to_a_topic_that_is_gone_fails_and_says_why(
+    broker: RunningBroker, namespace: str, clock: ManualClock, caplog: Log
+) -> None:
+    admin, topic = Admin(broker), f"persistent://{namespace}/topic"
+    path = topic.replace("://", "/")
+    await asyncio.to_thread(admin.put, path)
+    async with magnetar.connect(broker.service_url, clock=clock, **RETRYING) as client:
+        producer = await client.producer(topic, send_timeout_s=OPERATION_TIMEOUT_S)
+        await producer.send(b"value")
+        assert (await asyncio.to_thread(admin.delete, f"{path}?force=true")).status == 204
+        async with clock.running(PAUSE_S):
+            await until(lambda: "does not exist" in caplog.text, "the producer is refused")
+            with pytest.raises(magnetar.OperationTimeout, match=r"within 20 s.*does not exist"):
+                await producer.send(b"later")

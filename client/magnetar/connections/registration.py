@@ -52,6 +52,7 @@ class Registration:
         """The error after which it does not register any more; None before."""
         self._pool = pool
         self._settings = settings
+        self._again_by = Retry(settings)
         self.topic = topic
         self.on_gone: Callable[[], None] | None = None
         """Called when the topic was deleted, which then is the end; None: waits for the topic."""
@@ -97,18 +98,30 @@ class Registration:
         self.connection = None
         if self.error is None:
             self._changed.clear()
+            self._again_by = Retry(self._settings)
             self._reattaching = asyncio.create_task(self._reattach(connection, new_owner))
 
     async def ready(self) -> Connection:
         """Wait for the registration, and return its connection; raise the error if it has failed.
 
-        There is no time limit: the caller sets a timeout.
+        There is no time limit: the caller sets a timeout, or uses `ready_in_time`.
         """
         while self.connection is None:
             if self.error is not None:
                 raise self.error
             await self._changed.wait()
         return self.connection
+
+    async def ready_in_time(self, what: str) -> Connection:
+        """Do the same as `ready` for `what`, within the operation timeout; see `Retry.in_time`."""
+        retry = Retry(self._settings)
+        # promise: who waits for a topic that is gone learns why
+        return await retry.in_time(self.ready, f"{what} {self.topic}", self)
+
+    @property
+    def refusal(self) -> MagnetarError | None:
+        """The last refusal to register again; None while it is registered."""
+        return None if self.connection is not None else self._again_by.last_error
 
     async def close(self) -> Connection | None:
         """Stop registering; return the connection from which the caller must deregister, if any."""
@@ -133,7 +146,7 @@ class Registration:
         if new_owner and await self._follow(former, new_owner):
             return
         await self._settings.clock.sleep(self._settings.backoff_first_ms / 1000)
-        await Retry(self._settings).for_ever(self._attach, self._may_come_back)
+        await self._again_by.for_ever(self._attach, self._may_come_back)
 
     async def _guarded(self, registering: Coroutine[Any, Any, None]) -> None:
         try:

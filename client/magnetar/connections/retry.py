@@ -2,7 +2,7 @@
 
 import logging
 from collections.abc import Awaitable, Callable
-from typing import TypeVar
+from typing import Protocol, TypeVar
 
 from magnetar.base.errors import MagnetarError, OperationTimeout
 from magnetar.base.settings import Settings
@@ -11,6 +11,14 @@ from magnetar.connections.backoff import Backoff
 logger = logging.getLogger(__name__)
 
 T = TypeVar("T")
+
+
+class Refusable(Protocol):
+    """A thing that attempts wait for, and that a broker may refuse meanwhile."""
+
+    @property
+    def refusal(self) -> MagnetarError | None:
+        """The reason for which it is not there at the moment, if known."""
 
 
 class Retry:
@@ -39,8 +47,13 @@ class Retry:
                 self.last_error = error
             await self._settings.clock.sleep(backoff.pause_s())
 
-    async def in_time(self, attempt: Callable[[], Awaitable[T]], what: str) -> T:
-        """Do the same as `for_ever`, within the operation timeout, which names the last error."""
+    async def in_time(
+        self, attempt: Callable[[], Awaitable[T]], what: str, awaited: Refusable | None = None
+    ) -> T:
+        """Do the same as `for_ever`, within the operation timeout, which names the last error.
+
+        Without an error of the attempts it names the refusal of what they wait for.
+        """
         limit_s = self._settings.operation_timeout_s
         try:
             async with self._settings.clock.timeout(limit_s):
@@ -48,6 +61,7 @@ class Retry:
         except OperationTimeout:
             raise
         except TimeoutError:
+            reason = self.last_error or (None if awaited is None else awaited.refusal)
             raise OperationTimeout(
-                f"{what} did not succeed within {limit_s:g} s: {self.last_error or 'no answer'}"
+                f"{what} did not succeed within {limit_s:g} s: {reason or 'no answer'}"
             ) from None

@@ -86,9 +86,11 @@ class AckSender:
                     if self._unanswered:
                         await asyncio.wait(self._unanswered)
         except TimeoutError:
+            refusal = self._attachment.refusal
             raise OperationTimeout(
                 f"{self._registration.topic}: acknowledgements were not confirmed within "
                 f"{timeout_s:g} s; their messages may be delivered again"
+                f"{'' if refusal is None else f'; the consumer is refused: {refusal}'}"
             ) from None
         error, self._error = self._error, None
         if error is not None:

@@ -116,7 +116,8 @@ class PartitionConsumer(Generic[T]):
             connection = await self._registration.ready()
             return (await ask_ends(connection, self._id, self.partition)).last
 
-        return await Retry(self._settings).in_time(ask, f"reading the last id of {self.topic}")
+        what = f"reading the last id of {self.topic}"
+        return await Retry(self._settings).in_time(ask, what, self._registration)
 
     def is_behind(self, last: MessageId) -> bool:
         """Tell whether a consumer without durable subscription has yet to receive this message."""
@@ -203,7 +204,7 @@ class PartitionConsumer(Generic[T]):
         message, and True with the last message if the target is LATEST.
         """
         await self.flush_acks()
-        connection = await self._registration.ready()
+        connection = await self._registration.ready_in_time("seeking in")
         command = pb.CommandSeek(consumer_id=self._id)
         if isinstance(target, int):
             command.message_publish_time = target
@@ -223,11 +224,11 @@ class PartitionConsumer(Generic[T]):
             raise
         if self._registrations == registrations and self._registration.connection is connection:
             self._register_anew(connection)
-        await self._registration.ready()
+        await self._registration.ready_in_time("subscribing again after a seek in")
 
     async def unsubscribe(self, force: bool = False) -> None:
         """Delete the subscription, with `force` also if it has other consumers; then close."""
-        connection = await self._registration.ready()
+        connection = await self._registration.ready_in_time("unsubscribing from")
         await connection.request(pb.CommandUnsubscribe(consumer_id=self._id, force=force))
         await self._leave()
 

@@ -68,7 +68,7 @@ class PartitionProducer:
         self._registration = Registration(pool, settings, topic, self._register, self._end)
         self._room = SendRoom(topic, *limits, memory or MemoryLimit())
         self._outcomes = Outcomes(topic, self._room)
-        self._sent = SentEntries(topic, options.send_timeout_s, self._outcomes, clock)
+        self._sent = SentEntries(self._registration, options.send_timeout_s, self._outcomes, clock)
         self._outbox = Outbox(self._registration, options, self._sent, self._outcomes, clock)
         self._batches = OpenBatches(
             partition, options, self._room, self._outcomes, self._outbox, clock
@@ -124,7 +124,8 @@ class PartitionProducer:
                 raise broker_error(reply.error_code, reply.error_message)
             return reply.schema_version
 
-        return await Retry(self._settings).in_time(ask, f"registering a schema of {self.topic}")
+        what = f"registering a schema of {self.topic}"
+        return await Retry(self._settings).in_time(ask, what, self._registration)
 
     def is_between_batches(self) -> bool:
         """Whether the next message would start a new batch."""

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from magnetar.base.errors import ConnectionLost, MagnetarError, OperationTimeout
 from magnetar.clock import Clock, Timer
 from magnetar.connections.connection import Connection
+from magnetar.connections.registration import Registration
 from magnetar.producing.batching import Batch
 from magnetar.producing.outcomes import Outcomes
 
@@ -29,10 +30,13 @@ class _Pending:
 class SentEntries:
     """Matches entries and receipts in order, sends again after a loss, and gives up in time."""
 
-    def __init__(self, topic: str, send_timeout_s: float, outcomes: Outcomes, clock: Clock) -> None:
+    def __init__(
+        self, registration: Registration, send_timeout_s: float, outcomes: Outcomes, clock: Clock
+    ) -> None:
         self.last_sequence_id = -1
         """The highest sequence id known to be stored; -1 if none is known."""
-        self._topic = topic
+        self._registration = registration
+        self._topic = registration.topic
         self._send_timeout_s = send_timeout_s
         self._outcomes = outcomes
         self._clock = clock
@@ -138,11 +142,13 @@ class SentEntries:
     def _expire(self) -> None:
         self._expiry = None
         now_s = self._clock.now_s()
+        refusal = self._registration.refusal
         while self._pending and self._pending[0].deadline_s <= now_s:
             self.give_up_first(
                 OperationTimeout(
                     f"no receipt from {self._topic} within {self._send_timeout_s:g} s; "
                     "whether the message was stored is unknown"
+                    f"{'' if refusal is None else f'; the producer is refused: {refusal}'}"
                 )
             )
         if self._pending:

@@ -6,7 +6,14 @@ from typing import cast
 import pytest
 
 from fakes.client_clock import ManualClock
-from magnetar.base.errors import MagnetarError, NotAllowed, NotFound, NotReady, TopicTerminated
+from magnetar.base.errors import (
+    MagnetarError,
+    NotAllowed,
+    NotFound,
+    NotReady,
+    OperationTimeout,
+    TopicTerminated,
+)
 from magnetar.base.settings import Address, Settings
 from magnetar.connections.connection import Connection
 from magnetar.connections.pool import Pool
@@ -128,6 +135,19 @@ async def test_a_topic_that_was_deleted_is_waited_for(caplog: pytest.LogCaptureF
     assert len(told) == 2, "a refusal that stays the same is logged once"
     assert "no such topic" in told[0]
     assert "no such partition" in told[1]
+
+
+async def test_waiting_in_time_ends_with_the_reason() -> None:
+    scene = Scene()
+    await scene.attachment.open()
+    scene.refusals["old"] = [NotAllowed(pb.NotAllowedError, "may not be created")] * 1000
+    scene.attachment.detached(await scene.attachment.ready())
+    with pytest.raises(OperationTimeout, match=r"seeking in .*/t .* 30 s: .*may not be created"):
+        await scene.clock.drive(scene.attachment.ready_in_time("seeking in"), 10.0)
+    assert scene.failure is None, "it goes on to register"
+    scene.refusals["old"].clear()
+    await scene.clock.drive(scene.attachment.ready_in_time("seeking in"), 10.0)
+    assert scene.attachment.refusal is None
 
 
 async def test_a_topic_that_is_left_when_it_was_deleted_is_not_waited_for() -> None:
