@@ -22,10 +22,13 @@ Precedence, from the lowest: default, file, environment, command line.
 - **File**: `key=value`; `#` begins a comment line; a blank value is an unset one unless the
   table notes otherwise. When a key is repeated, the last line counts, with a warning. A line
   that is not a setting is an error with file and line.
-- **Environment**: `{ENVIRONMENT_PREFIX}<key>` sets `<key>`, for example
-  `{ENVIRONMENT_PREFIX}maxMessageSize=1048576`. Plain key names in the environment are not read:
-  a variable of such a name may be meant for another program. One that ends in a key of the
-  tables, without that prefix, is a warning.
+- **Environment**: the variable `{ENVIRONMENT_PREFIX}<key>` sets `<key>`, for example
+  `{ENVIRONMENT_PREFIX}maxMessageSize=1048576`, whether the file has the key or not, and is
+  overridden only by the command line and by what was changed at run time. A variable without this
+  prefix is never read, since it may be meant for another program; Pulsar's images also take plain
+  key names, for keys that their file has, and there the plain name wins over the prefixed one. A
+  variable without the prefix whose name is a key of the tables, or ends in one behind `_`, is a
+  warning at the start, which names the variable to use.
 - **A bad value** is an error that names file, line, key, value and the allowed values.
 - **An unknown key** is ignored with a warning, one for all such keys, which names the known key
   that is nearest.

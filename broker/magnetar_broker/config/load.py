@@ -122,7 +122,7 @@ def _misnamed(environ: Mapping[str, str]) -> Iterator[str]:
     """Yield variables that end in a setting's key, and lack the prefix."""
     for variable in sorted(environ):
         key = variable.rpartition("_")[2]
-        if key in _FIELDS and not variable.startswith(ENVIRONMENT_PREFIX):
+        if key in {*_FIELDS, *UNSAFE} and not variable.startswith(ENVIRONMENT_PREFIX):
             yield (
                 f"environment variable {variable} has no effect: did you mean "
                 f"{ENVIRONMENT_PREFIX}{key}?"

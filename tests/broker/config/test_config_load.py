@@ -275,6 +275,20 @@ def test_a_variable_without_the_prefix_is_a_warning() -> None:
     ]
 
 
+def test_a_plain_name_beside_the_prefixed_one_does_not_count() -> None:
+    environ = {"PULSAR_PREFIX_maxMessageSize": "1", "maxMessageSize": "2"}
+    for text in ("", "maxMessageSize=3"):
+        settings, warnings = interpret("test.conf", text, environ, {})
+        assert settings.max_message_size == 1
+        assert [warning.split()[2] for warning in warnings] == ["maxMessageSize"]
+
+
+@pytest.mark.parametrize("key", UNSAFE)
+def test_a_plain_name_of_a_key_that_would_stop_the_start_is_a_warning(key: str) -> None:
+    (warning,) = interpret(None, "", {key: "true"}, {}).warnings
+    assert warning.endswith(f"did you mean PULSAR_PREFIX_{key}?")
+
+
 def test_the_last_of_repeated_lines_counts() -> None:
     settings, warnings = read("maxMessageSize=1\nfoo=1\nmaxMessageSize=2")
     assert settings.max_message_size == 2
