@@ -1,5 +1,6 @@
 """Statistics of subscriptions and topics in states that clients cannot easily produce."""
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -7,6 +8,7 @@ import pytest
 from fakes.compacting import Compacting
 from fakes.keyed import Message
 from fakes.topics import EXCLUSIVE, SHARED, TopicWorld, entry
+from magnetar_broker.base.metadata_keys import topic_key
 from magnetar_broker.limits.topic_limits import TopicLimits
 from magnetar_broker.policies.policy import Policy
 from magnetar_broker.policies.table import DISPATCH_RATE, SUBSCRIPTION_DISPATCH_RATE
@@ -15,6 +17,7 @@ from magnetar_broker.statistics.blockers import why_not_delivering
 from magnetar_broker.statistics.internal import MAX_RANGES, internal_stats
 from magnetar_broker.statistics.subscriptions import WantedStatistics
 from magnetar_broker.statistics.topics import topic_stats
+from magnetar_storage.log.log_record import LogRecord
 from magnetar_storage.log.roll_limits import RollLimits
 
 
@@ -139,3 +142,18 @@ def test_damage_further_on_is_listed_and_is_no_reason_yet() -> None:
     assert [one["ledgerId"] for one in found["damaged"]] == [segment]
     found = world.do(why_not_delivering(world.topic, world.subscription("ahead"), None))
     assert (found["blocker"], found["damaged"]) == ("no_consumer", [])
+
+
+def test_a_topic_of_an_earlier_release_is_as_old_as_its_first_segment() -> None:
+    world = TopicWorld()
+    world.clock.advance(5)
+    world.publish(entry(1))
+    first_ms = world.topic.log.segments[0].created_ms
+    key = topic_key(world.name)
+    stored = world.do(world.metadata.get(key))
+    assert stored is not None
+    record = replace(LogRecord.decode(key, stored.value), created_ms=0)
+    world.do(world.topic.close())
+    world.do(world.metadata.put(key, record.encode()))
+    world.reload()
+    assert stats_of(world)["topicCreationTimeStamp"] == first_ms > 0

@@ -60,13 +60,17 @@ def test_times_and_limits_are_not_added_up() -> None:
     found = joined_stats(
         [
             partition(
-                lastPublishTimeStamp=9, topicCreationTimeStamp=5, backlogQuotaLimitSize=100,
+                lastPublishTimeStamp=9, topicCreationTimeStamp=8, backlogQuotaLimitSize=100,
                 earliestMsgPublishTimeInBacklogs=0, oldestBacklogMessageAgeSeconds=-1,
             ),
             partition(
                 lastPublishTimeStamp=7, topicCreationTimeStamp=0, backlogQuotaLimitSize=100,
                 earliestMsgPublishTimeInBacklogs=4, oldestBacklogMessageAgeSeconds=6,
                 oldestBacklogMessageSubscriptionName="sub",
+            ),
+            partition(
+                lastPublishTimeStamp=7, topicCreationTimeStamp=5, backlogQuotaLimitSize=100,
+                earliestMsgPublishTimeInBacklogs=6, oldestBacklogMessageAgeSeconds=-1,
             ),
         ]
     )  # fmt: skip

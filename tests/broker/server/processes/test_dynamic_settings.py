@@ -144,8 +144,15 @@ def test_a_change_that_takes_effect_in_pulsar_alone_is_stored_with_a_warning(
     answer = admin.post(f"{SET}/{name}/public%2Fdefault")
     assert answer.status == 200
     assert f"{name} is stored without effect" in answer.headers["Warning"]
+    assert f"{name} was changed at run time and has no effect here" in broker.log
     assert admin.post(f"{SET}/maxTenants/3").headers["Warning"] is None
+    usual = "maxUnloadBundleNumPerShedding/-1"
+    assert admin.post(f"{SET}/{usual}").headers["Warning"] is None, "as Pulsar ships it"
+    assert admin.delete(f"{SET}/{usual.partition('/')[0]}").status == 200
     broker = again(broker)
+    assert f"changed at run time are without effect here: {name}\n" in broker.log_of_start
+    in_effect = 'changed at run time are in effect: {"maxTenants": "3"}\n'
+    assert in_effect in broker.log_of_start
     values = {name: "public/default", "maxTenants": "3"}
     assert admin.get(f"{SET}/values").json == values
     assert admin.get(f"{SET}/runtime").json["maxTenants"] == "3"
