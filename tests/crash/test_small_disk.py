@@ -4,6 +4,7 @@ import ctypes
 import os
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from contextlib import closing
 from itertools import count
@@ -12,7 +13,9 @@ from pathlib import Path
 import pulsar
 import pytest
 
+from crash.owners import Owners
 from crash.test_trouble import await_health, health
+from fakes.waiting import HANGS_SECONDS
 from magnetar_storage.space.reserve import METADATA_FILE
 from official import TIMEOUT_MS, connect
 from running_broker import RunningBroker
@@ -68,21 +71,46 @@ def free_bytes(place: Path) -> int:
     return found.f_bavail * found.f_frsize
 
 
+def try_publish(producer: pulsar.Producer, numbers: Iterator[int], confirmed: list[int]) -> bool:
+    """Publish the next number, and add it to `confirmed`; return False if it is refused."""
+    number = next(numbers)
+    try:
+        producer.send(b"%d " % number + os.urandom(PAYLOAD))
+    except REFUSED:
+        return False
+    confirmed.append(number)
+    return True
+
+
 def publish_until_refused(producer: pulsar.Producer, numbers: Iterator[int]) -> list[int]:
     """Publish until one is refused; return the numbers of the confirmed messages."""
     confirmed: list[int] = []
-    for number in numbers:
-        try:
-            producer.send(b"%d " % number + os.urandom(PAYLOAD))
-        except REFUSED:
-            return confirmed
-        confirmed.append(number)
-    raise AssertionError("numbers never end")
+    while try_publish(producer, numbers, confirmed):
+        pass
+    return confirmed
 
 
-def consume(client: pulsar.Client, messages: int) -> list[int]:
+def publish_again(producer: pulsar.Producer, numbers: Iterator[int]) -> None:
+    """Publish as soon as the broker lets this producer go on, which connects again by itself."""
+    give_up_at = time.monotonic() + HANGS_SECONDS
+    while not try_publish(producer, numbers, []):
+        assert time.monotonic() < give_up_at, f"{producer.topic()} is still refused"
+
+
+def topics_of_all_workers(broker: RunningBroker) -> list[str]:
+    """Return a topic for each worker of the broker, by which it is served."""
+    found: dict[int, str] = {}
+    with Owners(broker.port) as owners:
+        names = (f"{TOPIC}-{number}" for number in count())
+        while len(found) < int(broker.settings["magnetarWorkers"]):
+            name = next(names)
+            found.setdefault(owners.number_of(name), name)
+    return list(found.values())
+
+
+def consume(client: pulsar.Client, messages: int, topic: str = TOPIC) -> list[int]:
     """Receive and acknowledge `messages` messages; return their numbers."""
-    with closing(client.subscribe(TOPIC, "sub")) as consumer:
+    with closing(client.subscribe(topic, "sub")) as consumer:
         numbers = []
         for _ in range(messages):
             message = consumer.receive(timeout_millis=TIMEOUT_MS)
@@ -161,6 +189,34 @@ def test_a_disk_that_fills_again_and_again_loses_nothing(
         expected = []
     assert "Traceback" not in full_broker.log
     assert full_broker.stop() == 0
+
+
+def test_producers_at_every_worker_go_on_by_themselves(
+    full_broker: RunningBroker, small: Path
+) -> None:
+    """Room is made while the broker runs, by consumers and by the other program."""
+    topics = topics_of_all_workers(full_broker)
+    client = connect(full_broker.service_url)
+    for topic in topics:
+        client.subscribe(topic, "sub").close()
+    producers = {topic: client.create_producer(topic) for topic in topics}
+    for _ in range(FILLS):
+        stored: dict[str, list[int]] = {topic: [] for topic in topics}
+        numbers = count()
+        while all(try_publish(producers[topic], numbers, stored[topic]) for topic in topics):
+            pass
+        fill(small)
+        for topic, producer in producers.items():
+            stored[topic] += publish_until_refused(producer, numbers)
+        for topic, expected in stored.items():
+            assert consume(client, len(expected), topic) == expected
+        (small / "program").unlink()
+        for producer in producers.values():
+            publish_again(producer, numbers)
+        for topic in topics:
+            assert len(consume(client, 1, topic)) == 1
+    client.close()
+    assert "Traceback" not in full_broker.log
 
 
 def test_what_is_refused_says_why_and_what_frees_room_goes_on(
