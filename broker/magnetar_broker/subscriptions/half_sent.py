@@ -6,10 +6,12 @@ whole message when it comes after they have connected again.
 
 import logging
 from collections.abc import Sequence
+from contextlib import suppress
+from typing import NamedTuple
 
 from magnetar_broker.dispatch.consumer import Consumer
 from magnetar_broker.dispatch.frames import FrameCache
-from magnetar_proto.chunks import chunk_of, chunks_among
+from magnetar_proto.chunks import Chunk, chunks_among
 from magnetar_storage.cursors.cursor import Cursor
 from magnetar_storage.errors import StorageError
 from magnetar_storage.interfaces import Run
@@ -20,6 +22,8 @@ logger = logging.getLogger(__name__)
 READ_ENTRIES, READ_BYTES = 100, 1 << 20
 MOST_BYTES = 32 << 20
 """The most bytes that are read for the missing chunks of one message; beyond them it stays half."""
+LOOK_BACK = 100
+"""The number of entries before the last one in which beginnings of messages are looked for."""
 
 
 async def complete_messages(
@@ -41,32 +45,75 @@ async def complete_messages(
 
 
 async def _complete(log: Log, cursor: Cursor, consumer: Consumer, frames: FrameCache) -> None:
-    """Send the chunks that are missing of the message that was sent last.
+    """Send the chunks that are missing of the messages that were sent in part.
 
-    They are in any number of entries behind it, and are sent whatever the permits are: the client
-    has room for the message, which it began.
+    They are in any number of entries behind, and are sent whatever the permits are: the client has
+    room for the messages, which it began.
     """
-    last = log.offset_of(*consumer.last_sent)
-    if last is None or cursor.next_unacked(last) != last:  # what was acknowledged was whole
-        return
-    sent = await _read(log, last, 1)
-    begun = chunk_of(sent.payloads[0]) if sent.payloads and sent.first == last else None
-    if begun is None or begun.is_last:
-        return
-    offset, size = last + 1, 0
-    while size < MOST_BYTES and offset < log.visible_end and not consumer.closed:
+    begun = await _begun(log, cursor, consumer)
+    offset, size = min((part.offset for part in begun.values()), default=log.end) + 1, 0
+    while begun and size < MOST_BYTES and offset < log.visible_end:
         run = await _read(log, offset, READ_ENTRIES)
         for index, chunk in chunks_among(run.payloads).items():
-            if chunk.uuid == begun.uuid and not consumer.closed:
+            if consumer.closed:
+                return
+            part = begun.get(chunk.uuid)
+            if part is not None and chunk.number == part.number + 1:
                 ledger, entry = log.position(run.first + index)
                 payloads = run.payloads[index : index + 1]
                 consumer.give_run(frames, ledger, entry, payloads, run.counts[index])
-                if chunk.is_last:
-                    return
+                _note(begun, chunk, run.first + index)
         if not run.payloads:
             return
         offset = run.first + len(run.payloads)
         size += sum(map(len, run.payloads))
+
+
+class _Part(NamedTuple):
+    """The last chunk of a message that was sent."""
+
+    offset: int
+    number: int
+
+
+async def _begun(log: Log, cursor: Cursor, consumer: Consumer) -> dict[bytes, _Part]:
+    """Return the messages that a consumer has in part, by uuid.
+
+    They end with the entry that was sent last, or are among those before it: with chunks of several
+    producers, or other messages, in between.
+    """
+    last = log.offset_of(*consumer.last_sent)
+    begun: dict[bytes, _Part] = {}
+    if last is None or cursor.next_unacked(log.first_offset) > last:
+        return begun
+    offset, size = max(last - LOOK_BACK, log.first_offset), 0
+    with suppress(StorageError):  # damage before does not prevent what is behind
+        while offset < last and size < READ_BYTES:
+            run = await _read(log, offset, last - offset)
+            _note_all(begun, run, cursor, consumer)
+            if not run.payloads:
+                break
+            offset = run.first + len(run.payloads)
+            size += sum(map(len, run.payloads))
+    _note_all(begun, await _read(log, last, 1), cursor, consumer)
+    return begun
+
+
+def _note_all(begun: dict[bytes, _Part], run: Run, cursor: Cursor, consumer: Consumer) -> None:
+    """Note the chunks of a run that were sent to a consumer."""
+    for index, chunk in chunks_among(run.payloads).items():
+        offset = run.first + index
+        if cursor.is_acked(offset):
+            begun.pop(chunk.uuid, None)  # what was acknowledged was whole, or is not wanted
+        elif consumer.messages_returned < 0 or offset in consumer.pending:
+            _note(begun, chunk, offset)
+
+
+def _note(begun: dict[bytes, _Part], chunk: Chunk, offset: int) -> None:
+    if chunk.is_last:
+        begun.pop(chunk.uuid, None)
+    else:
+        begun[chunk.uuid] = _Part(offset, chunk.number)
 
 
 async def _read(log: Log, offset: int, entries: int) -> Run:

@@ -452,11 +452,7 @@ class Subscription:
         await self.seek(offset, mask, check)
 
     async def finish(self) -> None:
-        """Send nothing more to the consumers, and complete chunked messages that they have in part.
-
-        That is the message of the last entry that each got: of several producers whose chunks are
-        mixed, others may stay half.
-        """
+        """Send nothing more to the consumers, and complete the chunked messages that they began."""
         receivers = self.dispatcher.receivers()
         await complete_messages(self.topic.log, self.cursor, receivers, self.topic.frames)
 

@@ -4,7 +4,7 @@ import pytest
 
 from broker.dispatch.test_chunked import chunk, message, usual
 from fakes.connection import RecordingConnection
-from fakes.topics import TYPES, TopicWorld
+from fakes.topics import SHARED, TYPES, TopicWorld
 from magnetar_broker.dispatch.consumer import Consumer
 from magnetar_broker.limits.topic_limits import TopicLimits
 from magnetar_broker.subscriptions import half_sent
@@ -46,6 +46,28 @@ def test_a_message_is_completed_before_its_topic_is_closed(sub_type: int) -> Non
     world.do(world.topic.finish())
     world.flow(consumer, 10)
     assert world.offsets(consumer) == [1, 2, 3]
+
+
+@pytest.mark.parametrize("cache_bytes", [0, 1 << 20])
+@pytest.mark.parametrize("sub_type", TYPES)
+def test_messages_that_are_mixed_with_others_are_completed(sub_type: int, cache_bytes: int) -> None:
+    world = TopicWorld(AT_ONCE, cache_bytes=cache_bytes)
+    one, two, three = message("one"), message("two"), message("three")
+    entries = [*three, one[0], two[0], *usual(1), one[1], *two[1:], *one[2:], *usual(1)]
+    consumer = world.subscribe(RecordingConnection(), sub_type=sub_type, permits=7)
+    world.publish(*entries)
+    assert world.offsets(consumer) == list(range(7))
+    assert seek(world, consumer) == [7, 8, 9, 10, 11, 12]
+
+
+def test_who_shares_gets_the_rest_of_its_own_messages_only() -> None:
+    world = TopicWorld(TopicLimits(max_round_robin_entries=1))
+    first, second = (world.subscribe(sub_type=SHARED, permits=2) for _ in range(2))
+    one, two = message("one"), message("two")
+    world.publish(one[0], two[0], *usual(2), one[1], two[1], *one[2:], *two[2:])
+    assert [world.offsets(each) for each in (first, second)] == [[0, 2], [1, 3]]
+    world.do(first.subscription.seek_to_id(EARLIEST, ()))
+    assert [world.offsets(each) for each in (first, second)] == [[4, 6, 7], [5, 8, 9]]
 
 
 def test_what_was_acknowledged_was_whole() -> None:
