@@ -86,7 +86,7 @@ class AckSender:
                     if self._unanswered:
                         await asyncio.wait(self._unanswered)
         except TimeoutError:
-            refusal = self._attachment.refusal
+            refusal = self._registration.refusal
             raise OperationTimeout(
                 f"{self._registration.topic}: acknowledgements were not confirmed within "
                 f"{timeout_s:g} s; their messages may be delivered again"

@@ -139,15 +139,15 @@ async def test_a_topic_that_was_deleted_is_waited_for(caplog: pytest.LogCaptureF
 
 async def test_waiting_in_time_ends_with_the_reason() -> None:
     scene = Scene()
-    await scene.attachment.open()
+    await scene.registration.open()
     scene.refusals["old"] = [NotAllowed(pb.NotAllowedError, "may not be created")] * 1000
-    scene.attachment.detached(await scene.attachment.ready())
+    scene.registration.detached(await scene.attachment.ready())
     with pytest.raises(OperationTimeout, match=r"seeking in .*/t .* 30 s: .*may not be created"):
-        await scene.clock.drive(scene.attachment.ready_in_time("seeking in"), 10.0)
+        await scene.clock.drive(scene.registration.ready_in_time("seeking in"), 10.0)
     assert scene.failure is None, "it goes on to register"
     scene.refusals["old"].clear()
-    await scene.clock.drive(scene.attachment.ready_in_time("seeking in"), 10.0)
-    assert scene.attachment.refusal is None
+    await scene.clock.drive(scene.registration.ready_in_time("seeking in"), 10.0)
+    assert scene.registration.refusal is None
 
 
 async def test_a_topic_that_is_left_when_it_was_deleted_is_not_waited_for() -> None:

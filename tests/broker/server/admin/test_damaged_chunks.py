@@ -8,7 +8,7 @@ import pytest
 import magnetar
 from admin_command import done
 from admin_http import Admin
-from broker.server.test_damage import PATH, TIMEOUT_S, TOPIC, rot
+from broker.server.admin.test_damage import PATH, TIMEOUT_S, TOPIC, rot
 from magnetar_proto import PulsarApi_pb2 as pb
 from official import connect, take
 from raw_client import RawClient, metadata, send_frame
