@@ -141,7 +141,7 @@ async def test_waiting_in_time_ends_with_the_reason() -> None:
     scene = Scene()
     await scene.registration.open()
     scene.refusals["old"] = [NotAllowed(pb.NotAllowedError, "may not be created")] * 1000
-    scene.registration.detached(await scene.attachment.ready())
+    scene.registration.detached(await scene.registration.ready())
     with pytest.raises(OperationTimeout, match=r"seeking in .*/t .* 30 s: .*may not be created"):
         await scene.clock.drive(scene.registration.ready_in_time("seeking in"), 10.0)
     assert scene.failure is None, "it goes on to register"
