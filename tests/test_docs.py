@@ -1,10 +1,13 @@
-"""The pages in docs/ name files, functions and pages that exist."""
+"""The pages in docs/ name files, functions, commands, metrics and pages that exist."""
 
 import re
+import shlex
 from pathlib import Path
 
+import click
 import pytest
 
+from magnetar.cli import main
 from magnetar_broker.server.admin import docs as rest
 
 ROOT = Path(__file__).parents[1]
@@ -27,6 +30,16 @@ NAMED = re.compile(r"`([\w/.]+\.py)(?::\s+([\w.]+))?`")
 LINK = re.compile(r"\]\(([^)#:\s]+\.md)(?:#[^)]*)?\)")
 
 ANCHOR = re.compile(r"\]\(([^)#:\s]*\.md)?#([^)]*)\)")
+CONSTANT = re.compile(r"`([A-Z_]+)` in `([\w/.]+\.py)`")
+METRIC = re.compile(r"`((?:pulsar|magnetar|process_heap)_\w+)")
+OPERATED_BY = ("monitoring", "alerts", "memory", "troubleshooting", "limits", "durability")
+"""The pages that name metrics."""
+OF_CODE = ("architecture", "memory")
+"""The pages that name files by their paths within a source root."""
+FENCED = re.compile(r"^```\w*\n(.*?)^```$", re.DOTALL | re.MULTILINE)
+COMMAND = re.compile(r"^(?: {4})?(?:\$ )?(?:\S*/)?(magnetar [a-z-](?:(?!, ).)*)$", re.MULTILINE)
+NAMED_COMMAND = re.compile(r"`(magnetar [a-z-][^`,]*)`")
+SHELL = re.compile(r" (?:[#<|>&]|2>).*")
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
@@ -53,6 +66,78 @@ def anchors(page: Path) -> set[str]:
         numbers = (f"{slug}-{number}" for number in range(1, 100))
         found.add(slug if slug not in found else next(one for one in numbers if one not in found))
     return found
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_commands_and_their_options_exist(page: Path) -> None:
+    for command in commands(page.read_text()):
+        assert (missing := missing_of(command)) is None, f"{command}: no {missing}"
+
+
+def commands(text: str) -> list[str]:
+    """Return the commands `magnetar ...` of a page, in its blocks and in its sentences."""
+    prose = FENCED.sub("", text)
+    indented = "\n".join(line for line in prose.splitlines() if line.startswith("    "))
+    blocks = "\n".join([*FENCED.findall(text), indented])
+    return [*COMMAND.findall(blocks.replace("\\\n", " ")), *NAMED_COMMAND.findall(prose)]
+
+
+def missing_of(line: str) -> str | None:
+    """Return the first command or option of a line that does not exist."""
+    words = iter(shlex.split(SHELL.sub("", line.replace("\n", " ")))[1:])
+    command: click.Command = main
+    for word in words:
+        if word in ("-h", "--help", "--version"):
+            return None
+        if word.startswith("-"):
+            option, _, value = word.partition("=")
+            found = [one for one in command.params if option in (*one.opts, *one.secondary_opts)]
+            if not found:
+                return option
+            if not value and not getattr(found[0], "is_flag", False):
+                next(words, None)
+        elif isinstance(command, click.Group) and word[0].islower():
+            inner = command.get_command(click.Context(command), word)
+            if inner is None:
+                return word
+            command = inner
+    return None
+
+
+@pytest.mark.parametrize(
+    ("line", "missing"),
+    [
+        ("magnetar produce TOPIC -k key hello | tee log", None),
+        ("magnetar admin --json topics list public/default", None),
+        ("magnetar produce --kay key", "--kay"),
+        ("magnetar admin topics lists public/default", "lists"),
+    ],
+)
+def test_what_is_missing_of_a_command(line: str, missing: str | None) -> None:
+    assert missing_of(line) == missing
+
+
+@pytest.mark.parametrize("name", OPERATED_BY)
+def test_metrics_that_pages_name_exist(name: str) -> None:
+    """tests/broker/server/test_metrics_pages.py compares docs/metrics.md with real pages."""
+    known = (ROOT / "docs/metrics.md").read_text()
+    for metric in METRIC.findall((ROOT / f"docs/{name}.md").read_text()):
+        assert re.search(rf"`{metric}[`{{*]", known), f"{metric} is not in docs/metrics.md"
+
+
+def test_the_index_lists_every_page() -> None:
+    listed = LINK.findall((ROOT / "docs/index.md").read_text())
+    pages = {page.name for page in PAGES if page.parent.name == "docs"}
+    assert pages - {"index.md"} <= set(listed)
+
+
+def test_every_symptom_has_a_reason_and_a_remedy() -> None:
+    text = (ROOT / "docs/troubleshooting.md").read_text()
+    symptoms = re.findall(r"^### .+\n((?:(?!#).*\n)*)", text, re.MULTILINE)
+    assert len(symptoms) >= 20
+    for symptom in symptoms:
+        assert re.search(r"\*Why\b", symptom), symptom
+        assert re.search(r"\*Do\b|what to do", symptom), symptom
 
 
 SHOWN_BY = {
@@ -87,8 +172,9 @@ def test_pages_that_are_not_kept_are_generated() -> None:
     assert all(f"> docs/{page}\n" in commands for page in IGNORED)
 
 
-def test_the_architecture_names_what_is_there() -> None:
-    named = NAMED.findall((ROOT / "docs" / "architecture.md").read_text())
+def test_pages_name_files_and_functions_that_are_there() -> None:
+    pages = (ROOT / "docs" / f"{name}.md" for name in OF_CODE)
+    named = [one for page in pages for one in NAMED.findall(page.read_text())]
     assert len(named) > 40
     for file, function in named:
         found = [base / file for base in SOURCES if (base / file).is_file()]
@@ -98,6 +184,15 @@ def test_the_architecture_names_what_is_there() -> None:
             assert re.search(rf"^\s*(async )?(def|class) {name}\b", text, re.MULTILINE), (
                 f"{file} has no {name}"
             )
+
+
+def test_the_constants_that_limit_memory_exist() -> None:
+    constants = CONSTANT.findall((ROOT / "docs" / "memory.md").read_text())
+    assert len(constants) > 20
+    for constant, file in constants:
+        found = [base / file for base in SOURCES if (base / file).is_file()]
+        assert found, f"{file} is in none of the source roots"
+        assert re.search(rf"\b{constant}\b.* = ", found[0].read_text()), constant
 
 
 def test_the_page_of_the_rest_api_has_every_request() -> None:
