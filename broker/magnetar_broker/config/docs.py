@@ -19,19 +19,18 @@ The broker reads a properties file with Pulsar's key names. `conf/broker.conf` a
 
 Precedence, from the lowest: default, file, environment, command line.
 
-- **File**: `key=value`; `#` begins a comment line; a blank value is an unset one unless the
-  table notes otherwise. When a key is repeated, the last line counts, with a warning. A line
-  that is not a setting is an error with file and line.
-- **Environment**: the variable `{ENVIRONMENT_PREFIX}<key>` sets `<key>`, for example
-  `{ENVIRONMENT_PREFIX}maxMessageSize=1048576`, whether the file has the key or not, and is
-  overridden only by the command line and by what was changed at run time. A variable without this
-  prefix is never read, since it may be meant for another program; Pulsar's images also take plain
-  key names, for keys that their file has, and there the plain name wins over the prefixed one. A
-  variable without the prefix whose name is a key of the tables, or ends in one behind `_`, is a
-  warning at the start, which names the variable to use.
+- **File**: `key=value`; `#` begins a comment line; a blank value means unset, unless the
+  table says otherwise. If a key is repeated, the last line counts, with a warning. A line
+  that is not a setting is an error that names file and line.
+- **Environment**: `{ENVIRONMENT_PREFIX}<key>` sets `<key>`, for example
+  `{ENVIRONMENT_PREFIX}maxMessageSize=1048576`, whether the file has the key or not; only the command line and
+  changes at run time override it. A variable without this prefix is never read, since it may be
+  meant for another program: if its name is a key of the tables, or ends in one behind `_`, the start
+  logs a warning that names the variable to use. (Pulsar's images also take plain names, for keys
+  that their file has, and there the plain name wins over the prefixed one.)
 - **A bad value** is an error that names file, line, key, value and the allowed values.
-- **An unknown key** is ignored with a warning, one for all such keys, which names the known key
-  that is nearest.
+- **An unknown key** is ignored with a warning, which names all such keys, and the most similar
+  known key for each.
 - **A key that would leave the broker less safe if ignored** stops the start.
 
 ## Changing settings while the broker runs
@@ -44,26 +43,28 @@ effect after a restart, until it is deleted:
     curl -X POST $B/configuration/ttlDurationDefaultInSeconds/3600
     curl -X DELETE $B/configuration/ttlDurationDefaultInSeconds
 
-The answer (200) is sent when the value is stored and all topics of all processes follow it. What
-namespaces and topics set for themselves stays in effect; `policies/explain` names the source of
-each policy ([policies.md](policies.md)). A limit that is lowered refuses what is new, and
-disconnects nobody. Any other setting is refused (412) with the reason: change it in the file, and
-restart. Settings of Pulsar's that can be changed at run time there and have no effect here, marked
-with * at the end of this page, are stored: the answer has a header `Warning`, and the log says why.
+The answer (200) is sent when the value is stored and all topics of all processes use it. Policies
+of namespaces and topics stay in effect; `policies/explain` names the source of
+each policy ([policies.md](policies.md)). A lower limit refuses new clients, and disconnects nobody.
+The change of any other setting is refused (412) with the reason: change it in the file, and
+restart. Some settings can be changed at run time in Pulsar and have no effect here; they are marked
+with * at the end of this page. Such a change is stored, the answer has a header `Warning`, and the
+log says why it has no effect.
 
-`GET $B/configuration` lists what can be changed, `.../values` what was changed, `.../runtime` every
-effective value, and `.../explain` every effective value with the place where it was set, such as a
-line of the file.
+`GET $B/configuration` lists the settings that can be changed, `.../values` those that were changed,
+`.../runtime` every effective value, and `.../explain` every effective value with the place where it
+was set, such as a line of the file.
 
-A broker of several workers reads its configuration again when the process that was started gets
+A broker with several workers reads its configuration again when the process that was started gets
 SIGHUP. This *reload* changes the settings with "reload" in the last column: one worker after
 another is restarted, while the others [serve its topics](architecture.md#processes). The log names
 each changed setting, and those that need a restart of the broker. A value that was set at run time
-still takes precedence. An error in the configuration is logged, and changes nothing.
+still takes precedence. An error in the configuration is logged, and nothing is changed.
 
 ## Settings
 
-Where Pulsar's default differs, it stands beside ours. Keys that begin with `magnetar` are our own.
+If Pulsar has another default, it is given in parentheses. Keys that begin with `magnetar` exist
+only here.
 """
 
 
@@ -80,19 +81,19 @@ def pages() -> Iterator[str]:
     yield DIFFERENCES
     yield from _known(
         "Keys that stop the start",
-        "Ignoring these would leave the broker less safe. They are accepted if off or blank, and "
-        "with values that the reason names.",
+        "Ignoring these would leave the broker less safe. They are accepted if they are off or "
+        "blank, or have a value that the reason names.",
         UNSAFE,
     )
     yield from _known(
         "Keys of features that are not built yet",
-        "Each is a warning at the start, unless it is off or has the value that Pulsar ships.",
+        "Each causes a warning at the start, unless it is off or has Pulsar's default.",
         NOT_BUILT,
     )
     yield from _known(
         "Keys without effect",
-        "Accepted so that existing files work. One warning names those that are set to something "
-        "else than Pulsar ships.",
+        "These are accepted so that existing files work. One warning names those with a value "
+        "other than Pulsar's default.",
         COMPATIBLE,
     )
 
@@ -101,7 +102,7 @@ DIFFERENCES = """
 ## Where defaults differ from Pulsar's
 
 - **Durability.** Pulsar standalone answers before data is on disk. Here `magnetarDurability=fsync`
-  is the default, and `relaxed` has to be asked for; the banner at the start shows which one it is.
+  is the default; the banner at the start shows whether it is `fsync` or `relaxed`.
 - **Loopback.** Without `bindAddress` the broker listens on 127.0.0.1 only. With
   `bindAddress=0.0.0.0`, which Pulsar's own files set, it listens on all interfaces, and does not
   start without authentication, unless `magnetarAllowUnauthenticatedBind=true`

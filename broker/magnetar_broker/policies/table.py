@@ -205,7 +205,8 @@ AUTO_SUBSCRIPTION_CREATION: Policy[bool] = Policy(
 PUBLISH_RATE: Policy[PublishRate] = Policy(
     name="publish_rate",
     codec=values.PUBLISH_RATE,
-    meaning="Most messages and bytes published to a topic per second; 0 or less is no limit.",
+    meaning="Maximum number of messages and bytes published to a topic per second; 0 or less is "
+    "no limit.",
     default=lambda settings: PublishRate(
         settings.max_publish_rate_per_topic_in_messages,
         settings.max_publish_rate_per_topic_in_bytes,
@@ -219,9 +220,9 @@ DISPATCH_RATE: Policy[DispatchRate] = Policy(
     name="dispatch_rate",
     codec=values.DISPATCH_RATE,
     meaning=(
-        "Most messages and bytes that a topic delivers per period (`ratePeriodInSecond`); 0 or "
-        "less is no limit. With `relativeToPublishRate` the current rate of publishing is "
-        "added."
+        "Maximum number of messages and bytes that a topic delivers per period "
+        "(`ratePeriodInSecond`); 0 or less is no limit. With `relativeToPublishRate` the current "
+        "rate of publishing is added."
     ),
     default=lambda settings: DispatchRate(
         settings.dispatch_throttling_rate_per_topic_in_msg,
@@ -242,8 +243,8 @@ SUBSCRIPTION_DISPATCH_RATE: Policy[DispatchRate] = Policy(
     name="subscription_dispatch_rate",
     codec=values.DISPATCH_RATE,
     meaning=(
-        "Most messages and bytes that each subscription of a topic delivers in a period; "
-        "members as in `dispatch_rate`."
+        "Maximum number of messages and bytes that each subscription of a topic delivers in a "
+        "period; members as in `dispatch_rate`."
     ),
     default=lambda settings: DispatchRate(
         settings.dispatch_throttling_rate_per_subscription_in_msg,
@@ -293,7 +294,7 @@ SUBSCRIBE_RATE: Policy[SubscribeRate] = Policy(
 
 MAX_PRODUCERS = _limit(
     "max_producers",
-    "Most producers of a topic; 0 is no limit.",
+    "Maximum number of producers of a topic; 0 is no limit.",
     "max_producers_per_topic",
     namespace=RestPath(segment="maxProducersPerTopic"),
     topic=RestPath(segment="maxProducers"),
@@ -301,7 +302,7 @@ MAX_PRODUCERS = _limit(
 )
 MAX_CONSUMERS = _limit(
     "max_consumers",
-    "Most consumers of a topic; 0 is no limit.",
+    "Maximum number of consumers of a topic; 0 is no limit.",
     "max_consumers_per_topic",
     namespace=RestPath(segment="maxConsumersPerTopic"),
     topic=RestPath(segment="maxConsumers"),
@@ -309,7 +310,7 @@ MAX_CONSUMERS = _limit(
 )
 MAX_CONSUMERS_PER_SUBSCRIPTION = _limit(
     "max_consumers_per_subscription",
-    "Most consumers of a subscription; 0 is no limit.",
+    "Maximum number of consumers of a subscription; 0 is no limit.",
     "max_consumers_per_subscription",
     namespace=RestPath(segment="maxConsumersPerSubscription"),
     topic=RestPath(segment="maxConsumersPerSubscription", unset_status=204),
@@ -317,7 +318,7 @@ MAX_CONSUMERS_PER_SUBSCRIPTION = _limit(
 )
 MAX_SUBSCRIPTIONS = _limit(
     "max_subscriptions",
-    "Most subscriptions of a topic; 0 is no limit.",
+    "Maximum number of subscriptions of a topic; 0 is no limit.",
     "max_subscriptions_per_topic",
     namespace=RestPath(segment="maxSubscriptionsPerTopic"),
     topic=RestPath(segment="maxSubscriptionsPerTopic", unset_status=204),
@@ -325,7 +326,7 @@ MAX_SUBSCRIPTIONS = _limit(
 )
 MAX_UNACKED_PER_CONSUMER = _limit(
     "max_unacked_per_consumer",
-    "Most unacknowledged messages of a consumer; 0 is no limit.",
+    "Maximum number of unacknowledged messages of a consumer; 0 is no limit.",
     "max_unacked_messages_per_consumer",
     namespace=RestPath(segment="maxUnackedMessagesPerConsumer"),
     topic=RestPath(segment="maxUnackedMessagesOnConsumer", empty_deletes=True),
@@ -333,7 +334,7 @@ MAX_UNACKED_PER_CONSUMER = _limit(
 )
 MAX_UNACKED_PER_SUBSCRIPTION = _limit(
     "max_unacked_per_subscription",
-    "Most unacknowledged messages of all consumers of a subscription; 0 is no limit.",
+    "Maximum number of unacknowledged messages of all consumers of a subscription; 0 is no limit.",
     "max_unacked_messages_per_subscription",
     namespace=RestPath(segment="maxUnackedMessagesPerSubscription"),
     topic=RestPath(segment="maxUnackedMessagesOnSubscription", empty_deletes=True),
@@ -341,7 +342,7 @@ MAX_UNACKED_PER_SUBSCRIPTION = _limit(
 )
 MAX_TOPICS = _limit(
     "max_topics",
-    "Most topics of a namespace, each partition counted; 0 is no limit.",
+    "Maximum number of topics of a namespace, each partition counted; 0 is no limit.",
     "max_topics_per_namespace",
     namespace=RestPath(segment="maxTopicsPerNamespace", when_unset=0),
     topic=None,
@@ -383,7 +384,7 @@ SUBSCRIPTION_AUTH_MODE: Policy[SubscriptionAuthMode] = Policy(
     name="subscription_auth_mode",
     codec=OneOf(SubscriptionAuthMode),
     meaning=(
-        "Whether the names of subscriptions must begin with the role of their consumers, where "
+        "Whether the names of subscriptions must begin with the role of their consumers, if "
         "`authorizationEnabled` is set."
     ),
     default=lambda settings: SubscriptionAuthMode.NONE,
@@ -430,7 +431,7 @@ SCHEMA_AUTO_UPDATE: Policy[bool] = Policy(
 SCHEMA_VALIDATION_ENFORCED: Policy[bool] = Policy(
     name="schema_validation_enforced",
     codec=Flag(),
-    meaning="Whether producers without a schema are refused where the topic has one.",
+    meaning="Whether producers without a schema are refused if the topic has one.",
     default=lambda settings: settings.is_schema_validation_enforced,
     settings=("is_schema_validation_enforced",),
     namespace=RestPath(segment="schemaValidationEnforced", when_unset=False, removable=False),

@@ -70,7 +70,7 @@ PERSISTENCE: Policy[dict[str, Any]] = Policy(
         DocumentField("managedLedgerStorageClassName", Text()),
         check=_check_persistence,
     ),
-    meaning="How many bookies have each entry, and how often cursors are written.",
+    meaning="How many bookies store each entry, and how often cursors are written.",
     no_effect=f"{BOOKIES}; acknowledgements are written within milliseconds",
     namespace=RestPath(segment="persistence"),
     topic=RestPath(segment="persistence"),
@@ -147,7 +147,8 @@ ALLOWED_CLUSTERS: Policy[tuple[str, ...]] = Policy(
 REPLICATOR_DISPATCH_RATE: Policy[DispatchRate] = Policy(
     name="replicator_dispatch_rate",
     codec=values.DISPATCH_RATE,
-    meaning="Most messages and bytes replicated in a period; members as in `dispatch_rate`.",
+    meaning="Maximum number of messages and bytes replicated in a period; members as in "
+    "`dispatch_rate`.",
     no_effect=ONE_CLUSTER,
     namespace=RestPath(segment="replicatorDispatchRate", empty_deletes=True),
     topic=RestPath(segment="replicatorDispatchRate", empty_deletes=True),

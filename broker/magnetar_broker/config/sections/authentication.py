@@ -28,8 +28,9 @@ class Authentication:
             "authenticationProviders",
             CLASSES,
             "How roles are proved: `token`, `tls`, `basic`, `oidc`, or Pulsar's names of these "
-            "classes, such as `org.apache.pulsar.broker.authentication.AuthenticationProviderToken`"
-            ". Of several with one method, the first that accepts the credentials counts.",
+            "classes, such as "
+            "`org.apache.pulsar.broker.authentication.AuthenticationProviderToken`. If several "
+            "have the same method, the first one that accepts the credentials counts.",
         ),
     ] = ()
     anonymous_user_role: Annotated[
@@ -37,9 +38,9 @@ class Authentication:
         Key(
             "anonymousUserRole",
             TEXT,
-            "The role of clients that prove none. On the binary port of those whose method has no "
-            "provider; over HTTP also of those whose credentials are wrong, unless they name the "
-            "method. With `strictAuthMethod` no request over HTTP has it.",
+            "The role of clients that prove none. On the binary port these are clients whose "
+            "method has no provider; over HTTP also those whose credentials are wrong, unless "
+            "they name the method. With `strictAuthMethod` no request over HTTP has this role.",
         ),
     ] = None
     strict_auth_method: Annotated[
@@ -56,9 +57,9 @@ class Authentication:
         Key(
             "authenticationRefreshCheckSeconds",
             Integer(1),
-            "Interval at which a connection looks whether its credentials have expired. Then a "
-            "client that can is asked for new ones, and has until the next look; any other is "
-            "disconnected.",
+            "Interval at which a connection's credentials are checked for expiry. If they have "
+            "expired, a client that supports it is asked for new ones, and must answer before the "
+            "next check; any other client is disconnected.",
             unit="s",
         ),
     ] = 60
@@ -78,7 +79,7 @@ class Authentication:
             "proxyRoles",
             TEXTS,
             "The roles of proxies. Their connections and requests name the role of the client, "
-            "and both must be allowed what is asked for.",
+            "and both roles must have the permission.",
         ),
     ] = ()
     authenticate_original_auth_data: Annotated[
@@ -129,7 +130,7 @@ class Tokens:
         Key(
             "tokenAuthClaim",
             TEXT,
-            "The claim that has the role; of a list the first item counts.",
+            "The claim that contains the role; if it is a list, the first item counts.",
         ),
     ] = "sub"
     token_audience_claim: Annotated[
@@ -137,7 +138,8 @@ class Tokens:
         Key(
             "tokenAudienceClaim",
             TEXT,
-            "The claim that has the audience, text or a list; it must have `tokenAudience`.",
+            "The claim that contains the audience, as text or a list; it must contain "
+            "`tokenAudience`.",
         ),
     ] = None
     token_audience: Annotated[
@@ -201,7 +203,7 @@ class OpenID:
         Key(
             "openIDRoleClaim",
             TEXT,
-            "The claim that has the role; of a list the first item counts.",
+            "The claim that contains the role; if it is a list, the first item counts.",
         ),
     ] = "sub"
     open_id_accepted_time_leeway_seconds: Annotated[
@@ -222,8 +224,8 @@ class OpenID:
         Key(
             "openIDTokenIssuerTrustCertsFilePath",
             TEXT,
-            "PEM file of the authorities whose certificates issuers may have; blank for those of "
-            "the system.",
+            "PEM file of the authorities that are trusted for issuers; blank means those of the "
+            "system.",
         ),
     ] = None
     open_id_cache_size: Annotated[
@@ -231,7 +233,7 @@ class OpenID:
         Key(
             "openIDCacheSize",
             Integer(1),
-            "Most issuers whose keys are kept.",
+            "Maximum number of issuers whose keys are kept.",
         ),
     ] = 5
     open_id_cache_refresh_after_write_seconds: Annotated[
@@ -248,7 +250,7 @@ class OpenID:
         Key(
             "openIDCacheExpirationSeconds",
             Integer(1),
-            "The age from which on an issuer's keys are not used.",
+            "The age at which an issuer's keys are no longer used.",
             unit="s",
         ),
     ] = 86400
@@ -257,8 +259,8 @@ class OpenID:
         Key(
             "openIDKeyIdCacheMissRefreshSeconds",
             COUNT,
-            "The least time between two fetches of an issuer's keys because a token names a key "
-            "that is not known.",
+            "The minimum time between two fetches of an issuer's keys because a token names an "
+            "unknown key.",
             unit="s",
         ),
     ] = 300
@@ -267,7 +269,7 @@ class OpenID:
         Key(
             "openIDHttpConnectionTimeoutMillis",
             Integer(1),
-            "Time limit of connecting to an issuer. All of a fetch takes at most this and "
+            "Time limit of connecting to an issuer. A whole fetch takes at most this and "
             "openIDHttpReadTimeoutMillis together.",
             unit="ms",
         ),

@@ -34,6 +34,6 @@ class Authorization:
         Key(
             "authorizationAllowWildcardsMatching",
             FLAG,
-            "Grants to `prefix*` and `*suffix` are grants to all roles that match.",
+            "Whether grants to `prefix*` and `*suffix` apply to all matching roles.",
         ),
     ] = False

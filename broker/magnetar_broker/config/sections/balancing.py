@@ -17,7 +17,7 @@ class LoadBalancing:
             "loadBalancerEnabled",
             FLAG,
             "Measure the processor time of workers, and move bundles from busy to idle ones. If "
-            "new bundles cannot be divided evenly, the workers that use least get one more.",
+            "new bundles cannot be divided evenly, the workers that use the least get one more.",
         ),
     ] = True
     load_balancer_shedding_enabled: Annotated[
@@ -25,7 +25,8 @@ class LoadBalancing:
         Key(
             "loadBalancerSheddingEnabled",
             FLAG,
-            "Move bundles to balance the load. If false, load counts for new ones only.",
+            "Move bundles to balance the load. If false, the load only determines where new "
+            "bundles go.",
             dynamic=True,
         ),
     ] = True
@@ -34,8 +35,8 @@ class LoadBalancing:
         Key(
             "loadBalancerSheddingIntervalMinutes",
             Integer(1),
-            "The interval in which loads are compared. One bundle moves at most, if a worker was "
-            "the busiest in two intervals.",
+            "The interval at which loads are compared. At most one bundle moves, if the same "
+            "worker was the busiest in two intervals.",
             unit="min",
         ),
     ] = 1
@@ -44,8 +45,8 @@ class LoadBalancing:
         Key(
             "loadBalancerBrokerThresholdShedderPercentage",
             Integer(0, 100),
-            "A bundle moves if the busiest worker uses more than the average of all by this "
-            "part of a core.",
+            "A bundle moves if the busiest worker exceeds the average of all workers by this part "
+            "of a core.",
             unit="%",
             dynamic=True,
         ),
@@ -55,7 +56,7 @@ class LoadBalancing:
         Key(
             "loadBalancerSheddingGracePeriodMinutes",
             Integer(0),
-            "A bundle that was moved to balance the load stays for so long.",
+            "How long a bundle that was moved to balance the load is not moved again.",
             unit="min",
             dynamic=True,
         ),

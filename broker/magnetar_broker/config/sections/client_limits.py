@@ -16,8 +16,8 @@ class ClientLimits:
         Key(
             "magnetarHandshakeTimeoutSeconds",
             COUNT,
-            "Time that a client has from its connection until it is accepted, TLS and "
-            "authentication included; 0 is no limit.",
+            "Time limit from a client's connection until it is accepted, including TLS and "
+            "authentication; 0 is no limit.",
             unit="s",
             dynamic=True,
         ),
@@ -27,8 +27,9 @@ class ClientLimits:
         Key(
             "magnetarMaxUnauthenticatedConnections",
             COUNT,
-            "Most connections that are not accepted yet, of each worker if there are several; "
-            "above it the oldest one of the address that has most is closed. 0 is no limit.",
+            "Maximum number of connections that are not accepted yet, for each worker if there "
+            "are several. Above it, of the address with the most connections the oldest one is "
+            "closed. 0 is no limit.",
             dynamic=True,
         ),
     ] = 1000
@@ -37,8 +38,8 @@ class ClientLimits:
         Key(
             "magnetarMaxUnauthenticatedConnectionsPerIp",
             COUNT,
-            "Most connections from one address that are not accepted yet, to each worker if there "
-            "are several; above it the oldest one is closed. 0 is no limit.",
+            "Maximum number of connections from one address that are not accepted yet, for each "
+            "worker if there are several. Above it, the oldest one is closed. 0 is no limit.",
             dynamic=True,
         ),
     ] = 200
@@ -47,10 +48,10 @@ class ClientLimits:
         Key(
             "magnetarReceiveBufferSizeInMB",
             IntegerOrAuto(COUNT),
-            "Size of all frames that are not complete, and of commands that wait, for another "
-            "worker too; above it the client is disconnected whose frame began first. Divided "
-            "among several workers; auto is a sixteenth of the memory, from 64 to 1024. 0 is no "
-            "limit.",
+            "Maximum size of all incomplete frames and waiting commands, including those for "
+            "another worker. Above it, the client whose frame began first is disconnected. "
+            "Divided among several workers; auto is a sixteenth of the memory, from 64 to 1024. 0 "
+            "is no limit.",
             unit="MB",
         ),
     ] = "auto"
@@ -59,9 +60,9 @@ class ClientLimits:
         Key(
             "magnetarSendBufferSizeInMB",
             IntegerOrAuto(COUNT),
-            "Size of all that waits for clients whose sockets take no more; above it the client is "
-            "disconnected that has not read for the longest. Divided among several workers; auto "
-            "is a sixteenth of the memory, from 64 to 1024. 0 is no limit.",
+            "Maximum size of the output for all clients whose sockets accept no more. Above it, "
+            "the client that has not read for the longest time is disconnected. Divided among "
+            "several workers; auto is a sixteenth of the memory, from 64 to 1024. 0 is no limit.",
             unit="MB",
         ),
     ] = "auto"
@@ -70,8 +71,8 @@ class ClientLimits:
         Key(
             "magnetarSlowReaderTimeoutSeconds",
             COUNT,
-            "Time after which a client is disconnected for which something waits and whose socket "
-            "has not taken a byte, at most twice this; 0 is no limit.",
+            "Time after which a client is disconnected if output waits for it and its socket has "
+            "not accepted a byte. It may take up to twice this time. 0 is no limit.",
             unit="s",
         ),
     ] = 60
@@ -80,7 +81,7 @@ class ClientLimits:
         Key(
             "magnetarMaxProducersPerConnection",
             COUNT,
-            "Most producers of one connection; 0 is no limit.",
+            "Maximum number of producers of one connection; 0 is no limit.",
             dynamic=True,
         ),
     ] = 100_000
@@ -89,7 +90,7 @@ class ClientLimits:
         Key(
             "magnetarMaxConsumersPerConnection",
             COUNT,
-            "Most consumers of one connection; 0 is no limit.",
+            "Maximum number of consumers of one connection; 0 is no limit.",
             dynamic=True,
         ),
     ] = 100_000
@@ -98,7 +99,7 @@ class ClientLimits:
         Key(
             "magnetarMaxProducerMetadataSize",
             COUNT,
-            "Most characters of a producer's properties; 0 is no limit.",
+            "Maximum number of characters of a producer's properties; 0 is no limit.",
             dynamic=True,
         ),
     ] = 65536
@@ -107,8 +108,8 @@ class ClientLimits:
         Key(
             "maxHttpServerConnections",
             COUNT,
-            "Most connections to the HTTP ports; above it the one of the address that has most is "
-            "closed that has waited longest for a request. 0 is no limit.",
+            "Maximum number of connections to the HTTP ports. Above it, of the address with the "
+            "most connections the longest-idle one is closed. 0 is no limit.",
         ),
     ] = 2048
     magnetar_http_max_connections_per_ip: Annotated[
@@ -116,8 +117,8 @@ class ClientLimits:
         Key(
             "magnetarHttpMaxConnectionsPerIp",
             COUNT,
-            "Most connections to the HTTP ports from one address; above it its one is closed that "
-            "has waited longest for a request. 0 is no limit.",
+            "Maximum number of connections to the HTTP ports from one address. Above it, the "
+            "longest-idle connection from that address is closed. 0 is no limit.",
         ),
     ] = 0
     http_max_request_header_size: Annotated[

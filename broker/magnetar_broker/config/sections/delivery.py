@@ -16,7 +16,8 @@ class DelayedDelivery:
         Key(
             "delayedDeliveryEnabled",
             FLAG,
-            "Deliver messages at the delivery time that their producer has set. If false, at once.",
+            "Deliver messages at the delivery time that their producer has set. If false, they "
+            "are delivered at once.",
             dynamic=True,
         ),
     ] = True
@@ -25,8 +26,8 @@ class DelayedDelivery:
         Key(
             "delayedDeliveryTickTimeMillis",
             Integer(1),
-            "Precision of delivery times: how much later, or if "
-            "isDelayedDeliveryDeliverAtTimeStrict is false how much earlier, a message can come.",
+            "Precision of delivery times: how much later a message can come or, if "
+            "isDelayedDeliveryDeliverAtTimeStrict is false, how much earlier.",
             unit="ms",
             dynamic=True,
         ),
@@ -95,8 +96,8 @@ class Subscriptions:
         Key(
             "subscriptionKeySharedConsistentHashingReplicaPoints",
             Integer(1, 10_000),
-            "Points of a consumer on the hash ring: more points distribute keys more evenly, and "
-            "make joining more expensive.",
+            "Number of points of a consumer on the hash ring: more points distribute keys more "
+            "evenly, and make joining more expensive.",
             of_workers=True,
         ),
     ] = 100
@@ -105,8 +106,8 @@ class Subscriptions:
         Key(
             "keySharedLookAheadMsgInReplayThresholdPerConsumer",
             COUNT,
-            "Per consumer of a Key_Shared subscription: most entries that wait for a consumer "
-            "without permits while the others continue; 0 is no limit.",
+            "Maximum number of entries for each consumer of a Key_Shared subscription that wait "
+            "for a consumer without permits while the others continue; 0 is no limit.",
             of_workers=True,
         ),
     ] = 2000
@@ -115,7 +116,8 @@ class Subscriptions:
         Key(
             "keySharedLookAheadMsgInReplayThresholdPerSubscription",
             COUNT,
-            "Most such entries of all consumers of a subscription together; 0 is no limit.",
+            "Maximum number of such entries for all consumers of a subscription together; 0 is no "
+            "limit.",
             of_workers=True,
         ),
     ] = 20000
@@ -124,7 +126,7 @@ class Subscriptions:
         Key(
             "maxSubscriptionsPerTopic",
             COUNT,
-            "Most subscriptions of a topic; 0 is no limit.",
+            "Maximum number of subscriptions of a topic; 0 is no limit.",
             pulsar="0",
             dynamic=True,
         ),
@@ -134,7 +136,7 @@ class Subscriptions:
         Key(
             "maxConsumersPerTopic",
             COUNT,
-            "Most consumers of a topic; 0 is no limit.",
+            "Maximum number of consumers of a topic; 0 is no limit.",
             pulsar="0",
             dynamic=True,
         ),
@@ -144,7 +146,7 @@ class Subscriptions:
         Key(
             "maxSameAddressConsumersPerTopic",
             COUNT,
-            "Most consumers of a topic from one address; 0 is no limit.",
+            "Maximum number of consumers of a topic from one address; 0 is no limit.",
             dynamic=True,
         ),
     ] = 0
@@ -153,7 +155,7 @@ class Subscriptions:
         Key(
             "maxConsumersPerSubscription",
             COUNT,
-            "Most consumers of a subscription; 0 is no limit.",
+            "Maximum number of consumers of a subscription; 0 is no limit.",
             pulsar="0",
             dynamic=True,
         ),
@@ -183,8 +185,8 @@ class Subscriptions:
         Key(
             "maxUnackedMessagesPerConsumer",
             COUNT,
-            "Most unacknowledged messages of a consumer of a durable Shared or Key_Shared "
-            "subscription; 0 is no limit.",
+            "Maximum number of unacknowledged messages of a consumer of a durable Shared or "
+            "Key_Shared subscription; 0 is no limit.",
             dynamic=True,
         ),
     ] = 50000
@@ -193,7 +195,8 @@ class Subscriptions:
         Key(
             "maxUnackedMessagesPerSubscription",
             COUNT,
-            "Most unacknowledged messages of all consumers of a subscription; 0 is no limit.",
+            "Maximum number of unacknowledged messages of all consumers of a subscription; 0 is "
+            "no limit.",
             dynamic=True,
         ),
     ] = 200000
@@ -202,8 +205,8 @@ class Subscriptions:
         Key(
             "maxUnackedMessagesPerBroker",
             COUNT,
-            "Most unacknowledged messages of all subscriptions together, divided among several "
-            "workers; 0 is no limit.",
+            "Maximum number of unacknowledged messages of all subscriptions together, divided "
+            "among several workers; 0 is no limit.",
             of_workers=True,
         ),
     ] = 0
@@ -233,7 +236,8 @@ class Subscriptions:
         Key(
             "acknowledgmentAtBatchIndexLevelEnabled",
             FLAG,
-            "Store which messages of a batch are acknowledged. If false, only whole batches.",
+            "Store which messages of a batch are acknowledged. If false, only acknowledgements of "
+            "whole batches are stored.",
             of_workers=True,
         ),
     ] = True
@@ -242,7 +246,7 @@ class Subscriptions:
         Key(
             "dispatcherMaxReadBatchSize",
             Integer(1),
-            "Most entries of one read.",
+            "Maximum number of entries in one read.",
             unit="entries",
             dynamic=True,
         ),
@@ -252,7 +256,7 @@ class Subscriptions:
         Key(
             "dispatcherMaxReadSizeBytes",
             Integer(1),
-            "Most bytes of one read.",
+            "Maximum number of bytes in one read.",
             unit="bytes",
             dynamic=True,
         ),
@@ -262,7 +266,8 @@ class Subscriptions:
         Key(
             "dispatcherMaxRoundRobinBatchSize",
             Integer(1),
-            "Most entries that a Shared consumer gets before the next consumer's turn.",
+            "Maximum number of entries that a Shared consumer gets before the next consumer's "
+            "turn.",
             unit="entries",
             dynamic=True,
         ),

@@ -17,9 +17,10 @@ class Processes:
         Key(
             "magnetarWorkers",
             WORKERS,
-            "Processes that serve topics; auto is as many as the cores that the broker may use. "
-            "1 is a broker of one process. More are workers, each with a part of the topics, with "
-            "a controller for names and HTTP, and a supervisor that restarts them.",
+            "Number of processes that serve topics; auto is the number of cores that the broker "
+            "may use. With 1 the broker is one process. With more, each process is a worker with "
+            "a part of the topics, beside a controller for names and HTTP, and a supervisor that "
+            "restarts them.",
         ),
     ] = 1
     metadata_store_session_timeout_millis: Annotated[
@@ -43,8 +44,9 @@ class Audit:
         Key(
             "magnetarAuditLogFile",
             PATH,
-            "File of the audit log, one JSON object a line; it is opened again when it was moved "
-            "away. Blank writes to the broker's log, as the logger `magnetar.audit`.",
+            "File of the audit log, with one JSON object per line; it is opened again when it was "
+            "moved away. If blank, the lines go to the broker's log, from the logger "
+            "`magnetar.audit`.",
         ),
     ] = None
     magnetar_audit_refusals_per_second: Annotated[
@@ -52,8 +54,8 @@ class Audit:
         Key(
             "magnetarAuditRefusalsPerSecond",
             Integer(1),
-            "Refused requests that the audit log has at most; of the others it has the number. "
-            "Changes that took place are always in it.",
+            "Maximum number of refused requests in the audit log per second; of the others it "
+            "only has the number. Changes that took place are always in it.",
         ),
     ] = 20
 
@@ -143,8 +145,8 @@ class Network:
         Key(
             "brokerMaxConnections",
             COUNT,
-            "Most connections of clients that were accepted, of each worker if there are several; "
-            "0 is no limit.",
+            "Maximum number of accepted connections of clients, for each worker if there are "
+            "several; 0 is no limit.",
             pulsar="0",
             dynamic=True,
         ),
@@ -154,8 +156,8 @@ class Network:
         Key(
             "brokerMaxConnectionsPerIp",
             COUNT,
-            "Most connections from one address that were accepted, to each worker if there are "
-            "several; 0 is no limit.",
+            "Maximum number of accepted connections from one address, for each worker if there "
+            "are several; 0 is no limit.",
             dynamic=True,
         ),
     ] = 0

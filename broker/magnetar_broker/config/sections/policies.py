@@ -64,7 +64,7 @@ class Expiry:
         Key(
             "brokerDeleteInactiveTopicsEnabled",
             FLAG,
-            "Delete inactive topics: those without clients.",
+            "Delete inactive topics, which are topics without clients.",
             dynamic=True,
         ),
     ] = True
@@ -146,14 +146,14 @@ class Quotas:
     ] = QuotaAction.PRODUCER_REQUEST_HOLD
     backlog_quota_check_enabled: Annotated[
         bool,
-        Key("backlogQuotaCheckEnabled", FLAG, "Whether quotas are kept to at all.", dynamic=True),
+        Key("backlogQuotaCheckEnabled", FLAG, "Whether quotas are enforced.", dynamic=True),
     ] = True
     backlog_quota_check_interval_in_seconds: Annotated[
         int,
         Key(
             "backlogQuotaCheckIntervalInSeconds",
             Integer(1),
-            "Interval of the checks of backlogs. A new producer is checked at once.",
+            "Interval of the checks of backlogs. New producers are checked at once.",
             unit="s",
             of_workers=True,
         ),
@@ -163,8 +163,8 @@ class Quotas:
         Key(
             "preciseTimeBasedBacklogQuotaCheck",
             FLAG,
-            "Count the age of a message from its publish time. If false, from the time when its "
-            "ledger rolled over.",
+            "Count the age of a message from its publish time. If false, the age counts from the "
+            "time when its ledger rolled over.",
             dynamic=True,
         ),
     ] = False
@@ -179,7 +179,7 @@ class Rates:
         Key(
             "maxPublishRatePerTopicInMessages",
             Integer(-1),
-            "Most messages published to a topic per second.",
+            "Maximum number of messages published to a topic per second.",
             dynamic=True,
         ),
     ] = 0
@@ -188,7 +188,7 @@ class Rates:
         Key(
             "maxPublishRatePerTopicInBytes",
             Integer(-1, LONG),
-            "Most bytes published to a topic per second.",
+            "Maximum number of bytes published to a topic per second.",
             unit="bytes",
             dynamic=True,
         ),
@@ -198,7 +198,7 @@ class Rates:
         Key(
             "dispatchThrottlingRatePerTopicInMsg",
             Integer(-1),
-            "Most messages delivered from a topic per second.",
+            "Maximum number of messages delivered from a topic per second.",
             dynamic=True,
         ),
     ] = 0
@@ -207,7 +207,7 @@ class Rates:
         Key(
             "dispatchThrottlingRatePerTopicInByte",
             Integer(-1, LONG),
-            "Most bytes delivered from a topic per second.",
+            "Maximum number of bytes delivered from a topic per second.",
             unit="bytes",
             dynamic=True,
         ),
@@ -217,7 +217,7 @@ class Rates:
         Key(
             "dispatchThrottlingRatePerSubscriptionInMsg",
             Integer(-1),
-            "Most messages delivered to a subscription per second.",
+            "Maximum number of messages delivered to a subscription per second.",
             dynamic=True,
         ),
     ] = 0
@@ -226,7 +226,7 @@ class Rates:
         Key(
             "dispatchThrottlingRatePerSubscriptionInByte",
             Integer(-1, LONG),
-            "Most bytes delivered to a subscription per second.",
+            "Maximum number of bytes delivered to a subscription per second.",
             unit="bytes",
             dynamic=True,
         ),
@@ -254,7 +254,7 @@ class Rates:
         Key(
             "dispatchThrottlingOnNonBacklogConsumerEnabled",
             FLAG,
-            "Apply limits of delivery also to subscriptions without backlog.",
+            "Apply limits of delivery to subscriptions without a backlog, too.",
             dynamic=True,
         ),
     ] = True
@@ -263,8 +263,8 @@ class Rates:
         Key(
             "brokerPublisherThrottlingMaxMessageRate",
             Integer(-1),
-            "Most messages published to all topics together per second, divided among "
-            "several workers.",
+            "Maximum number of messages published to all topics together per second, divided "
+            "among several workers.",
             unit="messages/s",
             dynamic=True,
         ),
@@ -274,7 +274,7 @@ class Rates:
         Key(
             "brokerPublisherThrottlingMaxByteRate",
             Integer(-1),
-            "Most bytes published to all topics together per second, divided among "
+            "Maximum number of bytes published to all topics together per second, divided among "
             "several workers.",
             unit="bytes/s",
             dynamic=True,
@@ -285,8 +285,8 @@ class Rates:
         Key(
             "dispatchThrottlingRateInMsg",
             Integer(-1),
-            "Most messages delivered from all topics together per second, divided among "
-            "several workers.",
+            "Maximum number of messages delivered from all topics together per second, divided "
+            "among several workers.",
             unit="messages/s",
             dynamic=True,
         ),
@@ -296,7 +296,7 @@ class Rates:
         Key(
             "dispatchThrottlingRateInByte",
             Integer(-1),
-            "Most bytes delivered from all topics together per second, divided among "
+            "Maximum number of bytes delivered from all topics together per second, divided among "
             "several workers.",
             unit="bytes/s",
             dynamic=True,
@@ -316,7 +316,7 @@ class Rates:
         Key(
             "subscribeRatePeriodPerConsumerInSecond",
             Integer(1),
-            "That period.",
+            "The period of subscribeThrottlingRatePerConsumer.",
             unit="s",
             dynamic=True,
         ),
@@ -372,7 +372,11 @@ class Schemas:
     ] = 256 << 10
     magnetar_max_schema_versions: Annotated[
         int,
-        Key("magnetarMaxSchemaVersions", Integer(1), "Versions of one topic's schema."),
+        Key(
+            "magnetarMaxSchemaVersions",
+            Integer(1),
+            "Maximum number of versions of one topic's schema.",
+        ),
     ] = 1000
 
 
@@ -414,7 +418,7 @@ class Compaction:
         Key(
             "magnetarCompactionReadMBPerSecond",
             COUNT,
-            "Most data that one compaction reads per second; 0 is no limit.",
+            "Maximum amount of data that a compaction reads per second; 0 is no limit.",
             unit="MB",
             of_workers=True,
         ),

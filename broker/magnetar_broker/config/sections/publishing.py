@@ -25,7 +25,8 @@ class Publishing:
         Key(
             "maxPendingPublishRequestsPerConnection",
             Integer(1),
-            "Publish requests without receipt after which the broker stops reading a connection.",
+            "Number of publish requests without a receipt at which the broker stops reading from "
+            "a connection.",
             of_workers=True,
         ),
     ] = 1000
@@ -34,8 +35,8 @@ class Publishing:
         Key(
             "maxMessagePublishBufferSizeInMB",
             Integer(-1),
-            "Size of all messages without receipt after which the broker stops reading publishing "
-            "connections, divided among several workers; -1 is no limit.",
+            "Size of all messages without a receipt at which the broker stops reading from "
+            "publishing connections, divided among several workers; -1 is no limit.",
             unit="MB",
             pulsar="half of direct memory",
             of_workers=True,
@@ -46,7 +47,7 @@ class Publishing:
         Key(
             "maxProducersPerTopic",
             COUNT,
-            "Most producers of a topic; 0 is no limit.",
+            "Maximum number of producers of a topic; 0 is no limit.",
             pulsar="0",
             dynamic=True,
         ),
@@ -56,7 +57,7 @@ class Publishing:
         Key(
             "maxSameAddressProducersPerTopic",
             COUNT,
-            "Most producers of a topic from one address; 0 is no limit.",
+            "Maximum number of producers of a topic from one address; 0 is no limit.",
             dynamic=True,
         ),
     ] = 0
@@ -90,8 +91,8 @@ class Deduplication:
         Key(
             "brokerDeduplicationMaxNumberOfProducers",
             Integer(1, 1_000_000),
-            "Most producers whose sequence ids a topic stores; beyond it, those of the producer "
-            "longest unused are deleted.",
+            "Maximum number of producers whose sequence ids a topic stores; beyond it, those of "
+            "the longest-unused producer are deleted.",
             of_workers=True,
         ),
     ] = 10000

@@ -26,7 +26,7 @@ class Statistics:
         Key(
             "exposeTopicLevelMetricsInPrometheus",
             FLAG,
-            "Metrics by topic and subscription. If false, by namespace.",
+            "Show metrics by topic and subscription. If false, by namespace.",
             dynamic=True,
         ),
     ] = True
@@ -35,7 +35,7 @@ class Statistics:
         Key(
             "exposeConsumerLevelMetricsInPrometheus",
             FLAG,
-            "Also metrics of each consumer, where there are metrics by topic.",
+            "Also show metrics of each consumer, if there are metrics by topic.",
         ),
     ] = False
     expose_producer_level_metrics_in_prometheus: Annotated[
@@ -43,7 +43,7 @@ class Statistics:
         Key(
             "exposeProducerLevelMetricsInPrometheus",
             FLAG,
-            "Also metrics of each producer, where there are metrics by topic.",
+            "Also show metrics of each producer, if there are metrics by topic.",
         ),
     ] = False
     split_topic_and_partition_label_in_prometheus: Annotated[
@@ -51,8 +51,8 @@ class Statistics:
         Key(
             "splitTopicAndPartitionLabelInPrometheus",
             FLAG,
-            "In the label `topic` the name of the partitioned topic, and in the label `partition` "
-            "the number of the partition; -1 for a topic without partitions.",
+            "Show the name of the partitioned topic in the label `topic`, and the number of the "
+            "partition in the label `partition`; -1 for a topic without partitions.",
         ),
     ] = False
     magnetar_max_metric_series: Annotated[
@@ -60,8 +60,8 @@ class Statistics:
         Key(
             "magnetarMaxMetricSeries",
             Integer(0),
-            "About how many series of topics, subscriptions, producers and consumers the page for "
-            "Prometheus has at most; 0 is no limit. Topics beyond it are added up for each "
-            'namespace, with the label `topic="other"`. Several workers share it.',
+            "Approximate maximum number of series of topics, subscriptions, producers and "
+            "consumers in the page for Prometheus; 0 is no limit. Topics beyond it are added up "
+            'for each namespace, with the label `topic="other"`. Divided among several workers.',
         ),
     ] = 50_000

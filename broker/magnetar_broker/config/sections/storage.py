@@ -14,15 +14,19 @@ class Storage:
 
     data_dir: Annotated[
         str,
-        Key("magnetarDataDirectory", PATH, "Directory of all data; used by one broker at a time."),
+        Key(
+            "magnetarDataDirectory",
+            PATH,
+            "Directory of all data; only one broker at a time can use it.",
+        ),
     ] = "./data"
     magnetar_snapshot_directory: Annotated[
         str | None,
         Key(
             "magnetarSnapshotDirectory",
             PATH,
-            "Directory of snapshots; blank is `snapshots` in the data directory. On another file "
-            "system than that, all of a snapshot is copied.",
+            "Directory of snapshots; blank is `snapshots` in the data directory. If it is on "
+            "another file system, everything in a snapshot is copied.",
         ),
     ] = None
     durability: Annotated[
@@ -49,7 +53,7 @@ class Storage:
         Key(
             "managedLedgerCacheSizeMB",
             COUNT,
-            "Memory of the cache of recent entries, shared by all topics, divided among several "
+            "Memory of the cache of recent entries, which all topics share; divided among several "
             "workers.",
             unit="MB",
             pulsar="a fifth of direct memory",
@@ -62,8 +66,8 @@ class Storage:
             "managedLedgerMaxReadsInFlightSizeInMB",
             COUNT,
             "Memory of entries that were read from disk for subscriptions that lag, and not sent "
-            "yet, of all subscriptions together, divided among several workers. There is always a "
-            "limit: 0 is 128 MB.",
+            "yet, for all subscriptions together; divided among several workers. There is always "
+            "a limit: 0 is 128 MB.",
             unit="MB",
             pulsar="no limit",
             of_workers=True,
@@ -74,8 +78,9 @@ class Storage:
         Key(
             "magnetarWriteBehindSizeMB",
             Integer(1, 128),
-            "Memory of entries that are in the journal and not yet in their topic's files, of each "
-            "worker if there are several; up to twice as much where many topics have little each.",
+            "Memory of entries that are in the journal and not yet in their topic's files, for "
+            "each worker if there are several; up to twice as much if many topics have little "
+            "each.",
             unit="MB",
             of_workers=True,
         ),
@@ -85,8 +90,8 @@ class Storage:
         Key(
             "magnetarCheckpointSizeMB",
             Integer(1),
-            "Size of the journal, of each worker if there are several, at which a checkpoint is "
-            "written: less shortens the start after a crash, more saves writes.",
+            "Size of the journal, for each worker if there are several, at which a checkpoint is "
+            "written: a smaller size shortens the start after a crash, a larger one saves writes.",
             unit="MB",
             of_workers=True,
         ),
@@ -115,7 +120,7 @@ class Storage:
         Key(
             "managedLedgerMinLedgerRolloverTimeMinutes",
             COUNT,
-            "Smallest age at which a ledger rolls over, by entries or size.",
+            "Minimum age at which a ledger rolls over because of its entries or size.",
             unit="min",
             of_workers=True,
         ),
@@ -158,7 +163,7 @@ class Storage:
         Key(
             "magnetarScrubIntervalInSeconds",
             COUNT,
-            "In how much time every closed ledger is read once, about, to find damage before "
+            "The time within which every closed ledger is read about once, to find damage before "
             "readers do; 0 is never.",
             unit="s",
             of_workers=True,
@@ -169,7 +174,7 @@ class Storage:
         Key(
             "magnetarScrubBytesPerSecond",
             Integer(1),
-            "How fast each worker reads closed ledgers for that.",
+            "How fast each worker reads closed ledgers to find damage.",
             unit="B",
             of_workers=True,
         ),
@@ -199,9 +204,9 @@ class Storage:
         Key(
             "magnetarUnreadMessagesRetentionMinutes",
             Integer(-1),
-            "How long messages stay that no durable subscription has acknowledged, and their "
-            "topic with them; 0 is as Pulsar, -1 is no limit. Where retention or the deletion of "
-            "inactive topics is set, here or by a policy, and this is not, that alone counts.",
+            "How long messages that no durable subscription has acknowledged are kept, and their "
+            "topic with them; 0 is as in Pulsar, -1 is no limit. If retention or the deletion of "
+            "inactive topics is set, here or by a policy, and this is not, only that counts.",
             unit="min",
             dynamic=True,
         ),
@@ -211,7 +216,7 @@ class Storage:
         Key(
             "magnetarUnreadMessagesRetentionSizeInMB",
             Integer(-1),
-            "Size of a topic up to which such messages stay; -1 is no limit.",
+            "Size of a topic up to which such messages are kept; -1 is no limit.",
             unit="MB",
             dynamic=True,
         ),
@@ -221,8 +226,8 @@ class Storage:
         Key(
             "magnetarUnreadMessagesRetentionTotalSizeInMB",
             Integer(-1),
-            "Size of all such messages of all topics, divided among several workers; above it "
-            "the oldest are deleted. They take a quarter of the disk at most; -1 is no limit.",
+            "Size of all such messages in all topics, divided among several workers; above it the "
+            "oldest are deleted. They take at most a quarter of the disk; -1 is no limit.",
             unit="MB",
             dynamic=True,
             of_workers=True,

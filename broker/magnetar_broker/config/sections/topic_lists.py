@@ -43,7 +43,7 @@ class TopicLists:
         Key(
             "magnetarMaxTopicWatchersPerConnection",
             COUNT,
-            "Most patterns that a connection watches; 0 is no limit.",
+            "Maximum number of patterns that a connection watches; 0 is no limit.",
             dynamic=True,
         ),
     ] = 1000

@@ -58,7 +58,7 @@ class Topics:
         Key(
             "maxNumPartitionsPerPartitionedTopic",
             Integer(0, 10_000),
-            "Most partitions of one topic; 0 is 10000, the largest possible.",
+            "Maximum number of partitions of one topic; 0 is 10000, the largest possible.",
             dynamic=True,
         ),
     ] = 0
@@ -67,20 +67,20 @@ class Topics:
         Key(
             "maxTopicsPerNamespace",
             COUNT,
-            "Most topics of a namespace; 0 is no limit.",
+            "Maximum number of topics of a namespace; 0 is no limit.",
             dynamic=True,
         ),
     ] = 0
     max_tenants: Annotated[
         int,
-        Key("maxTenants", COUNT, "Most tenants; 0 is no limit.", dynamic=True),
+        Key("maxTenants", COUNT, "Maximum number of tenants; 0 is no limit.", dynamic=True),
     ] = 0
     max_namespaces_per_tenant: Annotated[
         int,
         Key(
             "maxNamespacesPerTenant",
             COUNT,
-            "Most namespaces of a tenant; 0 is no limit.",
+            "Maximum number of namespaces of a tenant; 0 is no limit.",
             dynamic=True,
         ),
     ] = 0
@@ -115,9 +115,9 @@ class Topics:
         Key(
             "defaultNumberOfNamespaceBundles",
             IntegerOrAuto(Integer(1, 128)),
-            "Bundles of a new namespace: the parts that workers own, and that are moved between "
-            "them. auto is 4 for one worker, and for several the power of two that gives each at "
-            "least 4.",
+            "Number of bundles of a new namespace, the parts that workers own and that can be "
+            "moved between them. auto is 4 for one worker, and for several the power of two that "
+            "gives each at least 4.",
             pulsar="4",
         ),
     ] = "auto"
@@ -134,8 +134,8 @@ class Topics:
         Key(
             "maxConcurrentLookupRequest",
             Integer(1),
-            "Most concurrent lookups, of each worker if there are several; more are answered "
-            "TooManyRequests.",
+            "Maximum number of concurrent lookups, for each worker if there are several; others "
+            "are answered with TooManyRequests.",
         ),
     ] = 50000
     max_concurrent_topic_load_request: Annotated[
@@ -143,6 +143,6 @@ class Topics:
         Key(
             "maxConcurrentTopicLoadRequest",
             COUNT,
-            "Most topics opened concurrently; more wait. 0 is no limit.",
+            "Maximum number of topics that are opened concurrently; others wait. 0 is no limit.",
         ),
     ] = 5000

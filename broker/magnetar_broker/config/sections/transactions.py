@@ -16,7 +16,7 @@ class Transactions:
         Key(
             "transactionCoordinatorEnabled",
             FLAG,
-            "Serve transactions. If false, their commands are refused. Default in Pulsar: false.",
+            "Serve transactions. If false, their commands are refused. Pulsar's default is false.",
         ),
     ] = True
     max_active_transactions_per_coordinator: Annotated[
@@ -24,8 +24,8 @@ class Transactions:
         Key(
             "maxActiveTransactionsPerCoordinator",
             COUNT,
-            "Most transactions of a coordinator that have not ended; a further one is refused. "
-            "0 is no limit.",
+            "Maximum number of transactions of a coordinator that have not ended; a further one "
+            "is refused. 0 is no limit.",
             dynamic=True,
         ),
     ] = 10_000

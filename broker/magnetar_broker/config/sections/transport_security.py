@@ -50,7 +50,7 @@ class TransportSecurity:
         Key(
             "tlsCertificateFilePath",
             PATH,
-            "The broker's certificate, PEM, with those of intermediate authorities behind it.",
+            "The broker's certificate, in PEM, followed by those of intermediate authorities.",
         ),
     ] = None
     tls_key_file_path: Annotated[
@@ -58,7 +58,7 @@ class TransportSecurity:
         Key(
             "tlsKeyFilePath",
             PATH,
-            "The key of the certificate, PEM (PKCS #8 or the older forms), not encrypted.",
+            "The key of the certificate, in PEM (PKCS #8 or the older forms), not encrypted.",
         ),
     ] = None
     tls_trust_certs_file_path: Annotated[
@@ -66,8 +66,8 @@ class TransportSecurity:
         Key(
             "tlsTrustCertsFilePath",
             PATH,
-            "The certificates, PEM, that certificates of clients are verified with. Blank asks "
-            "clients for no certificate.",
+            "The certificates, in PEM, with which certificates of clients are verified. If blank, "
+            "clients are not asked for certificates.",
         ),
     ] = None
     tls_allow_insecure_connection: Annotated[
@@ -75,8 +75,8 @@ class TransportSecurity:
         Key(
             "tlsAllowInsecureConnection",
             FLAG,
-            "Whether clients may connect with a certificate that cannot be verified. No client "
-            "is asked for its certificate then, and none can authenticate with it.",
+            "Whether clients may connect with a certificate that cannot be verified. Clients are "
+            "not asked for certificates then, and cannot authenticate with them.",
         ),
     ] = False
     tls_require_trusted_client_cert_on_connect: Annotated[
@@ -109,9 +109,9 @@ class TransportSecurity:
         Key(
             "tlsCertRefreshCheckDurationSec",
             COUNT,
-            "How often the broker looks whether the files of certificate, key and trusted "
-            "certificates have changed; new connections use the new ones. 0 looks at each "
-            "connection. SIGHUP looks at once.",
+            "How often the broker checks whether the files of certificate, key and trusted "
+            "certificates have changed; new connections use the new ones. With 0 it checks at "
+            "each connection. SIGHUP makes it check at once.",
             unit="s",
         ),
     ] = 300

@@ -31,17 +31,16 @@ which is in `public/default`. The commands that publish and receive are in
 These flags stand before the group. In parentheses: the key in `client.conf`.
 
 - `--admin-url` (`webServiceUrl`): the address of the HTTP port, by default `http://localhost:8080`.
-  Of several hosts, `http://one:8080,two:8080`, the first that can be reached is asked. The variable
-  `MAGNETAR_ADMIN_URL` does the same.
+    If it has several hosts, `http://one:8080,two:8080`, the first that can be reached is used. The
+  variable `MAGNETAR_ADMIN_URL` does the same.
 - `--auth-plugin` (`authPlugin`): `token`, `basic`, `tls` or `oauth2`, or the class of Pulsar's
   Java client for one of them. The variable `MAGNETAR_AUTH_PLUGIN` does the same.
 - `--auth-params` (`authParams`): `token:...`, `file:///path/to/token` or `env:VARIABLE`;
   `{"userId": "...", "password": "..."}`; `tlsCertFile:path,tlsKeyFile:path`;
   `{"issuerUrl": "https://...", "privateKey": "file:///path", "audience": "..."}`. Other users of a
-  machine can see what stands on a command line, so use a file, or the variable
-  `MAGNETAR_AUTH_PARAMS`.
+  machine can see the command line, so use a file or the variable `MAGNETAR_AUTH_PARAMS`.
 - `--request-timeout`: seconds, by default 300. Connecting may take 10 of them.
-- `--tls-trust-cert-path` (`tlsTrustCertsFilePath`): certificates to trust where the address begins
+- `--tls-trust-cert-path` (`tlsTrustCertsFilePath`): certificates to trust if the address begins
   with `https`; also the variable `MAGNETAR_TLS_TRUST_CERT_PATH`.
 - `--tls-cert-file`, `--tls-key-file` (`tlsCertificateFilePath`, `tlsKeyFilePath`): the certificate
   to show to the broker, and its key; also `MAGNETAR_TLS_CERT_FILE` and `MAGNETAR_TLS_KEY_FILE`.
@@ -49,34 +48,35 @@ These flags stand before the group. In parentheses: the key in `client.conf`.
 - `--tls-disable-hostname-verification` (`tlsEnableHostnameVerification=false`): accept certificates
   of other hosts.
 - `--client-conf`: a file of lines `key=value`; by default the one that the variable
-  `PULSAR_CLIENT_CONF` names. Flags win over it.
+    `PULSAR_CLIENT_CONF` names. Flags take precedence over it.
 
 ## Output and exit codes
 
-Answers are printed as lists and tables for people; `--json`, before the group or behind the
-command, prints what the broker answered as JSON. A command that changes something prints nothing
+Answers are printed as lists and tables; with `--json`, before the group or after the command, they
+are printed as the broker's JSON. A command that changes something prints nothing
 if it succeeds. Errors go to standard error.
 
 | exit code | meaning |
 |---|---|
 | 0 | done |
-| 1 | the broker refused, for the printed reason; or a question was answered with no |
+| 1 | the broker refused, for the printed reason; or the answer to a question is no |
 | 2 | wrong usage; nothing was sent |
-| 3 | the broker could not be reached or did not answer in time; whether it acted is then unknown |
+| 3 | the broker could not be reached or did not answer in time; it may have acted all the same |
 | 130 | interrupted (Ctrl-C) |
 
 Times are seconds, or have a suffix: `30s`, `100m`, `3h`, `2d`, `5w`, `1y`. Sizes are bytes, or have
-a suffix: `512K`, `10M`, `16G`, `3T`, in powers of 1024. Where the table says otherwise, a number
-without suffix has another unit.
+a suffix: `512K`, `10M`, `16G`, `3T`, in powers of 1024. A number without a suffix has another unit
+if the table says so.
 
 ## Completion
 
-`magnetar completion bash` prints what makes the shell complete groups, commands, options and their
-values; so does `zsh` and `fish`. `magnetar completion --help` says where to put it.
+`magnetar completion bash` prints a script that makes the shell complete groups, commands, options
+and their values; `zsh` and `fish` work in the same way. `magnetar completion --help` says where to
+put it.
 
 ## From Python
 
-`magnetar.admin.client.AdminClient` is what the commands use: it sends one request, and raises
+The commands use `magnetar.admin.client.AdminClient`, which sends one request, and raises
 `Refused` or `NoAnswer`.
 
 ```python
@@ -91,12 +91,12 @@ with AdminClient(AdminSettings("http://localhost:8080")) as admin:
 
 - Objects are printed as tables, and as JSON only with `--json`.
 - The name in a broker's certificate is checked unless that is disabled.
-- The group `subscriptions` is an addition: the commands of `topics` that are about subscriptions,
-  under shorter names and with the subscription as second argument. So are
+- The group `subscriptions` exists only here: it has the commands of `topics` that are about
+  subscriptions, under shorter names and with the subscription as second argument. The same is true of
   `topics explain-retention`, `topics backlogs`, `brokers explain-config` and the commands
   `explain-policies`.
 - Durations and sizes that the broker keeps in whole minutes or megabytes are refused if they are
-  less than one, instead of being taken for 0.
+  less than one, instead of being rounded to 0.
 - `schemas upload` and `compatibility` also take a bare Avro record.
 - The policies of topics are in the group `topicPolicies`. Their former names among the commands of
   `topics` work, but are not listed.
@@ -105,7 +105,7 @@ with AdminClient(AdminSettings("http://localhost:8080")) as admin:
 
 ## All commands
 
-Options in square brackets can be left out. `--help` behind a command describes each.
+Options in square brackets are optional. `--help` after a command describes each.
 """
 
 

@@ -52,7 +52,11 @@ COMMANDS = (
         (INDENT,),
     ),
     Command(
-        "mbeans", "Show the figures of a JVM: there are none.", "GET", f"{PATH}/mbeans", (INDENT,)
+        "mbeans",
+        "Show the figures of the JVM, which does not exist here.",
+        "GET",
+        f"{PATH}/mbeans",
+        (INDENT,),
     ),
     Command(
         "allocator-stats",

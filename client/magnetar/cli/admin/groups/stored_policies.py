@@ -87,14 +87,14 @@ PAUSE = Policy(
 )
 FILTERS = Policy(
     "entry-filters",
-    "the filters of entries, which there are none of here",
+    "the filters of entries, which do not exist here",
     "entryFilters",
     (option("-efn, --entry-filters-name", "Names of classes.", NAMES, required=True),),
     lambda values: {"entryFilterNames": ",".join(values["entry_filters_name"])},
 )
 SHADOWS = Policy(
     "shadow-topics",
-    "the shadows of a topic, which there are none of here",
+    "the shadows of a topic, which do not exist here",
     "shadowTopics",
     (option("-t, --topics", "Names of the topics.", NAMES, required=True),),
     whole_body("topics"),

@@ -386,7 +386,7 @@ STATE = (
     ),
     Command(
         "offload-status",
-        "Show whether data were offloaded, which never happens here.",
+        "Show whether data was offloaded; it never is here.",
         "GET",
         f"{PATH}/offload",
         (SUBJECT,),
