@@ -92,9 +92,9 @@ with AdminClient(AdminSettings("http://localhost:8080")) as admin:
 - Objects are printed as tables, and as JSON only with `--json`.
 - The name in a broker's certificate is checked unless that is disabled.
 - The group `subscriptions` exists only here: it has the commands of `topics` that are about
-  subscriptions, under shorter names and with the subscription as second argument. The same is true of
-  `topics explain-retention`, `topics backlogs`, `brokers explain-config` and the commands
-  `explain-policies`.
+  subscriptions, under shorter names and with the subscription as second argument. The commands
+  `topics explain-retention`, `topics backlogs`, `brokers explain-config` and `explain-policies`
+  exist only here, too.
 - Durations and sizes that the broker keeps in whole minutes or megabytes are refused if they are
   less than one, instead of being rounded to 0.
 - `schemas upload` and `compatibility` also take a bare Avro record.
