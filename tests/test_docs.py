@@ -34,7 +34,7 @@ CONSTANT = re.compile(r"`([A-Z_]+)` in `([\w/.]+\.py)`")
 METRIC = re.compile(r"`((?:pulsar|magnetar|process_heap)_\w+)")
 OPERATED_BY = ("monitoring", "alerts", "memory", "troubleshooting", "limits", "durability")
 """The pages that name metrics."""
-OF_CODE = ("architecture", "memory")
+OF_CODE = ("architecture", "message-path", "processes", "memory")
 """The pages that name files by their paths within a source root."""
 FENCED = re.compile(r"^```\w*\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 COMMAND = re.compile(r"^(?: {4})?(?:\$ )?(?:\S*/)?(magnetar [a-z-](?:(?!, ).)*)$", re.MULTILINE)

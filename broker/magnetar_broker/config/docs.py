@@ -57,7 +57,7 @@ was set, such as a line of the file.
 
 A broker with several workers reads its configuration again when the process that was started gets
 SIGHUP. This *reload* changes the settings with "reload" in the last column: one worker after
-another is restarted, while the others [serve its topics](architecture.md#processes). The log names
+another is restarted, while the others [serve its topics](processes.md#processes). The log names
 each changed setting, and those that need a restart of the broker. A value that was set at run time
 still takes precedence. An error in the configuration is logged, and nothing is changed.
 

@@ -31,7 +31,7 @@ which is in `public/default`. The commands that publish and receive are in
 These flags stand before the group. In parentheses: the key in `client.conf`.
 
 - `--admin-url` (`webServiceUrl`): the address of the HTTP port, by default `http://localhost:8080`.
-    If it has several hosts, `http://one:8080,two:8080`, the first that can be reached is used. The
+  If it has several hosts, `http://one:8080,two:8080`, the first that can be reached is used. The
   variable `MAGNETAR_ADMIN_URL` does the same.
 - `--auth-plugin` (`authPlugin`): `token`, `basic`, `tls` or `oauth2`, or the class of Pulsar's
   Java client for one of them. The variable `MAGNETAR_AUTH_PLUGIN` does the same.
@@ -48,7 +48,7 @@ These flags stand before the group. In parentheses: the key in `client.conf`.
 - `--tls-disable-hostname-verification` (`tlsEnableHostnameVerification=false`): accept certificates
   of other hosts.
 - `--client-conf`: a file of lines `key=value`; by default the one that the variable
-    `PULSAR_CLIENT_CONF` names. Flags take precedence over it.
+  `PULSAR_CLIENT_CONF` names. Flags take precedence over it.
 
 ## Output and exit codes
 
