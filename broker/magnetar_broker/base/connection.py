@@ -48,7 +48,7 @@ class Connection(Protocol):
         """Notify a Failover consumer that it became active or inactive (ACTIVE_CONSUMER_CHANGE)."""
 
     def damaged(self, consumer_id: int, partition: int, damage: Damage) -> None:
-        """Notify a consumer that delivery stops at damaged entries, if its client knows of that."""
+        """Notify a consumer of damaged entries, which it does not get, if its client knows that."""
 
     def reached_end(self, consumer_id: int) -> None:
         """Send REACHED_END_OF_TOPIC to a consumer, if its client supports the command."""

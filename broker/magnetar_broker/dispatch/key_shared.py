@@ -145,8 +145,9 @@ class KeyShared(MultiConsumerDispatcher):
                 return
             some = self._route_again() or self._read_on()
             if not some:
-                return
+                break
             routed += some
+        self._tell_damage()
 
     def _consumers_with_waiting(self) -> list[Consumer]:
         """Return the consumers with waiting entries, the one with the oldest entry first."""
@@ -204,7 +205,7 @@ class KeyShared(MultiConsumerDispatcher):
         run = self._replay_feed.take(offset, 1, size, lambda: self._wanted_from(offset))
         if run is not None:
             return run.payloads[0], run.counts[0]
-        lost = self._replay_feed.give_up()
+        lost = self._give_up(self._replay_feed)
         if not lost:
             return None
         # Entries behind the damage must not wait for it.
@@ -275,7 +276,7 @@ class KeyShared(MultiConsumerDispatcher):
             size = self._limits.max_read_bytes
             run = self._replay_feed.take(offset, length, size, self._unrouted.__iter__)
             if run is None:
-                lost = self._replay_feed.give_up()
+                lost = self._give_up(self._replay_feed)
                 if not lost:
                     return 0
                 self._unrouted.set_aside(lost)

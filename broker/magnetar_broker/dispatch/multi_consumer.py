@@ -5,7 +5,8 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from magnetar_broker.dispatch.base import Blocker, Stream, caught_up, part_of, unacked
 from magnetar_broker.dispatch.consumer import Consumer
-from magnetar_broker.dispatch.feed import Feed
+from magnetar_broker.dispatch.damage_notices import DamageNotices
+from magnetar_broker.dispatch.feed import Feed, Source
 from magnetar_broker.dispatch.replay import ReplayQueue
 from magnetar_broker.dispatch.replay_feed import ReplayFeed
 from magnetar_broker.dispatch.unacked_messages import UnackedMessages
@@ -32,6 +33,7 @@ class MultiConsumerDispatcher(ABC):
         self._delays = stream.delays
         self._feed = Feed(self._log, self.dispatch)
         self._replay_feed = ReplayFeed(self._log, self.dispatch)
+        self._notices = DamageNotices(self._topic.partition)
         self._unacked = UnackedMessages(
             stream.limits, stream.unacked_budget, stream.durable, self._wake_soon, stream.throttle
         )
@@ -87,6 +89,7 @@ class MultiConsumerDispatcher(ABC):
         """Add a consumer, which the caller has admitted."""
         consumer.messages_returned = 0
         self._unacked.consumers.append(consumer)
+        self._notices.try_again()
         self._feed.retry()
         self._replay_feed.retry()
         self._joined(consumer)
@@ -94,6 +97,7 @@ class MultiConsumerDispatcher(ABC):
     def remove(self, consumer: Consumer) -> None:
         """Remove a consumer that left; its unacknowledged entries go to the others."""
         self._unacked.consumers.remove(consumer)
+        self._notices.left(consumer)
         self._left(consumer)
         self._return(consumer, list(consumer.pending))
         if not self._unacked.consumers:
@@ -109,6 +113,7 @@ class MultiConsumerDispatcher(ABC):
 
     def rewind(self) -> None:
         """Start again from the cursor, which was moved."""
+        self._notices.try_again()
         self._feed.retry()
         self._replay_feed.retry()
         for consumer in self._unacked.consumers:
@@ -146,9 +151,19 @@ class MultiConsumerDispatcher(ABC):
             return next_in_neither(self._cursor.acked, waiting, offset)
         return offset
 
+    def _give_up(self, source: Source) -> range:
+        """Return the entries that damage has made unreadable, which consumers are told of."""
+        self._notices.found(source.damage)
+        return source.give_up()
+
+    def _tell_damage(self) -> None:
+        """When nothing else is left, tell waiting consumers of the damage that was passed over."""
+        if self._notices and self.blocker() is Blocker.DAMAGE:
+            self._notices.tell(self._unacked.consumers)
+
     def _pass_over(self, waiting: ReplayQueue) -> int:
         """Set aside new entries that cannot be read, to read on after them; return their number."""
-        lost = self._feed.give_up()
+        lost = self._give_up(self._feed)
         # Damage acknowledges nothing: what cannot be read stays in the backlog and is tried again
         # when a consumer joins.  Until then the entries behind it are delivered.
         for start, stop in self._cursor.acked.missing(lost.start, lost.stop):

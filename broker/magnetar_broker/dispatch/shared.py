@@ -76,7 +76,8 @@ class Shared(MultiConsumerDispatcher):
         while (consumer := self._turns.next()) is not None:
             again = self._replay and self._send_waiting(consumer, self._replay, self._replay_feed)
             if not again and not self._send_new(consumer):
-                return
+                break
+        self._tell_damage()
 
     def _send_chunks(self) -> None:
         """Send chunks to the consumers that have the beginning of their messages."""
@@ -104,7 +105,7 @@ class Shared(MultiConsumerDispatcher):
             if run is not None:
                 self._send(consumer, run, room, queue)
                 return True
-            lost = feed.give_up()
+            lost = self._give_up(feed)
             if not lost:
                 return False
             if queue is not self._replay:

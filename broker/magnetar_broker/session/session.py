@@ -398,7 +398,7 @@ class Session:
             self.reply(pb.CommandActiveConsumerChange(consumer_id=consumer_id, is_active=is_active))
 
     def damaged(self, consumer_id: int, partition: int, damage: Damage) -> None:
-        """Notify a consumer that delivery stops at damage, if it is a client of Magnetar."""
+        """Notify a consumer of damage that it does not get, if it is a client of Magnetar."""
         # promise[always]: official clients are sent nothing that they do not know
         if self.client_version.startswith(UNDERSTANDS_DAMAGE):
             notice = pb.CommandActiveConsumerChange(

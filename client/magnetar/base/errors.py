@@ -93,16 +93,25 @@ class Damaged(MagnetarError):
     """The broker cannot read the next stored entries: their bytes on disk are damaged.
 
     `receive` and `read` raise it once everything before these entries was taken.  Entries behind
-    them are not delivered until they are set aside or their file is restored.
+    them are not delivered until they are set aside or their file is restored.  A consumer that
+    shares its subscription gets those behind them, and then this error, once.
     """
 
-    def __init__(self, topic: str, message_id: MessageId, entries: int, why: str) -> None:
+    def __init__(
+        self,
+        topic: str,
+        message_id: MessageId,
+        entries: int,
+        why: str,
+        stops_delivery: bool = True,
+    ) -> None:
         ledger, entry, *_ = message_id
         last = f" to {ledger}:{entry + entries - 1}" if entries > 1 else ""
+        stops = ", and delivers nothing behind it" if stops_delivery else ""
         super().__init__(
-            f"the broker cannot read {ledger}:{entry}{last} of {topic}, and delivers nothing "
-            f"behind it: {why}; put its file back from a copy, or go on without these messages "
-            f"after magnetar admin topics skip-damaged {topic}"
+            f"the broker cannot read {ledger}:{entry}{last} of {topic}{stops}: {why}; put its file "
+            f"back from a copy, or go on without these messages after "
+            f"magnetar admin topics skip-damaged {topic}"
         )
         self.topic = topic
         self.message_id = message_id

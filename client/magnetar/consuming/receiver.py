@@ -117,7 +117,8 @@ class Receiver(Generic[T]):
             self._options.on_active_change(self._subscriber.topic, is_active)
 
     def damaged(self, first: MessageId, entries: int, why: str) -> None:
-        error = Damaged(self._subscriber.topic, first, entries, why)
+        stops = not self._options.is_shared
+        error = Damaged(self._subscriber.topic, first, entries, why, stops)
         # promise: a consumer that stops at damage is told so, behind what it got before
         self._inbox.put_failure(Failure(error, self._subscriber.source, 0))
 

@@ -7,7 +7,7 @@ import pytest
 
 from fakes.connection import RecordingConnection
 from fakes.logs import BY_THREE
-from fakes.topics import SHARED, TopicWorld, entry
+from fakes.topics import KEY_SHARED, SHARED, TopicWorld, entry
 from magnetar_broker.dispatch.base import Blocker
 from magnetar_broker.dispatch.consumer import Consumer
 from magnetar_broker.limits.topic_limits import TopicLimits
@@ -304,6 +304,32 @@ def test_new_entries_do_not_wait_behind_damaged_ones() -> None:
     shared(world)
     world.flow(reader, 1)
     assert (world.offsets(reader), blocker(world)) == ([3, 5], Blocker.CAUGHT_UP)
+
+
+@pytest.mark.parametrize("sub_type", [SHARED, KEY_SHARED])
+def test_consumers_that_wait_are_told_once_of_damage_that_was_passed_over(sub_type: int) -> None:
+    world = TopicWorld(roll=BY_THREE, cache_bytes=1)
+    connection = RecordingConnection()
+    consumer = world.subscribe(connection, sub_type=sub_type)
+    for _ in range(3):
+        publish(world, 3)
+    segment = world.topic.log.segments[1].id
+    lost = world.store._segments.pop(segment)
+    world.flow(consumer, 6)
+    assert world.offsets(consumer) == [0, 1, 2, 6, 7, 8]
+    assert connection.damage == [], "it does not wait: its messages are to be processed first"
+    world.flow(consumer, 1)
+    told = [(one, damage.segment, damage.first) for one, damage in connection.damage]
+    assert told == [(consumer.id, segment, 0)]
+    late = RecordingConnection()
+    other = world.subscribe(late, permits=10, sub_type=sub_type)
+    assert [(one, damage.segment) for one, damage in late.damage] == [(other.id, segment)]
+    publish(world, 3)
+    assert len(connection.damage) == 1, "it knows"
+    world.store._segments[segment] = lost
+    last = RecordingConnection()
+    world.subscribe(last, permits=10, sub_type=sub_type)
+    assert last.damage == [], "the entries are there again"
 
 
 def test_a_full_subscription_is_full_whatever_is_damaged() -> None:

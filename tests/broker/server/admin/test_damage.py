@@ -333,3 +333,35 @@ def test_what_one_worker_finds_is_set_aside_by_the_worker_that_serves_the_topic(
         result = command(running, "read", topic)
         assert result.exit_code == 0, result.output
         assert result.output.count(" message ") == 3
+
+
+@pytest.mark.parametrize("kind", ["shared", "key_shared"])
+def test_who_shares_a_subscription_gets_the_rest_and_is_told_what_is_missing(
+    make_broker: Make, kind: str
+) -> None:
+    running = rotten(make_broker)
+
+    async def consume() -> None:
+        async with magnetar.connect(running.service_url) as client:
+            consumer = await client.subscribe(TOPIC, "s", type=kind, initial_position="earliest")
+            for number in (1, 3, 4):
+                message = await consumer.receive(TIMEOUT_S)
+                assert message.data.decode() == body(TOPIC, number)
+                consumer.ack(message)
+            with pytest.raises(magnetar.Damaged) as raised:
+                await consumer.receive(TIMEOUT_S)
+            error = raised.value
+            assert (error.message_id[:2], error.entries) == ((message.id.ledger, 1), 1)
+            assert f"skip-damaged {TOPIC}" in str(error) and "nothing" not in str(error)
+            await (await client.producer(TOPIC)).send(b"later")
+            assert (await consumer.receive(TIMEOUT_S)).value == b"later"
+
+    asyncio.run(consume())
+    words = ("consume", TOPIC, "-s", "of the command", "-t", kind)
+    result = command(running, *words)
+    assert result.exit_code == 1, result.output
+    shown = [body(TOPIC, number) in result.output for number in range(1, 5)]
+    assert shown == [True, False, True, True]
+    assert f"magnetar admin topics skip-damaged {TOPIC}" in result.output
+    done(running, "topics", "skip-damaged", TOPIC)
+    assert command(running, *words).exit_code == 0

@@ -1,0 +1,46 @@
+"""Tells the consumers of a shared subscription of damaged entries, once for each consumer."""
+
+from collections.abc import Iterable
+
+from magnetar_broker.dispatch.consumer import Consumer
+from magnetar_storage.log.damage import MOST, Damage
+
+Place = tuple[int, int, int]
+"""The segment, the first and the last of some entries."""
+
+
+class DamageNotices:
+    """The damage that delivery has passed over, and the consumers that know of it."""
+
+    def __init__(self, partition: int) -> None:
+        self._partition = partition
+        self._found: dict[Place, Damage] = {}
+        self._told: dict[Consumer, set[Place]] = {}
+
+    def __bool__(self) -> bool:
+        """Return whether delivery has passed over damage."""
+        return bool(self._found)
+
+    def found(self, damage: Damage | None) -> None:
+        """Note damage; beyond `MOST` ranges no more are told."""
+        if damage is not None and len(self._found) < MOST:
+            self._found[damage.segment, damage.first, damage.last] = damage
+
+    def tell(self, consumers: Iterable[Consumer]) -> None:
+        """Tell those consumers that have room, and so wait for more."""
+        for consumer in consumers:
+            if not consumer.can_take():
+                continue
+            told = self._told.setdefault(consumer, set())
+            for place in self._found.keys() - told:
+                # promise: consumers that share a subscription are told of damage
+                consumer.connection.damaged(consumer.id, self._partition, self._found[place])
+            told.update(self._found)
+
+    def try_again(self) -> None:
+        """Forget what was found: the entries are read again, and may be whole, or set aside."""
+        self._found.clear()
+
+    def left(self, consumer: Consumer) -> None:
+        """Forget a consumer that has left."""
+        self._told.pop(consumer, None)
