@@ -4,13 +4,7 @@ import re
 from collections.abc import Sequence
 from typing import Final, NamedTuple
 
-from magnetar_proto.entries import (
-    CHECKED_HEAD,
-    CHECKED_MAGIC,
-    METADATA_AT,
-    parse_metadata,
-    text_bytes,
-)
+from magnetar_proto.entries import metadata_range, parse_metadata, text_bytes
 from magnetar_proto.errors import BadMetadata
 
 TAG: Final = re.compile(rb"\xd8\x01")
@@ -41,16 +35,9 @@ def chunks_among(entries: Sequence[bytes]) -> dict[int, Chunk]:
     found = {
         at: chunk_of(entry)
         for at, entry in enumerate(entries)
-        if TAG.search(entry, 0, _metadata_end(entry))
+        if TAG.search(entry, *metadata_range(entry))
     }
     return {at: chunk for at, chunk in found.items() if chunk is not None}
-
-
-def _metadata_end(entry: bytes) -> int:
-    if len(entry) < CHECKED_HEAD.size:
-        return len(entry)
-    magic, _, size = CHECKED_HEAD.unpack_from(entry)
-    return METADATA_AT + size if magic == CHECKED_MAGIC else len(entry)
 
 
 def chunk_of(entry: bytes) -> Chunk | None:

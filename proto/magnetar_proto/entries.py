@@ -78,7 +78,7 @@ def parse_metadata(entry: bytes) -> tuple[pb.MessageMetadata, int]:
 
     The checksum is not verified.
     """
-    start = _skip_broker_metadata(entry, 0, len(entry)) if entry.startswith(BROKER_MAGIC) else 0
+    start = message_start(entry)
     if entry.startswith(CHECKSUM_MAGIC, start):
         start += CHECKED_FROM
     try:
@@ -91,6 +91,24 @@ def parse_metadata(entry: bytes) -> tuple[pb.MessageMetadata, int]:
     if not metadata.IsInitialized():
         raise BadMetadata("message metadata without producer name, sequence id or publish time")
     return metadata, end
+
+
+def message_start(entry: bytes) -> int:
+    """Return the offset of the entry as its producer sent it: behind what a broker has added."""
+    return _skip_broker_metadata(entry, 0, len(entry)) if entry.startswith(BROKER_MAGIC) else 0
+
+
+def metadata_range(entry: bytes) -> tuple[int, int]:
+    """Return the offsets between which the metadata is, to be searched before it is parsed.
+
+    The whole entry if it has no checksum, as nearly all entries have.
+    """
+    start = message_start(entry)
+    at = start + METADATA_AT
+    if len(entry) < at or not entry.startswith(CHECKSUM_MAGIC, start):
+        return start, len(entry)
+    size: int = SIZE.unpack_from(entry, start + CHECKED_FROM)[0]
+    return at, at + size
 
 
 def text_bytes(metadata: pb.MessageMetadata, name: str) -> bytes:
@@ -122,6 +140,8 @@ def deliver_at_ms(entry: bytes) -> int | None:
                 ):
                     a, b, c, d, e, f = found[1]
                     return a + (b << 7) + (c << 14) + (d << 21) + (e << 28) + (f << 35) - _MORE
+        else:
+            _, stop = metadata_range(entry)
     if entry.find(DELIVER_AT_TAG, 0, stop) < 0:
         return None
     metadata, _ = parse_metadata(entry)

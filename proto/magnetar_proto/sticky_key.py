@@ -6,7 +6,7 @@ from binascii import Error as Base64Error
 from typing import Final
 
 from magnetar_proto import PulsarApi_pb2 as pb
-from magnetar_proto.entries import METADATA_AT, parse_metadata, text_bytes
+from magnetar_proto.entries import METADATA_AT, message_start, parse_metadata, text_bytes
 from magnetar_proto.errors import BadMetadata
 
 NO_KEY: Final = b"NONE_KEY"
@@ -30,10 +30,13 @@ def sticky_key(entry: bytes) -> bytes:
 
     The metadata of a batch have the key of its first message.
     """
-    found = _UP_TO_KEY.match(entry)
+    found, start = _UP_TO_KEY.match(entry), 0
+    if found is None:
+        start = message_start(entry)
+        found = _UP_TO_KEY.match(entry, start) if start else None
     if found is not None:
-        at = found.end()
-        stop, end = at + entry[at - 1], METADATA_AT + (entry[8] << 8 | entry[9])
+        at, sized = found.end(), start + METADATA_AT
+        stop, end = at + entry[at - 1], sized + (entry[sized - 2] << 8 | entry[sized - 1])
         if stop == end <= len(entry) or (
             stop < end <= len(entry)
             and entry.find(_ORDERING_KEY, stop, end) < 0

@@ -9,10 +9,8 @@ from typing import Final, NamedTuple
 
 from magnetar_proto import PulsarApi_pb2 as pb
 from magnetar_proto.entries import (
-    CHECKED_HEAD,
-    CHECKED_MAGIC,
-    METADATA_AT,
     encode_entry,
+    metadata_range,
     parse_metadata,
 )
 from magnetar_proto.errors import BadMetadata
@@ -53,12 +51,7 @@ def membership_of(entry: bytes) -> Membership | None:
 
 def may_have_transaction(entry: bytes) -> bool:
     """Return whether the metadata of an entry may have a transaction or a marker type."""
-    start, stop = 0, len(entry)
-    if stop > METADATA_AT:
-        magic, _, size = CHECKED_HEAD.unpack_from(entry)
-        if magic == CHECKED_MAGIC:
-            start, stop = METADATA_AT, METADATA_AT + size
-    return TAGS.search(entry, start, stop) is not None
+    return TAGS.search(entry, *metadata_range(entry)) is not None
 
 
 def with_transaction(entry: bytes, most: int, least: int) -> bytes:

@@ -95,6 +95,9 @@ class SegmentOrigin:
     offset after the log's last durable entry when the segment was created."""
     replaces: tuple[Replaced, ...] = ()
     """For `KEPT`, the segments of which it keeps a part, oldest first."""
+    first_messages: int | None = None
+    """For `MESSAGES`, the number of messages in the log before this segment; only of logs with
+    broker metadata, None for others."""
 
 
 class SegmentWriter(Protocol):
@@ -107,8 +110,8 @@ class SegmentWriter(Protocol):
     def confirmed(self) -> int:
         """The id of the last durable entry; -1 before the first one."""
 
-    def begin(self, first_offset: int) -> None:
-        """Set `SegmentOrigin.first_offset`; call this before the first append."""
+    def begin(self, first_offset: int, first_messages: int | None = None) -> None:
+        """Set these fields of the `SegmentOrigin`; call this before the first append."""
 
     def append(self, payloads: Sequence[bytes], counts: Sequence[int], done: Done) -> int:
         """Queue a run of entries and return the first one's id (ids are 0, 1, 2...).

@@ -16,6 +16,7 @@ from google.protobuf.descriptor import FieldDescriptor
 from google.protobuf.message import Message
 
 from magnetar_proto import PulsarApi_pb2 as pb
+from magnetar_proto.broker_metadata import broker_metadata_of
 from magnetar_proto.entries import parse_metadata
 from magnetar_proto.errors import RemoteError
 from magnetar_proto.wire import to_signed64
@@ -85,7 +86,7 @@ class Roles:
         shown = [f"{name}={getattr(metadata, name)}" for name in chosen if metadata.HasField(name)]
         if metadata.compacted_batch_indexes:
             shown.append(f"compacted_batch_indexes={list(metadata.compacted_batch_indexes)}")
-        return f"{{{' '.join(shown)}}} {self._bytes(entry[start:])}"
+        return f"{_added_to(entry)}{{{' '.join(shown)}}} {self._bytes(entry[start:])}"
 
     def text(self, text: str) -> str:
         """A text without what differs from run to run, in quotes if it is not one word."""
@@ -165,6 +166,15 @@ class Roles:
         if len(value) > SHOWN_BYTES:
             return f"<{len(value)} bytes>"
         return repr(value)[1:]
+
+
+def _added_to(entry: bytes) -> str:
+    """What a broker has added to a message; of times only that they are there."""
+    added = broker_metadata_of(entry)
+    if added is None:
+        return ""
+    time = "time " if added.HasField("broker_timestamp") else ""
+    return f"<{time}index={added.index}> " if added.HasField("index") else f"<{time}> "
 
 
 def _is_set(field: FieldDescriptor, value: Any) -> bool:

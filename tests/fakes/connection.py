@@ -41,6 +41,7 @@ class RecordingConnection:
         self.address = address
         self.client_version = "Fake-1.0"
         self.app_id: str | None = None
+        self.takes_broker_metadata = False
         self.room = True
         self.alive = True
         self.answer: ManualPromise | None = None

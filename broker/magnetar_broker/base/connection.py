@@ -26,6 +26,10 @@ class Connection(Protocol):
     def app_id(self) -> str | None:
         """The client's role; None while authentication is off."""
 
+    @property
+    def takes_broker_metadata(self) -> bool:
+        """Whether consumers are sent broker entry metadata: the client asked, and it is allowed."""
+
     def has_room(self) -> bool:
         """Whether the client keeps up; once it does again, dispatch to its consumers is resumed."""
 

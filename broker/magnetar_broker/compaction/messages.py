@@ -5,7 +5,7 @@ from hashlib import blake2b
 from magnetar_proto import PulsarApi_pb2 as pb
 from magnetar_proto.batch import decode_batch, encode_batch
 from magnetar_proto.compression import compress, decompress
-from magnetar_proto.entries import encode_entry, parse_metadata, text_bytes
+from magnetar_proto.entries import encode_entry, message_start, parse_metadata, text_bytes
 from magnetar_proto.errors import BadMetadata, RemoteError
 from magnetar_storage.compacted.latest_keys import HASH_BYTES, Bits, Last, last
 
@@ -115,6 +115,8 @@ class Reader:
 
 def survivor(entry: bytes, bits: int, count: int) -> bytes:
     """Return an entry with only the messages whose bit is set, of `count`; at least one is."""
+    # promise: compacted entries keep what the broker has added
+    added = entry[: message_start(entry)]
     try:
         metadata, at = parse_metadata(entry)
         if not metadata.HasField("num_messages_in_batch") or metadata.encryption_keys:
@@ -123,7 +125,7 @@ def survivor(entry: bytes, bits: int, count: int) -> bytes:
             return entry
         metadata.compacted_batch_indexes[:] = [i for i in range(count) if bits >> i & 1]
         if len(metadata.compacted_batch_indexes) == count:
-            return encode_entry(metadata, entry[at:])
+            return added + encode_entry(metadata, entry[at:])
         batch = _batch_of(metadata, entry[at:])
     except RemoteError:
         return entry
@@ -134,7 +136,7 @@ def survivor(entry: bytes, bits: int, count: int) -> bytes:
     if metadata.compression != pb.NONE:
         metadata.uncompressed_size = len(payload)
         payload = compress(metadata.compression, payload)
-    return encode_entry(metadata, payload)
+    return added + encode_entry(metadata, payload)
 
 
 def _size(metadata: pb.MessageMetadata, stored: int) -> int:

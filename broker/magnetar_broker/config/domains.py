@@ -33,6 +33,13 @@ class SubscriptionType(StrEnum):
     KEY_SHARED = "Key_Shared"
 
 
+class MetadataInterceptor(StrEnum):
+    """The classes that add metadata to each entry that the broker stores."""
+
+    INDEX = "org.apache.pulsar.common.intercept.AppendIndexMetadataInterceptor"
+    BROKER_TIMESTAMP = "org.apache.pulsar.common.intercept.AppendBrokerTimestampMetadataInterceptor"
+
+
 class QuotaAction(StrEnum):
     """The action when a topic's backlog has reached its quota."""
 

@@ -89,8 +89,7 @@ NOT_BUILT = _table(
         "not built yet: old client libraries will not be refused": """
             clientLibraryVersionCheckEnabled*=false""",
         "not built yet: entries will not be filtered or intercepted": """
-            entryFilterNames*= brokerInterceptors= brokerEntryMetadataInterceptors=
-            exposingBrokerEntryMetadataToClientEnabled=false""",
+            entryFilterNames*= brokerInterceptors=""",
         "not built yet: nothing will be offloaded": """
             managedLedgerOffloadDriver= managedLedgerOffloadAutoTriggerSizeThresholdBytes=-1
             managedLedgerOffloadThresholdInSeconds=-1""",

@@ -27,7 +27,7 @@ from magnetar_broker.config.sections.policies import (
     Rates,
     Schemas,
 )
-from magnetar_broker.config.sections.publishing import Deduplication, Publishing
+from magnetar_broker.config.sections.publishing import BrokerMetadata, Deduplication, Publishing
 from magnetar_broker.config.sections.statistics import Statistics
 from magnetar_broker.config.sections.storage import Storage
 from magnetar_broker.config.sections.topic_lists import TopicLists
@@ -52,6 +52,7 @@ class Settings(
     Audit,
     Storage,
     Publishing,
+    BrokerMetadata,
     Deduplication,
     DelayedDelivery,
     Topics,
@@ -103,6 +104,7 @@ SECTIONS: dict[str, dict[str, Key]] = {
         "Audit log": Audit,
         "Storage": Storage,
         "Publishing": Publishing,
+        "Broker metadata": BrokerMetadata,
         "Deduplication": Deduplication,
         "Delayed delivery": DelayedDelivery,
         "Topics and namespaces": Topics,

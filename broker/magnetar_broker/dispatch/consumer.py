@@ -13,6 +13,7 @@ from magnetar_broker.dispatch.frames import FrameCache
 from magnetar_broker.dispatch.key_selection import KeySharedMeta
 from magnetar_broker.throttling.dispatch_throttle import DispatchThrottle
 from magnetar_proto.acks import Ack
+from magnetar_proto.broker_metadata import without_broker_metadata
 from magnetar_proto.chunks import chunks_among
 from magnetar_proto.deliveries import encode_message
 from magnetar_proto.ids import MessageId
@@ -217,6 +218,9 @@ class Consumer:
         self.metadata = metadata or {}
         self.takes_any_schema = False
         """Whether it subscribed with AUTO_CONSUME, that is without a schema of its own."""
+        self.bare = False
+        """Whether broker entry metadata is taken off what it is sent; of no use where entries have
+        none."""
         self.compacted: CompactedSource | None = None
         """The source of entries below the compaction horizon; None unless it reads compacted."""
         self.meter = Meter(5)
@@ -263,7 +267,9 @@ class Consumer:
         messages: int,
     ) -> None:
         """Send consecutive whole entries with redelivery count 0."""
-        buffers, size, payload_bytes = frames.of(self.id, self.epoch, ledger, first_entry, payloads)
+        buffers, size, payload_bytes = frames.of(
+            self.id, self.epoch, ledger, first_entry, payloads, self.bare
+        )
         self.connection.send_all(buffers, size)
         self.last_sent = ledger, first_entry + len(payloads) - 1
         self._count(payloads, messages, payload_bytes)
@@ -277,7 +283,9 @@ class Consumer:
         messages: int,
     ) -> None:
         """Send whole entries of one ledger, ascending, with redelivery count 0 and no epoch."""
-        buffers, size, payload_bytes = frames.scattered(self.id, ledger, entries, payloads)
+        buffers, size, payload_bytes = frames.scattered(
+            self.id, ledger, entries, payloads, self.bare
+        )
         self.connection.send_all(buffers, size)
         self.last_sent = ledger, entries[-1]
         self._count(payloads, messages, payload_bytes)
@@ -294,6 +302,8 @@ class Consumer:
     ) -> None:
         """Send one entry of which `messages` are not acknowledged."""
         epoch = self.epoch if self.epoch >= 0 else None
+        if self.bare:
+            payload = without_broker_metadata(payload)
         head = encode_message(
             self.id, ledger, entry, partition, payload, redelivery_count, ack_set, epoch
         )

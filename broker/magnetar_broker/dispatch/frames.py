@@ -3,13 +3,14 @@
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from magnetar_proto.broker_metadata import without_broker_metadata
 from magnetar_proto.deliveries import encode_message, encode_messages, encode_scattered
 
 CACHE_BYTES = 4 << 20
 """Limit of frames cached for other subscriptions; the oldest are dropped first."""
 
-Key = tuple[int, int, int, int, int]
-"""Consumer id, consumer epoch, ledger, first entry, number of entries."""
+Key = tuple[int, int, int, int, int, bool]
+"""Consumer id, consumer epoch, ledger, first entry, number of entries, without broker metadata."""
 
 
 class Frames(NamedTuple):
@@ -35,21 +36,39 @@ class FrameCache:
         self._cached_bytes = 0
 
     def of(
-        self, consumer_id: int, epoch: int, ledger: int, first_entry: int, payloads: Sequence[bytes]
+        self,
+        consumer_id: int,
+        epoch: int,
+        ledger: int,
+        first_entry: int,
+        payloads: Sequence[bytes],
+        bare: bool = False,
     ) -> Frames:
-        """Return the frames of consecutive whole entries; epoch -1 for none."""
-        key = (consumer_id, epoch, ledger, first_entry, len(payloads))
+        """Return the frames of consecutive whole entries; epoch -1 for none.
+
+        If `bare`, what a broker has added to the entries is left out.
+        """
+        key = (consumer_id, epoch, ledger, first_entry, len(payloads), bare)
         found = self._cached.get(key)
         if found is None:
-            found = self._build(*key[:4], payloads)
+            if bare:
+                payloads = list(map(without_broker_metadata, payloads))
+            found = self._build(consumer_id, epoch, ledger, first_entry, payloads)
             if self.shared:
                 self._cache(key, found)
         return found
 
     def scattered(
-        self, consumer_id: int, ledger: int, entries: Sequence[int], payloads: Sequence[bytes]
+        self,
+        consumer_id: int,
+        ledger: int,
+        entries: Sequence[int],
+        payloads: Sequence[bytes],
+        bare: bool = False,
     ) -> Frames:
         """Return the frames of whole entries of one ledger in ascending order; not cached."""
+        if bare:
+            payloads = list(map(without_broker_metadata, payloads))
         buffers = encode_scattered(consumer_id, ledger, entries, self._partition, payloads)
         return Frames(buffers, sum(map(len, buffers)), sum(map(len, payloads)))
 

@@ -8,7 +8,7 @@ from magnetar_broker.base.connection import host_of
 from magnetar_broker.base.errors import ConsumerBusy, NotAllowed
 from magnetar_broker.base.networks import network_of
 from magnetar_broker.config import Settings
-from magnetar_broker.config.domains import QuotaAction, SubscriptionType
+from magnetar_broker.config.domains import MetadataInterceptor, QuotaAction, SubscriptionType
 from magnetar_broker.dispatch.base import DispatchLimits
 from magnetar_broker.dispatch.consumer import Consumer
 from magnetar_broker.policies.compaction_rules import CompactionRules
@@ -55,6 +55,7 @@ class TopicLimits(DispatchLimits):
     batch_index_acks: bool = True
     transactions: bool = True
     """Whether messages may be published and acknowledged in transactions."""
+    metadata_interceptors: frozenset[MetadataInterceptor] = frozenset()
     auto_subscription: bool = True
     strict_delays: bool = True
     retention: Retention = field(default_factory=Retention)
@@ -142,6 +143,7 @@ def topic_limits(settings: Settings) -> TopicLimits:
         transactions=settings.transaction_coordinator_enabled,
         batch_index_acks=settings.acknowledgment_at_batch_index_level_enabled,
         auto_subscription=settings.allow_auto_subscription_creation,
+        metadata_interceptors=settings.broker_entry_metadata_interceptors,
         strict_delays=settings.is_delayed_delivery_deliver_at_time_strict,
         retention=RETENTION.default(settings),
         unread=unread_retention(settings),

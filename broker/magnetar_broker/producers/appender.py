@@ -130,11 +130,12 @@ class Appender(RunSink):
         if self.transactional:
             self._transactions.run_stored()
         messages = counts[0] if len(counts) == 1 else sum(counts)
+        size = run.size - run.added
         self.messages_in += messages
-        self.bytes_in += run.size
+        self.bytes_in += size
         producer = run.producer
         producer.messages_in += messages
-        producer.bytes_in += run.size
+        producer.bytes_in += size
         if run.chunked:
             self._count_chunks(producer, len(chunks_among(payloads)))
         self.last_ms = self._traffic.now_ms()

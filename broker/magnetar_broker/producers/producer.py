@@ -89,7 +89,7 @@ class PublishRun(LogRun):
         # Avoid super().__init__, which would be a further call for each run.
         self.payloads = []
         self.counts = []
-        self.size = 0
+        self.size = self.added = 0
         self.log = None
         self.offset = self.ledger = self.first_entry = -1
         self.producer = producer
@@ -127,7 +127,7 @@ class PublishRun(LogRun):
         if receipts and not producer.closed:
             producer.send(receipts)
         entries = len(self.payloads)
-        producer.release_pending(entries, self.size)
+        producer.release_pending(entries, self.size - self.added)
         producer.answered(entries)
 
     def answer_if(self, is_stored: bool) -> None:

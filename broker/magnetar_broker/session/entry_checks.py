@@ -7,6 +7,7 @@ from crc32c import crc32c
 from magnetar_broker.base.transactions import TxnId
 from magnetar_proto import PulsarApi_pb2 as pb
 from magnetar_proto.entries import (
+    BROKER_MAGIC,
     CHECKED_FROM,
     CHECKED_HEAD,
     CHECKED_MAGIC,
@@ -38,6 +39,10 @@ DAMAGED = Refusal(
 )
 PLAINTEXT = Refusal(
     pb.MetadataError, "this topic accepts encrypted messages only: have the producer encrypt them"
+)
+FOREIGN_METADATA = Refusal(
+    pb.NotAllowedError,
+    "the message begins with broker entry metadata, which brokers add: send it without",
 )
 UNSUPPORTED = Refusal(
     pb.NotAllowedError,
@@ -108,6 +113,9 @@ def _refusal_of_checked(entry: bytes) -> Refusal | None:
 
 def _refusal_of_unusual(entry: bytes, must_encrypt: bool) -> Refusal | None:
     """Check an entry whose metadata has to be parsed, for `refusal_of_entry`."""
+    # promise: producers cannot set the index and the time of the broker
+    if entry.startswith(BROKER_MAGIC):
+        return FOREIGN_METADATA
     if not verify_checksum(entry, 0, len(entry)):
         return DAMAGED
     metadata, _ = parse_metadata(entry)

@@ -87,6 +87,9 @@ class Session:
     client_version = ""
     """The version of the connected client, as given in its CONNECT."""
 
+    takes_broker_metadata = False
+    """Whether the client's consumers are sent broker entry metadata."""
+
     def __init__(
         self,
         broker: Broker,
@@ -346,6 +349,9 @@ class Session:
         """Note that the client is accepted: frames of the full size are allowed from now on."""
         self.connected = True
         self.client_version = command.client_version
+        # promise[always]: broker metadata is sent only if the settings say so
+        if self.broker.settings.exposing_broker_entry_metadata_to_client_enabled:
+            self.takes_broker_metadata = command.feature_flags.supports_broker_entry_metadata
         self.publishing.drops_damaged = self.client_version.startswith(DROPS_DAMAGED)
         self._names_process = bool(command.proxy_to_broker_url)
         self.protocol_version = min(own_version, command.protocol_version)

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from magnetar_broker.dispatch.consumer import Backlog
 from magnetar_broker.subscriptions.batch_masks import full_mask, without_lowest
-from magnetar_proto.entries import publish_time
+from magnetar_proto.broker_metadata import stored_time
 from magnetar_proto.errors import BadMetadata
 from magnetar_storage.cursors.cursor import Cursor
 from magnetar_storage.errors import StorageError
@@ -72,7 +72,10 @@ class BacklogCounter:
         return None if first >= end else await self.published_ms(first)
 
     async def published_ms(self, offset: int) -> int | None:
-        """Return when an entry was published; None if it is unreadable.  Caches the last result."""
+        """Return when an entry was published, by the broker's time if the entry has it.
+
+        None if it is unreadable.  Caches the last result.
+        """
         if self._oldest[0] != offset or self._oldest[1] is None:
             self._oldest = (offset, await self._published_ms(offset))
         return self._oldest[1]
@@ -89,7 +92,7 @@ class BacklogCounter:
     async def _published_ms(self, offset: int) -> int | None:
         try:
             run = self._log.tail.get(offset, 1, 1) or await self._log.entries.read(offset, 1, 1)
-            return publish_time(run.payloads[0]) if run.payloads else None
+            return stored_time(run.payloads[0]) if run.payloads else None
         except (StorageError, BadMetadata):
             return None  # the dispatcher logs it when it reads the entry for a consumer
 

@@ -1,14 +1,18 @@
 """Finds messages in a log: the last one, and the first one since a time."""
 
-from magnetar_proto.entries import parse_metadata, publish_time
+from magnetar_proto.broker_metadata import stored_time
+from magnetar_proto.entries import parse_metadata
 from magnetar_proto.errors import BadMetadata
 from magnetar_proto.ids import MessageId
 from magnetar_storage.log.log import Log
 
 
 async def first_since(log: Log, timestamp_ms: int) -> int:
-    """Return the offset of the first entry published at or after a time; the end without one."""
-    return await log.entries.first_where(lambda entry: _publish_time(entry) >= timestamp_ms)
+    """Return the offset of the first entry published at or after a time; the end without one.
+
+    That is by the broker's time of entries that have it.
+    """
+    return await log.entries.first_where(lambda entry: _time_of(entry) >= timestamp_ms)
 
 
 async def last_message_id(log: Log, partition: int) -> MessageId:
@@ -21,10 +25,10 @@ async def last_message_id(log: Log, partition: int) -> MessageId:
     return MessageId(ledger, entry, _last_index(run.payloads[0]), partition)
 
 
-def _publish_time(entry: bytes) -> int:
-    """Return the time of the producer's clock; entries with unreadable metadata count as oldest."""
+def _time_of(entry: bytes) -> int:
+    """Return the time of an entry; entries with unreadable metadata count as oldest."""
     try:
-        return publish_time(entry)
+        return stored_time(entry)
     except BadMetadata:
         return 0
 

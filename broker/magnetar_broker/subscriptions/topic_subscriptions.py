@@ -100,6 +100,10 @@ class Subscriptions(Mapping[str, Subscription]):
             request.key_shared,
             request.metadata,
         )
+        # promise: clients that do not ask for broker metadata get none
+        consumer.bare = (
+            self._topic.log.record.has_broker_metadata and not connection.takes_broker_metadata
+        )
         if request.read_compacted:
             consumer.compacted = subscription.compacted
         subscription.join(consumer)

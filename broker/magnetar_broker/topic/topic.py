@@ -25,6 +25,7 @@ from magnetar_broker.policies.table import (
 from magnetar_broker.policies.view import PolicyView
 from magnetar_broker.producers.admission import Admission
 from magnetar_broker.producers.appender import Appender
+from magnetar_broker.producers.broker_metadata import add_broker_metadata
 from magnetar_broker.producers.deduplication import Deduplication
 from magnetar_broker.producers.hidden_entries import HiddenEntries
 from magnetar_broker.producers.producer import PublishRules
@@ -146,6 +147,7 @@ class Topic:
         entries = await Log.open(topic_key(name), engine, create)
         if entries is None:
             return None
+        add_broker_metadata(entries, limits.metadata_interceptors)
         recent, sequences = RecentDelays(), Sequences(limits.deduplication.max_names)
         hidden = HiddenEntries()
         cursors = await CursorLog.open(

@@ -37,6 +37,8 @@ def encoded(segment: SegmentId, origin: SegmentOrigin, identity: Identity) -> by
         fields["starts"], fields["revision"] = identity.starts, identity.revision
     if origin.first_offset:
         fields["first_offset"] = origin.first_offset
+    if origin.first_messages is not None:
+        fields["first_messages"] = origin.first_messages
     if origin.replaces:
         fields["replaces"] = origin.replaces
     return encode(ORIGIN, segment, as_json(fields).encode())
@@ -53,6 +55,7 @@ def _decoded(data: bytes, record: Record) -> Named | None:
             int(fields["created_ms"]),
             int(fields.get("first_offset", 0)),
             tuple(Replaced(*map(int, one)) for one in fields.get("replaces", ())),
+            None if "first_messages" not in fields else int(fields["first_messages"]),
         )
         directory = bytes.fromhex(fields.get("directory", UNKNOWN.directory.hex()))
         if len(directory) != ID_BYTES:

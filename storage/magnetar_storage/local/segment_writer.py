@@ -124,9 +124,11 @@ class LocalWriter:
     def confirmed(self) -> int:
         return self._segment.confirmed
 
-    def begin(self, first_offset: int) -> None:
+    def begin(self, first_offset: int, first_messages: int | None = None) -> None:
         if self._origin is not None:
-            self._origin = replace(self._origin, first_offset=first_offset)
+            self._origin = replace(
+                self._origin, first_offset=first_offset, first_messages=first_messages
+            )
 
     def append(self, payloads: Sequence[bytes], counts: Sequence[int], done: Done) -> int:
         segment, index = self._segment, self._index

@@ -31,5 +31,7 @@ class Engine:
     """Set before entries are reported as durable, if anybody measures it."""
     damage: FoundDamage = field(default_factory=FoundDamage)
     """The damaged entries that reads have met."""
+    adds_broker_metadata: bool = False
+    """Whether entries of logs that are opened may begin with broker entry metadata from now on."""
     space: SpaceState = field(default_factory=SpaceState)
     """Whether the disk has room."""

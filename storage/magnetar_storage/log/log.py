@@ -6,6 +6,7 @@ create a new segment, list it, and append to it.
 This module has no coroutine that handles exceptions, so that it can be compiled.
 """
 
+from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 
@@ -31,7 +32,7 @@ class LogRun:
     One object for the whole way: most runs of a broker with many topics have one entry.
     """
 
-    __slots__ = ("counts", "first_entry", "ledger", "log", "offset", "payloads", "size")
+    __slots__ = ("added", "counts", "first_entry", "ledger", "log", "offset", "payloads", "size")
 
     def __init__(self) -> None:
         self.payloads: list[bytes] = []
@@ -39,6 +40,8 @@ class LogRun:
         """The number of messages in each entry."""
         self.size = 0
         """Bytes of the payloads."""
+        self.added = 0
+        """The bytes of these that `Log.before_append` added."""
         self.log: Log | None = None
         """The log to which it was appended; None before that."""
         self.offset = self.ledger = self.first_entry = -1
@@ -93,6 +96,9 @@ class Log(LogState):
         self.compacting = Mutex(engine.clock)
         """Held while compacted data is being written; that ends soon when the log fails."""
         self._rewriting: Rewriting | None = None
+        self.before_append: Callable[[LogRun], None] | None = None
+        """Called for each run before it is appended, if messages are counted (`next_message`); it
+        may add to the payloads."""
 
     # Opening and closing --------------------------------------------------------
 
@@ -103,12 +109,19 @@ class Log(LogState):
         if found is None:
             if not create:
                 return None
-            record = LogRecord(created_ms=engine.clock.now_ms())
+            record = LogRecord(
+                created_ms=engine.clock.now_ms(), has_broker_metadata=engine.adds_broker_metadata
+            )
             version = await engine.metadata.put(key, record.encode(), ABSENT)
         else:
             record, version = LogRecord.decode(key, found.value), found.version
         log = Log(key, engine, record, version)
         await log._take_over()
+        if engine.adds_broker_metadata and not log.record.has_broker_metadata:
+            # promise: a log's record says that there is broker metadata before there is any
+            await log.stored_record.commit(lambda record: replace(record, has_broker_metadata=True))
+        if log.record.has_broker_metadata:
+            log.next_message = log.messages_end
         return log
 
     async def _take_over(self) -> None:
@@ -196,6 +209,10 @@ class Log(LogState):
             raise self.failed.again()
         if writer is None:
             raise WriterFailed(f"{self.key} is not open for writing: call start_writing first")
+        if self.next_message >= 0:
+            if self.before_append is not None:
+                self.before_append(run)
+            self.next_message += sum(run.counts)
         payloads = run.payloads
         n = len(payloads)
         run.log = self

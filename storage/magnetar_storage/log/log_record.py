@@ -29,6 +29,9 @@ CREATED_VERSION = 5
 """The version of a record with the log's creation time, which earlier releases would not keep."""
 LOST_VERSION = 6
 """The version of a record with damaged entries set aside: earlier releases would stop at them."""
+BROKER_METADATA_VERSION = 7
+"""The version of the record of a log whose entries may begin with broker entry metadata: earlier
+releases would send that to clients that did not ask for it."""
 
 OPTIONAL = ("entries", "kept", "kept_in", "cursor_segment")
 """Fields that may be null; all other fields with a single value are numbers."""
@@ -96,6 +99,8 @@ class LogRecord:
     """The position of the last entry at that time, if any; kept when the entry is deleted."""
     created_ms: int = 0
     """The time of the log's creation; 0 if a release before version 5 created it."""
+    has_broker_metadata: bool = False
+    """Whether entries may begin with broker entry metadata."""
 
     @property
     def stored(self) -> set[SegmentId]:
@@ -195,12 +200,15 @@ class LogRecord:
             del fields["terminated"]
         if self.terminated_at is None:
             del fields["terminated_at"]
-        created_ms = fields.pop("created_ms")
-        head = {"version": self._version()} | ({"created_ms": created_ms} if created_ms else {})
+        # At the beginning, for `is_unused`.
+        first = {name: fields.pop(name) for name in ("created_ms", "has_broker_metadata")}
+        head = {"version": self._version()} | {name: one for name, one in first.items() if one}
         return json.dumps(head | fields).encode()
 
     def _version(self) -> int:
         """Return the lowest version whose releases understand the record."""
+        if self.has_broker_metadata:
+            return BROKER_METADATA_VERSION
         if any(segment.lost for segment in self.segments):
             return LOST_VERSION
         if self.created_ms:
@@ -218,8 +226,9 @@ class LogRecord:
         try:
             fields = json.loads(value)
             version = fields.pop("version")
-            if not RECORD_VERSION <= version <= LOST_VERSION:
-                why = f"record version {version}; this release reads up to {LOST_VERSION}"
+            if not RECORD_VERSION <= version <= BROKER_METADATA_VERSION:
+                most = BROKER_METADATA_VERSION
+                why = f"record version {version}; this release reads up to {most}"
                 raise Corrupt(key, 0, why)
             segments = tuple(map(_decoded, fields.pop("segments")))
             delays = _ids(fields.pop("delay_segments", ()))
@@ -228,9 +237,11 @@ class LogRecord:
             compacted = Compacted.decode(fields.pop("compacted", None))
             terminated = fields.pop("terminated", False) is True
             last = _position(fields.pop("terminated_at", None))
+            broker_metadata = fields.pop("has_broker_metadata", False) is True
             return cls(
                 segments=segments, delay_segments=delays, trash=trash, properties=properties,
-                compacted=compacted, terminated=terminated, terminated_at=last, **_numbers(fields),
+                compacted=compacted, terminated=terminated, terminated_at=last,
+                has_broker_metadata=broker_metadata, **_numbers(fields),
             )  # fmt: skip
         except (ValueError, TypeError, KeyError, AttributeError) as error:
             raise Corrupt(key, 0, f"the metadata record cannot be read: {error}") from error

@@ -27,6 +27,10 @@ NOTHING_HIDDEN: Final = OffsetSet()
 class LogState:
     """A log's segment list with the offsets derived from it, its open segment, its failure."""
 
+    next_message = -1
+    """The number of messages before the next append; -1 if it is not counted, because entries have
+    no broker metadata."""
+
     def __init__(self, key: str, engine: Engine, record: LogRecord) -> None:
         self.key = key
         """The key of the record in the metadata store."""
@@ -255,7 +259,8 @@ class LogState:
     def begin_segment(self, writer: SegmentWriter) -> None:
         """Append to a new segment from now on; the record lists it already."""
         # promise: a segment notes the offset of its first entry
-        writer.begin(self.next_offset)
+        messages = self.next_message
+        writer.begin(self.next_offset, messages if messages >= 0 else None)
         # Noted, since the segment before may still have entries that are not durable: its length,
         # from which `index` would derive this, is known when it is sealed.
         self._by_id[writer.segment] = self.next_offset

@@ -58,8 +58,10 @@ class MemoryWriter:
     def confirmed(self) -> int:
         return self._content.durable - 1
 
-    def begin(self, first_offset: int) -> None:
-        self._content.origin = replace(self._content.origin, first_offset=first_offset)
+    def begin(self, first_offset: int, first_messages: int | None = None) -> None:
+        self._content.origin = replace(
+            self._content.origin, first_offset=first_offset, first_messages=first_messages
+        )
 
     def append(self, payloads: Sequence[bytes], counts: Sequence[int], done: Done) -> int:
         content = self._content

@@ -137,6 +137,9 @@ class _Log:
             # The log's next owner recognizes a run that is not needed by its header.
             delay_segments=tuple(part.segment for part in self._of[SegmentKind.DELAYS]),
             compacted=await self._compacted(),
+            has_broker_metadata=any(
+                part.origin.first_messages is not None for part in self._of[SegmentKind.MESSAGES]
+            ),
         )
         return RebuiltLog(record, tuple(cursor.name for cursor in cursors), self._notes)
 
@@ -158,8 +161,9 @@ class _Log:
         """Return all segments with their places, partly kept segments included."""
         placed: dict[SegmentId, Placed] = {}
         for part in self._of[SegmentKind.MESSAGES]:
-            segment = Segment(part.segment, part.origin.created_ms, *part.end)
-            placed[part.segment] = Placed(part.origin.first_offset, segment)
+            origin = part.origin
+            segment = Segment(part.segment, origin.created_ms, *part.end)
+            placed[part.segment] = Placed(origin.first_offset, segment, origin.first_messages)
         # The oldest first: a later one was made from it, so the older one has all its entries.
         for kept in await self._kept():
             for one in _replaced(kept):

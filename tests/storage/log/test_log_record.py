@@ -58,7 +58,7 @@ def test_the_record_of_a_terminated_log_survives_encoding() -> None:
             b'"trash": []}',
             "id: expected a number",
         ),
-        (b'{"version": 7, "segments": [], "trash": [], "surprise": 0}', "record version 7"),
+        (b'{"version": 8, "segments": [], "trash": [], "surprise": 0}', "record version 8"),
     ],
 )
 def test_a_record_that_is_none_is_corrupt(value: bytes, why: str) -> None:
@@ -147,3 +147,22 @@ def test_only_a_record_with_damaged_entries_set_aside_is_of_the_new_version() ->
     assert LogRecord.decode(KEY, encoded) == lost
     other = record.with_lost({3: [(0, 1), (2, 3)]})
     assert other.segments[0].lost == ((0, 1), (2, 3))
+
+
+def test_a_record_of_version_6_loads() -> None:
+    """Version 6 dates from before entries could have broker metadata."""
+    value = (
+        b'{"version": 6, "created_ms": 8, "epoch": 2, "first_offset": 0, "first_messages": 0, '
+        b'"segments": [{"id": 3, "created_ms": 1, "entries": 4, "messages": 6, "size": 8, '
+        b'"sealed_ms": 9, "lost": [[0, 2]]}], "cursor_segment": 4, "trash": [], "properties": {}}'
+    )
+    segment = Segment(3, 1, 4, 6, 8, 9, lost=((0, 2),))
+    assert LogRecord.decode(KEY, value) == LogRecord(2, 0, 0, (segment,), 4, created_ms=8)
+
+
+def test_the_record_of_a_log_with_broker_metadata_is_of_a_version_of_its_own() -> None:
+    record = LogRecord(created_ms=7, has_broker_metadata=True)
+    assert b'"version": 7' in record.encode()
+    assert is_unused(record.encode())
+    assert LogRecord.decode(KEY, record.encode()) == record
+    assert b"broker_metadata" not in replace(record, has_broker_metadata=False).encode()

@@ -2,9 +2,9 @@
 
 from typing import Annotated
 
-from magnetar_broker.config.domains import COUNT, FLAG
+from magnetar_broker.config.domains import COUNT, FLAG, MetadataInterceptor
 from magnetar_broker.config.sections.section import section
-from magnetar_broker.config.values import Integer, Key
+from magnetar_broker.config.values import Choices, Integer, Key
 
 
 @section
@@ -68,6 +68,32 @@ class Publishing:
             FLAG,
             "Refuse producers that do not encrypt, and messages that are not encrypted.",
             dynamic=True,
+        ),
+    ] = False
+
+
+@section
+class BrokerMetadata:
+    """Metadata that the broker adds to the messages it stores."""
+
+    broker_entry_metadata_interceptors: Annotated[
+        frozenset[MetadataInterceptor],
+        Key(
+            "brokerEntryMetadataInterceptors",
+            Choices(MetadataInterceptor),
+            "Metadata to store with each entry of a persistent topic: the index of its last "
+            "message, counted since the topic exists; the broker's time, by which seeks by time, "
+            "expiry and the age of backlogs go then.",
+            of_workers=True,
+        ),
+    ] = frozenset()
+    exposing_broker_entry_metadata_to_client_enabled: Annotated[
+        bool,
+        Key(
+            "exposingBrokerEntryMetadataToClientEnabled",
+            FLAG,
+            "Send this metadata to consumers whose client asks for it when it connects.",
+            of_workers=True,
         ),
     ] = False
 

@@ -155,6 +155,7 @@ def engine_of(
             settings.managed_ledger_max_reads_in_flight_size_in_mb << 20 or DEFAULT_LIMIT
         ),
         write_time=journal.write_time,
+        adds_broker_metadata=bool(settings.broker_entry_metadata_interceptors),
         space=space,
     )
 

@@ -57,13 +57,11 @@ async def examine(context: AdminContext, request: Request) -> Response:
         return shown(*found)
 
 
-def _in_query(request: Request, name: str, default: int | None = None) -> int:
+def _in_query(request: Request, name: str, default: int) -> int:
     """Return a number in the query; 404 if it is not one, as for any path without a route."""
     text = request.query.get(name)
-    if text is None and default is not None:
-        return default
     if text is None:
-        raise Refused(412, f"{name} is missing: expected it in the query")
+        return default
     try:
         number = int(text)
     except ValueError as error:
@@ -93,7 +91,7 @@ async def id_since(context: AdminContext, request: Request) -> Response:
 
 async def id_of_index(context: AdminContext, request: Request) -> Response:
     """The id of the entry with a message; `index` counts messages since the topic exists."""
-    index = _in_query(request, "index")
+    index = _in_query(request, "index", 0)
     topic = await topic_with_messages(context, request, "ask for a message by index")
     ledger, entry = await context.owners.ask(reading.id_of_index, topic, index)
     return _id_json(ledger, entry, topic.partition)

@@ -13,6 +13,7 @@ from magnetar_broker.server.admin.operations.reading import MAX_ENTRY_BYTES
 from magnetar_broker.server.http.errors import Refused
 from magnetar_broker.server.http.messages import Response
 from magnetar_proto import PulsarApi_pb2 as pb
+from magnetar_proto.broker_metadata import broker_metadata_of
 from magnetar_proto.compression import decompress
 from magnetar_proto.entries import parse_metadata
 from magnetar_proto.errors import BadCompression, BadMetadata
@@ -67,8 +68,21 @@ def shown(ledger: int, entry: int, stored: bytes) -> Response:
             412,
             f"message {ledger}:{entry} cannot be shown: {error}; read it with a client, or skip it",
         ) from error
-    lines = [("X-Pulsar-Message-ID", f"{ledger}:{entry}"), *headers_of(metadata, len(stored))]
+    lines = [
+        ("X-Pulsar-Message-ID", f"{ledger}:{entry}"),
+        *_added_headers(stored),
+        *headers_of(metadata, len(stored)),
+    ]
     return Response(body, "application/json", lines=lines)
+
+
+def _added_headers(stored: bytes) -> Headers:
+    """Yield the headers for what the broker has added to an entry."""
+    added = broker_metadata_of(stored)
+    if added is not None and added.HasField("broker_timestamp"):
+        yield "X-Pulsar-Broker-Entry-METADATA-timestamp", iso(added.broker_timestamp)
+    if added is not None and added.HasField("index"):
+        yield "X-Pulsar-Broker-Entry-METADATA-index", str(added.index)
 
 
 def headers_of(metadata: pb.MessageMetadata, size: int) -> Headers:
