@@ -15,6 +15,7 @@ from magnetar.base.schema_info import SchemaInfo
 from magnetar.base.values import V
 from magnetar_proto import PulsarApi_pb2 as pb
 from magnetar_proto.batch import decode_batch
+from magnetar_proto.broker_metadata import broker_metadata_of
 from magnetar_proto.compression import decompress
 from magnetar_proto.entries import (
     CHECKED_FROM,
@@ -22,6 +23,7 @@ from magnetar_proto.entries import (
     CHECKED_MAGIC,
     COPY_LIMIT,
     METADATA_AT,
+    message_start,
     parse_metadata,
     verify_checksum,
 )
@@ -190,6 +192,28 @@ class Message(Generic[V]):
         return self.entry.metadata.publish_time
 
     @property
+    def broker_publish_time_ms(self) -> int | None:
+        """The time at which the broker stored it; None if the broker does not tell."""
+        added = self.entry.broker_metadata
+        if added is None or not added.HasField("broker_timestamp"):
+            return None
+        return added.broker_timestamp
+
+    @property
+    def index(self) -> int | None:
+        """The number of messages stored in the topic before it; None if the broker does not tell.
+
+        Markers that end transactions are counted, too.
+        """
+        added = self.entry.broker_metadata
+        if added is None or not added.HasField("index"):
+            return None
+        if self.batch_index < 0:
+            return added.index
+        # The index of an entry is that of its last message.
+        return added.index - self.entry.metadata.num_messages_in_batch + self.batch_index + 1
+
+    @property
     def producer_name(self) -> str:
         return self.entry.metadata.producer_name
 
@@ -296,6 +320,11 @@ class Entry:
         return len(self._data) - self._body_start
 
     @property
+    def broker_metadata(self) -> pb.BrokerEntryMetadata | None:
+        """What the broker has added when it stored the entry; None if nothing was sent of it."""
+        return broker_metadata_of(self._data)
+
+    @property
     def is_batch(self) -> bool:
         return self.metadata.HasField("num_messages_in_batch") and not self.is_taken_encrypted
 
@@ -316,7 +345,8 @@ class Entry:
 
     def decrypted(self, payload: bytes) -> None:
         """Replace the encrypted payload by the decrypted one."""
-        self._data, self._body_start, self.is_encrypted = payload, 0, False
+        self._body_start = message_start(self._data)
+        self._data, self.is_encrypted = self._data[: self._body_start] + payload, False
 
     def take_encrypted(self) -> None:
         """Become one message, whose value is the encrypted payload."""
@@ -387,13 +417,20 @@ def plain_message(
     """
     if not METADATA_AT < len(data) < COPY_LIMIT:
         return None
+    start = 0
     magic, checksum, size = CHECKED_HEAD.unpack_from(data)
-    body_start = METADATA_AT + size
-    # promise[without crc32c(data[CHECKED_FROM:]) != checksum or]: a damaged message is not received
-    if magic != CHECKED_MAGIC or crc32c(data[CHECKED_FROM:]) != checksum or body_start > len(data):
+    if magic != CHECKED_MAGIC:
+        start = message_start(data)
+        if len(data) < start + METADATA_AT:
+            return None
+        magic, checksum, size = CHECKED_HEAD.unpack_from(data, start)
+    checked = data[start + CHECKED_FROM :]
+    body_start = start + METADATA_AT + size
+    # promise[without crc32c(checked) != checksum or]: a damaged message is not received
+    if magic != CHECKED_MAGIC or crc32c(checked) != checksum or body_start > len(data):
         return None
     try:
-        metadata = pb.MessageMetadata.FromString(data[METADATA_AT:body_start])
+        metadata = pb.MessageMetadata.FromString(data[start + METADATA_AT : body_start])
     except DecodeError:
         return None
     if (

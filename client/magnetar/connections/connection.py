@@ -156,6 +156,7 @@ class Connection(asyncio.Protocol):
         command = pb.CommandConnect(
             client_version=CLIENT_VERSION, protocol_version=PROTOCOL_VERSION
         )
+        command.feature_flags.supports_broker_entry_metadata = True
         if credentials is not None:
             command.auth_method_name = self._security.method
             command.auth_data = credentials

@@ -3,6 +3,7 @@
 from dataclasses import dataclass, field
 
 from magnetar.messages import MAX_INFLATED_BYTES, Entry
+from magnetar_proto.entries import message_start
 
 
 class ChunkedEntry(Entry):
@@ -19,6 +20,8 @@ class ChunkedEntry(Entry):
         self.source = last.source
         self.reader = None
         self.metadata = last.metadata
+        self._body_start = message_start(last._data)
+        self._data = last._data[: self._body_start]
         self.is_chunk = False
         self.is_encrypted = last.is_encrypted
         self.is_taken_encrypted = False

@@ -1,11 +1,13 @@
 """Rebuilding a log's record from its segments: everything is at its former place."""
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from effort import examples
-from fakes.logs import KEY
+from fakes.logs import KEY, numbered
 from fakes.rewritten import RewrittenLog
 from fakes.world import run
 from magnetar_storage.compacted.compacted_part import Stretch
@@ -47,6 +49,21 @@ def test_what_was_trimmed_is_not_counted_again() -> None:
     replaced(world)
     assert world.log.first_offset == 20 and world.log.position(25) == before
     assert world.there() == {offset: b"%d" % offset for offset in range(20, 35)}
+
+
+def test_messages_are_counted_from_the_first_one_where_entries_have_their_index() -> None:
+    world = RewrittenLog(0)
+    world.do(world.log.close())
+    world.engine = replace(world.engine, adds_broker_metadata=True)
+    world.opened()
+    world.do(world.log.rollover.start_writing())
+    for payload in numbered(0, 35):
+        world.append(world.log, payload, counts=[2])
+    world.do(world.log.trim(20))
+    assert replaced(world).has_broker_metadata
+    assert world.log.record.has_broker_metadata
+    assert world.do(world.log.entries.messages_before(20)) == 40
+    assert world.log.next_message == 70
 
 
 @settings(max_examples=examples(300), deadline=None)

@@ -38,6 +38,10 @@ class StoredMessage:
     sequence_id: int = 0
     is_encrypted: bool = False
     is_null: bool = False
+    index: int | None = None
+    """The number of messages stored in the topic before it; None if the broker did not add it."""
+    broker_publish_time_ms: int | None = None
+    """The time at which the broker stored it; None if the broker did not add it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,6 +130,9 @@ def messages_of(answer: "Answer") -> list[StoredMessage]:
     publish_time_ms = _ms(about.get("publish-time"))
     producer = about.get("producer-name", "")
     sequence_id = int(about.get("sequence-id", 0))
+    last_index = _number(about.get("broker-entry-metadata-index"))
+    stored_at = about.get("broker-entry-metadata-timestamp")
+    broker_publish_time_ms = None if stored_at is None else _ms(stored_at)
     # promise[always]: messages of a batch are shown one by one
     if is_encrypted or "num-batch-message" not in about:
         return [
@@ -140,6 +147,8 @@ def messages_of(answer: "Answer") -> list[StoredMessage]:
                 sequence_id,
                 is_encrypted,
                 about.get("null-value") == "true",
+                last_index,
+                broker_publish_time_ms,
             )
         ]
     parts = decode_batch(answer.body, int(about["num-batch-message"]))
@@ -154,6 +163,8 @@ def messages_of(answer: "Answer") -> list[StoredMessage]:
             producer,
             one.sequence_id if one.HasField("sequence_id") else sequence_id,
             is_null=one.null_value,
+            index=None if last_index is None else last_index - len(parts) + index + 1,
+            broker_publish_time_ms=broker_publish_time_ms,
         )
         for index, (one, payload) in enumerate(parts)
     ]
@@ -178,6 +189,10 @@ def _found(about: Any) -> StoredMessage:
         int(about["sequenceId"]),
         about["encrypted"],
     )
+
+
+def _number(text: str | None) -> int | None:
+    return None if text is None else int(text)
 
 
 def _ms(text: str | None) -> int:

@@ -82,6 +82,13 @@ def _json(value: dict[str, str], message: Message) -> str:
             "event_time_ms": message.event_time_ms,
             "producer": message.producer_name,
             "redelivery_count": message.redelivery_count,
+            **_added(message),
         },
         ensure_ascii=False,
     )
+
+
+def _added(message: Message) -> dict[str, int]:
+    """Return what the broker has added to the message, as far as it has told."""
+    added = {"index": message.index, "broker_publish_time_ms": message.broker_publish_time_ms}
+    return {name: value for name, value in added.items() if value is not None}
