@@ -142,16 +142,16 @@ def test_the_origin_of_a_segment_is_known(driven: Driven) -> None:
         MESSAGES, epoch=3, created_ms=5, replaces=(Replaced(1, 0, 10, 4, 12, 2, 3),), first_offset=4
     )
     writer = run(driven.store.create(origin), driven.clock, driven.idle)
-    writer.begin(9)
+    writer.begin(9, 20)
     writer.append([b"a"], [1], Outcomes())
     driven.settle()
 
     def found() -> SegmentOrigin | None:
         return run(driven.store.origin(writer.segment), driven.clock, driven.idle)
 
-    assert found() == replace(origin, first_offset=9)
+    assert found() == replace(origin, first_offset=9, first_messages=20)
     run(driven.store.recover(writer.segment), driven.clock, driven.idle)
-    assert found() == replace(origin, first_offset=9)
+    assert found() == replace(origin, first_offset=9, first_messages=20)
     run(driven.store.delete(writer.segment), driven.clock, driven.idle)
     with pytest.raises(NoSegment):
         found()
