@@ -23,8 +23,8 @@ final class Main {
             1000 * Long.parseLong(System.getenv().getOrDefault("SCENARIO_SECONDS", "600"));
     private static final Class<?>[] SUBJECTS = {
         Access.class, Acks.class, AdminBrokers.class, AdminNamespaces.class, AdminSchemas.class,
-        AdminTenants.class, AdminTopics.class, Basics.class, Chunks.class, Compaction.class, DeadLetters.class,
-        Deduplication.class, Delays.class, Encryption.class, Ends.class, Failover.class, KeyShared.class,
+        AdminTenants.class, AdminTopics.class, Basics.class, BrokerMetadata.class, Chunks.class, Compaction.class,
+        DeadLetters.class, Deduplication.class, Delays.class, Encryption.class, Ends.class, Failover.class, KeyShared.class,
         Page.class, Patterns.class, Policies.class, Readers.class, Redelivery.class, Schemas.class,
         SecureClients.class, SecureRenewals.class, Seeks.class, Topics.class, Transactions.class,
         Values.class,
