@@ -22,6 +22,7 @@ HOT = {
     "proto/magnetar_proto": (
         "acks",
         "batch_scan",
+        "broker_metadata",
         "chunks",
         "commands",
         "deliveries",
@@ -45,6 +46,7 @@ HOT = {
     "broker/magnetar_broker/limits": ("topic_limits",),
     "broker/magnetar_broker/producers": (
         "appender",
+        "broker_metadata",
         "deduplication_state",
         "producer",
         "publish_budget",

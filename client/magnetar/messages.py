@@ -325,6 +325,14 @@ class Entry:
         return broker_metadata_of(self._data)
 
     @property
+    def stored_time_ms(self) -> int:
+        """The time at which the broker stored it, else its publish time: seeks go by the same."""
+        added = self.broker_metadata
+        if added is None or not added.HasField("broker_timestamp"):
+            return self.metadata.publish_time
+        return added.broker_timestamp
+
+    @property
     def is_batch(self) -> bool:
         return self.metadata.HasField("num_messages_in_batch") and not self.is_taken_encrypted
 

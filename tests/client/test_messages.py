@@ -9,9 +9,12 @@ from hypothesis import strategies as st
 from fakes.client_entries import TOPIC, entry_of, stored
 from magnetar.base.errors import Unreadable
 from magnetar.messages import Entry, Outgoing, decoded_key, plain_message
+from magnetar.resuming import Resuming
+from magnetar.subscription import Subscription
 from magnetar_proto import PulsarApi_pb2 as pb
+from magnetar_proto.broker_metadata import encode_broker_metadata
 from magnetar_proto.entries import encode_entry
-from magnetar_proto.ids import MessageId
+from magnetar_proto.ids import EARLIEST, MessageId
 
 
 def test_ids_carry_the_place_in_the_batch() -> None:
@@ -150,3 +153,55 @@ def test_a_damaged_message_is_not_plain(data: st.DataObject) -> None:
     damaged = bytearray(encode_entry(metadata, b"value"))
     damaged[data.draw(st.integers(0, len(damaged) - 1))] ^= data.draw(st.integers(1, 255))
     assert plain_message("source", TOPIC, 3, 4, 5, bytes(damaged)) is None
+
+
+# What the broker has added ------------------------------------------------------------------
+
+
+ADDED = encode_broker_metadata(1_800_000_000_000, [7])[0]
+
+
+def test_the_index_of_a_batch_is_that_of_its_last_message() -> None:
+    entry = Entry(TOPIC, (3, 4, -1), ADDED + stored([b"a", b"b", b"c"]))
+    assert [(one.data, one.index) for one in entry.messages()] == [(b"a", 5), (b"b", 6), (b"c", 7)]
+    acked = Entry(TOPIC, (3, 4, -1), ADDED + stored([b"a", b"b", b"c"]), ack_set=(0b100,))
+    assert [(one.data, one.index) for one in acked.messages()] == [(b"c", 7)]
+
+
+def test_a_plain_message_has_what_the_broker_has_added() -> None:
+    found = plain_message("source", TOPIC, 3, 4, 5, ADDED + stored([b"a"]))
+    assert found is not None and found.data == b"a"
+    assert (found.index, found.broker_publish_time_ms) == (7, 1_800_000_000_000)
+    assert (found.publish_time_ms, found.entry.stored_time_ms) == (1234, 1_800_000_000_000)
+
+
+def test_nothing_is_made_up_if_the_broker_has_added_nothing() -> None:
+    [message] = entry_of([b"a"]).messages()
+    assert (message.index, message.broker_publish_time_ms) == (None, None)
+    assert message.entry.stored_time_ms == message.publish_time_ms == 1234
+
+
+def test_what_the_broker_has_added_stays_when_an_entry_is_decrypted() -> None:
+    entry = Entry(TOPIC, (3, 4, -1), ADDED + stored([b"sealed"]))
+    entry.decrypted(b"open")
+    [message] = entry.messages()
+    assert (message.data, message.index, entry.size) == (b"open", 7, 4)
+
+
+def test_a_damaged_message_behind_it_is_noticed() -> None:
+    data = bytearray(ADDED + stored([b"value"]))
+    data[-1] ^= 1
+    assert plain_message("source", TOPIC, 3, 4, 5, bytes(data)) is None
+    with pytest.raises(Unreadable, match="is damaged"):
+        Entry(TOPIC, (3, 4, -1), bytes(data))
+
+
+@given(st.binary(max_size=30))
+def test_bytes_that_only_begin_like_it_are_no_message(data: bytes) -> None:
+    assert plain_message("source", TOPIC, 3, 4, 5, b"\x0e\x02" + data) is None
+
+
+def test_a_start_by_time_goes_by_the_time_of_the_broker() -> None:
+    subscription = Subscription("s", start=EARLIEST, start_time_ms=1_700_000_000_000)
+    for data, is_seen in ((stored([b"a"]), True), (ADDED + stored([b"a"]), False)):
+        assert Resuming(TOPIC, subscription).is_seen(Entry(TOPIC, (3, 4, -1), data)) == is_seen

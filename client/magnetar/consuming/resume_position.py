@@ -98,7 +98,7 @@ class ResumePosition:
         """Tell whether the whole entry lies before the start, or was received already."""
         if (
             self._from_ms is not None
-            and entry.metadata.publish_time < self._from_ms
+            and entry.stored_time_ms < self._from_ms
             and (self._until is None or entry.position <= self._until)
         ):
             self.at, self._seen = MessageId(*entry.position), (*entry.position, WHOLE_ENTRY)
