@@ -85,12 +85,13 @@ ELSEWHERE: dict[str, tuple[str, ...]] = {
     "broker/server": ("broker/authorization/test_matrix.py",),
     "broker/session": (
         "broker/limits", "broker/topic/test_transactions_model.py",
+        "client/test_client_broker_metadata.py",
         "broker/server/clients/test_departed_clients.py", "broker/official/test_official_quotas.py",
     ),
     "broker/subscriptions": (
         *DELIVERY, *TRANSACTIONS, "broker/topic/test_measuring.py", "broker/delays",
         "broker/expiry/test_message_expiry.py", "broker/expiry/test_trimming.py",
-        "broker/session/test_lost_connections.py",
+        "broker/producers/test_broker_metadata.py", "broker/session/test_lost_connections.py",
     ),
     "broker/topic": (
         "broker/metrics/test_figures.py", "broker/session/test_moved_topics.py",

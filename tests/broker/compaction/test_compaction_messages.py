@@ -6,6 +6,7 @@ from fakes.keyed import Message, batch_entry, messages_in, single_entry
 from magnetar_broker.compaction.messages import Reader, survivor
 from magnetar_broker.compaction.topic_compaction import last_index
 from magnetar_proto import PulsarApi_pb2 as pb
+from magnetar_proto.broker_metadata import encode_broker_metadata
 from magnetar_proto.entries import encode_entry, parse_metadata
 from magnetar_storage.compacted.latest_keys import Bits
 
@@ -63,6 +64,14 @@ def test_what_is_left_of_a_batch_keeps_its_place(kind: int) -> None:
     assert list(metadata.compacted_batch_indexes) == [3]
     assert last_index(left) == 3
     assert look(left, 4, keyless=True) == ([(13, False)], 0), "what is out stays out"
+
+
+def test_what_the_broker_has_added_stays_with_what_is_left() -> None:
+    [added] = encode_broker_metadata(5, [7])
+    entry = batch_entry([Message("a", b"1"), Message("b", b"2")], pb.NONE)
+    for bits in (0b01, 0b11):
+        assert survivor(added + entry, bits, 2) == added + survivor(entry, bits, 2)
+    assert look(added + entry, 2) == look(entry, 2)
 
 
 def test_an_encrypted_batch_is_one_message() -> None:

@@ -6,6 +6,7 @@ import pytest
 
 from fakes.sessions import TOPIC, Client, SessionWorld, by_request, close_producer, produce
 from magnetar_proto import PulsarApi_pb2 as pb
+from magnetar_proto.broker_metadata import encode_broker_metadata
 from magnetar_proto.entries import encode_entry
 from magnetar_storage.errors import DiskFull
 from raw_client import metadata, send_frame, send_frame_of
@@ -61,6 +62,18 @@ def test_what_is_not_supported_by_a_producer_that_is_not_open(fields: dict[str, 
     assert (client.received(), client.closed) == ([], False)
     client.send_bytes(send_frame(0, b"x", producer_id=9, **fields))
     assert (client.received(), client.closed) == ([], True)
+
+
+def test_what_only_brokers_add_is_refused() -> None:
+    world = SessionWorld()
+    client = client_with_producers(world, 1)
+    [added] = encode_broker_metadata(5, [7])
+    entry = added + encode_entry(metadata(0), b"x")
+    client.send_bytes(send_frame_of(entry, 0) + send_frame(1, b"b"))
+    received = client.received()
+    assert outcomes(received) == [("refused", 1, 0), ("stored", 1, 1)]
+    assert received[0].error == pb.NotAllowedError
+    assert not client.closed
 
 
 # When it is sent ------------------------------------------------------------------------

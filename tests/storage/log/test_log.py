@@ -1,5 +1,6 @@
 """Logs: appending, reading, positions, rolling, trimming, taking over, failing."""
 
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -12,6 +13,7 @@ from fakes.logs import BY_THREE, KEY, LogWorld, numbered
 from fakes.runs import append
 from magnetar_storage.errors import DiskFull, Fenced, Unavailable, WriterFailed
 from magnetar_storage.log.log import Log
+from magnetar_storage.log.log_record import LogRecord
 from magnetar_storage.log.positions import NOWHERE
 from magnetar_storage.log.roll_limits import RollLimits
 
@@ -26,6 +28,31 @@ def rolled(world: LogWorld, entries: int) -> Log:
     for payload in numbered(0, entries):
         world.append(log, payload)
     return log
+
+
+# Broker metadata ------------------------------------------------------------------------
+
+
+def test_messages_are_counted_ahead_only_where_entries_may_have_broker_metadata() -> None:
+    world = LogWorld(BY_THREE)
+    log = world.open()
+    world.append(log, b"0", counts=[3])
+    assert (log.next_message, log.record.has_broker_metadata) == (-1, False)
+    world.do(log.close())
+    world.engine = replace(world.engine, adds_broker_metadata=True)
+    log = world.open(writing=False)
+    assert LogRecord.decode(KEY, world.metadata._values[KEY].value).has_broker_metadata
+    assert log.next_message == 3
+    world.do(log.rollover.start_writing())
+    seen: list[tuple[int, list[bytes]]] = []
+    log.before_append = lambda run: seen.append((log.next_message, run.payloads))
+    world.append(log, b"1", b"2", counts=[2, 4])
+    world.append(log, b"3")
+    assert seen == [(3, [b"1", b"2"]), (9, [b"3"])]
+    assert log.next_message == log.messages_end == 10
+    world.do(log.close())
+    world.engine = replace(world.engine, adds_broker_metadata=False)
+    assert world.open().next_message == 10
 
 
 # Appending and reading ------------------------------------------------------------------
