@@ -44,8 +44,7 @@ def broker_metadata_of(entry: bytes) -> pb.BrokerEntryMetadata | None:
 
 def without_broker_metadata(entry: bytes) -> bytes:
     """Return the entry as its producer sent it; a copy only if a broker added anything."""
-    start = message_start(entry)
-    return entry[start:] if start else entry
+    return entry[message_start(entry) :] if entry.startswith(BROKER_MAGIC) else entry
 
 
 def stored_time(entry: bytes) -> int:

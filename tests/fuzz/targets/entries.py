@@ -12,6 +12,11 @@ from google.protobuf.message import DecodeError
 from fuzz import traffic
 from magnetar_broker.session.entry_checks import refusal_of_entry
 from magnetar_proto import PulsarApi_pb2 as pb
+from magnetar_proto.broker_metadata import (
+    broker_metadata_of,
+    stored_time,
+    without_broker_metadata,
+)
 from magnetar_proto.entries import encode_entry, parse_metadata, publish_time, verify_checksum
 from magnetar_proto.errors import BadMetadata
 
@@ -26,7 +31,9 @@ def run(data: bytes) -> None:
     for before, behind in ((b"", b""), (b"\x0e", b"\x0e\x01")):
         buf = before + entry + behind
         assert verify_checksum(buf, len(before), len(before) + len(entry)) == good
-    expected = plain(entry)
+    at = behind_broker_metadata(entry)
+    assert without_broker_metadata(entry) == entry[at:]
+    expected, added = plain(entry), broker_metadata_of(entry)
     try:
         metadata, at = parse_metadata(entry)
     except BadMetadata:
@@ -34,6 +41,8 @@ def run(data: bytes) -> None:
     else:
         assert expected == (metadata, at), "not the metadata of the entry"
         assert publish_time(entry) == metadata.publish_time
+        has_time = added is not None and added.HasField("broker_timestamp")
+        assert has_time or stored_time(entry) == metadata.publish_time
         again = encode_entry(metadata, entry[at:])
         assert parse_metadata(again)[0] == metadata and verify_checksum(again, 0, len(again))
         assert again[parse_metadata(again)[1] :] == entry[at:]
@@ -53,10 +62,13 @@ def check_refusal(
             continue
         if refused is None:
             assert good, "a damaged entry is taken"
+            assert not behind_broker_metadata(entry), "what only brokers add is taken"
             if must_encrypt:
                 assert expected is not None and expected[0].encryption_keys, "plaintext is taken"
         elif refused.code == pb.ChecksumError:
             assert not good
+        elif refused.code == pb.NotAllowedError:
+            assert behind_broker_metadata(entry), "what the producer has not added is refused"
         else:
             assert must_encrypt and expected is not None and not expected[0].encryption_keys
 
