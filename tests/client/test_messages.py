@@ -9,12 +9,10 @@ from hypothesis import strategies as st
 from fakes.client_entries import TOPIC, entry_of, stored
 from magnetar.base.errors import Unreadable
 from magnetar.messages import Entry, Outgoing, decoded_key, plain_message
-from magnetar.resuming import Resuming
-from magnetar.subscription import Subscription
 from magnetar_proto import PulsarApi_pb2 as pb
 from magnetar_proto.broker_metadata import encode_broker_metadata
 from magnetar_proto.entries import encode_entry
-from magnetar_proto.ids import EARLIEST, MessageId
+from magnetar_proto.ids import MessageId
 
 
 def test_ids_carry_the_place_in_the_batch() -> None:
@@ -199,9 +197,3 @@ def test_a_damaged_message_behind_it_is_noticed() -> None:
 @given(st.binary(max_size=30))
 def test_bytes_that_only_begin_like_it_are_no_message(data: bytes) -> None:
     assert plain_message("source", TOPIC, 3, 4, 5, b"\x0e\x02" + data) is None
-
-
-def test_a_start_by_time_goes_by_the_time_of_the_broker() -> None:
-    subscription = Subscription("s", start=EARLIEST, start_time_ms=1_700_000_000_000)
-    for data, is_seen in ((stored([b"a"]), True), (ADDED + stored([b"a"]), False)):
-        assert Resuming(TOPIC, subscription).is_seen(Entry(TOPIC, (3, 4, -1), data)) == is_seen
