@@ -219,9 +219,9 @@ FAULTS = (
         "a page that nobody awaits changes no counters",
         (
             "        else:  # Only at the end it is known which namespaces have other topics.\n"
-            "            self._forget(others)\n"
+            "            self._forget(gathered.others)\n"
         ),
-        "        self._forget(others)\n",
+        "        self._forget(gathered.others)\n",
     ),
     Fault(
         "broker/magnetar_broker/metrics/gathering.py",

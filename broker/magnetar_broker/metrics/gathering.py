@@ -6,7 +6,7 @@ gathered then are used again: see `base/traffic.py: Traffic.changed` and `_is_sa
 
 import logging
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from math import inf
 from operator import add
 from typing import NamedTuple
@@ -137,6 +137,17 @@ class _Seen:
     figures: TopicFigures
 
 
+@dataclass(slots=True)
+class _GatheredTopics:
+    """The figures of all topics at one scrape."""
+
+    shown: list[TopicFigures] = field(default_factory=list)
+    others: list[TopicFigures] = field(default_factory=list)
+    """The figures of topics that are only shown in sums."""
+    logs: int = 0
+    """The number of topics with a log."""
+
+
 class Gatherer:
     """Gathers figures, for one scrape at a time."""
 
@@ -156,13 +167,18 @@ class Gatherer:
         the topics that are left are left out.  Without `after` there is a pause of a millisecond
         after every piece of work.
         """
+        choice = _Choice(self._broker.settings)
         after = after or Pace(self._broker.engine.clock, 0).after
-        broker, settings = self._broker, self._broker.settings
-        choice = _Choice(settings)
-        shown: list[TopicFigures] = []
-        others: list[TopicFigures] = []
-        used = logs = 0
-        for topic in broker.topics:
+        topics = await self._gather_topics(choice, is_wanted, after)
+        return self._figures(urlsplit(service_url).hostname or "", choice.by_topic, topics)
+
+    async def _gather_topics(
+        self, choice: _Choice, is_wanted: Callable[[], bool], after: After
+    ) -> _GatheredTopics:
+        """Take the figures of topics, for `gather`."""
+        gathered = _GatheredTopics()
+        used = 0
+        for topic in self._broker.topics:
             traffic = topic.traffic
             seen = traffic.seen if isinstance(traffic.seen, _Seen) else None
             # promise[without not traffic.changed and]: the figures of a topic that has changed are
@@ -178,19 +194,25 @@ class Gatherer:
                 before = NOTHING if seen is None else seen.figures.load.totals
                 seen = await self._look_at(topic, series, detail, before)
                 used += GATHERED * (1 + len(topic.subscriptions))
-            logs += seen.log is not None
-            (shown if detail.alone or not choice.by_topic else others).append(seen.figures)
+            gathered.logs += seen.log is not None
+            is_shown = detail.alone or not choice.by_topic
+            (gathered.shown if is_shown else gathered.others).append(seen.figures)
             if used >= PIECE:
                 used = 0
                 await after()
                 if not is_wanted():
                     break
         else:  # Only at the end it is known which namespaces have other topics.
-            self._forget(others)
+            self._forget(gathered.others)
+        return gathered
+
+    def _figures(self, host: str, by_topic: bool, gathered: _GatheredTopics) -> Figures:
+        """Return the figures of the broker, whose advertised host is `host`, with its topics."""
+        broker, settings = self._broker, self._broker.settings
         engine, unread = broker.engine, broker.topic_host.shared_limits.unread
         return Figures(
             cluster=settings.cluster_name,
-            broker=urlsplit(service_url).hostname or "",
+            broker=host,
             connections=broker.connections,
             connections_total=broker.connections_total,
             limits_reached=dict(broker.reached.counts),
@@ -209,7 +231,7 @@ class Gatherer:
             cache_used_bytes=engine.cache.used,
             cache_entries=engine.cache.entries,
             cache_evicted=engine.cache.evicted,
-            logs=logs,
+            logs=gathered.logs,
             runs={"cache": _runs_of(engine.cached_runs), "disk": _runs_of(engine.read_runs)},
             read_bytes=engine.reading.held,
             read_limit_bytes=engine.reading.limit,
@@ -218,10 +240,10 @@ class Gatherer:
             unread_bytes=unread.kept_bytes,
             unread_limit_bytes=max(0, unread.limit_bytes),
             unread_deleted_bytes=unread.deleted_bytes,
-            topics=shown,
+            topics=gathered.shown,
             stalls=tuple(broker.watchdog.stalls()),
-            by_topic=choice.by_topic,
-            others=others,
+            by_topic=by_topic,
+            others=gathered.others,
             other_totals=dict(self._other_totals),
             ended=broker.topics.ended_totals(),
             now_ms=engine.clock.now_ms(),
