@@ -13,7 +13,7 @@ from magnetar_broker.base.records import next_number
 from magnetar_broker.base.wanted import Check, always
 from magnetar_broker.config import Settings
 from magnetar_broker.damage.scrubbing import SCRUBBING, Scrubber
-from magnetar_broker.damage.skipping import SKIP_SECONDS, SKIPPING, Skipping
+from magnetar_broker.damage.skip_damaged import SKIP_SECONDS, SKIPPING, Skipping
 from magnetar_broker.expiry.orphans import EXPIRY, EXPIRY_SECONDS, Quarantine, present_segments
 from magnetar_broker.limits.admission import Admission
 from magnetar_broker.limits.held_bytes import HeldBytes, buffer_bytes

@@ -5,7 +5,7 @@ from dataclasses import replace
 from typing import Any
 
 from fakes.logs import LogWorld
-from magnetar_broker.base.transactions import COORDINATORS, Outcome, TxnId
+from magnetar_broker.base.transaction_ids import COORDINATORS, Outcome, TxnId
 from magnetar_broker.config import Settings
 from magnetar_broker.placement.ownership import SoleOwner
 from magnetar_broker.standalone import standalone

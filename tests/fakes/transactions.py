@@ -3,7 +3,7 @@
 from typing import Any
 
 from fakes.sessions import TOPIC, Client, SessionWorld, produce, subscribe
-from magnetar_broker.base.transactions import Outcome, TxnId
+from magnetar_broker.base.transaction_ids import Outcome, TxnId
 from magnetar_proto import PulsarApi_pb2 as pb
 from raw_client import metadata, send_frame
 

@@ -97,7 +97,7 @@ ELSEWHERE: dict[str, tuple[str, ...]] = {
         "broker/metrics/test_figures.py", "broker/session/test_moved_topics.py",
         "broker/producers/test_deduplication.py",
         "broker/server/processes/test_dynamic_settings.py",
-        "broker/damage/test_skipping.py",
+        "broker/damage/test_skip_damaged.py",
     ),
     "client/consuming": RECEIVING,
     "client/consuming/receiver.py": ("broker/server/admin/test_damage.py",),

@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterable, Mapping
 from enum import StrEnum
 from typing import Any, NamedTuple
 
-from magnetar_broker.base.transactions import COORDINATORS
+from magnetar_broker.base.transaction_ids import COORDINATORS
 from magnetar_proto.names import SYSTEM_NAMESPACE, TopicName
 
 logger = logging.getLogger(__name__)

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from typing import Final
 
 from magnetar_broker.base.errors import InvalidTransactionStatus
-from magnetar_broker.base.transactions import Outcome, TxnId
+from magnetar_broker.base.transaction_ids import Outcome, TxnId
 
 KEPT: Final = 1000
 """The number of ended transactions that are kept; of earlier ones low watermarks are known."""

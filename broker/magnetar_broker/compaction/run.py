@@ -8,7 +8,7 @@ import logging
 from collections.abc import AsyncIterator, Sequence
 
 from magnetar_broker.base.pace import Pace
-from magnetar_broker.compaction.messages import Reader, slots_of, survivor
+from magnetar_broker.compaction.message_keys import Reader, slots_of, survivor
 from magnetar_broker.policies.compaction_rules import CompactionRules
 from magnetar_storage.compacted.compacted_log import CompactedLog
 from magnetar_storage.compacted.compacted_part import Stretch

@@ -7,7 +7,7 @@ from typing import Protocol
 from magnetar_broker.base.connection import Connection
 from magnetar_broker.base.meter import Meter
 from magnetar_broker.base.traffic import Traffic
-from magnetar_broker.base.transactions import TxnId
+from magnetar_broker.base.transaction_ids import TxnId
 from magnetar_broker.base.wanted import Check, always
 from magnetar_broker.dispatch.frames import FrameCache
 from magnetar_broker.dispatch.key_selection import KeySharedMeta

@@ -10,7 +10,7 @@ from magnetar_broker.authentication.outcomes import OutcomeCounts
 from magnetar_broker.compaction.topic_compaction import CompactionFigures
 from magnetar_broker.dispatch.consumer import Backlog
 from magnetar_broker.metrics.histogram import Counts
-from magnetar_broker.metrics.transactions import CoordinatorCounts
+from magnetar_broker.metrics.transaction_metrics import CoordinatorCounts
 from magnetar_broker.throttling.dispatch_throttle import ThrottleEvents
 from magnetar_broker.topic.measuring import Consuming, Publishing
 from magnetar_broker.watchdog import Stalls

@@ -36,7 +36,7 @@ from magnetar_broker.metrics.figures import (
     plus,
 )
 from magnetar_broker.metrics.histogram import Counts
-from magnetar_broker.metrics.transactions import counts_of
+from magnetar_broker.metrics.transaction_metrics import counts_of
 from magnetar_broker.subscriptions.subscription import Subscription
 from magnetar_broker.topic.loaded_topics import AnyTopic
 from magnetar_broker.topic.measuring import Consuming, Publishing, consuming

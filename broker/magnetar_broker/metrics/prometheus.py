@@ -72,7 +72,7 @@ from magnetar_broker.metrics.rows import (
 )
 from magnetar_broker.metrics.text import SLICE, Row, escaped, histograms, labels_of, summary, table
 from magnetar_broker.metrics.tls import TlsFigures
-from magnetar_broker.metrics.transactions import of_transactions
+from magnetar_broker.metrics.transaction_metrics import of_transactions
 from magnetar_broker.metrics.usage import Usage
 from magnetar_broker.metrics.writes import Window, of_broker, of_writes, summed
 from magnetar_broker.schemas.counts import SchemaCounts, Work

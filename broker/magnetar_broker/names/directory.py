@@ -14,7 +14,7 @@ from magnetar_broker.base.errors import (
 )
 from magnetar_broker.base.periodic_jobs import PeriodicJobs
 from magnetar_broker.base.runtime import MetadataRuntime
-from magnetar_broker.base.transactions import COORDINATORS, FIRST_COORDINATORS
+from magnetar_broker.base.transaction_ids import COORDINATORS, FIRST_COORDINATORS
 from magnetar_broker.config import Settings
 from magnetar_broker.names.authorizer import Authorizer
 from magnetar_broker.names.bundle_changes import BundleChanges

@@ -7,7 +7,7 @@ the log when the run is durable).  This module is compiled: its coroutine handle
 from collections.abc import Callable
 
 from magnetar_broker.base.traffic import Traffic
-from magnetar_broker.base.transactions import TxnId
+from magnetar_broker.base.transaction_ids import TxnId
 from magnetar_broker.delays.topic_delays import TopicDelays
 from magnetar_broker.producers.deduplication import Deduplication
 from magnetar_broker.producers.first_segment import start_writing

@@ -15,7 +15,7 @@ from enum import IntEnum
 from itertools import chain
 from struct import Struct, pack
 
-from magnetar_broker.base.transactions import Outcome, TxnId
+from magnetar_broker.base.transaction_ids import Outcome, TxnId
 from magnetar_storage.cursors.cursor_record import (
     MOST_RANGES,
     decode_bitmaps,

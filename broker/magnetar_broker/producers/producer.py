@@ -7,7 +7,7 @@ from typing import Protocol
 from magnetar_broker.base.connection import Connection
 from magnetar_broker.base.errors import BrokerError
 from magnetar_broker.base.meter import Meter
-from magnetar_broker.base.transactions import TxnId
+from magnetar_broker.base.transaction_ids import TxnId
 from magnetar_broker.producers.access import SHARED, Claim
 from magnetar_proto.entries import COPY_LIMIT
 from magnetar_proto.names import TopicName

@@ -13,7 +13,7 @@ import logging
 from collections.abc import Callable
 
 from magnetar_broker.base.ended_transactions import EndedTransactions
-from magnetar_broker.base.transactions import NO_TRANSACTIONS, Outcome, TxnId
+from magnetar_broker.base.transaction_ids import NO_TRANSACTIONS, Outcome, TxnId
 from magnetar_broker.base.waiters import Waiters
 from magnetar_broker.producers.first_segment import start_writing
 from magnetar_broker.producers.hidden_entries import NEVER, HiddenEntries

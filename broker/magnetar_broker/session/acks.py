@@ -6,7 +6,7 @@ from functools import partial
 from typing import Any
 
 from magnetar_broker.base.errors import BrokerError, PersistenceError, as_refusal
-from magnetar_broker.base.transactions import TxnId
+from magnetar_broker.base.transaction_ids import TxnId
 from magnetar_broker.dispatch.consumer import Consumer
 from magnetar_broker.session.handle_table import HandleTable
 from magnetar_proto import PulsarApi_pb2 as pb

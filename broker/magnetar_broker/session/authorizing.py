@@ -18,7 +18,10 @@ from magnetar_broker.session.open_resources import close_producer, open_resource
 from magnetar_broker.session.schemas import refuse_get_or_create_schema, refuse_get_schema
 from magnetar_broker.session.session import Handler, Session
 from magnetar_broker.session.topic_lists import unwatch
-from magnetar_broker.session.transactions import refuse_add_partitions, refuse_add_subscriptions
+from magnetar_broker.session.transaction_commands import (
+    refuse_add_partitions,
+    refuse_add_subscriptions,
+)
 from magnetar_proto import PulsarApi_pb2 as pb
 from magnetar_proto.names import NamespaceName, TopicName
 

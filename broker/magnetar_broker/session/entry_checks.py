@@ -4,7 +4,7 @@ from typing import Final, NamedTuple
 
 from crc32c import crc32c
 
-from magnetar_broker.base.transactions import TxnId
+from magnetar_broker.base.transaction_ids import TxnId
 from magnetar_proto import PulsarApi_pb2 as pb
 from magnetar_proto.entries import (
     BROKER_MAGIC,

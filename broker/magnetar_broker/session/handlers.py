@@ -28,14 +28,14 @@ from magnetar_broker.session.topic_lists import (
     on_watch_topics,
     on_watch_topics_close,
 )
-from magnetar_broker.session.transaction_ends import on_end_on_partition, on_end_on_subscription
-from magnetar_broker.session.transactions import (
+from magnetar_broker.session.transaction_commands import (
     on_add_partitions,
     on_add_subscriptions,
     on_connect_coordinator,
     on_end_transaction,
     on_new_transaction,
 )
+from magnetar_broker.session.transaction_ends import on_end_on_partition, on_end_on_subscription
 from magnetar_proto import PulsarApi_pb2 as pb
 
 Command = pb.BaseCommand

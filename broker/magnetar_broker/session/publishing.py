@@ -10,7 +10,7 @@ from typing import Final
 
 from crc32c import crc32c
 
-from magnetar_broker.base.transactions import TxnId
+from magnetar_broker.base.transaction_ids import TxnId
 from magnetar_broker.producers.producer import Producer, PublishRules, PublishRun
 from magnetar_broker.producers.publish_budget import PublishBudget
 from magnetar_broker.session.entry_checks import (

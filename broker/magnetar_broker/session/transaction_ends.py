@@ -3,7 +3,7 @@
 from typing import Any
 
 from magnetar_broker.base.errors import TopicNotFound
-from magnetar_broker.base.transactions import Outcome, TxnId
+from magnetar_broker.base.transaction_ids import Outcome, TxnId
 from magnetar_broker.session.refusals import refusal_of
 from magnetar_broker.session.session import Session
 from magnetar_broker.topic.topic import Topic

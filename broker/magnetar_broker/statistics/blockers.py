@@ -11,7 +11,7 @@ from magnetar_broker.dispatch.key_shared import KeyShared
 from magnetar_broker.dispatch.single_active import SingleActive
 from magnetar_broker.statistics.key_hashes import queues_of
 from magnetar_broker.statistics.shapes import Json, address
-from magnetar_broker.statistics.subscriptions import type_name
+from magnetar_broker.statistics.subscription_stats import type_name
 from magnetar_broker.subscriptions.subscription import Subscription
 from magnetar_broker.throttling.rate_limit import RateLimit
 from magnetar_broker.topic.topic import Topic

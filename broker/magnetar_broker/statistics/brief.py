@@ -6,8 +6,8 @@ from collections.abc import Iterable, Mapping
 
 from magnetar_broker.statistics.internal import entries_since_unacked, pending_entries
 from magnetar_broker.statistics.shapes import Json
-from magnetar_broker.statistics.subscriptions import WantedStatistics
-from magnetar_broker.statistics.topics import topic_stats
+from magnetar_broker.statistics.subscription_stats import WantedStatistics
+from magnetar_broker.statistics.topic_stats import topic_stats
 from magnetar_broker.subscriptions.subscription import Subscription
 from magnetar_broker.topic.loaded_topics import AnyTopic
 from magnetar_broker.topic.measuring import AnySubscription

@@ -6,7 +6,7 @@ from functools import partial
 
 from magnetar_broker.base.errors import NotAllowed, UnknownError
 from magnetar_broker.base.meter import Meter
-from magnetar_broker.base.transactions import NO_TRANSACTIONS, Outcome, TxnId
+from magnetar_broker.base.transaction_ids import NO_TRANSACTIONS, Outcome, TxnId
 from magnetar_broker.base.waiters import Waiters
 from magnetar_broker.base.wanted import Check, always
 from magnetar_broker.dispatch.base import Dispatcher, Stream

@@ -8,7 +8,7 @@ from typing import NoReturn
 
 from magnetar_broker.base.ended_transactions import EndedTransactions
 from magnetar_broker.base.errors import NotAllowed, TransactionConflict
-from magnetar_broker.base.transactions import Outcome, TxnId
+from magnetar_broker.base.transaction_ids import Outcome, TxnId
 from magnetar_broker.subscriptions.batch_masks import full_mask, unacked_mask
 from magnetar_storage.cursors.cursor import Cursor
 from magnetar_storage.cursors.delivery_cursor import DeliveryCursor

@@ -9,7 +9,7 @@ from magnetar_broker.base.connection import Connection
 from magnetar_broker.base.errors import NotAllowed, UnknownError
 from magnetar_broker.base.meter import Meter
 from magnetar_broker.base.traffic import Traffic
-from magnetar_broker.base.transactions import TxnId
+from magnetar_broker.base.transaction_ids import TxnId
 from magnetar_broker.base.wanted import Check, always
 from magnetar_broker.dispatch.consumer import (
     NO_COUNTERS,

@@ -7,7 +7,7 @@ from magnetar_broker.base.errors import NotReady, being_unloaded
 from magnetar_broker.base.metadata_keys import topic_key
 from magnetar_broker.base.meter import Meter
 from magnetar_broker.base.traffic import Traffic
-from magnetar_broker.base.transactions import Outcome, TxnId
+from magnetar_broker.base.transaction_ids import Outcome, TxnId
 from magnetar_broker.compaction.topic_compaction import CompactionFigures, TopicCompaction
 from magnetar_broker.delays.topic_delays import TopicDelays
 from magnetar_broker.dispatch.consumer import Backlog

@@ -19,7 +19,7 @@ from magnetar_broker.base.errors import (
     TransactionCoordinatorNotFound,
 )
 from magnetar_broker.base.parallel import for_each
-from magnetar_broker.base.transactions import Outcome, TxnId
+from magnetar_broker.base.transaction_ids import Outcome, TxnId
 from magnetar_broker.base.waiters import Waiters
 from magnetar_broker.topic.topic import Topic
 from magnetar_broker.transactions.figures import CoordinatorFigures

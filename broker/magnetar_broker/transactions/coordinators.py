@@ -15,7 +15,7 @@ from magnetar_broker.base.errors import (
 )
 from magnetar_broker.base.metadata_keys import topic_key
 from magnetar_broker.base.records import keys_under
-from magnetar_broker.base.transactions import COORDINATORS
+from magnetar_broker.base.transaction_ids import COORDINATORS
 from magnetar_broker.topic.topic import Topic
 from magnetar_broker.transactions.coordinator import Coordinator
 from magnetar_broker.transactions.participants import Ending, OpenTopic

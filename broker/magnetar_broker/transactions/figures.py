@@ -4,7 +4,7 @@ from bisect import bisect_left
 from dataclasses import dataclass, field
 from typing import Final
 
-from magnetar_broker.base.transactions import Outcome
+from magnetar_broker.base.transaction_ids import Outcome
 
 LATENCY_BOUNDS_MS: Final = (
     10, 20, 50, 100, 500, 1000, 5000, 15_000, 30_000, 60_000, 300_000, 1_500_000, 3_000_000,

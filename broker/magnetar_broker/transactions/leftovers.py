@@ -13,7 +13,7 @@ from typing import Protocol
 
 from magnetar_broker.base.errors import BrokerError, TransactionCoordinatorNotFound
 from magnetar_broker.base.periodic_jobs import PAUSE_EVERY
-from magnetar_broker.base.transactions import COORDINATORS, Outcome, TxnId
+from magnetar_broker.base.transaction_ids import COORDINATORS, Outcome, TxnId
 from magnetar_broker.ipc.successive import SuccessiveLinks
 from magnetar_broker.subscriptions.subscription import Subscription
 from magnetar_broker.topic.loaded_topics import Topics

@@ -10,7 +10,7 @@ from magnetar_broker.base.errors import (
     TenantNotFound,
     TopicNotFound,
 )
-from magnetar_broker.base.transactions import Outcome, TxnId
+from magnetar_broker.base.transaction_ids import Outcome, TxnId
 from magnetar_broker.ipc.link import Handler
 from magnetar_broker.ipc.successive import SuccessiveLinks
 from magnetar_broker.topic.loaded_topics import AnyTopic

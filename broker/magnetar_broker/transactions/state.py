@@ -21,7 +21,7 @@ from magnetar_broker.base.errors import (
     LimitReached,
     TransactionNotFound,
 )
-from magnetar_broker.base.transactions import Outcome
+from magnetar_broker.base.transaction_ids import Outcome
 from magnetar_broker.transactions import records
 from magnetar_broker.transactions.records import Participant, Status, TransactionRecordKind
 

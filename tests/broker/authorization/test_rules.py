@@ -9,7 +9,7 @@ from magnetar_broker.authorization.rules import (
     Rules,
     is_of_system,
 )
-from magnetar_broker.base.transactions import COORDINATORS
+from magnetar_broker.base.transaction_ids import COORDINATORS
 
 TOPIC = "persistent://shop/orders/new"
 PARTITION = f"{TOPIC}-partition-3"

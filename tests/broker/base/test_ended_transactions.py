@@ -4,7 +4,7 @@ import pytest
 
 from magnetar_broker.base.ended_transactions import KEPT, EndedTransactions
 from magnetar_broker.base.errors import InvalidTransactionStatus
-from magnetar_broker.base.transactions import Outcome, TxnId
+from magnetar_broker.base.transaction_ids import Outcome, TxnId
 
 
 def test_low_watermarks_only_rise_and_are_of_one_coordinator() -> None:

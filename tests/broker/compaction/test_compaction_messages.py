@@ -3,7 +3,7 @@
 import pytest
 
 from fakes.keyed import Message, batch_entry, messages_in, single_entry
-from magnetar_broker.compaction.messages import Reader, survivor
+from magnetar_broker.compaction.message_keys import Reader, survivor
 from magnetar_broker.compaction.topic_compaction import last_index
 from magnetar_proto import PulsarApi_pb2 as pb
 from magnetar_proto.broker_metadata import encode_broker_metadata

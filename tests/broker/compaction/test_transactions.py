@@ -2,7 +2,7 @@
 
 from fakes.sessions import SessionWorld, produce
 from fakes.transactions import ABORT, COMMIT, end_on_partition, none_has_ended
-from magnetar_broker.base.transactions import Outcome, TxnId
+from magnetar_broker.base.transaction_ids import Outcome, TxnId
 from magnetar_broker.compaction.topic_compaction import CompactionStatus
 from magnetar_proto import PulsarApi_pb2 as pb
 from magnetar_proto.entries import encode_entry, parse_metadata

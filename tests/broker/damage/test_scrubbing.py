@@ -11,7 +11,7 @@ from fakes.topics import TOPIC, TopicWorld
 from magnetar_broker.base.metadata_keys import topic_key
 from magnetar_broker.config import Settings
 from magnetar_broker.damage.scrubbing import Scrubber, is_due
-from magnetar_broker.damage.skipping import skip_damaged
+from magnetar_broker.damage.skip_damaged import skip_damaged
 from magnetar_proto.names import TopicName
 from magnetar_storage.errors import NoSegment
 

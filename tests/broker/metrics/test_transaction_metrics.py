@@ -1,8 +1,8 @@
 """The metrics of coordinators, under the names that dashboards for Pulsar ask for."""
 
 from fakes.coordinating import CoordinatorWorld
-from magnetar_broker.base.transactions import Outcome
-from magnetar_broker.metrics.transactions import counts_of, of_transactions
+from magnetar_broker.base.transaction_ids import Outcome
+from magnetar_broker.metrics.transaction_metrics import counts_of, of_transactions
 from magnetar_broker.transactions.figures import LATENCY_BOUNDS_MS
 
 

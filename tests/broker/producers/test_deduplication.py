@@ -14,7 +14,7 @@ from effort import examples
 from fakes.connection import Receipt, RecordingConnection
 from fakes.topics import TopicWorld, entry
 from magnetar_broker.base.errors import NotReady
-from magnetar_broker.base.transactions import Outcome, TxnId
+from magnetar_broker.base.transaction_ids import Outcome, TxnId
 from magnetar_broker.config import Settings
 from magnetar_broker.expiry.trimming import trim_topic
 from magnetar_broker.limits.topic_limits import TopicLimits

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from magnetar_broker.base.transactions import Outcome, TxnId
+from magnetar_broker.base.transaction_ids import Outcome, TxnId
 from magnetar_broker.producers.hidden_entries import NEVER, HiddenEntries
 from magnetar_storage.log.offset_set import OffsetSet
 

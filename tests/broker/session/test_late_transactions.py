@@ -4,7 +4,7 @@ import pytest
 
 from fakes.sessions import SessionWorld
 from fakes.transactions import ABORT, COMMIT, Publishing, Reading
-from magnetar_broker.base.transactions import Outcome, TxnId
+from magnetar_broker.base.transaction_ids import Outcome, TxnId
 from magnetar_broker.config.domains import QuotaAction
 from magnetar_broker.expiry.quotas import enforce_quotas
 from magnetar_proto import PulsarApi_pb2 as pb

@@ -6,7 +6,7 @@ import pytest
 
 from fakes.sessions import SessionWorld, produce
 from fakes.transactions import ABORT, COMMIT, Reading, end_on_subscription
-from magnetar_broker.base.transactions import Outcome, TxnId
+from magnetar_broker.base.transaction_ids import Outcome, TxnId
 from magnetar_proto import PulsarApi_pb2 as pb
 from magnetar_storage.errors import DiskFull
 from raw_client import metadata, send_frame

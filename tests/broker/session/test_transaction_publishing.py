@@ -14,7 +14,7 @@ from fakes.transactions import (
     end_on_partition,
     in_transaction,
 )
-from magnetar_broker.base.transactions import TxnId
+from magnetar_broker.base.transaction_ids import TxnId
 from magnetar_broker.dispatch.base import Blocker
 from magnetar_broker.expiry.trimming import trim_topic
 from magnetar_proto import PulsarApi_pb2 as pb

@@ -15,8 +15,8 @@ from magnetar_broker.policies.table import DISPATCH_RATE, SUBSCRIPTION_DISPATCH_
 from magnetar_broker.policies.values import DispatchRate
 from magnetar_broker.statistics.blockers import why_not_delivering
 from magnetar_broker.statistics.internal import MAX_RANGES, internal_stats
-from magnetar_broker.statistics.subscriptions import WantedStatistics
-from magnetar_broker.statistics.topics import topic_stats
+from magnetar_broker.statistics.subscription_stats import WantedStatistics
+from magnetar_broker.statistics.topic_stats import topic_stats
 from magnetar_storage.log.log_record import LogRecord
 from magnetar_storage.log.roll_limits import RollLimits
 

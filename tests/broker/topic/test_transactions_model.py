@@ -22,7 +22,7 @@ from fakes.transactions import (
     end_on_subscription,
     in_transaction,
 )
-from magnetar_broker.base.transactions import Outcome, TxnId
+from magnetar_broker.base.transaction_ids import Outcome, TxnId
 from magnetar_broker.expiry.trimming import trim_topic
 from magnetar_broker.placement.ownership import SoleOwner
 from magnetar_broker.standalone import standalone

@@ -16,7 +16,7 @@ from magnetar_broker.base.errors import (
     TransactionCoordinatorNotFound,
     TransactionNotFound,
 )
-from magnetar_broker.base.transactions import Outcome, TxnId
+from magnetar_broker.base.transaction_ids import Outcome, TxnId
 from magnetar_broker.transactions.coordinator import RETRY_SECONDS, SPARE_DEADLINES, Coordinator
 from magnetar_broker.transactions.coordinators import LOAD_SECONDS
 from magnetar_broker.transactions.records import Participant, Status

@@ -10,7 +10,7 @@ from fakes.faulty_disk import Crash, FaultyDisk, nothing, seeded
 from fakes.local_store import TINY
 from fakes.world import InlineWorkers, ManualClock, ManualTasks, run
 from magnetar_broker.base.errors import InvalidTransactionStatus, TransactionNotFound
-from magnetar_broker.base.transactions import Outcome
+from magnetar_broker.base.transaction_ids import Outcome
 from magnetar_broker.config import Settings
 from magnetar_broker.placement.ownership import SoleOwner
 from magnetar_broker.standalone import standalone

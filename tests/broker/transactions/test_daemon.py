@@ -6,7 +6,7 @@ from typing import Any
 
 import psutil
 
-from magnetar_broker.base.transactions import COORDINATORS
+from magnetar_broker.base.transaction_ids import COORDINATORS
 from magnetar_proto import PulsarApi_pb2 as pb
 from raw_client import Closed, RawClient
 from running_broker import RunningBroker

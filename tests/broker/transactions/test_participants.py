@@ -5,7 +5,7 @@ import pytest
 from fakes.sessions import TOPIC, SessionWorld
 from fakes.transactions import COMMIT, Publishing, Reading
 from magnetar_broker.base.errors import NamespaceClosed
-from magnetar_broker.base.transactions import TxnId
+from magnetar_broker.base.transaction_ids import TxnId
 from magnetar_broker.transactions.records import Participant
 from magnetar_proto.names import TopicName
 

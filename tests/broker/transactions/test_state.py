@@ -14,7 +14,7 @@ from magnetar_broker.base.errors import (
     LimitReached,
     TransactionNotFound,
 )
-from magnetar_broker.base.transactions import Outcome
+from magnetar_broker.base.transaction_ids import Outcome
 from magnetar_broker.transactions.records import Participant, Status
 from magnetar_broker.transactions.state import (
     MAX_PARTS,

@@ -15,7 +15,7 @@ import pytest
 
 from admin_http import Admin
 from fakes.archives import unpack
-from magnetar_broker.base.transactions import TxnId
+from magnetar_broker.base.transaction_ids import TxnId
 from magnetar_proto import PulsarApi_pb2 as pb
 from magnetar_proto.entries import parse_metadata
 from raw_client import RawClient, Received, metadata, send_frame

@@ -5,7 +5,7 @@ from collections.abc import Awaitable, Callable
 from magnetar_broker.base.errors import AlreadyExists, InUse, NotAllowed, TopicNotFound
 from magnetar_broker.base.parallel import for_each
 from magnetar_broker.base.runtime import Runtime
-from magnetar_broker.base.transactions import COORDINATORS
+from magnetar_broker.base.transaction_ids import COORDINATORS
 from magnetar_broker.names.catalogue import Catalogue
 from magnetar_broker.names.deletion.pending_deletions import PendingDeletions
 from magnetar_broker.names.topic_host import Condition, TopicHost

@@ -11,7 +11,7 @@ from magnetar_broker.server.admin.context import (
     serving,
     subscription_of,
 )
-from magnetar_broker.server.admin.messages.skipping import LONG, number_of
+from magnetar_broker.server.admin.messages.backlog_actions import LONG, number_of
 from magnetar_broker.server.admin.operations import participants as operations
 from magnetar_broker.server.http.contract import (
     CONSUME,

@@ -32,12 +32,12 @@ from magnetar_broker.server.admin.brokers import (
 )
 from magnetar_broker.server.admin.context import AdminContext, Handler
 from magnetar_broker.server.admin.messages import (
+    backlog_actions,
     backlogs,
     damage,
     dead_letters,
     reading,
     searches,
-    skipping,
 )
 from magnetar_broker.server.admin.openapi import described
 from magnetar_broker.server.admin.policies import policy_routes
@@ -88,7 +88,7 @@ ROUTES: Table[Handler] = Table(
         *schemas.routes(),
         *compaction.routes(),
         *termination.routes(),
-        *skipping.routes(),
+        *backlog_actions.routes(),
         *damage.routes(),
         *reading.routes(),
         *searches.routes(),

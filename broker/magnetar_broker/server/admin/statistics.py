@@ -18,7 +18,7 @@ from magnetar_broker.server.admin.context import (
     subscription_of,
     topic_of,
 )
-from magnetar_broker.server.admin.messages.skipping import SUBSCRIPTION
+from magnetar_broker.server.admin.messages.backlog_actions import SUBSCRIPTION
 from magnetar_broker.server.admin.operations import statistics as operations
 from magnetar_broker.server.admin.partition_sums import joined_stats
 from magnetar_broker.server.admin.refusals import no_subscription, no_topic

@@ -9,9 +9,9 @@ from magnetar_broker.base.errors import (
     TopicNotFound,
     TransactionCoordinatorNotFound,
 )
-from magnetar_broker.base.transactions import COORDINATORS
+from magnetar_broker.base.transaction_ids import COORDINATORS
 from magnetar_broker.server.admin.context import AdminContext, Handler, flag_of, json_of, serving
-from magnetar_broker.server.admin.messages.skipping import LONG, number_of
+from magnetar_broker.server.admin.messages.backlog_actions import LONG, number_of
 from magnetar_broker.server.admin.operations import participants, transactions
 from magnetar_broker.server.http.contract import (
     AUTHENTICATED,

@@ -18,7 +18,7 @@ from magnetar_broker.base.errors import (
     TopicNotFound,
 )
 from magnetar_broker.base.metadata_keys import DELETIONS, POLICIES
-from magnetar_broker.base.transactions import COORDINATORS
+from magnetar_broker.base.transaction_ids import COORDINATORS
 from magnetar_broker.names.namespaces import Namespace
 from magnetar_broker.names.tenants import Tenant
 from magnetar_broker.policies.retention import Retention

@@ -4,7 +4,7 @@ import pytest
 
 from fakes.sessions import TOPIC, SessionWorld
 from fakes.transactions import ABORT, COMMIT, Publishing, Reading
-from magnetar_broker.base.transactions import TxnId
+from magnetar_broker.base.transaction_ids import TxnId
 from magnetar_broker.server.admin.operations.reading import entry_at, examine, peek
 from magnetar_broker.server.admin.operations.searching import search
 from magnetar_broker.server.http.errors import Refused

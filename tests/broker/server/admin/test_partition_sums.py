@@ -3,7 +3,7 @@
 from typing import Any
 
 from magnetar_broker.server.admin.partition_sums import joined_stats
-from magnetar_broker.statistics.topics import UNUSED
+from magnetar_broker.statistics.topic_stats import UNUSED
 
 CONSUMER = {
     "msgRateOut": 1.5,

@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 from admin_http import Admin
 from fakes.transactions import end_on_partition, end_on_subscription, in_transaction
-from magnetar_broker.base.transactions import Outcome, TxnId
+from magnetar_broker.base.transaction_ids import Outcome, TxnId
 from magnetar_proto import PulsarApi_pb2 as pb
 from raw_client import RawClient
 from running_broker import RunningBroker

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from admin_http import Admin
-from magnetar_broker.base.transactions import COORDINATORS
+from magnetar_broker.base.transaction_ids import COORDINATORS
 from magnetar_proto import PulsarApi_pb2 as pb
 from raw_client import RawClient
 from running_broker import RunningBroker

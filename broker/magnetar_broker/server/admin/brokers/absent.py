@@ -17,7 +17,7 @@ from magnetar_broker.server.admin.context import (
     serving,
     subscription_of,
 )
-from magnetar_broker.server.admin.messages.skipping import topics_with_messages
+from magnetar_broker.server.admin.messages.backlog_actions import topics_with_messages
 from magnetar_broker.server.admin.operations.loading import require_subscription
 from magnetar_broker.server.http.contract import CONSUME, CONTROLLER, OWNER, TENANT_ADMIN, Body
 from magnetar_broker.server.http.errors import Refused

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from magnetar_broker.damage.looking import Place
 from magnetar_broker.server.admin.authorizing import authorize_subscriptions
 from magnetar_broker.server.admin.context import TOPIC, AdminContext, Handler, flag_of, topic_of
-from magnetar_broker.server.admin.messages.skipping import topics_with_messages
+from magnetar_broker.server.admin.messages.backlog_actions import topics_with_messages
 from magnetar_broker.server.admin.operations import damage as operations
 from magnetar_broker.server.http.contract import ALL_THEN_OWNER, CONSUME, Query
 from magnetar_broker.server.http.messages import Request, Response, json_response

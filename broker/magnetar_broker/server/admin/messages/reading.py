@@ -8,14 +8,14 @@ from magnetar_broker.server.admin.context import (
     Handler,
     subscription_of,
 )
-from magnetar_broker.server.admin.messages.positions import POSITION, message_position_of
-from magnetar_broker.server.admin.messages.skipping import (
+from magnetar_broker.server.admin.messages.backlog_actions import (
     INT,
     LONG,
     SUBSCRIPTION,
     number_of,
     topic_with_messages,
 )
+from magnetar_broker.server.admin.messages.positions import POSITION, message_position_of
 from magnetar_broker.server.admin.operations import reading
 from magnetar_broker.server.admin.operations.shown_message import shown
 from magnetar_broker.server.http.contract import CONSUME, OWNER, Body, Query

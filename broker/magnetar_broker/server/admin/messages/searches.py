@@ -11,7 +11,7 @@ from typing import Any
 
 from magnetar_broker.base.formats import iso
 from magnetar_broker.server.admin.context import TOPIC, AdminContext, Handler
-from magnetar_broker.server.admin.messages.skipping import topic_with_messages
+from magnetar_broker.server.admin.messages.backlog_actions import topic_with_messages
 from magnetar_broker.server.admin.operations import searching
 from magnetar_broker.server.admin.operations.searching import Filter, Found, Message, Place
 from magnetar_broker.server.admin.operations.shown_message import text_of

@@ -6,7 +6,7 @@ from typing import Any
 from magnetar_broker.base.metadata_keys import topic_of
 from magnetar_broker.broker import Broker
 from magnetar_broker.damage.looking import Place, damage_of, look_at
-from magnetar_broker.damage.skipping import REQUESTED, skip_damaged
+from magnetar_broker.damage.skip_damaged import REQUESTED, skip_damaged
 from magnetar_broker.server.admin.operations.loading import loaded
 from magnetar_proto.names import TopicName
 from magnetar_storage.log.damage import Damage

@@ -2,10 +2,10 @@
 
 from typing import Any
 
-from magnetar_broker.base.transactions import TxnId
+from magnetar_broker.base.transaction_ids import TxnId
 from magnetar_broker.broker import Broker
 from magnetar_broker.server.admin.operations.loading import loaded, subscription_of
-from magnetar_broker.statistics import transactions
+from magnetar_broker.statistics import transaction_stats as transactions
 from magnetar_proto.names import TopicName
 
 Json = dict[str, Any]

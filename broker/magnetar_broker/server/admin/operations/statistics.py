@@ -12,8 +12,8 @@ from magnetar_broker.statistics.blockers import why_not_delivering
 from magnetar_broker.statistics.brief import encoded
 from magnetar_broker.statistics.internal import internal_info, internal_stats
 from magnetar_broker.statistics.key_hashes import draining_with_ids, hash_of_key, queues_of
-from magnetar_broker.statistics.subscriptions import WantedStatistics
-from magnetar_broker.statistics.topics import UNUSED_NON_PERSISTENT, topic_stats
+from magnetar_broker.statistics.subscription_stats import WantedStatistics
+from magnetar_broker.statistics.topic_stats import UNUSED_NON_PERSISTENT, topic_stats
 from magnetar_broker.topic.loaded_topics import AnyTopic
 from magnetar_proto.names import TopicName
 from magnetar_storage.runtime.execution import yield_turn

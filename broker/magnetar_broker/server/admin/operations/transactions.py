@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from magnetar_broker.base.transactions import Outcome
+from magnetar_broker.base.transaction_ids import Outcome
 from magnetar_broker.broker import Broker
 from magnetar_broker.statistics.internal import internal_stats
 from magnetar_broker.transactions.coordinator import Coordinator

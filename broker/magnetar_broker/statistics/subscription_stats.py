@@ -8,7 +8,7 @@ from magnetar_broker.dispatch.consumer import Backlog
 from magnetar_broker.dispatch.key_selection import KeySharedMeta
 from magnetar_broker.dispatch.key_shared import KeyShared
 from magnetar_broker.dispatch.single_active import SingleActive
-from magnetar_broker.statistics.clients import NOT_DRAINING, consumer
+from magnetar_broker.statistics.client_stats import NOT_DRAINING, consumer
 from magnetar_broker.statistics.key_hashes import drained, hash_ranges, queues_of
 from magnetar_broker.statistics.shapes import FILTERS, Json
 from magnetar_broker.subscriptions.subscription import KEY_SHARED, Subscription

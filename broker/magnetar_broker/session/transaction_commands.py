@@ -12,7 +12,7 @@ from magnetar_broker.base.errors import (
     TransactionCoordinatorNotFound,
     TransactionNotFound,
 )
-from magnetar_broker.base.transactions import NO_TRANSACTIONS, Outcome
+from magnetar_broker.base.transaction_ids import NO_TRANSACTIONS, Outcome
 from magnetar_broker.session.refusals import refusal_of
 from magnetar_broker.session.session import Session
 from magnetar_broker.transactions.coordinator import Coordinator

@@ -1,6 +1,6 @@
 """Statistics of transactions in topics and subscriptions, in the form of Pulsar's."""
 
-from magnetar_broker.base.transactions import Outcome, TxnId
+from magnetar_broker.base.transaction_ids import Outcome, TxnId
 from magnetar_broker.statistics.internal import internal_stats
 from magnetar_broker.statistics.shapes import Json, position
 from magnetar_broker.subscriptions.subscription import Subscription

@@ -8,8 +8,8 @@ from fakes.logs import BY_THREE
 from fakes.topics import EXCLUSIVE, FAILOVER, KEY_SHARED, SHARED, TopicWorld
 from magnetar_broker.config import Settings
 from magnetar_broker.config.domains import DamagedEntries
-from magnetar_broker.damage import skipping
-from magnetar_broker.damage.skipping import Skipping, skip_damaged
+from magnetar_broker.damage import skip_damaged as skipping
+from magnetar_broker.damage.skip_damaged import Skipping, skip_damaged
 from magnetar_broker.dispatch.consumer import Consumer
 from magnetar_broker.limits.topic_limits import TopicLimits
 from magnetar_broker.subscriptions.read_history import read_offsets

@@ -6,7 +6,7 @@ import pytest
 
 from fakes.sessions import Client, SessionWorld
 from magnetar_broker.authentication.identity import Roles
-from magnetar_broker.base.transactions import COORDINATORS
+from magnetar_broker.base.transaction_ids import COORDINATORS
 from magnetar_proto import PulsarApi_pb2 as pb
 from magnetar_storage.errors import DiskFull
 

@@ -5,9 +5,9 @@ from typing import NamedTuple
 from magnetar_broker.base.formats import ratio
 from magnetar_broker.compaction.topic_compaction import CompactionFigures
 from magnetar_broker.expiry.quotas import backlog_bytes, held_by
-from magnetar_broker.statistics.clients import publisher
+from magnetar_broker.statistics.client_stats import publisher
 from magnetar_broker.statistics.shapes import COMPACTION, OFFLOADING, TRANSACTIONS, Json
-from magnetar_broker.statistics.subscriptions import (
+from magnetar_broker.statistics.subscription_stats import (
     WantedStatistics,
     of_non_persistent,
     of_persistent,
