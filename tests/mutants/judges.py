@@ -42,7 +42,7 @@ ELSEWHERE: dict[str, tuple[str, ...]] = {
     "storage/runtime": STORAGE,
     "storage/compacted": ("broker/compaction",),
     "storage/cursors": TRANSACTIONS,
-    "storage/delays": ("broker/delays",),
+    "storage/delays": ("broker/dispatch/test_topic_delays.py",),
     "storage/errors.py": ("broker/ipc/test_refusals.py",),
     "storage/multi_store": ("broker/expiry/test_orphans.py", "crash/test_incomplete_data.py"),
     "storage/log": (*TRANSACTIONS, *DELIVERY, "broker/subscriptions/test_acknowledging.py"),
@@ -57,9 +57,8 @@ ELSEWHERE: dict[str, tuple[str, ...]] = {
     "broker/config": (
         "broker/server/processes/test_exposure.py", "broker/server/clients/test_secrets.py",
     ),
-    "broker/delays": ("storage/delays",),
     "broker/dispatch": (
-        *DELIVERY, "broker/delays", "storage/delays", "broker/throttling",
+        *DELIVERY, "storage/delays", "broker/throttling",
         "broker/topic/test_measuring.py", "broker/metrics/test_figures.py", *TRANSACTIONS,
     ),
     "broker/expiry": ("broker/producers/test_deduplication.py", *TRANSACTIONS),
@@ -89,7 +88,8 @@ ELSEWHERE: dict[str, tuple[str, ...]] = {
         "broker/server/clients/test_departed_clients.py", "broker/official/test_official_quotas.py",
     ),
     "broker/subscriptions": (
-        *DELIVERY, *TRANSACTIONS, "broker/topic/test_measuring.py", "broker/delays",
+        *DELIVERY, *TRANSACTIONS, "broker/topic/test_measuring.py",
+        "broker/dispatch/test_topic_delays.py",
         "broker/expiry/test_message_expiry.py", "broker/expiry/test_trimming.py",
         "broker/producers/test_broker_metadata.py", "broker/session/test_lost_connections.py",
     ),

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Protocol
 
-from magnetar_broker.delays.topic_delays import TopicDelays
+from magnetar_broker.dispatch.topic_delays import TopicDelays
 from magnetar_broker.limits.shared_limits import SharedLimits
 from magnetar_broker.limits.topic_limits import TopicLimits
 from magnetar_broker.policies.retention import (

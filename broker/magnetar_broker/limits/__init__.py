@@ -1,1 +1,1 @@
-"""The limits and rates that apply to one topic."""
+"""Limits of one topic, of connections, and of what clients make the broker hold."""

@@ -8,7 +8,7 @@ from collections.abc import Callable
 
 from magnetar_broker.base.traffic import Traffic
 from magnetar_broker.base.transaction_ids import TxnId
-from magnetar_broker.delays.topic_delays import TopicDelays
+from magnetar_broker.dispatch.topic_delays import TopicDelays
 from magnetar_broker.producers.deduplication import Deduplication
 from magnetar_broker.producers.first_segment import start_writing
 from magnetar_broker.producers.producer import Producer, PublishRun, RunSink

@@ -9,9 +9,9 @@ from magnetar_broker.base.meter import Meter
 from magnetar_broker.base.traffic import Traffic
 from magnetar_broker.base.transaction_ids import Outcome, TxnId
 from magnetar_broker.compaction.topic_compaction import CompactionFigures, TopicCompaction
-from magnetar_broker.delays.topic_delays import TopicDelays
 from magnetar_broker.dispatch.consumer import Backlog
 from magnetar_broker.dispatch.frames import FrameCache
+from magnetar_broker.dispatch.topic_delays import TopicDelays
 from magnetar_broker.expiry.message_expiry import expire_messages
 from magnetar_broker.limits.shared_limits import SharedLimits
 from magnetar_broker.limits.topic_limits import TopicLimits, limits_of

@@ -1,1 +1,0 @@
-"""Delayed delivery: which messages of a topic wait, and when they are due."""
