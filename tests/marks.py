@@ -114,7 +114,7 @@ BY_PATH: Final = {
     "packaging/test_build_hook.py": "process",
     "packaging/test_supply_chain.py": "process",
     "spark/sink/test_sink_committing.py": "broker",
-    "spark/sink/test_sink_lanes.py": "broker",
+    "spark/sink/test_sink_partition_sender.py": "broker",
     "spark/sink/test_sink_task.py": "broker",
     "spark/source/test_spark_acknowledging.py": "broker",
     "spark/test_spark_archives.py": "broker jvm slow",

@@ -470,7 +470,7 @@ FAULTS = (
         "        if read in continued or first.position[0] <= read[0]:\n",
     ),
     Fault(
-        "spark_connector/pyspark_magnetar/source/planning.py",
+        "spark_connector/pyspark_magnetar/source/range_division.py",
         "a partition with little gets a share of the limit",
         "position_after(wanted, max(1, int(entries_in(wanted) * share)))",
         "position_after(wanted, read) if (read := int(entries_in(wanted) * share)) "

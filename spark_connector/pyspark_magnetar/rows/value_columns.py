@@ -48,7 +48,7 @@ FindVersion = Callable[[str, bytes], SchemaInfo]
 
 
 @dataclass(slots=True)
-class Carrier:
+class EncodedValue:
     """The parts of a message that a schema decodes."""
 
     data: bytes
@@ -64,7 +64,7 @@ class ValueColumns:
         self._mode = mode
         self._find = find
         self._typed = [schema.typed] if schema.key is None else [schema.key, schema.typed]
-        self._carriers: list[Carrier] = []
+        self._encoded: list[EncodedValue] = []
         self._origins: list[tuple[int, Decoded]] = []
         """The row at which each entry begins."""
 
@@ -74,11 +74,11 @@ class ValueColumns:
 
     def add(self, decoded: Decoded) -> None:
         """Append the messages of an entry."""
-        self._origins.append((len(self._carriers), decoded))
+        self._origins.append((len(self._encoded), decoded))
         nulls = set(decoded.nulls)
         keys = decoded.keys or [None] * decoded.rows
-        self._carriers += [
-            Carrier(value, key, place in nulls)
+        self._encoded += [
+            EncodedValue(value, key, place in nulls)
             for place, (value, key) in enumerate(zip(decoded.each_value(), keys, strict=True))
         ]
 
@@ -98,7 +98,7 @@ class ValueColumns:
     def _with_corrupt(self, arrays: list[pa.Array], bad: dict[int, Exception]) -> list[pa.Array]:
         if self._mode != PERMISSIVE:
             return arrays
-        data = [carrier.data if at in bad else None for at, carrier in enumerate(self._carriers)]
+        data = [encoded.data if at in bad else None for at, encoded in enumerate(self._encoded)]
         return [*arrays, pa.array(data, pa.binary())]
 
     def _parsed_in_blocks(self) -> list[pa.Array] | None:
@@ -106,9 +106,9 @@ class ValueColumns:
         schema = self._schema
         if schema.info.type != pb.Schema.Json or not _is_parsed_in_blocks(schema.typed.kind):
             return None
-        if any(carrier.is_null for carrier in self._carriers):
+        if any(encoded.is_null for encoded in self._encoded):
             return None
-        data = b"\n".join([carrier.data for carrier in self._carriers])
+        data = b"\n".join([encoded.data for encoded in self._encoded])
         arrow = _arrow_schema(tuple(self._schema.fields))
         try:
             table = pj.read_json(
@@ -118,7 +118,7 @@ class ValueColumns:
             )
         except pa.ArrowInvalid:
             return None  # decoding them one by one shows which value it was
-        if table.num_rows != len(self._carriers):
+        if table.num_rows != len(self._encoded):
             return None
         table = table.select(arrow.names).combine_chunks()
         return [pa.concat_arrays(column.chunks) for column in table.columns]
@@ -126,7 +126,7 @@ class ValueColumns:
     def _decoded_rows(self) -> tuple[list[Any], dict[int, Exception]]:
         rows: list[Any] = []
         bad: dict[int, Exception] = {}
-        ends = [start for start, _ in self._origins[1:]] + [len(self._carriers)]
+        ends = [start for start, _ in self._origins[1:]] + [len(self._encoded)]
         for (start, decoded), end in zip(self._origins, ends, strict=True):
             entry = decoded.entry
             try:
@@ -137,7 +137,7 @@ class ValueColumns:
                 continue
             for row in range(start, end):
                 try:
-                    rows.append(self._decode(reader, self._carriers[row]))
+                    rows.append(self._decode(reader, self._encoded[row]))
                 except Exception as error:  # a decoder may raise anything on foreign bytes
                     rows.append(None)
                     bad[row] = error
@@ -148,8 +148,8 @@ class ValueColumns:
                     bad[row] = ValueError(f"{value!r} does not fit the columns")
         return rows, bad
 
-    def _decode(self, reader: Schema[Any], carrier: Carrier) -> Any:
-        value = reader.decode_message(cast("magnetar.Message[Any]", carrier))
+    def _decode(self, reader: Schema[Any], encoded: EncodedValue) -> Any:
+        value = reader.decode_message(cast("magnetar.Message[Any]", encoded))
         if self._schema.key is None:
             return _converted(self._schema.typed, value)
         key, what = value if value is not None else (None, None)

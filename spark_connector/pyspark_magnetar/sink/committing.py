@@ -38,7 +38,7 @@ class StaleDriver(magnetar.MagnetarError):
 
 
 @dataclass(frozen=True, slots=True)
-class Filled:
+class TaskResult:
     """The result of the successful attempt of a task."""
 
     partition: int
@@ -51,13 +51,13 @@ class Committing:
     """The commit of one micro-batch, by one driver."""
 
     def __init__(
-        self, log: TransactionLog, owner: str, batch: int, filled: Sequence[Filled]
+        self, log: TransactionLog, owner: str, batch: int, results: Sequence[TaskResult]
     ) -> None:
-        """`filled` must have every partition of the batch."""
+        """`results` must have every partition of the batch."""
         self._log = log
-        self.filled = {one.partition: one for one in filled}
+        self.results = {one.partition: one for one in results}
         """The results by partition."""
-        txns = [one.txn for one in filled if one.txn is not None]
+        txns = [one.txn for one in results if one.txn is not None]
         self._announcement = Announcement(owner, batch, txns)
         self._is_taken_over = False
         """Whether another driver has announced the batch before."""
@@ -77,7 +77,7 @@ class Committing:
                 self._announcement.owner,
                 sorted(self._marks),
             )
-        await gather_all(self.end(partition) for partition in self.filled)
+        await gather_all(self.end(partition) for partition in self.results)
         if self._old is not None:
             await self._log.forget(self._old)
 
@@ -110,15 +110,15 @@ class Committing:
 
     async def end(self, partition: int) -> None:
         """Take step 4, for one partition."""
-        filled = self.filled[partition]
-        if filled.txn is None:
+        results = self.results[partition]
+        if results.txn is None:
             return
         if partition in self._marks:  # promise: a partition is committed once
-            await self._log.abort(filled.txn)
+            await self._log.abort(results.txn)
             return
         about = self._announcement
-        mark = Mark(about.owner, about.batch, partition, filled.rows, len(self.filled))
-        await self._log.commit(filled.txn, mark)
+        mark = Mark(about.owner, about.batch, partition, results.rows, len(self.results))
+        await self._log.commit(results.txn, mark)
 
     def _take(self, record: Record) -> None:
         about = self._announcement
@@ -132,21 +132,21 @@ class Committing:
             self._marks[record.partition] = record
 
     def _check_same(self, mark: Mark) -> None:
-        filled = self.filled.get(mark.partition)
-        rows = None if filled is None else filled.rows
+        results = self.results.get(mark.partition)
+        rows = None if results is None else results.rows
         # promise: the rest of a batch has the rows from before
-        if (rows, len(self.filled)) != (mark.rows, mark.partitions):
+        if (rows, len(self.results)) != (mark.rows, mark.partitions):
             raise BatchChanged(
                 f"batch {mark.batch} of {mark.owner}: partition {mark.partition} of "
                 f"{mark.partitions} was committed with {mark.rows} rows, and now it is one of "
-                f"{len(self.filled)}, with {rows} rows: nothing more is committed, because rows "
+                f"{len(self.results)}, with {rows} rows: nothing more is committed, because rows "
                 "would be there twice or not at all; start the query with the settings it had"
             )
 
 
-async def abort_all(client: magnetar.Client, filled: Sequence[Filled]) -> None:
+async def abort_all(client: magnetar.Client, results: Sequence[TaskResult]) -> None:
     """Abort the transactions that are not committed; failures are logged: each has a timeout."""
-    await gather_all(_give_up(client, one.txn) for one in filled if one.txn is not None)
+    await gather_all(_give_up(client, one.txn) for one in results if one.txn is not None)
 
 
 async def _give_up(client: magnetar.Client, txn_id: TxnId) -> None:

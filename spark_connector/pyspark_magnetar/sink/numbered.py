@@ -6,8 +6,8 @@ from magnetar.base.concurrency import gather_all
 from magnetar.producing.partition_producer import PartitionProducer
 from magnetar_proto.names import TopicName
 from pyspark_magnetar.bridge import Bridge
-from pyspark_magnetar.sink.lanes import Entry, Lane
 from pyspark_magnetar.sink.numbering import Numbering
+from pyspark_magnetar.sink.partition_sender import Entry, PartitionSender
 from pyspark_magnetar.sink.topics import Sending, Topic
 from pyspark_magnetar.sink.waiting import when_free
 
@@ -57,21 +57,21 @@ class NumberedTopic(Topic):
         self._bridge.run(self._prove(partition, first, sequence_id))
 
     async def _prove(self, partition: int, first: Entry, sequence_id: int) -> None:
-        lane = self.lanes[partition]
-        await lane.send([first])
-        await lane.settle()
+        sender = self.senders[partition]
+        await sender.send([first])
+        await sender.settle()
         await self._producers.pop(partition).close()
-        lane.producer = await self._named(partition)
+        sender.producer = await self._named(partition)
         # promise[!= -> >]: a broker that does not deduplicate is refused
-        if lane.last_sequence_id != sequence_id:
+        if sender.last_sequence_id != sequence_id:
             raise DeduplicationOff(
                 f"exactlyOnce=dedup needs deduplication, which is off on "
                 f"{self._names[partition]}: switch it on for the topic, its namespace or the "
                 "broker, or use exactlyOnce=none; the first row of this task was stored"
             )
 
-    def _open(self, partition: int) -> Lane:
-        return Lane(self._bridge.run(self._named(partition)))
+    def _open(self, partition: int) -> PartitionSender:
+        return PartitionSender(self._bridge.run(self._named(partition)))
 
     async def _named(self, partition: int) -> PartitionProducer:
         """Open the producer of a partition; Busy if another one keeps the name for too long."""

@@ -13,7 +13,6 @@ from magnetar.producing.batching import Packed
 from pyspark_magnetar.bridge import Bridge
 from pyspark_magnetar.sink.arrow import signed
 from pyspark_magnetar.sink.columns import DELIVER_AT, KEY, ORDERING_KEY, SinkSchema, messages_of
-from pyspark_magnetar.sink.lanes import Entry
 from pyspark_magnetar.sink.numbered import NumberedTopic
 from pyspark_magnetar.sink.numbering import Numbering
 from pyspark_magnetar.sink.packing import (
@@ -24,6 +23,7 @@ from pyspark_magnetar.sink.packing import (
     outgoing,
     packed,
 )
+from pyspark_magnetar.sink.partition_sender import Entry
 from pyspark_magnetar.sink.routes import Rows, by_partition, by_topic
 from pyspark_magnetar.sink.topics import Sending, SharedTopic, Topic
 from pyspark_magnetar.sink.values import form_of
@@ -76,9 +76,9 @@ class Task:
         for topic in self._topics.values():
             topic.leave()
         return {
-            lane.producer.topic: (lane.messages, lane.last_id)
+            sender.producer.topic: (sender.messages, sender.last_id)
             for topic in self._topics.values()
-            for lane in topic.lanes.values()
+            for sender in topic.senders.values()
         }
 
     def hand_over(self) -> tuple[int, int] | None:
@@ -123,26 +123,26 @@ class Task:
         for partition, chosen in by_partition(
             messages, topic.partitions, producing, numbers, self._turn
         ):
-            lane = topic.lane(partition)
+            sender = topic.sender(partition)
             part, rows = _taken(messages, numbers, chosen)
             if isinstance(topic, NumberedTopic):
                 self._send_new(topic, partition, part, topic.numbering.ids_of(rows))
             else:
-                self._bridge.run(lane.send(entries_of(part, producing)))
+                self._bridge.run(sender.send(entries_of(part, producing)))
 
     def _send_new(
         self, topic: NumberedTopic, partition: int, messages: pa.RecordBatch, ids: Sequence[int]
     ) -> None:
         """Send the rows that the broker does not have: those above its highest sequence id."""
-        lane = topic.lane(partition)
-        # promise[bisect_right(ids, lane.last_sequence_id) -> 0]: an attempt leaves out what the one
-        #   before has stored
-        known = bisect_right(ids, lane.last_sequence_id)
-        if known < len(ids) and lane.last_sequence_id < 0:
+        sender = topic.sender(partition)
+        # promise[bisect_right(ids, sender.last_sequence_id) -> 0]: an attempt leaves out what the
+        #   one before has stored
+        known = bisect_right(ids, sender.last_sequence_id)
+        if known < len(ids) and sender.last_sequence_id < 0:
             topic.prove(partition, outgoing(messages, known, ids[known]), ids[known])
             known += 1
         entries = entries_of(messages.slice(known), self._options.producing, ids[known:])
-        self._bridge.run(topic.lane(partition).send(entries))
+        self._bridge.run(topic.sender(partition).send(entries))
 
 
 def _taken(

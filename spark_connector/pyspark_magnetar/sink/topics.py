@@ -14,7 +14,7 @@ from magnetar.base.errors import IncompatibleSchema
 from magnetar.base.schema_info import SchemaInfo
 from magnetar.schema.base import Encoded
 from pyspark_magnetar.bridge import Bridge
-from pyspark_magnetar.sink.lanes import Lane
+from pyspark_magnetar.sink.partition_sender import PartitionSender
 from pyspark_magnetar.sink.write_options import Producing
 
 logger = logging.getLogger(__name__)
@@ -49,29 +49,29 @@ class Sending:
 
 
 class Topic(ABC):
-    """A topic, with a lane for each partition that is written to."""
+    """A topic, with a sender for each partition that is written to."""
 
     def __init__(self) -> None:
-        self.lanes: dict[int, Lane] = {}
+        self.senders: dict[int, PartitionSender] = {}
 
     @property
     @abstractmethod
     def partitions(self) -> int:
         """The number of partitions; 1 if the topic is not partitioned."""
 
-    def lane(self, partition: int) -> Lane:
-        """Return the lane of a partition, which is opened on first use."""
-        found = self.lanes.get(partition)
+    def sender(self, partition: int) -> PartitionSender:
+        """Return the sender of a partition, which is opened on first use."""
+        found = self.senders.get(partition)
         if found is None:
-            found = self.lanes[partition] = self._open(partition)
+            found = self.senders[partition] = self._open(partition)
         return found
 
     @abstractmethod
-    def _open(self, partition: int) -> Lane: ...
+    def _open(self, partition: int) -> PartitionSender: ...
 
     async def settle(self) -> None:
         """Wait until everything sent is stored; raise the first error."""
-        await gather_all(lane.settle() for lane in self.lanes.values())
+        await gather_all(sender.settle() for sender in self.senders.values())
 
     @abstractmethod
     def leave(self) -> None:
@@ -110,8 +110,8 @@ class SharedTopic(Topic):
     def partitions(self) -> int:
         return len(self._producer.partitions)
 
-    def _open(self, partition: int) -> Lane:
-        return Lane(self._producer.partitions[partition], self._txn)
+    def _open(self, partition: int) -> PartitionSender:
+        return PartitionSender(self._producer.partitions[partition], self._txn)
 
     def leave(self) -> None:
         self._idle[self._key] = self._producer

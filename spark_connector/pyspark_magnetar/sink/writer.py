@@ -13,7 +13,7 @@ from pyspark.sql.datasource import (
 
 from pyspark_magnetar.bridge import bridge_to
 from pyspark_magnetar.sink.columns import TOPIC, SinkSchema
-from pyspark_magnetar.sink.committing import Committing, Filled, abort_all
+from pyspark_magnetar.sink.committing import Committing, TaskResult, abort_all
 from pyspark_magnetar.sink.numbering import numbering_of, work_of
 from pyspark_magnetar.sink.task import Task
 from pyspark_magnetar.sink.transaction_log import TransactionLog, log_of, owner_of
@@ -32,7 +32,7 @@ class Written(WriterCommitMessage):
     topics: dict[str, tuple[int, tuple[int, int] | None]]
     owner: str = ""
     """The query or job, with exactlyOnce=transaction."""
-    filled: Filled | None = None
+    result: TaskResult | None = None
     """The transaction for the driver to commit, with exactlyOnce=transaction."""
 
 
@@ -67,44 +67,44 @@ class _Writer:
             topics = task.finish()
             if work is None or txn is None:
                 return Written(topics)
-            filled = Filled(work.partition, task.rows, task.hand_over())
-            return Written(topics, work.owner, filled)
+            result = TaskResult(work.partition, task.rows, task.hand_over())
+            return Written(topics, work.owner, result)
         except BaseException:
             task.abandon()
             raise
 
     def _commit(self, messages: list[WriterCommitMessage | None], batch: int) -> None:
         """Commit transactions, if any; without them everything is stored already."""
-        written, filled = _filled(messages)
-        if not filled:
+        written, results = _results(messages)
+        if not results:
             return
         options = self._options
         bridge = bridge_to(options.connecting)
         owner, topic = owner_of(options, written), log_of(options, written)
-        has_rows = any(one.txn is not None for one in filled)
+        has_rows = any(one.txn is not None for one in results)
 
         async def commit() -> None:
             # Without rows there may be a log nevertheless, which says that the batch had some.
             if not has_rows and not await bridge.client.exists(topic):
                 return
             async with TransactionLog(bridge.client, topic, owner, options.name_timeout_s) as log:
-                await Committing(log, owner, batch, filled).run()
+                await Committing(log, owner, batch, results).run()
 
         bridge.run(commit())
 
     def _abort(self, messages: list[WriterCommitMessage | None]) -> None:
         """Abort transactions, if any; without them stored messages stay."""
-        _, filled = _filled(messages)
-        if filled:
+        _, results = _results(messages)
+        if results:
             bridge = bridge_to(self._options.connecting)
-            bridge.run(abort_all(bridge.client, filled))
+            bridge.run(abort_all(bridge.client, results))
 
 
-def _filled(messages: list[WriterCommitMessage | None]) -> tuple[str, list[Filled]]:
+def _results(messages: list[WriterCommitMessage | None]) -> tuple[str, list[TaskResult]]:
     """Return the owner and the results of the successful tasks."""
-    written = [one for one in messages if isinstance(one, Written) and one.filled is not None]
+    written = [one for one in messages if isinstance(one, Written) and one.result is not None]
     owner = written[0].owner if written else ""
-    return owner, [one.filled for one in written if one.filled is not None]
+    return owner, [one.result for one in written if one.result is not None]
 
 
 class BatchWriter(_Writer, DataSourceArrowWriter):

@@ -8,8 +8,8 @@ import logging
 from collections.abc import Mapping
 
 from pyspark_magnetar.errors import REMEDY, DataLoss
+from pyspark_magnetar.source.entry_search import first_at
 from pyspark_magnetar.source.offsets import NOTHING, Position
-from pyspark_magnetar.source.probing import first_at
 from pyspark_magnetar.source.view import View
 
 logger = logging.getLogger(__name__)

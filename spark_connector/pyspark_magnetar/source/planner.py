@@ -12,7 +12,6 @@ from magnetar_proto.ids import EARLIEST
 from pyspark_magnetar.bridge import Bridge
 from pyspark_magnetar.options.places import Place
 from pyspark_magnetar.source.losses import Losses
-from pyspark_magnetar.source.measuring import Measuring
 from pyspark_magnetar.source.offsets import (
     NOTHING,
     VERSION,
@@ -22,9 +21,16 @@ from pyspark_magnetar.source.offsets import (
     Start,
     ranges,
 )
-from pyspark_magnetar.source.planning import Limits, bytes_in, entries_in, limited, messages_in
+from pyspark_magnetar.source.range_contents import RangeContents
+from pyspark_magnetar.source.range_division import (
+    Limits,
+    bytes_in,
+    entries_in,
+    limited,
+    messages_in,
+)
 from pyspark_magnetar.source.read_options import ReadOptions
-from pyspark_magnetar.source.starting import starts_of
+from pyspark_magnetar.source.start_positions import starts_of
 from pyspark_magnetar.source.tail import GIVE_UP_S, Seen, Tail
 from pyspark_magnetar.source.view import View
 
@@ -46,7 +52,7 @@ class Planner:
         self._first: frozenset[str] | None = None
         """The partitions that existed when the query was started."""
         self._stop_at: Seen | None = None
-        self._measuring = Measuring(self._view)
+        self._contents = RangeContents(self._view)
         self._planned_s = float("-inf")
         self._reached = Offset()
 
@@ -83,7 +89,7 @@ class Planner:
             return latest.to_json()
         known = replace(latest, began_at={}, means={}, ledger_ends={})
         left = [
-            replace(wanted, mean=self._measuring.mean_of(wanted.topic))
+            replace(wanted, mean=self._contents.mean_of(wanted.topic))
             for wanted in ranges(replace(self._reached, began_at={}), self._only_known(known))
         ]
         backlog = {
@@ -124,7 +130,7 @@ class Planner:
         if not found:
             return current.advanced({}, began)
         counts = limits != Limits() or self._options.polling.min_messages is not None
-        found = await gather_all(self._measuring.measured(wanted, counts) for wanted in found)
+        found = await gather_all(self._contents.measured(wanted, counts) for wanted in found)
         if self._waits_for_more(found):
             return current.advanced({}, began)
         self._planned_s = time.monotonic()
@@ -144,7 +150,7 @@ class Planner:
             start = starts[topic]
             if start.position < end:
                 found.append(Range(topic, start.position, end, start.messages, kept))
-        return await gather_all(map(self._measuring.measured, found))
+        return await gather_all(map(self._contents.measured, found))
 
     async def _check(self, current: Offset, seen: Seen) -> None:
         for topic in current.positions:

@@ -12,7 +12,7 @@ from pyspark_magnetar.options.option_table import OPTIONS, READER
 from pyspark_magnetar.options.places import Place, Places
 from pyspark_magnetar.rows.source_schema import SCHEMA_VERSION, metadata_columns
 from pyspark_magnetar.rows.value_schema import ValueSchema
-from pyspark_magnetar.source.planning import Limits, Sizes
+from pyspark_magnetar.source.range_division import Limits, Sizes
 
 NOT_PERSISTENT = "non-persistent"
 

@@ -22,8 +22,8 @@ from pyspark_magnetar.bridge import bridge_to
 from pyspark_magnetar.source.acknowledging import Acknowledger
 from pyspark_magnetar.source.offsets import Offset, Range, ranges
 from pyspark_magnetar.source.planner import Planner
-from pyspark_magnetar.source.planning import Limits, split
 from pyspark_magnetar.source.pushed_filters import PushedFilters
+from pyspark_magnetar.source.range_division import Limits, split
 from pyspark_magnetar.source.read_options import ReadOptions
 from pyspark_magnetar.source.tasks import read_split
 

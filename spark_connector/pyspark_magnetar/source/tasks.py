@@ -12,8 +12,8 @@ from pyspark_magnetar.rows.decoding import Decoded, decode
 from pyspark_magnetar.rows.value_columns import ValueColumns
 from pyspark_magnetar.source.keys import key_reader
 from pyspark_magnetar.source.offsets import Position, Range
+from pyspark_magnetar.source.range_reader import RangeReading, read_range
 from pyspark_magnetar.source.read_options import ReadOptions
-from pyspark_magnetar.source.reading import Reading, read_range
 from pyspark_magnetar.source.topic_schema import version_finder
 from pyspark_magnetar.source.view import View
 
@@ -27,7 +27,7 @@ Decoder = Callable[[magnetar.Entry], Decoded | None]
 
 def read_split(options: ReadOptions, wanted: Range) -> Iterator["RecordBatch"]:
     """Yield the messages of a range, in the executor."""
-    how = Reading(
+    how = RangeReading(
         options.queue_size,
         options.skips_unreadable,
         options.fails_on_loss,

@@ -17,8 +17,8 @@ from pyspark_magnetar.sink.commit_records import Announcement, Mark, TxnId, deco
 from pyspark_magnetar.sink.committing import (
     BatchChanged,
     Committing,
-    Filled,
     StaleDriver,
+    TaskResult,
     abort_all,
 )
 from pyspark_magnetar.sink.transaction_log import TransactionLog, log_of, resumed
@@ -43,9 +43,9 @@ class Query:
     def log(self) -> TransactionLog:
         return TransactionLog(self.client, self.log_topic, QUERY, 30)
 
-    async def filled(
+    async def results(
         self, batch: int, partitions: int = PARTITIONS, timeout_s: float = 60
-    ) -> list[Filled]:
+    ) -> list[TaskResult]:
         """What the tasks of an attempt of a batch store: the same rows each time."""
         done = []
         async with await self.client.producer(self.topic) as producer:
@@ -55,16 +55,18 @@ class Query:
                 for row in range(ROWS):
                     value = f"{batch}.{partition}.{row}".encode()
                     producer.send_nowait(value, txn=txn)
-                done.append(Filled(partition, ROWS, await txn.hand_over()))
+                done.append(TaskResult(partition, ROWS, await txn.hand_over()))
         return done
 
-    def committing(self, log: TransactionLog, batch: int, filled: Sequence[Filled]) -> Committing:
-        return Committing(log, QUERY, batch, filled)
+    def committing(
+        self, log: TransactionLog, batch: int, results: Sequence[TaskResult]
+    ) -> Committing:
+        return Committing(log, QUERY, batch, results)
 
     async def run(self, batch: int) -> None:
         """Run a batch as a driver does that lives."""
         async with self.log() as log:
-            await self.committing(log, batch, await self.filled(batch)).run()
+            await self.committing(log, batch, await self.results(batch)).run()
 
     async def rows(self) -> Counter[bytes]:
         """All rows that are committed."""
@@ -97,7 +99,7 @@ async def query(broker: RunningBroker) -> AsyncIterator[Query]:
 async def test_a_driver_dies_between_commits(query: Query, committed: int) -> None:
     await query.run(0)
     async with query.log() as log:
-        dying = query.committing(log, 1, await query.filled(1))
+        dying = query.committing(log, 1, await query.results(1))
         await dying.announce()
         await dying.find_done()
         for partition in range(committed):
@@ -111,11 +113,11 @@ async def test_a_driver_with_an_earlier_batch_announces_between(query: Query) ->
     """The log keeps the marks of a batch, whatever else was announced behind them."""
     await query.run(0)
     async with query.log() as log:
-        dying = query.committing(log, 1, await query.filled(1))
+        dying = query.committing(log, 1, await query.results(1))
         await dying.announce()
         await dying.find_done()
         await dying.end(0)
-    stale = await query.filled(0)
+    stale = await query.results(0)
     async with query.log() as log:
         with pytest.raises(StaleDriver):
             await query.committing(log, 0, stale).run()
@@ -128,7 +130,7 @@ async def test_a_driver_with_an_earlier_batch_announces_between(query: Query) ->
 async def test_many_drivers_die(query: Query) -> None:
     for partition in range(PARTITIONS):
         async with query.log() as log:
-            dying = query.committing(log, 0, await query.filled(0))
+            dying = query.committing(log, 0, await query.results(0))
             await dying.announce()
             await dying.find_done()
             await dying.end(partition)
@@ -150,8 +152,8 @@ async def test_a_driver_that_counts_as_dead_commits_on(
     async with old_log:
         monkeypatch.undo()
         async with query.log() as log:
-            old = query.committing(old_log, 0, await query.filled(0))
-            new = query.committing(log, 0, await query.filled(0))
+            old = query.committing(old_log, 0, await query.results(0))
+            new = query.committing(log, 0, await query.results(0))
             await old.announce()
             await old.find_done()
 
@@ -169,7 +171,7 @@ async def test_a_driver_that_counts_as_dead_commits_on(
 
 async def test_the_other_driver_commits_before_it_is_aborted(query: Query) -> None:
     async with query.log() as log:
-        old = query.committing(log, 0, await query.filled(0))
+        old = query.committing(log, 0, await query.results(0))
         await old.announce()
 
     class LateLog(TransactionLog):
@@ -182,9 +184,9 @@ async def test_the_other_driver_commits_before_it_is_aborted(query: Query) -> No
                     await txn.commit()
             await super().abort(txn_id)
 
-    first_txn = old.filled[0].txn
+    first_txn = old.results[0].txn
     async with LateLog(query.client, query.log_topic, QUERY, 30) as log:
-        await query.committing(log, 0, await query.filled(0)).run()
+        await query.committing(log, 0, await query.results(0)).run()
     assert await query.rows() == rows_of(1)
 
 
@@ -194,7 +196,7 @@ async def test_the_broker_is_killed(make_broker: Callable[..., RunningBroker]) -
         query = Query(client)
         await query.run(0)
         async with query.log() as log:
-            one = query.committing(log, 1, await query.filled(1))
+            one = query.committing(log, 1, await query.results(1))
             await one.announce()
             await one.end(0)
             broker.kill()
@@ -217,23 +219,23 @@ async def test_what_takes_too_long_has_no_effect(query: Query) -> None:
     assert await query.rows() == rows_of(1)
 
 
-async def filled_in_time(query: Query) -> list[Filled]:
+async def filled_in_time(query: Query) -> list[TaskResult]:
     """What tasks store before their transactions end, as soon as the machine allows that."""
     for timeout_s in (2, 4, 8, 16, 32):
         with suppress(magnetar.TransactionOver):
-            return await query.filled(0, timeout_s=timeout_s)
-    return await query.filled(0, timeout_s=64)
+            return await query.results(0, timeout_s=timeout_s)
+    return await query.results(0, timeout_s=64)
 
 
 @pytest.mark.parametrize("change", ["rows", "partitions"])
 async def test_other_rows_than_before(query: Query, change: str) -> None:
     async with query.log() as log:
-        dying = query.committing(log, 0, await query.filled(0))
+        dying = query.committing(log, 0, await query.results(0))
         await dying.announce()
         await dying.end(0)
-    again = await query.filled(0, PARTITIONS + (change == "partitions"))
+    again = await query.results(0, PARTITIONS + (change == "partitions"))
     if change == "rows":
-        again[0] = Filled(0, ROWS + 1, again[0].txn)
+        again[0] = TaskResult(0, ROWS + 1, again[0].txn)
     async with query.log() as log:
         with pytest.raises(BatchChanged, match="partition 0 of 3 was committed with 4 rows"):
             await query.committing(log, 0, again).run()
@@ -247,9 +249,9 @@ async def test_a_driver_that_has_missed_batches(query: Query) -> None:
 
 
 async def test_partitions_without_rows(query: Query) -> None:
-    filled = [*await query.filled(0, 2), Filled(2, 0, None)]
+    results = [*await query.results(0, 2), TaskResult(2, 0, None)]
     async with query.log() as log:
-        await query.committing(log, 0, filled).run()
+        await query.committing(log, 0, results).run()
     assert await query.rows() == rows_of(1, 2)
 
 
@@ -279,7 +281,7 @@ async def test_another_driver_has_the_log(query: Query) -> None:
 async def test_two_queries_with_one_log(query: Query) -> None:
     await query.run(0)
     async with TransactionLog(query.client, query.log_topic, "other", 30) as log:
-        await Committing(log, "other", 0, await query.filled(1)).run()
+        await Committing(log, "other", 0, await query.results(1)).run()
     await query.run(2)
     assert await query.rows() == rows_of(3)
 
@@ -307,52 +309,52 @@ def writer(query: Query, topic: str) -> StreamWriter:
     return StreamWriter(WriteOptions.parse({**given, "topic": topic}), value)
 
 
-def messages(filled: Sequence[Filled]) -> list[WriterCommitMessage | None]:
-    return [Written({}, "q", one) for one in filled]
+def messages(results: Sequence[TaskResult]) -> list[WriterCommitMessage | None]:
+    return [Written({}, "q", one) for one in results]
 
 
 @pytest.mark.parametrize("batch", [0, 1])
 async def test_what_spark_calls(query: Query, batch: int) -> None:
     here = writer(query, query.topic)
-    given_up = messages(await query.filled(0))
+    given_up = messages(await query.results(0))
     await asyncio.to_thread(here.abort, [None, *given_up], batch)
     with pytest.raises(magnetar.TransactionOver):
         await asyncio.to_thread(here.commit, given_up, batch)
     for _ in range(2):
-        await asyncio.to_thread(here.commit, messages(await query.filled(0)), batch)
+        await asyncio.to_thread(here.commit, messages(await query.results(0)), batch)
     assert await query.rows() == rows_of(1)
     # A query that goes on with a copy of the checkpoint, and writes to another topic.
     query.topic += "-copy"
     copy = writer(query, query.topic)
-    await asyncio.to_thread(copy.commit, messages(await query.filled(0)), batch)
+    await asyncio.to_thread(copy.commit, messages(await query.results(0)), batch)
     assert await query.rows() == rows_of(1)
 
 
 async def test_a_batch_without_rows(query: Query) -> None:
     here = writer(query, query.topic)
-    empty = messages([Filled(partition, 0, None) for partition in range(PARTITIONS)])
+    empty = messages([TaskResult(partition, 0, None) for partition in range(PARTITIONS)])
     await asyncio.to_thread(here.commit, empty, 0)
     name = query.topic.rsplit("/", 1)[1]
     assert not await query.client.topics_matching(f".*{name}.*"), "there is no log yet"
-    await asyncio.to_thread(here.commit, messages(await query.filled(1)), 1)
+    await asyncio.to_thread(here.commit, messages(await query.results(1)), 1)
     with pytest.raises(BatchChanged):
         await asyncio.to_thread(here.commit, empty, 1)
     for batch in (2, 2):
         await asyncio.to_thread(here.commit, empty, batch)
-    await asyncio.to_thread(here.commit, messages(await query.filled(3)), 3)
+    await asyncio.to_thread(here.commit, messages(await query.results(3)), 3)
     assert await query.rows() == (rows_of(4) - rows_of(3)) + (rows_of(2) - rows_of(1))
 
 
 async def test_abort_goes_on_behind_a_failure(
     query: Query, caplog: pytest.LogCaptureFixture
 ) -> None:
-    filled = await query.filled(0)
+    results = await query.results(0)
     no_coordinator = (1 << 40, 1)
-    unknown = Filled(PARTITIONS, ROWS, no_coordinator)
+    unknown = TaskResult(PARTITIONS, ROWS, no_coordinator)
     async with magnetar.connect(query.client.service_url, operation_timeout_s=20) as client:
-        await abort_all(client, [unknown, *filled])
+        await abort_all(client, [unknown, *results])
     assert f"transaction {no_coordinator} ends by its timeout" in caplog.text
-    for one in filled:
+    for one in results:
         assert one.txn is not None
         with pytest.raises(magnetar.TransactionOver):
             await resumed(query.client, one.txn).commit()

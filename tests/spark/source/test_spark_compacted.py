@@ -12,7 +12,7 @@ from pyspark.sql.datasource import InputPartition
 import magnetar
 from compacting import compact
 from effort import examples
-from pyspark_magnetar.source import reading
+from pyspark_magnetar.source import range_reader
 from pyspark_magnetar.source.reader import BatchReader, StreamReader
 from running_broker import RunningBroker
 from spark.source_driver import ALL, batch, changed, new_topic, seal, stream, trim
@@ -112,7 +112,7 @@ def test_an_empty_view(broker: RunningBroker) -> None:
 def test_the_end_is_compacted_away_between_plan_and_task(
     broker: RunningBroker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(reading, "PATIENCE_S", 0.1)
+    monkeypatch.setattr(range_reader, "PATIENCE_S", 0.1)
     topic = new_topic()
     send_pairs(broker, topic, [[("a", b"1")], [("b", b"2")], [("b", None)]])
     reader = batch(broker, topic, readCompacted="true")

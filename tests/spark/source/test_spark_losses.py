@@ -11,7 +11,7 @@ import magnetar
 from magnetar.consuming import chunks as chunk_joining
 from pyspark_magnetar.bridge import bridge_to
 from pyspark_magnetar.errors import DataLoss
-from pyspark_magnetar.source import probing, reading
+from pyspark_magnetar.source import entry_search, range_reader
 from pyspark_magnetar.source.losses import Losses
 from pyspark_magnetar.source.offsets import NOTHING, Position
 from pyspark_magnetar.source.planner import Planner
@@ -91,7 +91,7 @@ def await_end(observed: Answers, topic: str, last: magnetar.MessageId) -> None:
 def test_all_was_read_before_the_ledger_went(
     broker: RunningBroker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(reading, "MAX_ENTRIES", 2)
+    monkeypatch.setattr(range_reader, "MAX_ENTRIES", 2)
     topic = new_topic()
     for value in numbered(0, 3):
         send(broker, topic, [value])
@@ -100,7 +100,9 @@ def test_all_was_read_before_the_ledger_went(
     seal(broker, topic)
     send(broker, topic, numbered(3, 5))
     bridge = bridge_to(reader._options.connecting)
-    entries = reading.read_range(bridge, View(bridge.client), split.wanted, reading.Reading())
+    entries = range_reader.read_range(
+        bridge, View(bridge.client), split.wanted, range_reader.RangeReading()
+    )
     first = next(entries)
     trim(broker, topic)
     assert [first.position, *(one.position for one in entries)][-1] == split.wanted.end
@@ -125,7 +127,7 @@ def test_one_of_two_topics_is_deleted(broker: RunningBroker) -> None:
 def test_a_probe_that_is_answered_late(
     broker: RunningBroker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(probing, "SILENCE_S", 0.0)
+    monkeypatch.setattr(entry_search, "SILENCE_S", 0.0)
     topic = new_topic()
     send(broker, topic, numbered(0, 10))
     for more in ({}, {"startingTime": "0"}):
@@ -136,8 +138,8 @@ def test_a_probe_that_is_answered_late(
 def test_a_probe_that_is_not_answered(
     broker: RunningBroker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(probing, "SILENCE_S", 0.0)
-    monkeypatch.setattr(probing, "PROBE_S", 0.0)
+    monkeypatch.setattr(entry_search, "SILENCE_S", 0.0)
+    monkeypatch.setattr(entry_search, "PROBE_S", 0.0)
     topic = new_topic()
     send(broker, topic, numbered(0, 10))
     with pytest.raises(magnetar.OperationTimeout) as raised:

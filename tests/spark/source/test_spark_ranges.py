@@ -124,7 +124,7 @@ def test_available_now_keeps_the_limit(rolling: RunningBroker) -> None:
 def test_more_ledgers_than_are_looked_at_in_one_plan(
     rolling: RunningBroker, limit: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("pyspark_magnetar.source.measuring.MAX_LEDGERS", 1)
+    monkeypatch.setattr("pyspark_magnetar.source.range_contents.MAX_LEDGERS", 1)
     topic = new_topic()
     send(rolling, topic, numbered(0, 700))
     batches = in_order(stream(rolling, topic, minPartitions="3"), limit, 700)

@@ -168,7 +168,7 @@ def test_a_topic_created_anew_is_not_mistaken_for_the_old(broker: RunningBroker)
 def test_a_range_whose_end_is_gone_is_a_failure(
     broker: RunningBroker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("pyspark_magnetar.source.reading.PATIENCE_S", 0.05)
+    monkeypatch.setattr("pyspark_magnetar.source.range_reader.PATIENCE_S", 0.05)
     topic = new_topic()
     [last] = send(broker, topic, [b"x"])
     reader = stream(broker, topic)

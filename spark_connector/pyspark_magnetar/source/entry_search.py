@@ -22,7 +22,7 @@ WIDTH: Final = 8
 
 
 @dataclass(frozen=True, slots=True)
-class Probed:
+class FoundEntry:
     """An entry that was found."""
 
     position: Position
@@ -30,7 +30,7 @@ class Probed:
     publish_time_ms: int
 
 
-async def first_at(view: View, topic: str, at: Position | int = NOTHING) -> Probed | None:
+async def first_at(view: View, topic: str, at: Position | int = NOTHING) -> FoundEntry | None:
     """Return the first entry at a position or behind it; None if there is none.
 
     With a time in ms, it is the first entry since then, if there is one.  OperationTimeout if the
@@ -45,10 +45,10 @@ async def first_at(view: View, topic: str, at: Position | int = NOTHING) -> Prob
         give_up_s = asyncio.get_running_loop().time() + PROBE_S
         while True:
             try:
-                return _probed((await reader.receive_entries(1, SILENCE_S))[0])
+                return _found((await reader.receive_entries(1, SILENCE_S))[0])
             except magnetar.Unreadable as error:
                 where = error.message_id
-                return Probed((where.ledger, where.entry), Mean(), 0)
+                return FoundEntry((where.ledger, where.entry), Mean(), 0)
             except magnetar.OperationTimeout as error:
                 # promise[always]: a partition whose first entry comes late has one
                 if not await _has_any(reader, at):
@@ -58,9 +58,11 @@ async def first_at(view: View, topic: str, at: Position | int = NOTHING) -> Prob
                     raise
 
 
-def _probed(entry: magnetar.Entry) -> Probed:
+def _found(entry: magnetar.Entry) -> FoundEntry:
     about = entry.metadata
-    return Probed(entry.position, Mean(about.num_messages_in_batch, entry.size), about.publish_time)
+    return FoundEntry(
+        entry.position, Mean(about.num_messages_in_batch, entry.size), about.publish_time
+    )
 
 
 async def _has_any(reader: magnetar.EntryReader, at: Position | int) -> bool:

@@ -10,9 +10,9 @@ import magnetar
 from magnetar.consuming.chunks import ChunkJoiner
 from pyspark_magnetar.bridge import Bridge
 from pyspark_magnetar.errors import REMEDY, DataLoss
+from pyspark_magnetar.source.entry_search import first_at
 from pyspark_magnetar.source.offsets import Position, Range
-from pyspark_magnetar.source.planning import messages_in
-from pyspark_magnetar.source.probing import first_at
+from pyspark_magnetar.source.range_division import messages_in
 from pyspark_magnetar.source.view import View
 
 logger = logging.getLogger(__name__)
@@ -31,7 +31,7 @@ EntryLists = AsyncGenerator[list[magnetar.Entry], None]
 
 
 @dataclass(frozen=True, slots=True)
-class Reading:
+class RangeReading:
     """The options for reading a range."""
 
     queue_size: int = 20_000
@@ -41,7 +41,9 @@ class Reading:
     key_reader: magnetar.KeyReader | None = None
 
 
-def read_range(bridge: Bridge, view: View, wanted: Range, how: Reading) -> Iterator[magnetar.Entry]:
+def read_range(
+    bridge: Bridge, view: View, wanted: Range, how: RangeReading
+) -> Iterator[magnetar.Entry]:
     """Yield the entries of the range in order, with chunked messages joined.
 
     DataLoss if entries were deleted, and Unreadable for an entry that cannot be received, unless
@@ -72,7 +74,7 @@ async def _close(lists: EntryLists) -> None:
 class _RangeReader:
     """Reads one range."""
 
-    def __init__(self, view: View, wanted: Range, how: Reading) -> None:
+    def __init__(self, view: View, wanted: Range, how: RangeReading) -> None:
         self._view = view
         self._wanted = wanted
         self._how = how

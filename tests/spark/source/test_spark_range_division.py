@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pyspark_magnetar.source.offsets import Mean, Position, Range
-from pyspark_magnetar.source.planning import (
+from pyspark_magnetar.source.range_division import (
     LEAST_MESSAGES,
     Limits,
     Run,

@@ -2,8 +2,8 @@
 
 from magnetar.base.concurrency import gather_all
 from pyspark_magnetar.options.places import Place
+from pyspark_magnetar.source.entry_search import first_at
 from pyspark_magnetar.source.offsets import NOTHING, Position, Start
-from pyspark_magnetar.source.probing import first_at
 from pyspark_magnetar.source.view import View
 
 

@@ -5,9 +5,9 @@ from dataclasses import replace
 from typing import Final
 
 from magnetar.base.concurrency import gather_all
+from pyspark_magnetar.source.entry_search import first_at, ledger_ends
 from pyspark_magnetar.source.offsets import NOTHING, Mean, Position, Range
-from pyspark_magnetar.source.planning import entries_in
-from pyspark_magnetar.source.probing import first_at, ledger_ends
+from pyspark_magnetar.source.range_division import entries_in
 from pyspark_magnetar.source.view import View
 
 SAMPLED_ENTRIES: Final = 16
@@ -17,7 +17,7 @@ MAX_LEDGERS: Final = 16
 """The limit of ledger ends found in one plan, as each takes some dozen requests."""
 
 
-class Measuring:
+class RangeContents:
     """Measures for one query; the broker's answers are kept for the next micro-batches."""
 
     def __init__(self, view: View) -> None:

@@ -13,7 +13,7 @@ Entry = Packed | magnetar.Outgoing[bytes]
 """The unit of storage: a batch, or a message by itself."""
 
 
-class Lane:
+class PartitionSender:
     """Sends entries to one partition, and waits for their receipts."""
 
     def __init__(
