@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Any
 from urllib.parse import unquote_plus
 
@@ -16,7 +15,7 @@ from magnetar_broker.placement.bundle_splits import (
     hashes_of_split,
     largest,
 )
-from magnetar_broker.placement.bundles import BundleRefused, Bundles, hash_of
+from magnetar_broker.placement.bundles import Bundles, hash_of
 from magnetar_broker.server.admin.brokers.active_brokers import required_process
 from magnetar_broker.server.admin.context import (
     NAMESPACE,
@@ -28,6 +27,7 @@ from magnetar_broker.server.admin.context import (
     parts_of,
     serving,
 )
+from magnetar_broker.server.admin.refusals import refusing_bundle
 from magnetar_broker.server.http.contract import (
     CONTROLLER,
     FORCE,
@@ -184,15 +184,6 @@ async def positions(context: AdminContext, request: Request) -> Response:
         if not named or topic in named or topic.base in named
     }
     return json_response({"namespace": name, "bundle": bundle, "topicHashPositions": found})
-
-
-@contextmanager
-def refusing_bundle() -> Iterator[None]:
-    """Refuse a bundle that the namespace does not have, or that cannot be divided so, with 412."""
-    try:
-        yield
-    except BundleRefused as error:
-        raise Refused(412, str(error)) from error
 
 
 DESTINATION = Query("destinationBroker", "the broker that owns the bundle from then on")

@@ -1,5 +1,9 @@
 """Refusals that several handlers give."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from magnetar_broker.placement.bundles import BundleRefused
 from magnetar_broker.server.http.errors import Refused
 from magnetar_proto.names import TopicName
 
@@ -31,3 +35,12 @@ def bounded(properties: dict[str, str]) -> dict[str, str]:
     if size > MAX_PROPERTIES:
         raise Refused(412, f"properties have {size} characters: the limit is {MAX_PROPERTIES}")
     return properties
+
+
+@contextmanager
+def refusing_bundle() -> Iterator[None]:
+    """Refuse a bundle that the namespace does not have, or that cannot be divided so, with 412."""
+    try:
+        yield
+    except BundleRefused as error:
+        raise Refused(412, str(error)) from error

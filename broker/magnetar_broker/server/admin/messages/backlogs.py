@@ -4,7 +4,6 @@ from collections.abc import Iterator
 
 from magnetar_broker.names.directory import Directory
 from magnetar_broker.server.admin.authorizing import authorize_subscriptions
-from magnetar_broker.server.admin.bundles import refusing_bundle
 from magnetar_broker.server.admin.context import (
     NAMESPACE,
     AdminContext,
@@ -15,7 +14,7 @@ from magnetar_broker.server.admin.context import (
 )
 from magnetar_broker.server.admin.operations import subscriptions
 from magnetar_broker.server.admin.operations.messages import skip_everything
-from magnetar_broker.server.admin.refusals import no_namespace
+from magnetar_broker.server.admin.refusals import no_namespace, refusing_bundle
 from magnetar_broker.server.http.contract import CONSUME, OWNER
 from magnetar_broker.server.http.errors import Refused
 from magnetar_broker.server.http.messages import Request, Response
