@@ -10,7 +10,10 @@ What a test enumerates completely (every operation of a history, every byte of a
 with `default` and `all`; `fast` may take every n-th only.
 """
 
-from typing import Final
+from collections.abc import Sequence
+from typing import Final, TypeVar
+
+T = TypeVar("T")
 
 PARTS: Final = {"fast": 10, "default": 3, "all": 1}
 """What the stated numbers are divided by."""
@@ -47,3 +50,8 @@ def seeds(full: int, least: int = FEW) -> range:
 def parts(full: int) -> range:
     """Parts of an enumeration, one a test case: all of them, but the first one alone if fast."""
     return range(1 if _level == "fast" else full)
+
+
+def some(enumerated: Sequence[T], nth: int = 4) -> Sequence[T]:
+    """Return what a test enumerates: all of it, but every `nth` one if fast."""
+    return enumerated[:: nth if _level == "fast" else 1]

@@ -6,11 +6,11 @@ import pytest
 
 from crash.disk_life import Actions, Life
 from crash.disk_torture import History, torture
-from effort import seeds
+from effort import part_of, seeds
 from fakes.faulty_disk import FaultyDisk
 from magnetar_storage.local.store import LocalStore
 
-POINTS = 300
+POINTS = part_of(900)
 COMING_AND_GOING: Actions = {
     Life.append: 5,
     Life.acknowledge: 3,
@@ -23,7 +23,7 @@ COMING_AND_GOING: Actions = {
 
 
 @pytest.mark.parametrize("directories", [1, 2])
-@pytest.mark.parametrize("seed", seeds(15, least=2))
+@pytest.mark.parametrize("seed", seeds(15, least=1))
 def test_power_losses_lose_nothing_and_invent_nothing(seed: int, directories: int) -> None:
     total = torture(1000 * seed, POINTS, 1, lambda _: None, directories)
     assert not total.failures, total.failures[0]
@@ -35,7 +35,9 @@ def test_power_losses_lose_nothing_and_invent_nothing(seed: int, directories: in
 def test_a_subscription_that_comes_and_goes_is_there_only_while_it_was_not_deleted(
     seed: int, directories: int
 ) -> None:
-    found = History(seed, points=100, directories=directories, actions=COMING_AND_GOING).run()
+    found = History(
+        seed, points=part_of(300), directories=directories, actions=COMING_AND_GOING
+    ).run()
     assert not found.failures, found.failures[0]
     assert found.points > 0
 

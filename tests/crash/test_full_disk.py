@@ -8,7 +8,7 @@ from random import Random
 
 import pytest
 
-from effort import part_of, seeds
+from effort import seeds, some
 from fakes.faulty_disk import nothing
 from fakes.local_store import Machine
 from fakes.small_disk import CAPACITY, SmallMachine
@@ -186,7 +186,7 @@ def operations_of_a_life() -> int:
 def test_a_disk_that_fails_at_any_operation_loses_nothing(code: int, is_lasting: bool) -> None:
     total = operations_of_a_life()
     assert total > 200
-    for at in range(0, total, 1 if part_of(10, 1) > 1 else 7):
+    for at in some(range(total), 23):
         machine = SmallMachine()
         machine.disk.fault = failing(code, at, total if is_lasting else at)
         errors = life_with_trouble(machine)

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from effort import part_of
 from magnetar_proto import PulsarApi_pb2 as pb
 from magnetar_proto.errors import BadCommand, BadFrame, FrameTooLarge, RemoteError
 from magnetar_proto.frames import LARGE, FrameDecoder, encode_frame, pieces_of
@@ -215,7 +216,7 @@ def test_noise_is_accepted_or_refused(chunks: list[bytes], limit: int) -> None:
 
 
 def test_a_large_frame_in_small_pieces_is_held_once() -> None:
-    size = 1 << 20
+    size = part_of(3 << 20)
     decoder = FrameDecoder(size)
     head = pack(">II", size - 4, 2) + b"\x08\x06"
     decoder.feed(head)

@@ -12,6 +12,7 @@ from urllib.parse import parse_qs
 
 import pytest
 
+from fakes.http_servers import serve
 from magnetar.auth import OAuth2
 from magnetar.base.errors import CredentialsError, CredentialsUnavailable
 
@@ -64,12 +65,9 @@ class Issuer:
 @pytest.fixture
 def issuer() -> Iterator[Issuer]:
     made = Issuer()
-    thread = threading.Thread(target=made.server.serve_forever)
-    thread.start()
+    close = serve(made.server)
     yield made
-    made.server.shutdown()
-    thread.join()
-    made.server.server_close()
+    close()
 
 
 def of(issuer: Issuer, **options: Any) -> OAuth2:

@@ -1,11 +1,11 @@
 """The delay index on a local disk that stops at any operation: nothing early, nothing lost."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 
 import pytest
 
-from effort import parts
+from effort import parts, some
 from fakes.faulty_disk import Crash, FaultyDisk, nothing, seeded
 from fakes.local_store import TINY
 from fakes.runs import append
@@ -129,8 +129,8 @@ def operations() -> int:
     return disk.operations
 
 
-def crashes(part: int, parts: int) -> Iterator[int]:
-    return iter(range(part, operations(), parts))
+def crashes(part: int, parts: int) -> Sequence[int]:
+    return some(range(part, operations(), parts))
 
 
 SURVIVALS: list[Callable[[int], int]] = [nothing, lambda ways: ways - 1]

@@ -4,7 +4,7 @@ import contextlib
 
 import pytest
 
-from effort import parts, seeds
+from effort import parts, seeds, some
 from fakes.faulty_disk import Crash, FaultyDisk, nothing, seeded
 from fakes.local_store import Machine
 from magnetar_storage.errors import StorageError
@@ -72,7 +72,7 @@ def test_the_history_itself_loses_nothing() -> None:
 
 @pytest.mark.parametrize("part", parts(8))
 def test_no_crash_loses_or_invents_entries(part: int) -> None:
-    for operation in range(part, operations_of_history(), 8):
+    for operation in some(range(part, operations_of_history(), 8)):
         for number in range(len(SURVIVALS)):
             machine = crashed_at(operation)
             machine.disk.crash(SURVIVALS[number])
@@ -86,7 +86,7 @@ def test_no_crash_loses_or_invents_entries(part: int) -> None:
 
 @pytest.mark.parametrize("part", parts(4))
 def test_a_crash_during_recovery_is_recovered_from(part: int) -> None:
-    for operation in range(part, operations_of_history(), 12):
+    for operation in some(range(part, operations_of_history(), 12)):
         again = 0
         while crash_while_reopening(operation, again):
             again += 1

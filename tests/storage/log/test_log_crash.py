@@ -1,11 +1,11 @@
 """A log and its cursors on a local disk that stops at any operation: what was promised is kept."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 
 import pytest
 
-from effort import parts
+from effort import parts, some
 from fakes.attached_states import Numbers
 from fakes.faulty_disk import Crash, FaultyDisk, nothing, seeded
 from fakes.local_store import TINY
@@ -192,8 +192,8 @@ def operations() -> int:
     return disk.operations
 
 
-def crashes(part: int, parts: int) -> Iterator[int]:
-    return iter(range(part, operations(), parts))
+def crashes(part: int, parts: int) -> Sequence[int]:
+    return some(range(part, operations(), parts))
 
 
 SURVIVALS: list[Callable[[int], int]] = [nothing, lambda ways: ways - 1]

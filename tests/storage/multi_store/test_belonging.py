@@ -11,6 +11,7 @@ from fakes.world import InlineWorker, InlineWorkers, ManualClock, run
 from magnetar_storage.errors import Incomplete
 from magnetar_storage.local import checkpoint as checkpoints
 from magnetar_storage.local import directories, layout
+from magnetar_storage.local.limits import Limits
 from magnetar_storage.metadata.sqlite import FILE, SqliteMetadata
 from magnetar_storage.multi_store.belonging import check, mark, take
 from magnetar_storage.multi_store.opening import open_store
@@ -19,6 +20,7 @@ from magnetar_storage.runtime.disk import LocalDisk
 V2 = Path(__file__).parents[1] / "samples" / "v2"
 V3 = Path(__file__).parents[1] / "samples" / "v3"
 ID = bytes(range(16))
+SMALL_JOURNAL = Limits(journal_file_bytes=1 << 16)
 
 
 class Life:
@@ -40,7 +42,9 @@ class Life:
             self._lock.close()
             raise
         mark(self.disk, self.metadata.identity.directory)
-        opened = open_store(self.disk, InlineWorkers(self.clock), self.clock, lock=self._lock)
+        opened = open_store(
+            self.disk, InlineWorkers(self.clock), self.clock, SMALL_JOURNAL, lock=self._lock
+        )
         try:
             self.store = run(opened, self.clock)
         except Incomplete:

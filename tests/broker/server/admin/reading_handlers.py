@@ -9,6 +9,7 @@ from functools import cache
 from types import CodeType, FunctionType
 from typing import Any
 
+Nodes = tuple[ast.AST, ...]
 OURS = "magnetar_broker.server.admin."
 ELSEWHERE = OURS + "operations."
 """The module of operations that run in another process: the request does not reach them."""
@@ -16,7 +17,7 @@ ELSEWHERE = OURS + "operations."
 
 def functions_of(
     handler: Callable[..., Any], with_objects: bool = False
-) -> Iterator[tuple[ast.AST, dict[str, Any]]]:
+) -> Iterator[tuple[Nodes, dict[str, Any]]]:
     """Yield the syntax of a handler and of all our functions that it uses, each with its globals.
 
     With `with_objects`, include all methods of the objects that it creates.
@@ -45,16 +46,16 @@ def _methods(of: type) -> list[Callable[..., Any]]:
 
 
 @cache
-def syntax_of(function: Callable[..., Any]) -> ast.AST:
-    """Return the syntax of a function."""
-    return ast.parse(textwrap.dedent(inspect.getsource(function)))
+def syntax_of(function: Callable[..., Any]) -> Nodes:
+    """Return all nodes of the syntax of a function."""
+    return tuple(ast.walk(ast.parse(textwrap.dedent(inspect.getsource(function)))))
 
 
-def _used(syntax: ast.AST, function: FunctionType, of: object) -> Iterator[Callable[..., Any]]:
+def _used(syntax: Nodes, function: FunctionType, of: object) -> Iterator[Callable[..., Any]]:
     local = set(_variables(function.__code__))
-    calls = [node for node in ast.walk(syntax) if isinstance(node, ast.Call)]
+    calls = [node for node in syntax if isinstance(node, ast.Call)]
     called = {call.func.id for call in calls if isinstance(call.func, ast.Name)}
-    for node in ast.walk(syntax):
+    for node in syntax:
         used = None
         if isinstance(node, ast.Name) and node.id not in local:
             used = function.__globals__.get(node.id)
@@ -81,7 +82,7 @@ def attributes_of(handler: Callable[..., Any]) -> set[str]:
     return {
         f"{getattr(node.value, 'attr', getattr(node.value, 'id', ''))}.{node.attr}"
         for syntax, _ in functions_of(handler, with_objects=True)
-        for node in ast.walk(syntax)
+        for node in syntax
         if isinstance(node, ast.Attribute)
     }
 
@@ -94,7 +95,7 @@ def reads_body(handler: Callable[..., Any]) -> bool:
         and isinstance(node.value, ast.Name)
         and node.value.id == "request"
         for syntax, _ in functions_of(handler)
-        for node in ast.walk(syntax)
+        for node in syntax
     )
 
 
@@ -102,7 +103,7 @@ def query_of(handler: Callable[..., Any]) -> set[str]:
     """Return the parameters of the query that a handler reads under a fixed name."""
     found = set()
     for syntax, names in functions_of(handler):
-        for node in ast.walk(syntax):
+        for node in syntax:
             name = _queried(node)
             if isinstance(name, ast.Constant):
                 found.add(str(name.value))

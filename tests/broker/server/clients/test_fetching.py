@@ -6,12 +6,13 @@ import ssl
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from threading import Event, Thread
+from threading import Event
 from typing import Any
 
 import pytest
 
 from certificates import Authority
+from fakes.http_servers import serve
 from magnetar_broker.server.clients.fetching import LARGEST, Fetcher
 
 
@@ -44,12 +45,11 @@ class Server:
             self._server.socket = context.wrap_socket(self._server.socket, server_side=True)
         scheme = "http" if context is None else "https"
         self.url = f"{scheme}://127.0.0.1:{self._server.server_port}"
-        Thread(target=self._server.serve_forever, daemon=True).start()
+        self._close = serve(self._server)
 
     def close(self) -> None:
         self.go_on.set()
-        self._server.shutdown()
-        self._server.server_close()
+        self._close()
 
 
 ANSWERS: dict[str, tuple[int, dict[str, str], bytes]] = {

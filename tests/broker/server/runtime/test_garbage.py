@@ -61,7 +61,7 @@ def scene() -> Iterator[Scene]:
     scene.garbage.start()
     gc.disable()  # nothing is freed by chance
     yield scene
-    gc.unfreeze()
+    gc.freeze()  # as conftest.py has it
     gc.set_threshold(*before)
     gc.enable()
 

@@ -15,6 +15,7 @@ from urllib.parse import urlsplit
 import pytest
 from click.testing import CliRunner
 
+from fakes.http_servers import serve
 from magnetar.admin.client import AdminClient
 from magnetar.admin.settings import AdminSettings
 from magnetar.cli import main
@@ -60,16 +61,14 @@ def redirecting(target: str, tls: bool = False) -> Iterator[int]:
 @contextmanager
 def serving(handler: type[BaseHTTPRequestHandler], tls: bool = False) -> Iterator[int]:
     """A server of requests; yields its port."""
-    with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
-        if tls:
-            server.socket = with_tls(server.socket)
-        thread = threading.Thread(target=server.serve_forever)
-        thread.start()
-        try:
-            yield server.server_port
-        finally:
-            server.shutdown()
-            thread.join()
+    server = ThreadingHTTPServer(("127.0.0.1", 0), handler)
+    if tls:
+        server.socket = with_tls(server.socket)
+    close = serve(server)
+    try:
+        yield server.server_port
+    finally:
+        close()
 
 
 @pytest.fixture
