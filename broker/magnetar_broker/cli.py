@@ -76,7 +76,7 @@ def broker(conf: str, **options: object) -> None:
 
 
 CANNOT_CHECK = 2
-"""Exit code of `verify`; 0 is no damage, 1 is damage."""
+"""Exit code of `verify`: 0 without damage, 1 with damage."""
 
 
 @click.command()

@@ -44,7 +44,7 @@ NO_DELETE = Difference(
     "405",
 )
 BUNDLES = Difference(
-    "DELETE of a bundle that nothing has used", "412", "204; 405 for what is no bundle"
+    "DELETE of a bundle that nothing has used", "412", "204; 405 if it is not a bundle"
 )
 REPLICATION = Difference(
     "`replicatedSubscriptionStatus` set to true", "204", "412: nothing is replicated"

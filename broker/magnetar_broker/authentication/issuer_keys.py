@@ -134,7 +134,7 @@ def keys_of(content: bytes) -> Keys:
     """Return the keys of a JSON Web Key Set that can verify tokens; others are left out."""
     found = _object(content).get("keys")
     if not isinstance(found, list):
-        raise ValueError("its keys are no JSON Web Key Set")
+        raise ValueError("its keys are not a JSON Web Key Set")
     keys = {}
     for one in found[:MAX_KEYS]:
         key = _key_of(one)

@@ -43,7 +43,7 @@ class OpenIdTokens:
         try:
             unverified = jwt.decode_complete(token, options={"verify_signature": False})
         except (jwt.PyJWTError, ValueError, TypeError, KeyError, RecursionError):
-            raise InvalidCredentials("it is no JSON Web Token", "ERROR_DECODING_JWT") from None
+            raise InvalidCredentials("expected a JSON Web Token", "ERROR_DECODING_JWT") from None
         header, claims = unverified["header"], unverified["payload"]
         issuer, key_id = claims.get("iss"), header.get("kid")
         # promise[without or issuer not in self._issuers]: only listed issuers are accepted

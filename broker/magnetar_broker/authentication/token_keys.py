@@ -48,7 +48,7 @@ def public_key(data: bytes, algorithm: str) -> TokenKey:
     try:
         key = load_pem_public_key(data) if is_pem else load_der_public_key(data)
     except (ValueError, UnsupportedAlgorithm):
-        raise ValueError("it is no public key in DER (SubjectPublicKeyInfo) or PEM") from None
+        raise ValueError("expected a public key in DER (SubjectPublicKeyInfo) or PEM") from None
     made = of_public(key)
     family = algorithm[0]  # E, or R and P, which have keys of one type
     if (made.algorithms[0][0] == "E") != (family == "E"):

@@ -72,7 +72,7 @@ def verified(token: bytes, key: TokenKey) -> Mapping[str, Any]:
         raise InvalidCredentials("its signature is not that of the key", INVALID) from None
     except (jwt.PyJWTError, ValueError, TypeError, KeyError, RecursionError):
         # Leave out the text of the library, which may have parts of the token.
-        raise InvalidCredentials("it is no signed JSON Web Token", INVALID) from None
+        raise InvalidCredentials("expected a signed JSON Web Token", INVALID) from None
     return claims
 
 
@@ -107,7 +107,7 @@ def _time(claims: Mapping[str, Any], name: str) -> float | None:
     # Python reads NaN in JSON, which is neither before nor after anything.
     # promise[without or isnan(found)]: a time must be comparable
     if isinstance(found, bool) or not isinstance(found, int | float) or isnan(found):
-        raise InvalidCredentials(f"its claim {name} is no time", INVALID)
+        raise InvalidCredentials(f"its claim {name} is not a number of seconds", INVALID)
     return float(max(-FAR, min(FAR, found)))
 
 

@@ -9,7 +9,7 @@ class Semaphore:
     """A limit of concurrent work: call `acquire` before it, and `release` after it in any case."""
 
     def __init__(self, clock: Clock, limit: int) -> None:
-        """A `limit` of 0 is no limit."""
+        """A `limit` of 0 means no limit."""
         self._clock = clock
         self._limit = limit
         self._inside = 0

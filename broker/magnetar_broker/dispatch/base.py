@@ -73,7 +73,7 @@ class DispatchLimits:
     key_shared_ring_points: int = 100
     key_shared_look_ahead_per_consumer: int = 2000
     key_shared_look_ahead_per_subscription: int = 20_000
-    """The most entries read ahead while the consumers of their keys lack room; 0 is no limit."""
+    """The most entries read ahead while the consumers of their keys lack room; 0 means no limit."""
     count_lost_as_redelivery: bool = False
     """Whether losing a consumer's connection raises the redelivery count of what it held."""
 

@@ -17,8 +17,8 @@ class UnackedCounted(Protocol):
 class UnackedBudget:
     """Limits unacknowledged messages of all subscriptions together.
 
-    At `limit` messages, subscriptions with more than `share` of it are stopped; 0 is no limit.  A
-    stopped one resumes once it has less than half of its share, and all of them resume once the
+    At `limit` messages, subscriptions with more than `share` of it are stopped; 0 means no limit.
+    A stopped one resumes once it has less than half of its share, and all of them resume once the
     total is less than half of the limit.
     """
 
@@ -32,7 +32,7 @@ class UnackedBudget:
     def room(self, counted: UnackedCounted) -> int:
         """Return how many messages a subscription may still send; stop it at 0."""
         if self.limit <= 0:
-            raise ValueError("there is no limit, so there is no room to ask for")
+            raise ValueError("there means no limit, so there is no room to ask for")
         if counted in self._stopped:
             return 0
         room = self._share - counted.unacked

@@ -36,7 +36,7 @@ def shared_rates(settings: Settings) -> tuple[Rate, Rate]:
 
 
 def unread_total_bytes(settings: Settings) -> int:
-    """Return the limit of unread messages of all topics; -1 is no limit."""
+    """Return the limit of unread messages of all topics; -1 means no limit."""
     megabytes = settings.magnetar_unread_messages_retention_total_size_in_mb
     return -1 if megabytes < 0 else megabytes << 20
 

@@ -42,7 +42,7 @@ NO_QUOTA = BacklogQuota(-1, QuotaAction.PRODUCER_REQUEST_HOLD)
 
 @dataclass(frozen=True)
 class TopicLimits(DispatchLimits):
-    """The limits of one topic: values only; 0 is no limit."""
+    """The limits of one topic: values only; 0 means no limit."""
 
     max_producers: int = 10_000
     max_consumers: int = 10_000
@@ -67,7 +67,7 @@ class TopicLimits(DispatchLimits):
     size_quota: BacklogQuota = NO_QUOTA
     """The quota of the backlog's size, in bytes."""
     age_quota: BacklogQuota = NO_QUOTA
-    """The quota of the backlog's age, in seconds; 0 is no limit, as without a quota."""
+    """The quota of the backlog's age, in seconds; 0 means no limit, as without a quota."""
     keeps_quotas: bool = True
     precise_ages: bool = False
     """Whether a message's age is exact; else it counts from the closing of its segment."""

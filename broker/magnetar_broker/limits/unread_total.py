@@ -24,7 +24,7 @@ class UnreadTotal:
     def __init__(self, limit_bytes: int, workers: int = 1) -> None:
         """`workers` is the number of processes that share the disk."""
         self.limit_bytes = limit_bytes
-        """The limit of the bytes of all topics' unread messages; -1 is no limit."""
+        """The limit of the bytes of all topics' unread messages; -1 means no limit."""
         self._workers = workers
         self.kept_bytes = 0
         """The bytes of unread messages at the last check, without the topics' open ledgers."""

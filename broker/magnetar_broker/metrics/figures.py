@@ -239,7 +239,7 @@ class Figures:
     unread_bytes: int
     """Bytes of stored messages that no subscription has acknowledged, in closed ledgers."""
     unread_limit_bytes: int
-    """The limit of `unread_bytes` for all topics; 0 is no limit."""
+    """The limit of `unread_bytes` for all topics; 0 means no limit."""
     unread_deleted_bytes: int
     topics: Sequence[TopicFigures]
     """The topics that the page shows one by one, if it shows topics at all."""

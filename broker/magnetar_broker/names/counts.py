@@ -25,7 +25,7 @@ class TopicCounts:
     def room(self, namespace: str, topics: int, limit: int) -> AbstractAsyncContextManager[None]:
         """Reserve room for `topics` topics while the body runs; `LimitReached` if too many exist.
 
-        A `limit` of 0 is no limit.  Partitions count one by one, system topics do not.
+        A `limit` of 0 means no limit.  Partitions count one by one, system topics do not.
         """
         if limit > 0:
             return self._room(namespace, topics, limit)

@@ -71,7 +71,7 @@ class Namespaces:
         forget_owners: Callable[[str], None],
         limit: int,
     ) -> None:
-        """`limit` is the largest number of namespaces of a tenant; 0 is no limit.
+        """`limit` is the largest number of namespaces of a tenant; 0 means no limit.
 
         `forget_owners` is called with a namespace whose bundles lose their owners: it was deleted,
         or created with other bundles.

@@ -25,7 +25,7 @@ class Opening:
         locks: TopicLocks,
         loads: int,
     ) -> None:
-        """`loads` is the most topics that are opened concurrently; 0 is no limit."""
+        """`loads` is the most topics that are opened concurrently; 0 means no limit."""
         self.serving = False
         """Whether topics are opened; False while the broker starts and stops."""
         self._creation = creation

@@ -40,7 +40,7 @@ class Tenants:
     """Reads and writes tenants."""
 
     def __init__(self, metadata: MetadataStore, cluster: str, limit: int) -> None:
-        """`limit` is the largest number of tenants; 0 is no limit."""
+        """`limit` is the largest number of tenants; 0 means no limit."""
         self._metadata = metadata
         self._cluster = cluster
         self.limit = limit

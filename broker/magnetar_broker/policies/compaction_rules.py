@@ -14,4 +14,4 @@ class CompactionRules:
     retain_keyless: bool = False
     """Whether messages without a key are kept instead of removed."""
     bytes_per_second: int = 0
-    """The most bytes that are read per second; 0 is no limit."""
+    """The most bytes that are read per second; 0 means no limit."""

@@ -18,8 +18,8 @@ from magnetar_storage.log.log_record import Segment
 class Retention:
     """Keeps acknowledged segments that are within both the time and the size.
 
-    -1 is no limit, 0/0 keeps none.  As in Pulsar the size is a minimum: a segment is deleted only
-    if at least that much remains without it.
+    -1 means no limit, 0/0 keeps none.  As in Pulsar the size is a minimum: a segment is deleted
+    only if at least that much remains without it.
     """
 
     minutes: int = 0

@@ -42,7 +42,7 @@ def _limit(
     namespace: RestPath[int],
     topic: RestPath[int] | None,
 ) -> Policy[int]:
-    """Return a policy whose default is one setting, a number; 0 is no limit."""
+    """Return a policy whose default is one setting, a number; 0 means no limit."""
 
     def default(settings: Settings) -> int:
         return int(getattr(settings, setting))
@@ -60,7 +60,7 @@ RETENTION: Policy[Retention] = Policy(
     codec=values.RETENTION,
     meaning=(
         "How much of what all subscriptions have acknowledged is kept: by age, by size. Time -1 "
-        "and size -1 are no limit, 0 and 0 keep nothing; one of them 0 is refused."
+        "and size -1 mean no limit, 0 and 0 keep nothing; one of them 0 is refused."
     ),
     default=lambda settings: Retention(
         settings.default_retention_time_in_minutes, settings.default_retention_size_in_mb
@@ -72,7 +72,7 @@ RETENTION: Policy[Retention] = Policy(
 )
 MESSAGE_TTL = _limit(
     "message_ttl",
-    "Seconds after which a message is acknowledged for every subscription; 0 is never.",
+    "Seconds after which a message is acknowledged for every subscription; 0 means never.",
     "ttl_duration_default_in_seconds",
     namespace=RestPath(segment="messageTTL"),
     topic=RestPath(segment="messageTTL", parameter="messageTTL"),
@@ -80,7 +80,7 @@ MESSAGE_TTL = _limit(
 )
 SUBSCRIPTION_EXPIRATION = _limit(
     "subscription_expiration",
-    "Minutes after which an unused subscription is deleted; 0 is never.",
+    "Minutes after which an unused subscription is deleted; 0 means never.",
     "subscription_expiration_time_minutes",
     namespace=RestPath(segment="subscriptionExpirationTime"),
     topic=RestPath(segment="subscriptionExpirationTime", parameter="subscriptionExpirationTime"),
@@ -112,7 +112,7 @@ INACTIVE_TOPICS: Policy[InactiveTopics] = Policy(
 COMPACTION_THRESHOLD: Policy[int] = Policy(
     name="compaction_threshold",
     codec=WholeNumber(0, LONG),
-    meaning="Bytes published since the last compaction after which it runs again; 0 is never.",
+    meaning="Bytes published since the last compaction after which it runs again; 0 means never.",
     default=lambda settings: settings.broker_service_compaction_threshold_in_bytes,
     settings=("broker_service_compaction_threshold_in_bytes",),
     namespace=RestPath(segment="compactionThreshold", verb="PUT"),
@@ -138,7 +138,7 @@ BACKLOG_QUOTA_SIZE: Policy[BacklogQuota] = Policy(
     codec=values.QUOTA_SIZE,
     meaning=(
         "Largest backlog of the slowest subscription in bytes (`limitSize`), and what happens "
-        "at the limit (`policy`); below 0 is no quota."
+        "at the limit (`policy`); below 0 means no quota."
     ),
     default=lambda settings: BacklogQuota(
         _quota_bytes(settings),
@@ -158,7 +158,7 @@ BACKLOG_QUOTA_AGE: Policy[BacklogQuota] = Policy(
     codec=values.QUOTA_AGE,
     meaning=(
         "Largest age of the oldest unacknowledged message in seconds (`limitTime`), and what "
-        "happens at the limit (`policy`); 0 or less is no quota."
+        "happens at the limit (`policy`); 0 or less means no quota."
     ),
     default=lambda settings: BacklogQuota(
         settings.backlog_quota_default_limit_second,
@@ -221,7 +221,7 @@ DISPATCH_RATE: Policy[DispatchRate] = Policy(
     codec=values.DISPATCH_RATE,
     meaning=(
         "Maximum number of messages and bytes that a topic delivers per period "
-        "(`ratePeriodInSecond`); 0 or less is no limit. With `relativeToPublishRate` the current "
+        "(`ratePeriodInSecond`); 0 or less means no limit. With `relativeToPublishRate` the current "
         "rate of publishing is added."
     ),
     default=lambda settings: DispatchRate(
@@ -276,7 +276,7 @@ SUBSCRIPTION_DISPATCH_RATES: Policy[dict[str, DispatchRate]] = Policy(
 SUBSCRIBE_RATE: Policy[SubscribeRate] = Policy(
     name="subscribe_rate",
     codec=values.SUBSCRIBE_RATE,
-    meaning="How often one consumer can subscribe in a period; 0 or less is no limit.",
+    meaning="How often one consumer can subscribe in a period; 0 or less means no limit.",
     default=lambda settings: SubscribeRate(
         settings.subscribe_throttling_rate_per_consumer,
         settings.subscribe_rate_period_per_consumer_in_second,
@@ -290,11 +290,11 @@ SUBSCRIBE_RATE: Policy[SubscribeRate] = Policy(
     member=Member("clusterSubscribeRate", by_cluster=True),
 )
 
-# Numbers; 0 is no limit ---------------------------------------------------------
+# Numbers; 0 means no limit ---------------------------------------------------------
 
 MAX_PRODUCERS = _limit(
     "max_producers",
-    "Maximum number of producers of a topic; 0 is no limit.",
+    "Maximum number of producers of a topic; 0 means no limit.",
     "max_producers_per_topic",
     namespace=RestPath(segment="maxProducersPerTopic"),
     topic=RestPath(segment="maxProducers"),
@@ -302,7 +302,7 @@ MAX_PRODUCERS = _limit(
 )
 MAX_CONSUMERS = _limit(
     "max_consumers",
-    "Maximum number of consumers of a topic; 0 is no limit.",
+    "Maximum number of consumers of a topic; 0 means no limit.",
     "max_consumers_per_topic",
     namespace=RestPath(segment="maxConsumersPerTopic"),
     topic=RestPath(segment="maxConsumers"),
@@ -310,7 +310,7 @@ MAX_CONSUMERS = _limit(
 )
 MAX_CONSUMERS_PER_SUBSCRIPTION = _limit(
     "max_consumers_per_subscription",
-    "Maximum number of consumers of a subscription; 0 is no limit.",
+    "Maximum number of consumers of a subscription; 0 means no limit.",
     "max_consumers_per_subscription",
     namespace=RestPath(segment="maxConsumersPerSubscription"),
     topic=RestPath(segment="maxConsumersPerSubscription", unset_status=204),
@@ -318,7 +318,7 @@ MAX_CONSUMERS_PER_SUBSCRIPTION = _limit(
 )
 MAX_SUBSCRIPTIONS = _limit(
     "max_subscriptions",
-    "Maximum number of subscriptions of a topic; 0 is no limit.",
+    "Maximum number of subscriptions of a topic; 0 means no limit.",
     "max_subscriptions_per_topic",
     namespace=RestPath(segment="maxSubscriptionsPerTopic"),
     topic=RestPath(segment="maxSubscriptionsPerTopic", unset_status=204),
@@ -326,7 +326,7 @@ MAX_SUBSCRIPTIONS = _limit(
 )
 MAX_UNACKED_PER_CONSUMER = _limit(
     "max_unacked_per_consumer",
-    "Maximum number of unacknowledged messages of a consumer; 0 is no limit.",
+    "Maximum number of unacknowledged messages of a consumer; 0 means no limit.",
     "max_unacked_messages_per_consumer",
     namespace=RestPath(segment="maxUnackedMessagesPerConsumer"),
     topic=RestPath(segment="maxUnackedMessagesOnConsumer", empty_deletes=True),
@@ -334,7 +334,7 @@ MAX_UNACKED_PER_CONSUMER = _limit(
 )
 MAX_UNACKED_PER_SUBSCRIPTION = _limit(
     "max_unacked_per_subscription",
-    "Maximum number of unacknowledged messages of all consumers of a subscription; 0 is no limit.",
+    "Maximum number of unacknowledged messages of all consumers of a subscription; 0 means no limit.",
     "max_unacked_messages_per_subscription",
     namespace=RestPath(segment="maxUnackedMessagesPerSubscription"),
     topic=RestPath(segment="maxUnackedMessagesOnSubscription", empty_deletes=True),
@@ -342,7 +342,7 @@ MAX_UNACKED_PER_SUBSCRIPTION = _limit(
 )
 MAX_TOPICS = _limit(
     "max_topics",
-    "Maximum number of topics of a namespace, each partition counted; 0 is no limit.",
+    "Maximum number of topics of a namespace, each partition counted; 0 means no limit.",
     "max_topics_per_namespace",
     namespace=RestPath(segment="maxTopicsPerNamespace", when_unset=0),
     topic=None,
@@ -463,7 +463,7 @@ DEDUPLICATION: Policy[bool] = Policy(
 )
 DEDUPLICATION_SNAPSHOT_INTERVAL = _limit(
     "deduplication_snapshot_interval",
-    "Seconds between snapshots of the deduplication state; 0 is no snapshots by time.",
+    "Seconds between snapshots of the deduplication state; 0 means none by time.",
     "broker_deduplication_snapshot_interval_seconds",
     namespace=RestPath(
         segment="deduplicationSnapshotInterval", empty_deletes=True, removable=False
@@ -476,7 +476,7 @@ DELAYED_DELIVERY: Policy[DelayedDelivery] = Policy(
     codec=values.DELAYED_DELIVERY,
     meaning=(
         "Whether delayed delivery is enabled, its precision (`tickTime`, ms), and the longest "
-        "delay (ms, 0 is no limit)."
+        "delay (ms, 0 means no limit)."
     ),
     default=lambda settings: DelayedDelivery(
         settings.delayed_delivery_enabled,

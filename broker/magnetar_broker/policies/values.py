@@ -24,14 +24,14 @@ class DelayedDelivery(NamedTuple):
     active: bool
     tick_ms: int
     max_delay_ms: int
-    """The longest delay in ms; 0 is no limit."""
+    """The longest delay in ms; 0 means no limit."""
 
 
 class BacklogQuota(NamedTuple):
     """The largest size (bytes) or age (seconds) of a backlog, and what happens at the limit."""
 
     limit: int
-    """The limit of the backlog; below 0 there is no quota."""
+    """The limit of the backlog; below 0 there means no quota."""
     action: QuotaAction
     other: int = 0
     """The limit of the other type that the request contained, too: shown again, without effect."""
@@ -46,14 +46,14 @@ class AutoTopicCreation(NamedTuple):
 
 
 class PublishRate(NamedTuple):
-    """The most that can be published to a topic per second; 0 or less is no limit."""
+    """The most that can be published to a topic per second; 0 or less means no limit."""
 
     messages: int
     bytes: int
 
 
 class DispatchRate(NamedTuple):
-    """The most that can be delivered in a period; 0 or less is no limit."""
+    """The most that can be delivered in a period; 0 or less means no limit."""
 
     messages: int
     bytes: int
@@ -64,7 +64,7 @@ class DispatchRate(NamedTuple):
 
 
 class SubscribeRate(NamedTuple):
-    """The rate at which a consumer may subscribe, per period; 0 or less is no limit."""
+    """The rate at which a consumer may subscribe, per period; 0 or less means no limit."""
 
     per_consumer: int
     period_seconds: int

@@ -100,7 +100,7 @@ OFFLOAD: Policy[dict[str, Any]] = Policy(
 OFFLOAD_THRESHOLD: Policy[int] = Policy(
     name="offload_threshold",
     codec=ANY_LONG,
-    meaning="Bytes of a topic beyond which its oldest ledgers are offloaded; below 0 is never.",
+    meaning="Bytes of a topic beyond which its oldest ledgers are offloaded; below 0 means never.",
     no_effect=NO_OFFLOADING,
     unset=-1,
     namespace=RestPath(segment="offloadThreshold", verb="PUT", when_unset=-1, removable=False),
@@ -109,7 +109,7 @@ OFFLOAD_THRESHOLD: Policy[int] = Policy(
 OFFLOAD_THRESHOLD_SECONDS: Policy[int] = Policy(
     name="offload_threshold_seconds",
     codec=ANY_LONG,
-    meaning="Age of a ledger in seconds after which it is offloaded; below 0 is never.",
+    meaning="Age of a ledger in seconds after which it is offloaded; below 0 means never.",
     no_effect=NO_OFFLOADING,
     unset=-1,
     namespace=RestPath(

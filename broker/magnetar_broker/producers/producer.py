@@ -34,9 +34,9 @@ class PublishRules:
         self.must_encrypt = must_encrypt
         """Whether messages that are not encrypted are refused."""
         self.max_message_size = max_message_size
-        """The size in bytes of the largest entry that is accepted, except chunks; 0 is no limit."""
+        """The largest entry that is accepted, in bytes, except chunks; 0 means no limit."""
         self.max_delay_ms = max_delay_ms
-        """The longest delay of a message after its publish time, in ms; 0 is no limit."""
+        """The longest delay of a message after its publish time, in ms; 0 means no limit."""
         self.transactional = transactional
         """Whether the topic has seen transactions: then metadata must not pretend to be in one."""
         self.usual_size = COPY_LIMIT

@@ -61,9 +61,9 @@ class Producers:
     ) -> None:
         """`sink` takes what producers publish; `changed` is called when one is added or leaves."""
         self.limit = 0
-        """The most producers; 0 is no limit.  Lowering it closes none of those present."""
+        """The most producers; 0 means no limit.  Lowering it closes none of those present."""
         self.limit_of_address = 0
-        """The most producers from one address; 0 is no limit."""
+        """The most producers from one address; 0 means no limit."""
         self.rules = PublishRules()
         self.sink = sink
         self.topic = topic

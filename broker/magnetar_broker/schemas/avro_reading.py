@@ -198,7 +198,7 @@ def _fields(
                 inner, "the reader's has no default, and the writer's record lacks it"
             )
         elif not known.fitting.has_default(wanted):
-            default = f"{shown(wanted.default)} is no {wanted.type.kind}"
+            default = f"{shown(wanted.default)} does not fit the type {wanted.type.kind}"
             return Incompatibility(
                 inner, f"the reader's default {default}, and the writer's record lacks it"
             )

@@ -13,7 +13,7 @@ PerSecond = Callable[[], tuple[float, float]]
 
 
 class Rate(NamedTuple):
-    """A rate of messages and bytes per period; 0 or less is no limit."""
+    """A rate of messages and bytes per period; 0 or less means no limit."""
 
     messages: int
     bytes: int

@@ -99,7 +99,7 @@ class Coordinator:
     async def begin(self, ttl_ms: int, owner: str, limit: int) -> TxnId:
         """Begin a transaction, which is aborted after `ttl_ms` unless it ended; durable on return.
 
-        Raises `LimitReached` if `limit` are open; 0 is no limit.
+        Raises `LimitReached` if `limit` are open; 0 means no limit.
         """
         if ttl_ms <= 0:
             raise NotAllowed(f"the timeout of a transaction is {ttl_ms} ms: expected at least 1")

@@ -64,7 +64,9 @@ class MessageId:
         try:
             found = pb.MessageIdData.FromString(message_id_bytes)
         except DecodeError:
-            raise ValueError(f"{message_id_bytes!r} is no serialized message id") from None
+            raise ValueError(
+                f"expected a serialized message id, got {message_id_bytes!r}"
+            ) from None
         return MessageId._of(magnetar.MessageId.from_pb(found), topic)
 
     def __str__(self) -> str:

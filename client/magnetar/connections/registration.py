@@ -57,7 +57,7 @@ class Registration:
         self.on_gone: Callable[[], None] | None = None
         """Called when the topic was deleted, which then is the end; None: waits for the topic."""
         self.waits_for_topic = True
-        """Whether the deletion of the topic is no failure: it may be created again."""
+        """Whether the client goes on when the topic is deleted: it may be created again."""
         self._register = register
         self._failed = failed
         self._candidate: Connection | None = None

@@ -75,7 +75,7 @@ class DeadLetterPolicy:
     initial_subscription: str | None = None
     """A subscription to create with the dead letter topic, so that all messages are retained."""
     dead_letter_producer: Mapping[str, Any] = field(default_factory=dict)
-    """Further arguments of `Client.producer`; the defaults are no batching, and chunking."""
+    """Further arguments of `Client.producer`; by default chunking is on and batching off."""
     retry_producer: Mapping[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:

@@ -82,7 +82,7 @@ def _parsed(definition: Any) -> Any:
     try:
         return _fastavro().parse_schema(definition)
     except Exception as error:  # it has no exception of its own for an invalid schema
-        raise ValueError(f"the definition is no Avro schema: {error!r}") from error
+        raise ValueError(f"the definition is not an Avro schema: {error!r}") from error
 
 
 def _reading(writer: Any, reader: Any) -> Reading:

@@ -57,7 +57,9 @@ class Bytes(Schema[bytes]):
 
     def encode(self, value: bytes) -> bytes:
         if not isinstance(value, bytes):
-            raise ValueError(f"{value!r} is no bytes: encode it, or give the producer a schema")
+            raise ValueError(
+                f"expected bytes, got {value!r}: encode it, or give the producer a schema"
+            )
         return value
 
     def decode(self, data: bytes) -> bytes:

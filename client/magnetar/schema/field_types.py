@@ -68,7 +68,7 @@ class Truth(FieldType):
 
     def to_plain(self, value: Any) -> Any:
         if not isinstance(value, bool):
-            raise ValueError(f"{value!r} is no bool")
+            raise ValueError(f"expected a bool, got {value!r}")
         return value
 
     from_plain = to_plain
@@ -86,7 +86,7 @@ class Whole(FieldType):
 
     def to_plain(self, value: Any) -> Any:
         if not isinstance(value, int) or isinstance(value, bool):
-            raise ValueError(f"{value!r} is no int")
+            raise ValueError(f"expected an int, got {value!r}")
         if not -self._limit <= value < self._limit:
             raise ValueError(f"{value} does not fit in an Avro {self._name}")
         return value
@@ -106,14 +106,14 @@ class Real(FieldType):
 
     def to_plain(self, value: Any) -> Any:
         if not isinstance(value, float | int) or isinstance(value, bool):
-            raise ValueError(f"{value!r} is no number")
+            raise ValueError(f"expected a number, got {value!r}")
         if self._is_json and not math.isfinite(value):
             raise ValueError(f"{value!r} cannot be written in JSON")
         return float(value)
 
     def from_plain(self, plain: Any) -> Any:
         if not isinstance(plain, float | int) or isinstance(plain, bool):
-            raise ValueError(f"{plain!r} is no number")
+            raise ValueError(f"expected a number, got {plain!r}")
         return float(plain)
 
 
@@ -125,7 +125,7 @@ class Text(FieldType):
 
     def to_plain(self, value: Any) -> Any:
         if not isinstance(value, str):
-            raise ValueError(f"{value!r} is no str")
+            raise ValueError(f"expected a str, got {value!r}")
         return value
 
     def from_plain(self, plain: Any) -> Any:
@@ -143,19 +143,21 @@ class Binary(FieldType):
 
     def to_plain(self, value: Any) -> Any:
         if not isinstance(value, bytes):
-            raise ValueError(f"{value!r} is no bytes")
+            raise ValueError(f"expected bytes, got {value!r}")
         if not self._is_json:
             return value
         try:
             return value.decode()
         except UnicodeDecodeError:
-            raise ValueError(f"{value!r} is no UTF-8, as JSON needs it: use Avro") from None
+            raise ValueError(
+                f"expected UTF-8, which JSON requires, got {value!r}: use Avro"
+            ) from None
 
     def from_plain(self, plain: Any) -> Any:
         if isinstance(plain, str):
             return plain.encode()
         if not isinstance(plain, bytes):
-            raise ValueError(f"{plain!r} is no bytes")
+            raise ValueError(f"expected bytes, got {plain!r}")
         return plain
 
 
@@ -179,7 +181,7 @@ class Logical(FieldType):
 
     def to_plain(self, value: Any) -> Any:
         if not isinstance(value, self._kind):
-            raise ValueError(f"{value!r} is no {self._kind.__name__}")
+            raise ValueError(f"expected {self._kind.__name__}, got {value!r}")
         return self._to_plain(value)
 
     def from_plain(self, plain: Any) -> Any:
@@ -187,7 +189,7 @@ class Logical(FieldType):
             return plain
         text = self._definition["type"] == "string"
         if not isinstance(plain, str if text else int) or isinstance(plain, bool):
-            raise ValueError(f"{plain!r} is no {self._kind.__name__}")
+            raise ValueError(f"expected {self._kind.__name__}, got {plain!r}")
         return self._from_plain(plain)
 
 
@@ -205,7 +207,7 @@ class Member(FieldType):
 
     def to_plain(self, value: Any) -> Any:
         if not isinstance(value, self._kind):
-            raise ValueError(f"{value!r} is no {self._kind.__name__}")
+            raise ValueError(f"expected {self._kind.__name__}, got {value!r}")
         return value.name
 
     def from_plain(self, plain: Any) -> Any:
@@ -225,12 +227,12 @@ class Items(FieldType):
 
     def to_plain(self, value: Any) -> Any:
         if not isinstance(value, list):
-            raise ValueError(f"{value!r} is no list")
+            raise ValueError(f"expected a list, got {value!r}")
         return [self._item.to_plain(item) for item in value]
 
     def from_plain(self, plain: Any) -> Any:
         if not isinstance(plain, list):
-            raise ValueError(f"{plain!r} is no list")
+            raise ValueError(f"expected a list, got {plain!r}")
         return [self._item.from_plain(item) for item in plain]
 
 
@@ -245,12 +247,12 @@ class Keyed(FieldType):
 
     def to_plain(self, value: Any) -> Any:
         if not isinstance(value, dict) or not all(isinstance(key, str) for key in value):
-            raise ValueError(f"{value!r} is no dict with texts as keys")
+            raise ValueError(f"expected a dict with str as keys, got {value!r}")
         return {key: self._value.to_plain(one) for key, one in value.items()}
 
     def from_plain(self, plain: Any) -> Any:
         if not isinstance(plain, dict):
-            raise ValueError(f"{plain!r} is no dict")
+            raise ValueError(f"expected a dict, got {plain!r}")
         return {key: self._value.from_plain(one) for key, one in plain.items()}
 
 
@@ -333,7 +335,7 @@ class Record(FieldType):
 
     def to_plain(self, value: Any) -> Any:
         if not isinstance(value, self.kind):
-            raise ValueError(f"{value!r} is no {self.kind.__name__}")
+            raise ValueError(f"expected {self.kind.__name__}, got {value!r}")
         plain = {}
         for field, kind in self._fields:
             try:
@@ -344,7 +346,7 @@ class Record(FieldType):
 
     def from_plain(self, plain: Any) -> Any:
         if not isinstance(plain, dict):
-            raise ValueError(f"{plain!r} is no {self.kind.__name__}")
+            raise ValueError(f"expected {self.kind.__name__}, got {plain!r}")
         values = {}
         for field, kind in self._fields:
             if field.name not in plain and field.default is not None:

@@ -87,7 +87,7 @@ class KeyValue(Schema[tuple[K, W]], Generic[K, W]):
 
 def _pair(value: Any) -> Any:
     if not isinstance(value, tuple) or len(value) != 2:
-        raise ValueError(f"{value!r} is no tuple of key and value")
+        raise ValueError(f"expected a tuple of key and value, got {value!r}")
     return value
 
 
@@ -105,7 +105,7 @@ def split(data: bytes) -> tuple[bytes | None, bytes | None]:
     at = 0
     for _ in range(2):
         if at + _LENGTH.size > len(data):
-            raise ValueError("it is no key and value, each behind its length")
+            raise ValueError("expected a key and a value, each behind its length")
         (length,) = _LENGTH.unpack_from(data, at)
         at += _LENGTH.size
         if length < _NONE or at + max(length, 0) > len(data):

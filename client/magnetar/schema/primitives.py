@@ -15,7 +15,7 @@ class String(Schema[str]):
 
     def encode(self, value: str) -> bytes:
         if not isinstance(value, str):
-            raise ValueError(f"{value!r} is no text: this topic takes str (schema String)")
+            raise ValueError(f"expected a str (schema String), got {value!r}")
         return value.encode()
 
     def decode(self, data: bytes) -> str:
@@ -42,7 +42,7 @@ class _Integer(Schema[int]):
 
     def encode(self, value: int) -> bytes:
         if not isinstance(value, int) or isinstance(value, bool):
-            raise ValueError(f"{value!r} is no int (schema {type(self).__name__})")
+            raise ValueError(f"expected an int (schema {type(self).__name__}), got {value!r}")
         try:
             return value.to_bytes(self.size, "big", signed=True)
         except OverflowError:
@@ -88,7 +88,7 @@ class _Floating(Schema[float]):
 
     def encode(self, value: float) -> bytes:
         if not isinstance(value, float | int) or isinstance(value, bool):
-            raise ValueError(f"{value!r} is no number (schema {type(self).__name__})")
+            raise ValueError(f"expected a number (schema {type(self).__name__}), got {value!r}")
         try:
             return self.form.pack(value)
         except (struct.error, OverflowError):

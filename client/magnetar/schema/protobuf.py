@@ -19,12 +19,12 @@ M = TypeVar("M", bound=Message)
 class _Generated(Schema[M], Generic[M]):
     def __init__(self, kind: type[M]) -> None:
         if not (isinstance(kind, type) and issubclass(kind, Message)):
-            raise ValueError(f"{kind!r} is no class that protoc has generated")
+            raise ValueError(f"expected a class that protoc has generated, got {kind!r}")
         self._kind = kind
 
     def encode(self, value: M) -> bytes:
         if not isinstance(value, self._kind):
-            raise ValueError(f"{value!r} is no {self._kind.__name__}")
+            raise ValueError(f"expected {self._kind.__name__}, got {value!r}")
         try:
             return value.SerializeToString()
         except Exception as error:  # a required field is missing, or a text is invalid

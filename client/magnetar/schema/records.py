@@ -39,7 +39,7 @@ class Json(Schema[T], Generic[T]):
         try:
             return json.dumps(plain, separators=(",", ":"), allow_nan=False).encode()
         except (TypeError, RecursionError) as error:
-            raise ValueError(f"{value!r} is no JSON: {error}") from error
+            raise ValueError(f"{value!r} cannot be written as JSON: {error}") from error
 
     def decode(self, data: bytes) -> T:
         plain = json.loads(data)

@@ -34,28 +34,30 @@ def micros_of_day(value: time) -> int:
 def time_of_day(micros: int) -> time:
     """Return the time at `micros` microseconds after midnight; ValueError if it is out of range."""
     if not 0 <= micros < DAY // MICROSECOND:
-        raise ValueError(f"{micros} microseconds are no time of a day")
+        raise ValueError(f"expected a time of day, got {micros} microseconds after midnight")
     return (datetime.min + timedelta(microseconds=micros)).time()
 
 
 def aware(value: datetime) -> datetime:
     """Return the datetime; ValueError if it has no time zone."""
     if not isinstance(value, datetime) or value.tzinfo is None:
-        raise ValueError(f"{value!r} is no datetime with a time zone, such as datetime.now(UTC)")
+        raise ValueError(
+            f"expected a datetime with a time zone, as datetime.now(UTC), got {value!r}"
+        )
     return value
 
 
 def local_time(value: time) -> time:
     """Return the time of day; ValueError if it is not one, or has a time zone."""
     if not isinstance(value, time) or value.tzinfo is not None:
-        raise ValueError(f"{value!r} is no datetime.time without time zone")
+        raise ValueError(f"expected a datetime.time without a time zone, got {value!r}")
     return value
 
 
 def day_of(value: date) -> int:
     """Return the days since 1970; ValueError if the value is not a plain date."""
     if not isinstance(value, date) or isinstance(value, datetime):
-        raise ValueError(f"{value!r} is no datetime.date")
+        raise ValueError(f"expected a datetime.date, got {value!r}")
     return (value - FIRST_DAY) // DAY
 
 
@@ -138,7 +140,7 @@ class LocalDateTime(Schema[datetime]):
 
     def encode(self, value: datetime) -> bytes:
         if not isinstance(value, datetime) or value.tzinfo is not None:
-            raise ValueError(f"{value!r} is no datetime without time zone")
+            raise ValueError(f"expected a datetime without a time zone, got {value!r}")
         return _TWO.pack(day_of(value.date()), micros_of_day(value.time()) * 1000)
 
     def decode(self, data: bytes) -> datetime:

@@ -198,5 +198,5 @@ def _key_of(source: str) -> tuple[str, str]:
         pair = None, None
     if not all(isinstance(part, str) and part for part in pair):
         where = "the data: URL" if source.startswith("data:") else f"the key file {name}"
-        raise CredentialsError(f"{where} is no JSON object with client_id and client_secret")
+        raise CredentialsError(f"{where} must have a JSON object with client_id and client_secret")
     return str(pair[0]), str(pair[1])

@@ -78,7 +78,9 @@ def _record(fields: list[StructField], name: str) -> dict[str, Any]:
 
 def _field(field: StructField, name: str) -> dict[str, Any]:
     if not (field.name.isidentifier() and field.name.isascii()):
-        raise ValueError(f"column {field.name!r} is no name in Avro: rename it, as with AS")
+        raise ValueError(
+            f"column {field.name!r} is not a valid name in Avro: rename it, as with AS"
+        )
     found = _type(field.dataType, name)
     if not field.nullable:
         return {"name": field.name, "type": found}

@@ -43,11 +43,11 @@ def decoded(data: bytes) -> Record:
     """Decode a record; ValueError for any other data."""
     found = json.loads(data)
     if not isinstance(found, dict) or found.pop("v", None) != VERSION:
-        raise ValueError(f"{data[:80]!r} is no record of version {VERSION}")
+        raise ValueError(f"expected a record of version {VERSION}, got {data[:80]!r}")
     try:
         if "txns" in found:
             found["txns"] = [(most, least) for most, least in found["txns"]]
             return Announcement(**found)
         return Mark(**found)
     except TypeError as error:
-        raise ValueError(f"{data[:80]!r} is no record: {error}") from error
+        raise ValueError(f"expected a record, got {data[:80]!r}: {error}") from error

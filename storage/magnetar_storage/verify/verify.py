@@ -53,8 +53,7 @@ def verify(
     """
     if not any(map(disk.list, ("segments", "journal"))) and not checkpoints.numbers(disk):
         raise Unavailable(
-            "this is no data directory, or an empty one: name the directory that the broker was "
-            "started with"
+            "found no data of a broker here: name the directory that the broker was started with"
         )
     return _Walk(Overlay(disk), records, progress).run()
 

@@ -146,7 +146,7 @@ def test_values_that_are_not_text(broker: RunningBroker) -> None:
         (("produce", "t", "-f", "/nowhere"), "/nowhere: No such file or directory"),
         (("produce", "t", "-m", "x", "-vs", "avro:{}"), "cannot be encoded as avro"),
         (("produce", "t", "-m", "x", "-vs", "json:{"), "definition of the schema is not JSON"),
-        (("produce", "t", "-m", "x", "-vs", "nope"), "'nope' is no schema"),
+        (("produce", "t", "-m", "x", "-vs", "nope"), "json:DEFINITION, got 'nope'"),
         (("produce", "t", "-m", "x", "-ekn", "k"), "messages cannot be encrypted"),
         (("read", "t", "-ac"), "a reader acknowledges nothing"),
         (("read", "t", "-m", "x"), "is not earliest, latest or LEDGER:ENTRY"),

@@ -187,7 +187,7 @@ def test_wrong_declarations_are_refused_where_they_are_made() -> None:
             call()
     with pytest.raises(ValueError, match="record class or a schema definition"):
         ours.AvroSchema(None)
-    with pytest.raises(ValueError, match="no Avro schema"):
+    with pytest.raises(ValueError, match="not an Avro schema"):
         ours.AvroSchema(None, {"type": "none"})
 
 

@@ -97,8 +97,8 @@ def test_another_version_of_a_definition() -> None:
     [
         (writer(record("Item"), pb.Schema.Json), "its type is JSON, not AVRO"),
         (SchemaInfo(pb.Schema.Avro, b"{"), "Expecting"),
-        (writer({"type": "nothing"}), "is no Avro schema"),
-        (writer(record("Item", name="Missing")), "is no Avro schema"),
+        (writer({"type": "nothing"}), "is not an Avro schema"),
+        (writer(record("Item", name="Missing")), "is not an Avro schema"),
         (writer(record("I", all={"type": "array", "items": "null"})), "items without bytes"),
         (
             writer(record("I", all={"type": "array", "items": record("E", none="null")})),
@@ -142,7 +142,7 @@ def test_definitions_that_nest_deeply_are_refused() -> None:
 
 
 def test_what_does_not_fit_is_refused() -> None:
-    with pytest.raises(ValueError, match=r"Item.name: 5 is no str"):
+    with pytest.raises(ValueError, match=r"Item.name: expected a str, got 5"):
         Avro(Item).encode(Item(5))  # type: ignore[arg-type]
     kind = Avro(definition=record("Item", name="string"))
     with pytest.raises(ValueError, match="does not fit the schema"):

@@ -72,7 +72,7 @@ def test_separated_keys_are_those_of_messages() -> None:
 
 def test_what_is_no_pair_is_refused() -> None:
     for value in (5, (1, 2, 3), [1, "a"]):
-        with pytest.raises(ValueError, match="no tuple of key and value"):
+        with pytest.raises(ValueError, match="expected a tuple of key and value"):
             PAIR.encode(value)  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="key of the message"):
         KeyValue(Int32(), String(), "separated").encode_message(Outgoing((1, "a"), key="k"))

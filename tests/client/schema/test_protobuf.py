@@ -22,7 +22,7 @@ def test_both_ways() -> None:
     moment = Timestamp(seconds=5, nanos=7)
     for kind in (ProtobufNative(Timestamp), Protobuf(Timestamp)):
         assert kind.decode(kind.encode(moment)) == moment
-        with pytest.raises(ValueError, match="is no Timestamp"):
+        with pytest.raises(ValueError, match="expected Timestamp, got"):
             kind.encode(Duration())  # type: ignore[arg-type]
         with pytest.raises(ValueError, match="protoc has generated"):
             type(kind)(int)  # type: ignore[arg-type]

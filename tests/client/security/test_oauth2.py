@@ -157,7 +157,7 @@ def test_an_issuer_that_is_not_there() -> None:
 def test_a_key_that_is_none(content: str, issuer: Issuer, tmp_path: Path) -> None:
     file = tmp_path / "key.json"
     file.write_text(content)
-    with pytest.raises(CredentialsError, match=r"is no JSON object with client_id"):
+    with pytest.raises(CredentialsError, match="must have a JSON object with client_id"):
         OAuth2(issuer.url, file).token()
     with pytest.raises(CredentialsError, match="No such file"):
         OAuth2(issuer.url, tmp_path / "missing").token()

@@ -200,7 +200,7 @@ def test_a_single_time_is_in_milliseconds() -> None:
 def test_what_has_no_form_is_refused() -> None:
     with pytest.raises(ValueError, match="void has no form in Avro"):
         form_of([StructField("nothing", NullType())])
-    with pytest.raises(ValueError, match="column 'a b' is no name in Avro"):
+    with pytest.raises(ValueError, match="column 'a b' is not a valid name in Avro"):
         form_of([StructField("a b", LongType()), StructField("c", LongType())])
     with pytest.raises(ValueError, match="bytes are one column of type binary or string"):
         form_of([StructField("a", LongType())], "bytes")

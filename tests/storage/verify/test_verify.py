@@ -373,7 +373,7 @@ def test_without_a_checkpoint_complete_files_are_still_checked() -> None:
 def test_what_is_no_data_directory_cannot_be_checked() -> None:
     disk = FaultyDisk()
     disk.open("readme.txt", create=True).close()
-    with pytest.raises(Unavailable, match="no data directory"):
+    with pytest.raises(Unavailable, match="found no data of a broker"):
         verify(disk, None)
 
 

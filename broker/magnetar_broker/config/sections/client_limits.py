@@ -17,7 +17,7 @@ class ClientLimits:
             "magnetarHandshakeTimeoutSeconds",
             COUNT,
             "Time limit from a client's connection until it is accepted, including TLS and "
-            "authentication; 0 is no limit.",
+            "authentication; 0 means no limit.",
             unit="s",
             dynamic=True,
         ),
@@ -29,7 +29,7 @@ class ClientLimits:
             COUNT,
             "Maximum number of connections that are not accepted yet, for each worker if there "
             "are several. Above it, of the address with the most connections the oldest one is "
-            "closed. 0 is no limit.",
+            "closed. 0 means no limit.",
             dynamic=True,
         ),
     ] = 1000
@@ -39,7 +39,7 @@ class ClientLimits:
             "magnetarMaxUnauthenticatedConnectionsPerIp",
             COUNT,
             "Maximum number of connections from one address that are not accepted yet, for each "
-            "worker if there are several. Above it, the oldest one is closed. 0 is no limit.",
+            "worker if there are several. Above it, the oldest one is closed. 0 means no limit.",
             dynamic=True,
         ),
     ] = 200
@@ -51,7 +51,7 @@ class ClientLimits:
             "Maximum size of all incomplete frames and waiting commands, including those for "
             "another worker. Above it, the client whose frame began first is disconnected. "
             "Divided among several workers; auto is a sixteenth of the memory, from 64 to 1024. 0 "
-            "is no limit.",
+            "means no limit.",
             unit="MB",
         ),
     ] = "auto"
@@ -62,7 +62,7 @@ class ClientLimits:
             IntegerOrAuto(COUNT),
             "Maximum size of the output for all clients whose sockets accept no more. Above it, "
             "the client that has not read for the longest time is disconnected. Divided among "
-            "several workers; auto is a sixteenth of the memory, from 64 to 1024. 0 is no limit.",
+            "several workers; auto is a sixteenth of the memory, from 64 to 1024. 0 means no limit.",
             unit="MB",
         ),
     ] = "auto"
@@ -72,7 +72,7 @@ class ClientLimits:
             "magnetarSlowReaderTimeoutSeconds",
             COUNT,
             "Time after which a client is disconnected if output waits for it and its socket has "
-            "not accepted a byte. It may take up to twice this time. 0 is no limit.",
+            "not accepted a byte. It may take up to twice this time. 0 means no limit.",
             unit="s",
         ),
     ] = 60
@@ -81,7 +81,7 @@ class ClientLimits:
         Key(
             "magnetarMaxProducersPerConnection",
             COUNT,
-            "Maximum number of producers of one connection; 0 is no limit.",
+            "Maximum number of producers of one connection; 0 means no limit.",
             dynamic=True,
         ),
     ] = 100_000
@@ -90,7 +90,7 @@ class ClientLimits:
         Key(
             "magnetarMaxConsumersPerConnection",
             COUNT,
-            "Maximum number of consumers of one connection; 0 is no limit.",
+            "Maximum number of consumers of one connection; 0 means no limit.",
             dynamic=True,
         ),
     ] = 100_000
@@ -99,7 +99,7 @@ class ClientLimits:
         Key(
             "magnetarMaxProducerMetadataSize",
             COUNT,
-            "Maximum number of characters of a producer's properties; 0 is no limit.",
+            "Maximum number of characters of a producer's properties; 0 means no limit.",
             dynamic=True,
         ),
     ] = 65536
@@ -109,7 +109,7 @@ class ClientLimits:
             "maxHttpServerConnections",
             COUNT,
             "Maximum number of connections to the HTTP ports. Above it, of the address with the "
-            "most connections the longest-idle one is closed. 0 is no limit.",
+            "most connections the longest-idle one is closed. 0 means no limit.",
         ),
     ] = 2048
     magnetar_http_max_connections_per_ip: Annotated[
@@ -118,7 +118,7 @@ class ClientLimits:
             "magnetarHttpMaxConnectionsPerIp",
             COUNT,
             "Maximum number of connections to the HTTP ports from one address. Above it, the "
-            "longest-idle connection from that address is closed. 0 is no limit.",
+            "longest-idle connection from that address is closed. 0 means no limit.",
         ),
     ] = 0
     http_max_request_header_size: Annotated[
@@ -144,7 +144,7 @@ class ClientLimits:
         Key(
             "magnetarHttpHeaderTimeoutSeconds",
             COUNT,
-            "Time from the first byte of a request to the end of its headers; 0 is no limit.",
+            "Time from the first byte of a request to the end of its headers; 0 means no limit.",
             unit="s",
         ),
     ] = 10
@@ -153,7 +153,7 @@ class ClientLimits:
         Key(
             "magnetarHttpBodyTimeoutSeconds",
             COUNT,
-            "Time from the end of a request's headers to the end of its body; 0 is no limit.",
+            "Time from the end of a request's headers to the end of its body; 0 means no limit.",
             unit="s",
         ),
     ] = 30
@@ -162,7 +162,7 @@ class ClientLimits:
         Key(
             "httpServerIdleTimeout",
             COUNT,
-            "Time that a connection waits for its first or next request; 0 is no limit.",
+            "Time that a connection waits for its first or next request; 0 means no limit.",
             unit="ms",
         ),
     ] = 30000

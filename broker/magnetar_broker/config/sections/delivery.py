@@ -48,7 +48,7 @@ class DelayedDelivery:
         Key(
             "delayedDeliveryMaxDelayInMillis",
             COUNT,
-            "A message with a longer delay is refused; 0 is no limit.",
+            "A message with a longer delay is refused; 0 means no limit.",
             unit="ms",
             dynamic=True,
         ),
@@ -107,7 +107,7 @@ class Subscriptions:
             "keySharedLookAheadMsgInReplayThresholdPerConsumer",
             COUNT,
             "Maximum number of entries for each consumer of a Key_Shared subscription that wait "
-            "for a consumer without permits while the others continue; 0 is no limit.",
+            "for a consumer without permits while the others continue; 0 means no limit.",
             of_workers=True,
         ),
     ] = 2000
@@ -126,7 +126,7 @@ class Subscriptions:
         Key(
             "maxSubscriptionsPerTopic",
             COUNT,
-            "Maximum number of subscriptions of a topic; 0 is no limit.",
+            "Maximum number of subscriptions of a topic; 0 means no limit.",
             pulsar="0",
             dynamic=True,
         ),
@@ -136,7 +136,7 @@ class Subscriptions:
         Key(
             "maxConsumersPerTopic",
             COUNT,
-            "Maximum number of consumers of a topic; 0 is no limit.",
+            "Maximum number of consumers of a topic; 0 means no limit.",
             pulsar="0",
             dynamic=True,
         ),
@@ -146,7 +146,7 @@ class Subscriptions:
         Key(
             "maxSameAddressConsumersPerTopic",
             COUNT,
-            "Maximum number of consumers of a topic from one address; 0 is no limit.",
+            "Maximum number of consumers of a topic from one address; 0 means no limit.",
             dynamic=True,
         ),
     ] = 0
@@ -155,7 +155,7 @@ class Subscriptions:
         Key(
             "maxConsumersPerSubscription",
             COUNT,
-            "Maximum number of consumers of a subscription; 0 is no limit.",
+            "Maximum number of consumers of a subscription; 0 means no limit.",
             pulsar="0",
             dynamic=True,
         ),
@@ -186,7 +186,7 @@ class Subscriptions:
             "maxUnackedMessagesPerConsumer",
             COUNT,
             "Maximum number of unacknowledged messages of a consumer of a durable Shared or "
-            "Key_Shared subscription; 0 is no limit.",
+            "Key_Shared subscription; 0 means no limit.",
             dynamic=True,
         ),
     ] = 50000
@@ -206,7 +206,7 @@ class Subscriptions:
             "maxUnackedMessagesPerBroker",
             COUNT,
             "Maximum number of unacknowledged messages of all subscriptions together, divided "
-            "among several workers; 0 is no limit.",
+            "among several workers; 0 means no limit.",
             of_workers=True,
         ),
     ] = 0

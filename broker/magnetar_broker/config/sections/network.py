@@ -146,7 +146,7 @@ class Network:
             "brokerMaxConnections",
             COUNT,
             "Maximum number of accepted connections of clients, for each worker if there are "
-            "several; 0 is no limit.",
+            "several; 0 means no limit.",
             pulsar="0",
             dynamic=True,
         ),
@@ -157,7 +157,7 @@ class Network:
             "brokerMaxConnectionsPerIp",
             COUNT,
             "Maximum number of accepted connections from one address, for each worker if there "
-            "are several; 0 is no limit.",
+            "are several; 0 means no limit.",
             dynamic=True,
         ),
     ] = 0

@@ -24,7 +24,7 @@ class Expiry:
         Key(
             "ttlDurationDefaultInSeconds",
             COUNT,
-            "Age at which a message is acknowledged for every subscription; 0 is never.",
+            "Age at which a message is acknowledged for every subscription; 0 means never.",
             unit="s",
             dynamic=True,
         ),
@@ -44,7 +44,7 @@ class Expiry:
         Key(
             "subscriptionExpirationTimeMinutes",
             COUNT,
-            "Idle time after which an unused subscription is deleted; 0 is never.",
+            "Idle time after which an unused subscription is deleted; 0 means never.",
             unit="min",
             dynamic=True,
         ),
@@ -109,7 +109,7 @@ class Quotas:
         Key(
             "backlogQuotaDefaultLimitBytes",
             Integer(-1, LONG),
-            "Largest backlog of a topic's slowest subscription; -1 is no limit.",
+            "Largest backlog of a topic's slowest subscription; -1 means no limit.",
             unit="bytes",
             dynamic=True,
         ),
@@ -129,7 +129,7 @@ class Quotas:
         Key(
             "backlogQuotaDefaultLimitSecond",
             Integer(-1),
-            "Largest age of a topic's oldest unacknowledged message; -1 and 0 are no limit.",
+            "Largest age of a topic's oldest unacknowledged message; -1 and 0 mean no limit.",
             unit="s",
             dynamic=True,
         ),
@@ -172,7 +172,7 @@ class Quotas:
 
 @section
 class Rates:
-    """Limits of publishing, delivery and subscribing per time; 0 or less is no limit."""
+    """Limits of publishing, delivery and subscribing per time; 0 or less means no limit."""
 
     max_publish_rate_per_topic_in_messages: Annotated[
         int,
@@ -389,7 +389,7 @@ class Compaction:
         Key(
             "brokerServiceCompactionThresholdInBytes",
             Integer(0, LONG),
-            "Bytes published since the last compaction after which it runs again; 0 is never.",
+            "Bytes published since the last compaction after which it runs again; 0 means never.",
             unit="bytes",
             dynamic=True,
         ),
@@ -399,7 +399,7 @@ class Compaction:
         Key(
             "brokerServiceCompactionMonitorIntervalInSeconds",
             COUNT,
-            "Interval of the checks for topics to compact; 0 is never.",
+            "Interval of the checks for topics to compact; 0 means never.",
             unit="s",
             of_workers=True,
         ),
@@ -418,7 +418,7 @@ class Compaction:
         Key(
             "magnetarCompactionReadMBPerSecond",
             COUNT,
-            "Maximum amount of data that a compaction reads per second; 0 is no limit.",
+            "Maximum amount of data that a compaction reads per second; 0 means no limit.",
             unit="MB",
             of_workers=True,
         ),

@@ -36,7 +36,7 @@ class Publishing:
             "maxMessagePublishBufferSizeInMB",
             Integer(-1),
             "Size of all messages without a receipt at which the broker stops reading from "
-            "publishing connections, divided among several workers; -1 is no limit.",
+            "publishing connections, divided among several workers; -1 means no limit.",
             unit="MB",
             pulsar="half of direct memory",
             of_workers=True,
@@ -47,7 +47,7 @@ class Publishing:
         Key(
             "maxProducersPerTopic",
             COUNT,
-            "Maximum number of producers of a topic; 0 is no limit.",
+            "Maximum number of producers of a topic; 0 means no limit.",
             pulsar="0",
             dynamic=True,
         ),
@@ -57,7 +57,7 @@ class Publishing:
         Key(
             "maxSameAddressProducersPerTopic",
             COUNT,
-            "Maximum number of producers of a topic from one address; 0 is no limit.",
+            "Maximum number of producers of a topic from one address; 0 means no limit.",
             dynamic=True,
         ),
     ] = 0

@@ -61,7 +61,7 @@ class Statistics:
             "magnetarMaxMetricSeries",
             Integer(0),
             "Approximate maximum number of series of topics, subscriptions, producers and "
-            "consumers in the page for Prometheus; 0 is no limit. Topics beyond it are added up "
+            "consumers in the page for Prometheus; 0 means no limit. Topics beyond it are added up "
             'for each namespace, with the label `topic="other"`. Divided among several workers.',
         ),
     ] = 50_000

@@ -45,7 +45,7 @@ class Storage:
             FreeSpace(),
             "With less free space on the disk of the data directory, publishing and the creation "
             "of topics are refused. auto is 1 GiB, or 2 % of the disk if that is more, but a tenth "
-            "of the disk at most; 0 is no limit.",
+            "of the disk at most; 0 means no limit.",
         ),
     ] = FreeLimit()
     managed_ledger_cache_size_mb: Annotated[
@@ -164,7 +164,7 @@ class Storage:
             "magnetarScrubIntervalInSeconds",
             COUNT,
             "The time within which every closed ledger is read about once, to find damage before "
-            "readers do; 0 is never.",
+            "readers do; 0 means never.",
             unit="s",
             of_workers=True,
         ),
@@ -184,7 +184,7 @@ class Storage:
         Key(
             "defaultRetentionTimeInMinutes",
             Integer(-1),
-            "How long acknowledged messages are retained; 0 is not at all, -1 is no limit.",
+            "How long acknowledged messages are retained; 0 means not at all, -1 means no limit.",
             unit="min",
             dynamic=True,
         ),
@@ -194,7 +194,7 @@ class Storage:
         Key(
             "defaultRetentionSizeInMB",
             Integer(-1),
-            "Size of acknowledged messages that a topic retains; 0 is none, -1 is no limit.",
+            "Size of acknowledged messages that a topic retains; 0 means none, -1 means no limit.",
             unit="MB",
             dynamic=True,
         ),
@@ -205,7 +205,7 @@ class Storage:
             "magnetarUnreadMessagesRetentionMinutes",
             Integer(-1),
             "How long messages that no durable subscription has acknowledged are kept, and their "
-            "topic with them; 0 is as in Pulsar, -1 is no limit. If retention or the deletion of "
+            "topic with them; 0 is as in Pulsar, -1 means no limit. If retention or the deletion of "
             "inactive topics is set, here or by a policy, and this is not, only that counts.",
             unit="min",
             dynamic=True,
@@ -216,7 +216,7 @@ class Storage:
         Key(
             "magnetarUnreadMessagesRetentionSizeInMB",
             Integer(-1),
-            "Size of a topic up to which such messages are kept; -1 is no limit.",
+            "Size of a topic up to which such messages are kept; -1 means no limit.",
             unit="MB",
             dynamic=True,
         ),
@@ -227,7 +227,7 @@ class Storage:
             "magnetarUnreadMessagesRetentionTotalSizeInMB",
             Integer(-1),
             "Size of all such messages in all topics, divided among several workers; above it the "
-            "oldest are deleted. They take at most a quarter of the disk; -1 is no limit.",
+            "oldest are deleted. They take at most a quarter of the disk; -1 means no limit.",
             unit="MB",
             dynamic=True,
             of_workers=True,

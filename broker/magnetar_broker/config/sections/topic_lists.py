@@ -43,7 +43,7 @@ class TopicLists:
         Key(
             "magnetarMaxTopicWatchersPerConnection",
             COUNT,
-            "Maximum number of patterns that a connection watches; 0 is no limit.",
+            "Maximum number of patterns that a connection watches; 0 means no limit.",
             dynamic=True,
         ),
     ] = 1000

@@ -67,20 +67,20 @@ class Topics:
         Key(
             "maxTopicsPerNamespace",
             COUNT,
-            "Maximum number of topics of a namespace; 0 is no limit.",
+            "Maximum number of topics of a namespace; 0 means no limit.",
             dynamic=True,
         ),
     ] = 0
     max_tenants: Annotated[
         int,
-        Key("maxTenants", COUNT, "Maximum number of tenants; 0 is no limit.", dynamic=True),
+        Key("maxTenants", COUNT, "Maximum number of tenants; 0 means no limit.", dynamic=True),
     ] = 0
     max_namespaces_per_tenant: Annotated[
         int,
         Key(
             "maxNamespacesPerTenant",
             COUNT,
-            "Maximum number of namespaces of a tenant; 0 is no limit.",
+            "Maximum number of namespaces of a tenant; 0 means no limit.",
             dynamic=True,
         ),
     ] = 0
@@ -143,6 +143,6 @@ class Topics:
         Key(
             "maxConcurrentTopicLoadRequest",
             COUNT,
-            "Maximum number of topics that are opened concurrently; others wait. 0 is no limit.",
+            "Maximum number of topics that are opened concurrently; others wait. 0 means no limit.",
         ),
     ] = 5000

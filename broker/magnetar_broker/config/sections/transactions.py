@@ -25,7 +25,7 @@ class Transactions:
             "maxActiveTransactionsPerCoordinator",
             COUNT,
             "Maximum number of transactions of a coordinator that have not ended; a further one "
-            "is refused. 0 is no limit.",
+            "is refused. 0 means no limit.",
             dynamic=True,
         ),
     ] = 10_000

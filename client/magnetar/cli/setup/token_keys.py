@@ -153,9 +153,9 @@ def parts_of(token: str) -> tuple[dict[str, Any], dict[str, Any]]:
         head, body, _ = token.split(".")
         header, claims = (json.loads(urlsafe_b64decode(one + "==")) for one in (head, body))
     except (ValueError, binascii.Error):
-        raise TokenProblem("this is no token: expected HEADER.CLAIMS.SIGNATURE") from None
+        raise TokenProblem("expected a token of the form HEADER.CLAIMS.SIGNATURE") from None
     if not isinstance(header, dict) or not isinstance(claims, dict):
-        raise TokenProblem("this is no token: header and claims must be JSON objects")
+        raise TokenProblem("expected a token whose header and claims are JSON objects")
     return header, claims
 
 

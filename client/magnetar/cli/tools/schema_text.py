@@ -26,4 +26,4 @@ def schema_from_text(text: str) -> Encoded | None:
         return Encoded(SchemaInfo(pb.Schema.Json, definition.encode(), "Json"))
     if kind in ("avro", "protobuf", "keyvalue"):
         raise ValueError(f"values cannot be encoded as {kind}: use bytes, string or json:...")
-    raise ValueError(f"{text!r} is no schema: use bytes, string or json:DEFINITION")
+    raise ValueError(f"expected the schema bytes, string or json:DEFINITION, got {text!r}")

@@ -15,7 +15,7 @@ class ProtobufNativeSchema(Schema):
 
     def __init__(self, record_cls: type[Message]) -> None:
         if not (isinstance(record_cls, type) and issubclass(record_cls, Message)):
-            raise TypeError(f"{record_cls!r} is no class that protoc has generated")
+            raise TypeError(f"expected a class that protoc has generated, got {record_cls!r}")
         definition = json.loads(native_definition(record_cls.DESCRIPTOR))
         super().__init__(record_cls, SchemaType.PROTOBUF_NATIVE, definition, "PROTOBUF_NATIVE")
 

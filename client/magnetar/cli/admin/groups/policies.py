@@ -118,7 +118,7 @@ def enabled(values: Values) -> bool:
 
 def limit(name: str, flags: str, what: str, segment: str, **more: Any) -> Policy:
     """Declare a policy whose value is one number; 0 means no limit."""
-    parameter = option(flags, "The limit; 0 is none.", NUMBER, required=True)
+    parameter = option(flags, "The limit; 0 means none.", NUMBER, required=True)
     return Policy(name, what, segment, (parameter,), whole_body(parameter.name), **more)
 
 
@@ -200,7 +200,9 @@ BACKLOG_QUOTA = Policy(
 
 def ttl(flags: str) -> Policy:
     """Declare the policy of the time to live of messages."""
-    parameter = option(flags, "The age: 60 (seconds), 3h, 2d; 0 is never.", SECONDS, required=True)
+    parameter = option(
+        flags, "The age: 60 (seconds), 3h, 2d; 0 means never.", SECONDS, required=True
+    )
     return Policy(
         "message-ttl",
         "the time to live of messages",
@@ -216,7 +218,11 @@ def expiration(kind: Kind) -> Policy:
         "subscription-expiration-time",
         "the age at which unused subscriptions are deleted",
         "subscriptionExpirationTime",
-        (option("-t, --time", "The time: 60 (minutes), 3h, 2d; 0 is never.", kind, required=True),),
+        (
+            option(
+                "-t, --time", "The time: 60 (minutes), 3h, 2d; 0 means never.", kind, required=True
+            ),
+        ),
         whole_body("time"),
     )
 
@@ -252,7 +258,7 @@ COMPACTION_THRESHOLD = Policy(
     "compaction-threshold",
     "the amount of new data that starts compaction",
     "compactionThreshold",
-    (option("-t, --threshold", "The size: 10M, 16G; 0 is never.", SIZE, required=True),),
+    (option("-t, --threshold", "The size: 10M, 16G; 0 means never.", SIZE, required=True),),
     whole_body("threshold"),
 )
 
@@ -271,7 +277,7 @@ DELAYED_DELIVERY = Policy(
     (
         *SWITCH,
         option("-t, --time", "Precision.", MILLISECONDS, default="1s"),
-        option("-md, --maxDelay", "The longest delay; 0 is no limit.", MILLISECONDS),
+        option("-md, --maxDelay", "The longest delay; 0 means no limit.", MILLISECONDS),
     ),
     _delays,
 )
@@ -281,14 +287,14 @@ DELAYED_DELIVERY = Policy(
 DISPATCH_FLAGS = (
     option(
         "-md, --msg-dispatch-rate",
-        "Messages in a period; -1 is no limit.",
+        "Messages in a period; -1 means no limit.",
         NUMBER,
         default="-1",
         member="dispatchThrottlingRateInMsg",
     ),
     option(
         "-bd, --byte-dispatch-rate",
-        "Bytes in a period; -1 is no limit.",
+        "Bytes in a period; -1 means no limit.",
         SIZE,
         default="-1",
         member="dispatchThrottlingRateInByte",
@@ -328,14 +334,14 @@ PUBLISH_RATE = Policy(
     (
         option(
             "-m, --msg-publish-rate",
-            "Messages a second; -1 is no limit.",
+            "Messages a second; -1 means no limit.",
             NUMBER,
             default="-1",
             member="publishThrottlingRateInMsg",
         ),
         option(
             "-b, --byte-publish-rate",
-            "Bytes a second; -1 is no limit.",
+            "Bytes a second; -1 means no limit.",
             SIZE,
             default="-1",
             member="publishThrottlingRateInByte",
@@ -349,7 +355,7 @@ SUBSCRIBE_RATE = Policy(
     (
         option(
             "-sr, --subscribe-rate",
-            "Times in a period; -1 is no limit.",
+            "Times in a period; -1 means no limit.",
             NUMBER,
             default="-1",
             member="subscribeThrottlingRatePerConsumer",
@@ -427,7 +433,7 @@ SNAPSHOT_INTERVAL = Policy(
     "deduplication-snapshot-interval",
     "the interval of deduplication snapshots",
     "deduplicationSnapshotInterval",
-    (option("-i, --interval", "Seconds; 0 is never by time.", SECONDS, required=True),),
+    (option("-i, --interval", "Seconds; 0 means never by time.", SECONDS, required=True),),
     whole_body("interval"),
 )
 PERSISTENCE = Policy(
