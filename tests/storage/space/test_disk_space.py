@@ -209,6 +209,18 @@ def test_a_quota_that_the_disk_does_not_show_is_noticed() -> None:
     assert len(machine.logged) == 2
 
 
+def test_messages_are_refused_while_a_journal_is_full_whatever_is_free() -> None:
+    machine = opened()
+    is_full, probes = True, []
+    machine.space.add_journal(lambda: is_full, lambda: probes.append(machine.clock.uptime()))
+    for _ in range(2):
+        machine.look()
+        assert machine.space.refusal is not None and probes
+    is_full = False
+    machine.look()
+    assert machine.space.refusal is None
+
+
 def test_while_room_lacks_no_journal_file_is_kept_to_be_reused() -> None:
     machine = opened()
     segment = machine.create()
