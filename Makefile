@@ -52,6 +52,7 @@ style: setup
 	$(BIN)/ruff check --quiet .
 	$(BIN)/ruff format --quiet --check .
 	@layers=$$($(BIN)/lint-imports --no-logo) || { echo "$$layers"; exit 1; }
+	@$(BIN)/python scripts/wording.py
 
 check: style ## Style, layers, types, and patterns that are unsafe
 	$(BIN)/mypy

@@ -49,7 +49,7 @@ def content_of(text: str, files: Files) -> bytes:
         return files.read(path)
     found = _decoded(text)
     if found is None:
-        raise ValueError("there is no such file, and it is no base64")
+        raise ValueError("there is no such file, and it is not base64")
     return found
 
 

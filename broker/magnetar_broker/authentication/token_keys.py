@@ -65,7 +65,7 @@ def of_public(key: object) -> TokenKey:
             raise ValueError(
                 f"the RSA key has {key.key_size} bits: at least {LEAST_RSA_BITS} are required"
             )
-        return TokenKey(key, _RSA)  # promise[_RSA -> (*_RSA, *_HMAC)]: a public key is no secret
+        return TokenKey(key, _RSA)  # promise[_RSA -> (*_RSA, *_HMAC)]: a public key is not a secret
     if isinstance(key, EllipticCurvePublicKey) and key.curve.name in _CURVES:
         return TokenKey(key, (_CURVES[key.curve.name],))
     raise ValueError("expected an RSA key, or one on a curve of ES256, ES384 or ES512")

@@ -62,7 +62,7 @@ def _members(document: Mapping[str, Any], cluster: str) -> Iterator[tuple[str, P
         else:
             name, value = member.name, document.get(member.name)
         # Clients send unset members back that GET has written; the Go client writes "".
-        # promise[without "",]: an empty text of a namespace's policies is no value
+        # promise[without "",]: an empty text of a namespace's policies does not count
         if value not in (None, "", member.when_unset):
             yield name, policy, value
     for kind, policy in QUOTA_TYPES.items():

@@ -29,7 +29,7 @@ STEP = 5000
 def hash_ranges(slots: SlotOwners[C]) -> dict[C, list[list[int]]]:
     """Return the hashes of each consumer as ranges (first, last), ascending."""
     found: dict[C, list[list[int]]] = {}
-    # 0 is never the hash of a key: only consumers that choose their ranges may name it.
+    # No key has the hash 0: only consumers that choose their ranges may name it.
     first = 0 if isinstance(slots, ChosenRanges) else 1
     before: C | None = None
     for end, owner in zip(slots.ends, slots.owners, strict=True):

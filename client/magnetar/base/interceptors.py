@@ -1,4 +1,4 @@
-"""What producers and consumers do alike with the interceptors of an application."""
+"""The handling of interceptors of an application that producers and consumers share."""
 
 import logging
 from collections.abc import Callable, Sequence

@@ -1,4 +1,4 @@
-"""What the parts of the consumer of one partition share."""
+"""The state that the parts of the consumer of one partition share."""
 
 from dataclasses import dataclass
 from typing import Generic, TypeVar

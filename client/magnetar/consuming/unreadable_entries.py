@@ -1,4 +1,4 @@
-"""What becomes of entries that cannot be decoded or decrypted."""
+"""The treatment of entries that cannot be decoded or decrypted."""
 
 import logging
 from typing import Any

@@ -35,14 +35,14 @@ class Losses:
             if position == NOTHING:
                 continue
             before = self._observed.get(topic, position)
-            if before[0] != position[0]:  # promise: a ledger that was read and deleted is no loss
+            if before[0] != position[0]:  # promise: a ledger that was read and deleted is not lost
                 self._continued.setdefault(topic, {})[before] = position[0]
             self._observed[topic] = position
 
     async def check(self, topic: str, read: Position, last: Position) -> None:
         """Raise DataLoss, or log a line, if messages behind `read` were deleted."""
         # The end of a compacted view moves back if it is replaced or deleted after it was read.
-        # promise[without or self._view.compacted]: the end of a compacted view is no loss
+        # promise[without or self._view.compacted]: the end of a compacted view does not mean a loss
         if NOTHING in (last, read) or self._view.compacted:
             return
         if last < read:

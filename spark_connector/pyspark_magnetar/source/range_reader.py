@@ -198,10 +198,10 @@ class _RangeReader:
 
     async def _check_gap(self, first: Position) -> None:
         """Check, when an entry is in another ledger, that the entries between were not deleted."""
-        if self._view.compacted:  # promise: a gap of a compacted view is no loss
+        if self._view.compacted:  # promise: a gap of a compacted view does not mean a loss
             return
         ends = (*self._wanted.ledger_ends, self._wanted.end)
-        # promise[< -> <=]: a ledger that goes after it was read is no loss
+        # promise[< -> <=]: a ledger that goes after it was read is not lost
         expected = [end for end in ends if self._at < end < first]
         if expected and await self._is_deleted(expected[0]):
             self._lost(f"the next one is {first[0]}:{first[1]}")

@@ -42,7 +42,7 @@ class LinuxFile(LocalFile):
         super().__init__(fd, path, durable)
         # Absent where Python was built for a C library without it, whatever the kernel knows.
         self._synced_write = durable and hasattr(os, "RWF_DSYNC")
-        # A direct write waits for the device, which is no loss where a sync follows anyway.
+        # A direct write waits for the device, which costs nothing where a sync follows anyway.
         self._direct_write = durable and hasattr(os, "O_DIRECT")
         self._is_direct = False
 

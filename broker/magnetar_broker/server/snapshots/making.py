@@ -80,7 +80,7 @@ class Snapshots:
     async def clear(self) -> None:
         """Remove the rest of interrupted snapshots, and the description of the snapshot that the
         data directory was, if the broker is started on one.  Call it at the start."""
-        # promise: a running data directory is no snapshot
+        # promise: a running data directory is not a snapshot
         await asyncio.to_thread(remove_manifest, self._data_dir)
         await asyncio.to_thread(remove_rests, self._data_dir, self._directory)
 

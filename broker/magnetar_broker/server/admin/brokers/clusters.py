@@ -146,7 +146,7 @@ def _data_in(request: Request) -> dict[str, Any]:
     data: dict[str, Any] = {}
     for name in (*TEXTS, *FLAGS, *SECRETS):
         value, kind = body.get(name), bool if name in FLAGS else str
-        # promise[without or value == ""]: an empty text of a cluster is no value
+        # promise[without or value == ""]: an empty text of a cluster does not count
         if value is None or value == "":  # the Go client has "" for what it does not set
             continue
         if not isinstance(value, kind):

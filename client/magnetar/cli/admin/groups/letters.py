@@ -23,11 +23,11 @@ FROM = option("--from", "Where to begin, LEDGER:ENTRY; at the beginning if absen
 LIMIT = option("-n, --limit", "How many at most.", NUMBER, default="100")
 KEY = option("-k, --key", "Only messages with this key.")
 PROPERTY = option("-p, --property", "Only messages with this property: NAME or NAME=VALUE.")
-PAYLOAD = option("--payload", "Show so many bytes of each payload.", NUMBER, query="payload")
+PAYLOAD = option("--payload", "The number of bytes shown of each payload.", NUMBER, query="payload")
 RANGE = (
     FROM,
     LIMIT,
-    option("--scan", "Read so many entries at most; all if absent.", NUMBER),
+    option("--scan", "The most entries to read; all if absent.", NUMBER),
     replace(KEY, query="key"),
     replace(PROPERTY, query="property"),
     PAYLOAD,
@@ -128,7 +128,7 @@ REPLAY = Command(
         option("--dead-letter-topic", "The topic, if it has another name.", member="topic"),
         replace(FROM, member="from"),
         replace(LIMIT, member="limit"),
-        option("--scan", "Read so many entries at most.", NUMBER, member="scan"),
+        option("--scan", "The most entries to read.", NUMBER, member="scan"),
         option("-r, --rate", "Messages a second.", NUMBER, default="100", member="rate"),
         replace(KEY, member="key"),
         replace(PROPERTY, member="property"),

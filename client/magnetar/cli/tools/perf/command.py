@@ -75,7 +75,7 @@ def _common(command: Callable[..., None]) -> Callable[..., None]:
               show_default=True, help="Producers of each topic.")  # fmt: skip
 @click.option("-o", "--max-outstanding", "outstanding", default=PENDING, type=click.IntRange(1),
               show_default=True, help="Messages without receipt, of each producer.")  # fmt: skip
-@click.option("-np", "--partitions", type=click.IntRange(1), help="Create topics with so many.")
+@click.option("-np", "--partitions", type=click.IntRange(1), help="Create topics with that many.")
 @click.option("-z", "--compression", default="none", show_default=True,
               type=click.Choice(list(COMPRESSIONS), case_sensitive=False))  # fmt: skip
 @click.option("-f", "--payload-file", metavar="FILE", help="What to send as each message.")
