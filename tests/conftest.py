@@ -110,8 +110,11 @@ def pytest_collection() -> Iterator[None]:
         gc.freeze()
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark every test as tests/marks.py says, and run those first that take longest."""
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Mark every test as tests/marks.py says.
+
+    Of several processes, the first to be free takes the test that takes longest.
+    """
     today = datetime.date.today()
     for item in items:
         fixtures = getattr(item, "fixturenames", ())
@@ -120,7 +123,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker(name)
         if "jvm" in names and (reason := why_no_java()):
             item.add_marker(pytest.mark.skip(reason=reason))
-    items.sort(key=lambda item: marks.LONGEST_FIRST.index(marks.best_of(marks_on(item))))
+    if hasattr(config, "workerinput"):
+        items.sort(key=lambda item: marks.LONGEST_FIRST.index(marks.best_of(marks_on(item))))
 
 
 def marks_on(item: pytest.Item) -> set[str]:
