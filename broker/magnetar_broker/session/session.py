@@ -160,7 +160,7 @@ class Session:
         self.authenticating = False
         """Whether the CONNECT is being authenticated: what follows it waits."""
         self.open_resources: Client | None = None
-        """What the client has open; None until it has opened something that was authorized."""
+        """The resources that the client has open; None until it has one that was authorized."""
         self._names_process = False
         self._outbox = outbox
         self._handlers = handlers
