@@ -321,7 +321,7 @@ class Entry:
 
     @property
     def broker_metadata(self) -> pb.BrokerEntryMetadata | None:
-        """What the broker has added when it stored the entry; None if nothing was sent of it."""
+        """The metadata that the broker added to the stored entry; None if it has sent none."""
         return broker_metadata_of(self._data)
 
     @property

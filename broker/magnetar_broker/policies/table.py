@@ -205,8 +205,8 @@ AUTO_SUBSCRIPTION_CREATION: Policy[bool] = Policy(
 PUBLISH_RATE: Policy[PublishRate] = Policy(
     name="publish_rate",
     codec=values.PUBLISH_RATE,
-    meaning="Maximum number of messages and bytes published to a topic per second; 0 or less is "
-    "no limit.",
+    meaning="Maximum number of messages and bytes published to a topic per second; 0 or less "
+    "means no limit.",
     default=lambda settings: PublishRate(
         settings.max_publish_rate_per_topic_in_messages,
         settings.max_publish_rate_per_topic_in_bytes,
@@ -221,8 +221,8 @@ DISPATCH_RATE: Policy[DispatchRate] = Policy(
     codec=values.DISPATCH_RATE,
     meaning=(
         "Maximum number of messages and bytes that a topic delivers per period "
-        "(`ratePeriodInSecond`); 0 or less means no limit. With `relativeToPublishRate` the current "
-        "rate of publishing is added."
+        "(`ratePeriodInSecond`); 0 or less means no limit. With `relativeToPublishRate` the "
+        "current rate of publishing is added."
     ),
     default=lambda settings: DispatchRate(
         settings.dispatch_throttling_rate_per_topic_in_msg,
@@ -334,7 +334,8 @@ MAX_UNACKED_PER_CONSUMER = _limit(
 )
 MAX_UNACKED_PER_SUBSCRIPTION = _limit(
     "max_unacked_per_subscription",
-    "Maximum number of unacknowledged messages of all consumers of a subscription; 0 means no limit.",
+    "Maximum number of unacknowledged messages of all consumers of a subscription; 0 means no "
+    "limit.",
     "max_unacked_messages_per_subscription",
     namespace=RestPath(segment="maxUnackedMessagesPerSubscription"),
     topic=RestPath(segment="maxUnackedMessagesOnSubscription", empty_deletes=True),

@@ -62,7 +62,8 @@ class ClientLimits:
             IntegerOrAuto(COUNT),
             "Maximum size of the output for all clients whose sockets accept no more. Above it, "
             "the client that has not read for the longest time is disconnected. Divided among "
-            "several workers; auto is a sixteenth of the memory, from 64 to 1024. 0 means no limit.",
+            "several workers; auto is a sixteenth of the memory, from 64 to 1024. 0 means no "
+            "limit.",
             unit="MB",
         ),
     ] = "auto"

@@ -116,8 +116,8 @@ class Subscriptions:
         Key(
             "keySharedLookAheadMsgInReplayThresholdPerSubscription",
             COUNT,
-            "Maximum number of such entries for all consumers of a subscription together; 0 is no "
-            "limit.",
+            "Maximum number of such entries for all consumers of a subscription together; 0 "
+            "means no limit.",
             of_workers=True,
         ),
     ] = 20000
@@ -195,8 +195,8 @@ class Subscriptions:
         Key(
             "maxUnackedMessagesPerSubscription",
             COUNT,
-            "Maximum number of unacknowledged messages of all consumers of a subscription; 0 is "
-            "no limit.",
+            "Maximum number of unacknowledged messages of all consumers of a subscription; 0 "
+            "means no limit.",
             dynamic=True,
         ),
     ] = 200000
