@@ -284,3 +284,15 @@ def test_a_report_that_was_edited_deletes_nothing_elsewhere() -> None:
     world.expire(1 << 60)
     assert world.read(number) == ENTRIES
     assert list(damaged_files(world)) == ["0000000000000007-2-4.damaged"]
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_a_crash_leaves_no_file_whose_report_is_gone(seed: int) -> None:
+    world = World()
+    world.set_aside(world.made(ENTRIES), world.made(ENTRIES))
+    world.clock.set_forward(1000)
+    world.expire(world.clock.now_ms())
+    world.disk.crash(seeded(seed))
+    world.open()
+    world.expire(world.clock.now_ms())
+    assert quarantine.present(world.disk) == set()
