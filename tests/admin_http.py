@@ -87,5 +87,5 @@ def _check_described(method: str, target: str, status: int) -> None:
     except NoRoute:
         assert status >= 400, f"{method} {target} has no route and was answered with {status}"
         return
-    described = route.succeeds_with
+    described = route.endpoint.succeeds_with
     assert status >= 300 or status in described, f"{method} {target}: {status}, not {described}"

@@ -22,6 +22,7 @@ from magnetar_broker.policies.values import (
     PublishRate,
     SubscribeRate,
 )
+from magnetar_proto.admin.policies import DRIVERS
 
 COUNT = st.integers(0, 2**31 - 1)
 INT = st.integers(-(2**31), 2**31 - 1)
@@ -78,7 +79,7 @@ STRATEGIES: dict[Policy[Any], st.SearchStrategy[Any]] = {
         {}, optional={"bookkeeperAffinityGroupPrimary": st.text(max_size=5)}
     ),
     without_effect.OFFLOAD: st.fixed_dictionaries(
-        {"managedLedgerOffloadDriver": st.sampled_from(without_effect.DRIVERS)},
+        {"managedLedgerOffloadDriver": st.sampled_from(DRIVERS)},
         optional={"managedLedgerOffloadBucket": st.text(max_size=5)},
     ),
     without_effect.OFFLOAD_THRESHOLD: LONG,

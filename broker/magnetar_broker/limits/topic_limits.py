@@ -20,17 +20,9 @@ from magnetar_broker.policies.table import (
     BACKLOG_QUOTA_AGE,
     BACKLOG_QUOTA_SIZE,
     DEDUPLICATION_SNAPSHOT_INTERVAL,
-    MAX_CONSUMERS,
-    MAX_CONSUMERS_PER_SUBSCRIPTION,
-    MAX_MESSAGE_SIZE,
-    MAX_PRODUCERS,
-    MAX_SUBSCRIPTIONS,
-    MAX_UNACKED_PER_CONSUMER,
-    MAX_UNACKED_PER_SUBSCRIPTION,
     MESSAGE_TTL,
-    RETENTION,
     SUBSCRIPTION_EXPIRATION,
-    SUBSCRIPTION_TYPES,
+    TABLE,
 )
 from magnetar_broker.policies.values import BacklogQuota
 from magnetar_broker.policies.view import PolicyView
@@ -115,9 +107,32 @@ class TopicLimits(DispatchLimits):
             )
 
 
+SAME_NAMES = (
+    "max_producers",
+    "max_consumers",
+    "max_consumers_per_subscription",
+    "max_subscriptions",
+    "max_message_size",
+    "max_unacked_per_consumer",
+    "max_unacked_per_subscription",
+    "subscription_types",
+    "retention",
+)
+BY_POLICY: dict[str, Policy[Any]] = {
+    **{name: TABLE[name] for name in SAME_NAMES},
+    "auto_subscription": AUTO_SUBSCRIPTION_CREATION,
+    "message_ttl_seconds": MESSAGE_TTL,
+    "subscription_expiration_minutes": SUBSCRIPTION_EXPIRATION,
+    "size_quota": BACKLOG_QUOTA_SIZE,
+    "age_quota": BACKLOG_QUOTA_AGE,
+}
+"""The limits that are policies, by the names of the fields; settings are their defaults."""
+
+
 def topic_limits(settings: Settings) -> TopicLimits:
     """Return the limits that the settings define."""
     return TopicLimits(
+        **{field: policy.default(settings) for field, policy in BY_POLICY.items()},
         max_read_entries=settings.dispatcher_max_read_batch_size,
         max_read_bytes=settings.dispatcher_max_read_size_bytes,
         max_round_robin_entries=settings.dispatcher_max_round_robin_batch_size,
@@ -129,28 +144,15 @@ def topic_limits(settings: Settings) -> TopicLimits:
         key_shared_look_ahead_per_subscription=(
             settings.key_shared_look_ahead_msg_in_replay_threshold_per_subscription
         ),
-        max_unacked_per_consumer=settings.max_unacked_messages_per_consumer,
-        max_unacked_per_subscription=settings.max_unacked_messages_per_subscription,
         count_lost_as_redelivery=settings.magnetar_count_lost_consumers_as_redelivery,
         failover_delay_ms=settings.active_consumer_failover_delay_time_millis,
-        max_producers=settings.max_producers_per_topic,
-        max_consumers=settings.max_consumers_per_topic,
-        max_consumers_per_subscription=settings.max_consumers_per_subscription,
-        max_subscriptions=settings.max_subscriptions_per_topic,
-        subscription_types=settings.subscription_types_enabled,
         max_producers_of_address=settings.max_same_address_producers_per_topic,
         max_consumers_of_address=settings.max_same_address_consumers_per_topic,
         transactions=settings.transaction_coordinator_enabled,
         batch_index_acks=settings.acknowledgment_at_batch_index_level_enabled,
-        auto_subscription=settings.allow_auto_subscription_creation,
         metadata_interceptors=settings.broker_entry_metadata_interceptors,
         strict_delays=settings.is_delayed_delivery_deliver_at_time_strict,
-        retention=RETENTION.default(settings),
         unread=unread_retention(settings),
-        message_ttl_seconds=MESSAGE_TTL.default(settings),
-        subscription_expiration_minutes=SUBSCRIPTION_EXPIRATION.default(settings),
-        size_quota=BACKLOG_QUOTA_SIZE.default(settings),
-        age_quota=BACKLOG_QUOTA_AGE.default(settings),
         keeps_quotas=settings.backlog_quota_check_enabled,
         precise_ages=settings.precise_time_based_backlog_quota_check,
         throttle_entries=settings.dispatch_throttling_on_batch_message_enabled,
@@ -189,24 +191,6 @@ def unread_retention(settings: Settings) -> Retention:
         settings.magnetar_unread_messages_retention_size_in_mb,
     )
 
-
-BY_POLICY: dict[str, Policy[Any]] = {
-    "max_producers": MAX_PRODUCERS,
-    "max_consumers": MAX_CONSUMERS,
-    "max_consumers_per_subscription": MAX_CONSUMERS_PER_SUBSCRIPTION,
-    "max_subscriptions": MAX_SUBSCRIPTIONS,
-    "max_message_size": MAX_MESSAGE_SIZE,
-    "max_unacked_per_consumer": MAX_UNACKED_PER_CONSUMER,
-    "max_unacked_per_subscription": MAX_UNACKED_PER_SUBSCRIPTION,
-    "subscription_types": SUBSCRIPTION_TYPES,
-    "auto_subscription": AUTO_SUBSCRIPTION_CREATION,
-    "retention": RETENTION,
-    "message_ttl_seconds": MESSAGE_TTL,
-    "subscription_expiration_minutes": SUBSCRIPTION_EXPIRATION,
-    "size_quota": BACKLOG_QUOTA_SIZE,
-    "age_quota": BACKLOG_QUOTA_AGE,
-}
-"""The policies that override settings, by the names of the fields."""
 
 SYSTEM_TOPIC_LIMITS: dict[str, Any] = {
     "unread": Retention(),

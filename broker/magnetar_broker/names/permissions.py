@@ -11,10 +11,9 @@ from typing import Any, NamedTuple
 
 from magnetar_broker.base.errors import LimitReached
 from magnetar_broker.names.namespaces import Namespaces
+from magnetar_proto.admin.bodies import ACTIONS
 from magnetar_proto.names import MAX_PARTITION, PARTITION_SUFFIX, TopicName
 
-ACTIONS = ("produce", "consume", "functions", "sinks", "sources", "packages")
-"""The actions that can be permitted, in the order in which they are shown."""
 OF_NAMESPACE, OF_TOPICS = "namespace_auth", "destination_auth"
 OF_SUBSCRIPTIONS = "subscription_auth_roles"
 MOST = 10_000

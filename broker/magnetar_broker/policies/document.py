@@ -4,8 +4,9 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from magnetar_broker.policies import table
-from magnetar_broker.policies.policy import Member, Policy, PolicyValues
+from magnetar_broker.policies.policy import Policy, PolicyValues
 from magnetar_broker.policies.stored import Policies
+from magnetar_proto.admin.policy import Member
 
 QUOTAS = "backlog_quota_map"
 QUOTA_TYPES: dict[str, Policy[Any]] = {
@@ -13,7 +14,9 @@ QUOTA_TYPES: dict[str, Policy[Any]] = {
     "message_age": table.BACKLOG_QUOTA_AGE,
 }
 MEMBERS: dict[Policy[Any], Member] = {
-    policy: policy.member for policy in table.TABLE.values() if policy.member is not None
+    policy: policy.declared.member
+    for policy in table.TABLE.values()
+    if policy.declared.member is not None
 }
 
 

@@ -15,7 +15,8 @@ async def explained(policies: Policies, subject: Subject) -> dict[str, Any]:
     """
     answer = {}
     for name, policy in TABLE.items():
-        if (policy.namespace if isinstance(subject, str) else policy.topic) is not None:
+        on = policy.declared.namespace if isinstance(subject, str) else policy.declared.topic
+        if on is not None:
             resolved = await policies.effective(policy, subject)
             value: Any = resolved.value
             answer[name] = {
@@ -34,5 +35,5 @@ def source_of(policy: Policy[Any], resolved: Resolved[Any], subject: Subject) ->
         return f"topic {subject if isinstance(subject, str) else subject.base}"
     if resolved.origin is Origin.NAMESPACE:
         return f"namespace {subject if isinstance(subject, str) else subject.namespace_name}"
-    keys = ", ".join(KEYS[field].name for field in policy.settings)
+    keys = ", ".join(KEYS[field].name for field in policy.declared.settings)
     return f"settings {keys}" if keys else "the broker"

@@ -174,7 +174,7 @@ def test_effective_values_are_those_of_a_plain_model(
             value = shown["value"]
             decoded = None if value is None else TABLE[name].codec.decode(value)
             assert decoded == expected.value
-            assert shown.get("noEffect", "") == TABLE[name].no_effect
+            assert shown.get("noEffect", "") == TABLE[name].declared.no_effect
             assert shown["origin"] == expected.origin
 
 

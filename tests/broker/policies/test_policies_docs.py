@@ -4,10 +4,10 @@ from pathlib import Path
 
 import pytest
 
-from magnetar_broker.policies.policy import SpecialPath
 from magnetar_broker.policies.table import TABLE
 from magnetar_broker.server.admin.policies.docs import main, pages
 from magnetar_broker.server.admin.policies.quotas import TYPES
+from magnetar_proto.admin.policy import SpecialPath
 
 PAGE = Path(__file__).parents[3] / "docs" / "policies.md"
 
@@ -24,7 +24,7 @@ def test_special_paths_are_those_of_the_handlers_written_by_hand() -> None:
         (policy, level)
         for policy in TABLE.values()
         for level in ("namespace", "topic")
-        if isinstance(getattr(policy, level), SpecialPath)
+        if isinstance(getattr(policy.declared, level), SpecialPath)
     }
     group = TABLE["resource_group"]
     assert declared == {*by_hand, (rates, "topic"), (group, "namespace")}

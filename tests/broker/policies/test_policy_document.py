@@ -30,7 +30,8 @@ HERE = "standalone"
 OF_NAMESPACES = [
     policy
     for policy in TABLE.values()
-    if policy.namespace is not None and (policy.member or not policy.no_effect)
+    if policy.declared.namespace is not None
+    and (policy.declared.member or not policy.declared.no_effect)
 ]
 VALUES = st.fixed_dictionaries({}, optional={one: STRATEGIES[one] for one in OF_NAMESPACES})
 

@@ -38,10 +38,10 @@ def test_a_value_is_what_was_written(policy_value: tuple[Policy[Any], Any]) -> N
 
 @pytest.mark.parametrize("policy", TABLE.values(), ids=TABLE)
 def test_defaults_come_from_settings_that_exist(policy: Policy[Any]) -> None:
-    assert set(policy.settings) <= set(KEYS)
+    assert set(policy.declared.settings) <= set(KEYS)
     default = policy.default(Settings())
     if default is None:
-        assert policy.no_effect and not policy.settings
+        assert policy.declared.no_effect and not policy.declared.settings
         return
     assert policy.codec.decode(policy.codec.encode(default)) == default
 

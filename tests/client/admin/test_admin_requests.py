@@ -15,9 +15,8 @@ from magnetar.admin.requests import policies
 from magnetar.admin.requests.policies import Policy
 from magnetar.admin.requests.request import Request
 from magnetar.schema import SchemaInfo
-from magnetar_broker.server.admin.context import Handler
 from magnetar_broker.server.admin.routes import ROUTES
-from magnetar_broker.server.http.table import Route
+from magnetar_proto.admin.endpoint import Endpoint
 from magnetar_proto.ids import MessageId
 
 TOPIC, NAMESPACE = "persistent://shop/orders/paid", "shop/orders"
@@ -163,20 +162,20 @@ def policy_name(policy: Policy[Any]) -> str:
     return next(name for name, one in NAMES.items() if one is policy)
 
 
-def pattern(route: Route[Handler]) -> re.Pattern[str]:
-    text = re.sub(r"\{\w+\}", "[^/]+", re.sub(r"\{\w+:([^}]*)\}", r"(?:\1)", route.pattern))
+def pattern(endpoint: Endpoint) -> re.Pattern[str]:
+    text = re.sub(r"\{\w+\}", "[^/]+", re.sub(r"\{\w+:([^}]*)\}", r"(?:\1)", endpoint.pattern))
     return re.compile(text)
 
 
-def route_of(request: Request[Any]) -> Route[Handler]:
+def route_of(request: Request[Any]) -> Endpoint:
     """The route that answers it: the most exact one."""
     found = [
-        route
-        for route in ROUTES.routes
-        if route.method == request.method and pattern(route).fullmatch(request.path)
+        endpoint
+        for endpoint, _ in ROUTES.routes
+        if endpoint.method == request.method and pattern(endpoint).fullmatch(request.path)
     ]
     assert found, f"{request.method} {request.path} has no route"
-    return min(found, key=lambda route: route.pattern.count("{"))
+    return min(found, key=lambda endpoint: endpoint.pattern.count("{"))
 
 
 def plain(path: str) -> str:
@@ -186,19 +185,19 @@ def plain(path: str) -> str:
 def test_every_request_has_a_route_and_every_route_a_request() -> None:
     reached = set()
     for name, request in asked():
-        route = route_of(request)
-        reached.add((route.method, plain(route.pattern)))
-        unknown = request.query.keys() - {one.name for one in route.query}
+        endpoint = route_of(request)
+        reached.add((endpoint.method, plain(endpoint.pattern)))
+        unknown = request.query.keys() - {one.name for one in endpoint.query}
         assert not unknown, f"{name}: the route has no {unknown}"
         if request.body is not None:
-            assert route.body is not None, f"{name}: the route takes no body"
+            assert endpoint.body is not None, f"{name}: the route takes no body"
     left = {
-        (route.method, plain(route.pattern))
-        for route in ROUTES.routes
-        if not route.pattern.startswith(NO_REQUESTS)
-        and not route.pattern.endswith("/")
-        and plain(route.pattern) not in OTHERWISE
-        and route.pattern.rpartition("/")[2] not in NO_POLICIES
+        (endpoint.method, plain(endpoint.pattern))
+        for endpoint, _ in ROUTES.routes
+        if not endpoint.pattern.startswith(NO_REQUESTS)
+        and not endpoint.pattern.endswith("/")
+        and plain(endpoint.pattern) not in OTHERWISE
+        and endpoint.pattern.rpartition("/")[2] not in NO_POLICIES
     } - reached
     assert not left
 

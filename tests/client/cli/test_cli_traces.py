@@ -79,7 +79,8 @@ class Looking:
     def __init__(self, broker: RunningBroker) -> None:
         self._admin = Admin(broker)
         self.found: Whole = {}
-        patterns = (one.pattern for one in ROUTES.routes if one.method == "GET" and not one.acts)
+        reading = (one for one, _ in ROUTES.routes if one.method == "GET" and not one.acts)
+        patterns = (one.pattern for one in reading)
         self._patterns = [one for one in patterns if not OTHERWISE.search(one)]
         self._look()
 

@@ -1,4 +1,4 @@
-"""Authorizes all requests over HTTP, by the permission of their route.
+"""Authorizes all requests over HTTP, by the permission of their endpoint.
 
 Commands of the binary protocol are authorized in `session/authorizing.py`.
 
@@ -12,16 +12,14 @@ from magnetar_broker.authorization.rules import AccessRequest, RequiredPermissio
 from magnetar_broker.base.errors import NotAuthorized
 from magnetar_broker.server.admin.context import (
     AdminContext,
-    Handler,
     namespace_of,
     parts_of,
     subscription_of,
     topic_of,
 )
-from magnetar_broker.server.http.contract import Permission
 from magnetar_broker.server.http.errors import Refused
 from magnetar_broker.server.http.messages import Request
-from magnetar_broker.server.http.table import Route
+from magnetar_proto.admin.endpoint import Endpoint, Permission
 from magnetar_proto.names import TopicName
 
 NEEDS = {
@@ -34,18 +32,20 @@ NEEDS = {
 """The permissions that depend on the role."""
 
 
-async def authorize(context: AdminContext, route: Route[Handler], request: Request) -> None:
-    """Return if the roles of a request have the permission of its route; else raise `Refused`.
+async def authorize(context: AdminContext, endpoint: Endpoint, request: Request) -> None:
+    """Return if the roles of a request have the permission of its endpoint; else raise `Refused`.
 
     The parameters of the path are in the request.
     """
-    if context.directory.authorizer.rules is None or route.permission is Permission.OPEN:
+    if context.directory.authorizer.rules is None or endpoint.permission is Permission.OPEN:
         return
     if request.roles is None:
         raise Refused(401, "no role has been authenticated: send credentials")
-    if route.permission is not Permission.AUTHENTICATED:
+    if endpoint.permission is not Permission.AUTHENTICATED:
         # promise: each request is authorized
-        await _authorize(context, request, list(_accesses(route, request)), route.refused_with)
+        await _authorize(
+            context, request, list(_accesses(endpoint, request)), endpoint.refused_with
+        )
 
 
 async def authorize_topic(
@@ -82,8 +82,8 @@ async def _authorize(
         raise Refused(refused, str(error)) from error
 
 
-def _accesses(route: Route[Handler], request: Request) -> Iterator[AccessRequest]:
-    need, parameters = NEEDS[route.permission], request.parameters
+def _accesses(endpoint: Endpoint, request: Request) -> Iterator[AccessRequest]:
+    need, parameters = NEEDS[endpoint.permission], request.parameters
     if need is RequiredPermission.SUPER_USER:
         yield AccessRequest(need)
         return
@@ -93,11 +93,14 @@ def _accesses(route: Route[Handler], request: Request) -> Iterator[AccessRequest
         subscription = subscription_of(request)
     if "tenant" in parameters:
         yield AccessRequest(need, _subject(request), subscription)
-    elif route.names is None:  # nothing can be permitted: only super-users may
+    elif not endpoint.names_topics:  # nothing can be permitted: only super-users may
         yield AccessRequest(RequiredPermission.SUPER_USER)
-    if route.names is not None:
-        # promise[route.names(request) -> ()]: the topics in a body are authorized
-        for name in route.names(request):
+    if endpoint.names_topics:
+        # Only here: the modules of handlers are imported with the first request.
+        from magnetar_broker.server.admin.permissions import topics_named  # noqa: PLC0415
+
+        # promise[topics_named(request) -> ()]: the topics in a body are authorized
+        for name in topics_named(request):
             yield AccessRequest(need, name)
 
 

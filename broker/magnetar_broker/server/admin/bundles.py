@@ -1,7 +1,6 @@
 """The bundles of a namespace: listing, unloading, moving and splitting them."""
 
 import re
-from collections.abc import Iterator
 from typing import Any
 from urllib.parse import unquote_plus
 
@@ -18,9 +17,7 @@ from magnetar_broker.placement.bundle_splits import (
 from magnetar_broker.placement.bundles import Bundles, hash_of
 from magnetar_broker.server.admin.brokers.active_brokers import required_process
 from magnetar_broker.server.admin.context import (
-    NAMESPACE,
     AdminContext,
-    Handler,
     existing_namespace,
     flag_of,
     json_of,
@@ -28,18 +25,8 @@ from magnetar_broker.server.admin.context import (
     serving,
 )
 from magnetar_broker.server.admin.refusals import refusing_bundle
-from magnetar_broker.server.http.contract import (
-    CONTROLLER,
-    FORCE,
-    PRODUCE_OR_CONSUME,
-    SUPER_USER,
-    TENANT_ADMIN,
-    Body,
-    Query,
-)
 from magnetar_broker.server.http.errors import Refused
 from magnetar_broker.server.http.messages import Request, Response, json_response
-from magnetar_broker.server.http.table import Route
 from magnetar_proto.names import TopicName
 from magnetar_storage.runtime.execution import yield_turn
 
@@ -184,41 +171,3 @@ async def positions(context: AdminContext, request: Request) -> Response:
         if not named or topic in named or topic.base in named
     }
     return json_response({"namespace": name, "bundle": bundle, "topicHashPositions": found})
-
-
-DESTINATION = Query("destinationBroker", "the broker that owns the bundle from then on")
-SPLIT = (
-    Query("splitAlgorithmName", "how it is divided", choices=tuple(ALGORITHMS)),
-    Query("unload", "close the topics of the bundle", "boolean"),
-)
-HASHES = Body(
-    {"type": ["array", "null"], "items": {"type": "integer"}}, f"positions of {POSITIONS}", False
-)
-TOPICS_ASKED = Query("topics", "a topic; may be repeated")
-
-
-def routes() -> Iterator[Route[Handler]]:
-    """Yield the routes that this module answers."""
-    path = f"/admin/v2/namespaces/{NAMESPACE}"
-    yield Route("GET", f"{path}/bundles", PRODUCE_OR_CONSUME, CONTROLLER, bundles, refused=403)
-    yield Route("PUT", f"{path}/unload", SUPER_USER, CONTROLLER, unload_namespace)
-    yield Route(
-        "PUT", f"{path}/{{bundle}}/unload", SUPER_USER, CONTROLLER, unload, query=(DESTINATION,)
-    )
-    yield Route(
-        "PUT", f"{path}/{{bundle}}/split", SUPER_USER, CONTROLLER, split, query=SPLIT, body=HASHES
-    )
-    yield Route(
-        "GET",
-        f"{path}/{{bundle}}/topicHashPositions",
-        TENANT_ADMIN,
-        CONTROLLER,
-        positions,
-        query=(TOPICS_ASKED,),
-    )
-
-
-def last_routes() -> Iterator[Route[Handler]]:
-    """Yield the routes that also match paths of policies, and so must come after them."""
-    path = f"/admin/v2/namespaces/{NAMESPACE}/{{bundle}}"
-    yield Route("DELETE", path, TENANT_ADMIN, CONTROLLER, delete, query=(FORCE,))

@@ -1,15 +1,11 @@
 """Compaction of a topic: start it, and read its status."""
 
-from collections.abc import Iterator
-
 from magnetar_broker.names.directory import Directory
-from magnetar_broker.server.admin.context import TOPIC, AdminContext, Handler, serving, topic_of
+from magnetar_broker.server.admin.context import AdminContext, serving, topic_of
 from magnetar_broker.server.admin.operations.topics import compaction_status, start_compaction
 from magnetar_broker.server.admin.refusals import no_topic
-from magnetar_broker.server.http.contract import OWNER, TENANT_ADMIN
 from magnetar_broker.server.http.errors import Refused
 from magnetar_broker.server.http.messages import Request, Response, json_response
-from magnetar_broker.server.http.table import Route
 from magnetar_proto.names import TopicName
 
 
@@ -36,10 +32,3 @@ async def _check(directory: Directory, name: TopicName) -> None:
         raise Refused(404, f"{name} is partitioned: name one of its partitions")
     if not await directory.exists(name):
         raise no_topic(name)
-
-
-def routes() -> Iterator[Route[Handler]]:
-    """Yield the routes that this module answers."""
-    path = f"/admin/v2/{TOPIC}/compaction"
-    yield Route("PUT", path, TENANT_ADMIN, OWNER, compact, refused=401)
-    yield Route("GET", path, TENANT_ADMIN, OWNER, status, refused=401)

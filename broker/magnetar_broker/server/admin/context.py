@@ -19,9 +19,6 @@ from magnetar_broker.server.snapshots.making import Snapshots
 from magnetar_proto.names import NamespaceName, TopicName
 
 BROKEN_ESCAPE = re.compile("%(?![0-9A-Fa-f]{2})")
-DOMAIN = "{domain:persistent|non-persistent}"
-NAMESPACE = "{tenant}/{namespace}"
-TOPIC = f"{DOMAIN}/{NAMESPACE}/{{topic}}"
 READS = 4
 """The number of messages that are read at a time to be shown."""
 

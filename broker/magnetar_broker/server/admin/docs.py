@@ -2,11 +2,9 @@
 
 from collections.abc import Iterator
 
-from magnetar_broker.server.admin.context import Handler
-from magnetar_broker.server.admin.openapi import is_alias, path_of, subject_of, summary_of
+from magnetar_broker.server.admin.openapi import is_alias, path_of, subject_of
 from magnetar_broker.server.admin.routes import ROUTES
-from magnetar_broker.server.http.contract import Permission, Query
-from magnetar_broker.server.http.table import Route
+from magnetar_proto.admin.endpoint import Endpoint, Parameter, Permission
 
 INTRODUCTION = """\
 # The REST API
@@ -96,44 +94,45 @@ LINE = "|---|---|---|---|---|---|\n"
 def pages() -> Iterator[str]:
     """Yield the page, a block at a time."""
     yield INTRODUCTION
-    by_subject: dict[str, list[Route[Handler]]] = {}
-    for route in ROUTES.routes:
-        if not is_alias(route):
-            by_subject.setdefault(subject_of(route), []).append(route)
-    for subject, routes in by_subject.items():
+    by_subject: dict[str, list[Endpoint]] = {}
+    for endpoint, _ in ROUTES.routes:
+        if not is_alias(endpoint):
+            by_subject.setdefault(subject_of(endpoint), []).append(endpoint)
+    for subject, endpoints in by_subject.items():
         yield f"\n## {subject.capitalize()}\n\n{HEAD}{LINE}"
-        yield from map(_row, routes)
+        yield from map(_row, endpoints)
 
 
-def _row(route: Route[Handler]) -> str:
+def _row(endpoint: Endpoint) -> str:
     cells = (
-        f"`{route.method} {path_of(route)}`",
-        summary_of(route),
-        _permission(route),
-        route.runs.value,
-        _parameters(route),
-        " or ".join(map(str, route.succeeds_with)),
+        f"`{endpoint.method} {path_of(endpoint)}`",
+        endpoint.text,
+        _permission(endpoint),
+        endpoint.runs.value,
+        _parameters(endpoint),
+        " or ".join(map(str, endpoint.succeeds_with)),
     )
     return f"| {' | '.join(cells)} |\n"
 
 
-def _permission(route: Route[Handler]) -> str:
-    if route.permission is Permission.OPEN:
-        return route.permission.text
-    return f"{route.permission.text} ({route.refused_with})"
+def _permission(endpoint: Endpoint) -> str:
+    if endpoint.permission is Permission.OPEN:
+        return endpoint.permission.text
+    return f"{endpoint.permission.text} ({endpoint.refused_with})"
 
 
-def _parameters(route: Route[Handler]) -> str:
-    parts = [_query(parameter) for parameter in route.query]
-    if route.body is not None:
-        optional = "" if route.body.required else ", optional"
-        about = f": {route.body.text}" if route.body.text else ""
-        parts.append(f"body {_kind(route.body.schema)}{optional}{about}")
+def _parameters(endpoint: Endpoint) -> str:
+    parts = [_query(parameter) for parameter in endpoint.query]
+    if endpoint.body is not None:
+        optional = "" if endpoint.body.required else ", optional"
+        about = f": {endpoint.body.text}" if endpoint.body.text else ""
+        parts.append(f"body {_kind(endpoint.body.schema)}{optional}{about}")
     return "<br>".join(parts) or "-"
 
 
-def _query(parameter: Query) -> str:
-    values = f" ({', '.join(parameter.choices)})" if parameter.choices else ""
+def _query(parameter: Parameter) -> str:
+    choices = parameter.kind.choices
+    values = f" ({', '.join(choices)})" if choices else ""
     return f"`?{parameter.name}`{values}: {parameter.text}"
 
 

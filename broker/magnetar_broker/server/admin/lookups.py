@@ -1,24 +1,13 @@
 """Lookups over HTTP: the broker that serves a topic, and the topic's bundle."""
 
-from collections.abc import Iterator
-
 from magnetar_broker.names.directory import Directory
 from magnetar_broker.server.admin.context import (
-    TOPIC,
     AdminContext,
-    Handler,
     http_url,
     serving,
     topic_of,
 )
-from magnetar_broker.server.http.contract import (
-    AUTHORITATIVE,
-    CONTROLLER,
-    PRODUCE_OR_CONSUME,
-    Query,
-)
 from magnetar_broker.server.http.messages import Request, Response, json_response, text_response
-from magnetar_broker.server.http.table import Route
 from magnetar_proto.names import TopicName
 
 
@@ -62,26 +51,3 @@ async def bundle(context: AdminContext, request: Request) -> Response:
     directory, topic = serving(context), topic_of(request)
     bundles = await directory.bundles.stored.of(topic.namespace_name)
     return text_response(bundles.of(topic))
-
-
-LISTENER = Query("listenerName", "the listener whose address is wanted")
-
-
-def routes() -> Iterator[Route[Handler]]:
-    """Yield the routes that this module answers."""
-    yield Route(
-        "GET",
-        f"/lookup/v2/topic/{TOPIC}",
-        PRODUCE_OR_CONSUME,
-        CONTROLLER,
-        lookup,
-        query=(AUTHORITATIVE, LISTENER),
-    )
-    yield Route(
-        "GET",
-        f"/lookup/v2/topic/{TOPIC}/bundle",
-        PRODUCE_OR_CONSUME,
-        CONTROLLER,
-        bundle,
-        refused=403,
-    )

@@ -1,20 +1,14 @@
 """Properties of namespaces: names and values that users set."""
 
-from collections.abc import Iterator
-
 from magnetar_broker.server.admin.context import (
-    NAMESPACE,
     AdminContext,
-    Handler,
     existing_namespace,
     parts_of,
     properties_of,
     serving,
 )
 from magnetar_broker.server.admin.refusals import bounded
-from magnetar_broker.server.http.contract import CONTROLLER, PROPERTIES, TENANT_ADMIN
 from magnetar_broker.server.http.messages import Request, Response, json_response, text_response
-from magnetar_broker.server.http.table import Route
 
 
 async def properties(context: AdminContext, request: Request) -> Response:
@@ -71,17 +65,3 @@ async def remove_property(context: AdminContext, request: Request) -> Response:
 
     await directory.namespaces.change_properties(name, without)
     return text_response(had[0])
-
-
-def routes() -> Iterator[Route[Handler]]:
-    """Yield the routes that this module answers."""
-    path = f"/admin/v2/namespaces/{NAMESPACE}/properties"
-    yield Route("GET", path, TENANT_ADMIN, CONTROLLER, properties, refused=401)
-    yield Route("PUT", path, TENANT_ADMIN, CONTROLLER, add_properties, body=PROPERTIES, refused=401)
-    yield Route("DELETE", path, TENANT_ADMIN, CONTROLLER, clear_properties, refused=401)
-    path = f"/admin/v2/namespaces/{NAMESPACE}/property/{{key}}"
-    yield Route("GET", path, TENANT_ADMIN, CONTROLLER, property_, refused=401)
-    yield Route("PUT", f"{path}/{{value}}", TENANT_ADMIN, CONTROLLER, set_property, refused=401)
-    yield Route(
-        "DELETE", path, TENANT_ADMIN, CONTROLLER, remove_property, success=(200,), refused=401
-    )

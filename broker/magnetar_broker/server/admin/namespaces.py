@@ -1,19 +1,16 @@
 """Namespaces: creating, deleting and showing them."""
 
-from collections.abc import Iterator
 from typing import Any
 
 from magnetar_broker.names.directory import Directory
 from magnetar_broker.names.namespaces import Namespace, is_name
-from magnetar_broker.placement.bundles import MAX_BUNDLES, Bundles
+from magnetar_broker.placement.bundles import Bundles
 from magnetar_broker.policies.codecs import OutOfRange
 from magnetar_broker.policies.document import policies_json, values_in_policies_json
 from magnetar_broker.policies.policy import PolicyValues
 from magnetar_broker.server.admin.bundles import bundles_json
 from magnetar_broker.server.admin.context import (
-    NAMESPACE,
     AdminContext,
-    Handler,
     checked_properties,
     existing_namespace,
     flag_of,
@@ -24,10 +21,8 @@ from magnetar_broker.server.admin.context import (
 )
 from magnetar_broker.server.admin.permissions import permissions_in
 from magnetar_broker.server.admin.refusals import bounded
-from magnetar_broker.server.http.contract import CONTROLLER, FORCE, STRINGS, TENANT_ADMIN, Body
 from magnetar_broker.server.http.errors import Refused
 from magnetar_broker.server.http.messages import Request, Response, json_response
-from magnetar_broker.server.http.table import Route
 from magnetar_proto.names import NamespaceName
 
 NOT_BUILT = {
@@ -151,34 +146,3 @@ async def delete(context: AdminContext, request: Request) -> Response:
         )
     await directory.deletion.namespace(name, force)
     return Response(status=204)
-
-
-POLICIES = Body(
-    {
-        "type": ["object", "null"],
-        "properties": {
-            "bundles": {
-                "type": "object",
-                "properties": {
-                    "boundaries": STRINGS,
-                    "numBundles": {"type": "integer", "minimum": 0, "maximum": MAX_BUNDLES},
-                },
-            },
-            "properties": {"type": "object", "additionalProperties": {"type": "string"}},
-            "replication_clusters": STRINGS,
-        },
-    },
-    "bundles, properties and policies, with the names of GET; without a body the default ones",
-    required=False,
-)
-
-
-def routes() -> Iterator[Route[Handler]]:
-    """Yield the routes that this module answers."""
-    yield Route(
-        "GET", "/admin/v2/namespaces/{tenant}", TENANT_ADMIN, CONTROLLER, namespaces, refused=401
-    )
-    path = f"/admin/v2/namespaces/{NAMESPACE}"
-    yield Route("GET", path, TENANT_ADMIN, CONTROLLER, namespace)
-    yield Route("PUT", path, TENANT_ADMIN, CONTROLLER, create, body=POLICIES, refused=401)
-    yield Route("DELETE", path, TENANT_ADMIN, CONTROLLER, delete, query=(FORCE,), refused=401)

@@ -1,11 +1,7 @@
 """Topics and subscriptions in transactions: their open transactions, and their stored state."""
 
-from collections.abc import Iterator
-
 from magnetar_broker.server.admin.context import (
-    NAMESPACE,
     AdminContext,
-    Handler,
     existing_topic,
     flag_of,
     serving,
@@ -13,15 +9,8 @@ from magnetar_broker.server.admin.context import (
 )
 from magnetar_broker.server.admin.messages.backlog_actions import LONG, number_of
 from magnetar_broker.server.admin.operations import participants as operations
-from magnetar_broker.server.http.contract import (
-    CONSUME,
-    OWNER,
-    PRODUCE_OR_CONSUME,
-    Query,
-)
 from magnetar_broker.server.http.errors import Refused
 from magnetar_broker.server.http.messages import Request, Response, json_response
-from magnetar_broker.server.http.table import Route
 from magnetar_proto.names import TopicName
 
 
@@ -95,31 +84,3 @@ async def _topic(context: AdminContext, request: Request) -> TopicName:
     if topic.partition < 0 and await directory.catalogue.partitions(topic):
         raise Refused(404, f"{topic} is partitioned: name one of its partitions")
     return topic
-
-
-LOWS = Query("lowWaterMarks", "with the low watermarks by coordinator", "boolean")
-METADATA = Query("metadata", "each segment with its part of the record", "boolean")
-INDEX = Query("batchIndex", "of this message of a batch", "integer")
-
-
-def routes() -> Iterator[Route[Handler]]:
-    """Yield the routes that this module answers."""
-    path, topic = "/admin/v3/transactions", f"{NAMESPACE}/{{topic}}"
-    subscription, txn = f"{topic}/{{subscription}}", "{most}/{least}"
-    for name, handler, query in (
-        (f"transactionBufferStats/{topic}", buffer_stats, (LOWS,)),
-        (f"transactionBufferInternalStats/{topic}", buffer_internal_stats, (METADATA,)),
-        (f"transactionInBufferStats/{topic}/{txn}", in_buffer, ()),
-    ):
-        yield Route("GET", f"{path}/{name}", PRODUCE_OR_CONSUME, OWNER, handler, query=query)
-    for name, handler, query in (
-        (f"pendingAckStats/{subscription}", pending_ack_stats, (LOWS,)),
-        (f"pendingAckInternalStats/{subscription}", pending_ack_internal_stats, (METADATA,)),
-        (f"transactionInPendingAckStats/{subscription}/{txn}", in_pending_acks, ()),
-        (
-            f"positionStatsInPendingAck/{subscription}/{{ledger}}/{{entry}}",
-            position_in_pending_acks,
-            (INDEX,),
-        ),
-    ):
-        yield Route("GET", f"{path}/{name}", CONSUME, OWNER, handler, query=query)

@@ -1,10 +1,9 @@
 """Permissions: the actions of roles on topics."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from magnetar_broker.names.permissions import (
-    ACTIONS,
     OF_NAMESPACE,
     OF_SUBSCRIPTIONS,
     OF_TOPICS,
@@ -14,10 +13,7 @@ from magnetar_broker.names.permissions import (
     ordered,
 )
 from magnetar_broker.server.admin.context import (
-    NAMESPACE,
-    TOPIC,
     AdminContext,
-    Handler,
     existing_namespace,
     existing_topic,
     json_of,
@@ -25,22 +21,12 @@ from magnetar_broker.server.admin.context import (
     serving,
 )
 from magnetar_broker.server.admin.policies.policy_handlers import without_effect
-from magnetar_broker.server.http.contract import CONTROLLER, STRINGS, TENANT_ADMIN, Body
 from magnetar_broker.server.http.errors import Refused
 from magnetar_broker.server.http.messages import Request, Response, json_response
-from magnetar_broker.server.http.table import Route
+from magnetar_proto.admin.bodies import ACTIONS
 from magnetar_proto.names import TopicName
 
 NOT_ENFORCED = "authorizationEnabled is false: everyone who can connect may do everything"
-SOME = {"type": "array", "items": {"type": "string", "enum": list(ACTIONS)}}
-
-
-def _of_topics_body(*required: str) -> Body:
-    properties = {"topic": {"type": "string"}, "role": {"type": "string"}, "actions": SOME}
-    one = {"type": "object", "properties": properties, "required": list(required)}
-    return Body({"type": "array", "items": one}, "topics, each with a role and its actions")
-
-
 LARGEST = 1000
 """The most topics of one request."""
 LONGEST_ROLE = 256
@@ -211,7 +197,7 @@ def _roles(value: object, where: str) -> list[str]:
     return sorted({_checked(role) for role in value})
 
 
-def _topics_named(request: Request) -> list[str]:
+def topics_named(request: Request) -> list[str]:
     """Return the topics in the body."""
     return [str(grant.topic) for grant in _of_topics(request, otherwise=ACTIONS)]
 
@@ -252,47 +238,3 @@ def _actions(value: Any) -> list[str]:
             400, f"actions: {', '.join(unknown)} is none of them: expected {', '.join(ACTIONS)}"
         )
     return ordered(value)
-
-
-def routes() -> Iterator[Route[Handler]]:
-    """Yield the routes that this module answers."""
-    body = Body(SOME, "all that the role may do")
-    path, who, where = f"/admin/v2/namespaces/{NAMESPACE}/permissions", TENANT_ADMIN, CONTROLLER
-    yield Route("GET", path, who, where, of_namespace)
-    yield Route("POST", f"{path}/{{role}}", who, where, grant, body=body)
-    yield Route("DELETE", f"{path}/{{role}}", who, where, revoke)
-    yield Route("GET", f"{path}/subscription", who, where, of_subscriptions)
-    yield Route(
-        "POST",
-        f"{path}/subscription/{{subscription}}",
-        who,
-        where,
-        grant_subscription,
-        body=Body(STRINGS, "roles"),
-    )
-    yield Route("DELETE", f"{path}/{{subscription}}/{{role}}", who, where, revoke_subscription)
-    path = f"/admin/v2/{TOPIC}/permissions"
-    yield Route("GET", path, who, where, of_topic, refused=401)
-    yield Route("POST", f"{path}/{{role}}", who, where, grant_on_topic, body=body, refused=401)
-    yield Route("DELETE", f"{path}/{{role}}", who, where, revoke_on_topic, refused=401)
-    path = "/admin/v2/namespaces"
-    yield Route(
-        "POST",
-        f"{path}/grantPermissionsOnTopics",
-        who,
-        where,
-        grant_on_topics,
-        body=_of_topics_body("topic", "role", "actions"),
-        refused=401,
-        names=_topics_named,
-    )
-    yield Route(
-        "POST",
-        f"{path}/revokePermissionsOnTopics",
-        who,
-        where,
-        revoke_on_topics,
-        body=_of_topics_body("topic", "role"),
-        refused=401,
-        names=_topics_named,
-    )

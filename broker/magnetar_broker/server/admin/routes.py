@@ -1,50 +1,22 @@
-"""The table of all routes."""
+"""The table of all routes: the endpoints of the admin API, each with its handler.
 
+An endpoint is named after the module and the function that answer it: `topics.grow` is answered by
+`grow` of `topics.py`.  Those of policies are answered as the policies' declarations say.
+"""
+
+from collections.abc import Iterator
 from functools import cache
+from importlib import import_module
 from typing import Any
 
-from magnetar_broker.server.admin import (
-    bundles,
-    compaction,
-    lookups,
-    namespace_properties,
-    namespaces,
-    participants,
-    permissions,
-    schemas,
-    statistics,
-    subscriptions,
-    tenants,
-    termination,
-    topic_properties,
-    topics,
-    transactions,
-)
-from magnetar_broker.server.admin.brokers import (
-    absent,
-    active_brokers,
-    broker_stats,
-    clusters,
-    configuration,
-    placement,
-    resource_groups,
-    snapshots,
-)
 from magnetar_broker.server.admin.context import AdminContext, Handler
-from magnetar_broker.server.admin.messages import (
-    backlog_actions,
-    backlogs,
-    damage,
-    dead_letters,
-    reading,
-    searches,
-)
 from magnetar_broker.server.admin.openapi import described
-from magnetar_broker.server.admin.policies import policy_routes
-from magnetar_broker.server.http.contract import ALL, AUTHENTICATED, CONTROLLER, OPEN
+from magnetar_broker.server.admin.policies.regular import routes as policies
 from magnetar_broker.server.http.errors import refusal
 from magnetar_broker.server.http.messages import Request, Response, json_response
 from magnetar_broker.server.http.table import Route, Table
+from magnetar_proto.admin.endpoint import Endpoint
+from magnetar_proto.admin.table import ENDPOINTS
 
 PROMETHEUS_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 
@@ -67,41 +39,16 @@ def _description() -> dict[str, Any]:
     return described(ROUTES.routes)
 
 
-ROUTES: Table[Handler] = Table(
-    [
-        Route("GET", "/metrics", OPEN, ALL, metrics),
-        Route("GET", "/metrics/", OPEN, ALL, metrics),
-        Route("GET", "/admin/v2/openapi.json", AUTHENTICATED, CONTROLLER, openapi),
-        *tenants.routes(),
-        *clusters.routes(),
-        *placement.routes(),
-        *resource_groups.routes(),
-        *permissions.routes(),
-        *namespaces.routes(),
-        *bundles.routes(),
-        *namespace_properties.routes(),
-        *topics.routes(),
-        *topic_properties.routes(),
-        *subscriptions.routes(),
-        *lookups.routes(),
-        *policy_routes(),
-        *schemas.routes(),
-        *compaction.routes(),
-        *termination.routes(),
-        *backlog_actions.routes(),
-        *damage.routes(),
-        *reading.routes(),
-        *searches.routes(),
-        *dead_letters.routes(),
-        *backlogs.routes(),
-        *statistics.routes(),
-        *broker_stats.routes(),
-        *transactions.routes(),
-        *participants.routes(),
-        *absent.routes(),
-        *bundles.last_routes(),
-        *configuration.routes(),
-        *snapshots.routes(),
-        *active_brokers.routes(),
-    ]
-)
+def _routes() -> Iterator[Route[Handler]]:
+    for endpoint in ENDPOINTS:
+        yield Route(endpoint, _handler(endpoint))
+    yield from policies()
+
+
+def _handler(endpoint: Endpoint) -> Handler:
+    module, _, function = endpoint.name.rpartition(".")
+    handler: Handler = getattr(import_module(f"{__package__}.{module}"), function)
+    return handler
+
+
+ROUTES: Table[Handler] = Table(_routes())

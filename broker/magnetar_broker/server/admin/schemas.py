@@ -13,26 +13,15 @@ from magnetar_broker.schemas import key_value
 from magnetar_broker.schemas.registry import Registered
 from magnetar_broker.schemas.types import InvalidSchema, Schema, SchemaType, type_named
 from magnetar_broker.server.admin.context import (
-    NAMESPACE,
     AdminContext,
-    Handler,
     json_of,
     namespace_of,
     parts_of,
     serving,
 )
 from magnetar_broker.server.admin.refusals import no_namespace
-from magnetar_broker.server.http.contract import (
-    CONTROLLER,
-    FORCE,
-    PRODUCE,
-    PRODUCE_OR_CONSUME,
-    TENANT_ADMIN,
-    Body,
-)
 from magnetar_broker.server.http.errors import Refused
 from magnetar_broker.server.http.messages import Request, Response, json_response, text_response
-from magnetar_broker.server.http.table import Route
 from magnetar_proto.names import TopicName
 
 UNKNOWN_VERSION = -1
@@ -112,60 +101,6 @@ async def number(context: AdminContext, request: Request) -> Response:
     with _refusals():
         found = await directory.schemas.number_of(topic, _sent(request))
     return json_response({"version": UNKNOWN_VERSION if found is None else found})
-
-
-SCHEMA = Body(
-    {
-        "type": "object",
-        "properties": {
-            "type": {"type": "string", "enum": [kind.name for kind in SchemaType]},
-            "schema": {"type": "string"},
-            "properties": {"type": "object", "additionalProperties": {"type": "string"}},
-        },
-        "required": ["type"],
-    }
-)
-
-
-def routes() -> Iterator[Route[Handler]]:
-    """Yield the routes that this module answers."""
-    path = f"/admin/v2/schemas/{NAMESPACE}/{{topic}}"
-    yield Route("GET", f"{path}/schema", PRODUCE_OR_CONSUME, CONTROLLER, latest)
-    yield Route("POST", f"{path}/schema", PRODUCE, CONTROLLER, post, body=SCHEMA, success=(200,))
-    yield Route(
-        "DELETE",
-        f"{path}/schema",
-        TENANT_ADMIN,
-        CONTROLLER,
-        delete,
-        query=(FORCE,),
-        success=(200,),
-        refused=401,
-    )
-    yield Route("GET", f"{path}/schema/{{version}}", PRODUCE_OR_CONSUME, CONTROLLER, version)
-    yield Route("GET", f"{path}/schemas", PRODUCE_OR_CONSUME, CONTROLLER, versions)
-    yield Route("GET", f"{path}/metadata", PRODUCE_OR_CONSUME, CONTROLLER, metadata)
-    yield Route(
-        "POST",
-        f"{path}/compatibility",
-        TENANT_ADMIN,
-        CONTROLLER,
-        compatibility,
-        body=SCHEMA,
-        reads=True,
-        success=(202,),
-        refused=401,
-    )
-    yield Route(
-        "POST",
-        f"{path}/version",
-        PRODUCE_OR_CONSUME,
-        CONTROLLER,
-        number,
-        body=SCHEMA,
-        reads=True,
-        success=(200,),
-    )
 
 
 @contextmanager

@@ -2,15 +2,12 @@
 
 import base64
 import binascii
-from collections.abc import Iterator
 from typing import Any
 
 from magnetar_broker.names.directory import Directory
 from magnetar_broker.server.admin.brokers.active_brokers import processes_of
 from magnetar_broker.server.admin.context import (
-    TOPIC,
     AdminContext,
-    Handler,
     existing_namespace,
     existing_topic,
     flag_of,
@@ -18,19 +15,11 @@ from magnetar_broker.server.admin.context import (
     subscription_of,
     topic_of,
 )
-from magnetar_broker.server.admin.messages.backlog_actions import SUBSCRIPTION
 from magnetar_broker.server.admin.operations import statistics as operations
 from magnetar_broker.server.admin.partition_sums import joined_stats
 from magnetar_broker.server.admin.refusals import no_subscription, no_topic
-from magnetar_broker.server.http.contract import (
-    CONSUME,
-    OWNER,
-    PRODUCE_OR_CONSUME,
-    Query,
-)
 from magnetar_broker.server.http.errors import Refused
 from magnetar_broker.server.http.messages import Request, Response, json_response
-from magnetar_broker.server.http.table import Route
 from magnetar_proto.names import TopicName
 
 MAX_KEY_BYTES = 64 << 10
@@ -208,33 +197,3 @@ def _key(request: Request) -> bytes:
     if len(key) > MAX_KEY_BYTES:
         raise Refused(412, f"the key has {len(key)} bytes: expected at most {MAX_KEY_BYTES}")
     return key
-
-
-SWITCHES = (
-    Query("subscriptionBacklogSize", "bytes of each backlog; true by default", "boolean"),
-    Query("getEarliestTimeInBacklog", "when the oldest message was published", "boolean"),
-    Query("excludePublishers", "leave out the producers", "boolean"),
-    Query("excludeConsumers", "leave out the consumers", "boolean"),
-)
-PER_PARTITION = Query("perPartition", "show each partition, too; true by default", "boolean")
-METADATA = Query("metadata", "show what is stored of each ledger", "boolean")
-KEY = (Query("key", "the key"), Query("keyBase64", "the bytes of the key, instead of `key`"))
-
-
-def routes() -> Iterator[Route[Handler]]:
-    """Yield the routes that this module answers."""
-    topic, readers = f"/admin/v2/{TOPIC}", PRODUCE_OR_CONSUME
-    yield Route("GET", f"{topic}/stats", readers, OWNER, stats, query=SWITCHES)
-    yield Route(
-        "GET", f"{topic}/partitioned-stats", readers, OWNER, partitioned_stats,
-        query=(*SWITCHES, PER_PARTITION),
-    )  # fmt: skip
-    yield Route("GET", f"{topic}/internalStats", readers, OWNER, internal, query=(METADATA,))
-    yield Route(
-        "GET", f"{topic}/partitioned-internalStats", readers, OWNER, partitioned_internal,
-        query=(METADATA,),
-    )  # fmt: skip
-    yield Route("GET", f"{topic}/internal-info", readers, OWNER, info)
-    yield Route("GET", f"{SUBSCRIPTION}/whyNotDelivering", CONSUME, OWNER, why)
-    yield Route("GET", f"{SUBSCRIPTION}/drainingHashes", CONSUME, OWNER, draining)
-    yield Route("GET", f"{SUBSCRIPTION}/keyHash", CONSUME, OWNER, key_hash, query=KEY)

@@ -1,12 +1,8 @@
 """Subscriptions: list, create, delete, properties."""
 
-from collections.abc import Iterator
-
 from magnetar_broker.names.directory import Directory
 from magnetar_broker.server.admin.context import (
-    TOPIC,
     AdminContext,
-    Handler,
     checked_properties,
     existing_namespace,
     existing_topic,
@@ -19,16 +15,13 @@ from magnetar_broker.server.admin.context import (
 )
 from magnetar_broker.server.admin.messages.positions import (
     ENDS,
-    POSITION,
     MessagePosition,
     message_position_of,
 )
 from magnetar_broker.server.admin.operations import subscriptions as operations
 from magnetar_broker.server.admin.refusals import bounded, no_subscription
-from magnetar_broker.server.http.contract import CONSUME, FORCE, OWNER, PROPERTIES, Body
 from magnetar_broker.server.http.errors import Refused
 from magnetar_broker.server.http.messages import Request, Response, json_response
-from magnetar_broker.server.http.table import Route
 from magnetar_proto.names import TopicName
 
 EARLIEST, LATEST = MessagePosition(ENDS["earliest"]), MessagePosition(ENDS["latest"])
@@ -137,27 +130,3 @@ async def _used(directory: Directory, topic: TopicName) -> list[TopicName]:
         if directory.topic_host.is_loaded(part)
         or (part.is_persistent and await directory.catalogue.exists(part))
     ]
-
-
-START = Body(
-    {
-        "anyOf": [
-            POSITION.schema,
-            {"type": "object", "properties": {"properties": PROPERTIES.schema}},
-            {"type": "null"},
-        ]
-    },
-    "where it begins: at the end without a body, at the beginning with an object that names no "
-    "position; an object may have properties, too",
-    required=False,
-)
-
-
-def routes() -> Iterator[Route[Handler]]:
-    """Yield the routes that this module answers."""
-    yield Route("GET", f"/admin/v2/{TOPIC}/subscriptions", CONSUME, OWNER, subscriptions)
-    path = f"/admin/v2/{TOPIC}/subscription/{{subscription}}"
-    yield Route("PUT", path, CONSUME, OWNER, create, body=START)
-    yield Route("DELETE", path, CONSUME, OWNER, delete, query=(FORCE,))
-    yield Route("GET", f"{path}/properties", CONSUME, OWNER, properties)
-    yield Route("PUT", f"{path}/properties", CONSUME, OWNER, set_properties, body=PROPERTIES)

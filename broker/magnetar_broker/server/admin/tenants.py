@@ -1,6 +1,5 @@
 """Tenants: the roles that administer them, and the clusters that they may use."""
 
-from collections.abc import Iterator
 from typing import Any
 
 from magnetar_broker.names.directory import Directory
@@ -8,23 +7,13 @@ from magnetar_broker.names.namespaces import is_name
 from magnetar_broker.names.tenants import Tenant
 from magnetar_broker.server.admin.context import (
     AdminContext,
-    Handler,
     flag_of,
     json_of,
     parts_of,
     serving,
 )
-from magnetar_broker.server.http.contract import (
-    CONTROLLER,
-    FORCE,
-    STRINGS,
-    SUPER_USER,
-    TENANT_ADMIN,
-    Body,
-)
 from magnetar_broker.server.http.errors import Refused
 from magnetar_broker.server.http.messages import Request, Response, json_response
-from magnetar_broker.server.http.table import Route
 
 
 async def tenants(context: AdminContext, request: Request) -> Response:
@@ -103,17 +92,3 @@ def _texts(body: dict[str, Any], name: str) -> list[str]:
     if not isinstance(texts, list) or not all(isinstance(text, str) for text in texts):
         raise Refused(400, f"{name} is {texts!r:.100}: expected a list of strings")
     return list(dict.fromkeys(texts))
-
-
-TENANT = Body({"type": "object", "properties": {"adminRoles": STRINGS, "allowedClusters": STRINGS}})
-
-
-def routes() -> Iterator[Route[Handler]]:
-    """Yield the routes that this module answers."""
-    for path in ("/admin/v2/tenants", "/admin/v2/tenants/"):
-        yield Route("GET", path, SUPER_USER, CONTROLLER, tenants)
-    path = "/admin/v2/tenants/{tenant}"
-    yield Route("GET", path, TENANT_ADMIN, CONTROLLER, tenant, refused=401)
-    yield Route("PUT", path, TENANT_ADMIN, CONTROLLER, create, body=TENANT, refused=401)
-    yield Route("POST", path, TENANT_ADMIN, CONTROLLER, change, body=TENANT, refused=401)
-    yield Route("DELETE", path, TENANT_ADMIN, CONTROLLER, delete, query=(FORCE,), refused=401)

@@ -1,15 +1,12 @@
 """Termination of a topic: nothing more can be published, stored messages can still be read."""
 
-from collections.abc import Iterator
 from typing import Any
 
-from magnetar_broker.server.admin.context import TOPIC, AdminContext, Handler, serving, topic_of
+from magnetar_broker.server.admin.context import AdminContext, serving, topic_of
 from magnetar_broker.server.admin.operations import topics
 from magnetar_broker.server.admin.refusals import no_topic
-from magnetar_broker.server.http.contract import OWNER, TENANT_ADMIN
 from magnetar_broker.server.http.errors import Refused
 from magnetar_broker.server.http.messages import Request, Response, json_response
-from magnetar_broker.server.http.table import Route
 from magnetar_proto.names import TopicName
 
 
@@ -41,18 +38,3 @@ def _persistent_of(request: Request) -> TopicName:
     if not name.is_persistent:
         raise Refused(406, f"{name} is not persistent: only persistent topics can be terminated")
     return name
-
-
-def routes() -> Iterator[Route[Handler]]:
-    """Yield the routes that this module answers."""
-    path = f"/admin/v2/{TOPIC}/terminate"
-    yield Route("POST", path, TENANT_ADMIN, OWNER, terminate, success=(200,), refused=401)
-    yield Route(
-        "POST",
-        f"{path}/partitions",
-        TENANT_ADMIN,
-        OWNER,
-        terminate_partitions,
-        success=(200,),
-        refused=401,
-    )

@@ -1,12 +1,10 @@
 """Properties of topics: a partitioned topic has its own, and each partition its own."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import replace
 
 from magnetar_broker.server.admin.context import (
-    TOPIC,
     AdminContext,
-    Handler,
     existing_topic,
     properties_of,
     serving,
@@ -14,16 +12,8 @@ from magnetar_broker.server.admin.context import (
 )
 from magnetar_broker.server.admin.operations import topics
 from magnetar_broker.server.admin.refusals import bounded
-from magnetar_broker.server.http.contract import (
-    OWNER,
-    PRODUCE_OR_CONSUME,
-    PROPERTIES,
-    TENANT_ADMIN,
-    Query,
-)
 from magnetar_broker.server.http.errors import Refused
 from magnetar_broker.server.http.messages import Request, Response, json_response
-from magnetar_broker.server.http.table import Route
 from magnetar_proto.names import TopicName
 
 Properties = dict[str, str]
@@ -78,15 +68,3 @@ async def _change(
     await context.directory.catalogue.change_partitioned(
         topic, lambda old: replace(old, properties=change(old.properties))
     )
-
-
-KEY = Query("key", "the name of the property")
-
-
-def routes() -> Iterator[Route[Handler]]:
-    """Yield the routes that this module answers."""
-    path = f"/admin/v2/{TOPIC}/properties"
-    yield Route("GET", path, PRODUCE_OR_CONSUME, OWNER, properties)
-    yield Route("PUT", path, TENANT_ADMIN, OWNER, add_properties, body=PROPERTIES, refused=401)
-    # promise[without KEY,]: each parameter of the query is declared
-    yield Route("DELETE", path, TENANT_ADMIN, OWNER, remove_property, query=(KEY,), refused=401)

@@ -1,7 +1,6 @@
 """Topics: list, create, delete, partitions, unload."""
 
 import re
-from collections.abc import Iterator
 from typing import Any
 
 from magnetar_broker.base.errors import LimitReached
@@ -9,11 +8,7 @@ from magnetar_broker.base.topic_properties import Properties, check_keys
 from magnetar_broker.names.catalogue import Partitioned
 from magnetar_broker.names.directory import Directory
 from magnetar_broker.server.admin.context import (
-    DOMAIN,
-    NAMESPACE,
-    TOPIC,
     AdminContext,
-    Handler,
     checked_properties,
     existing_namespace,
     existing_topic,
@@ -25,18 +20,8 @@ from magnetar_broker.server.admin.context import (
     topic_of,
 )
 from magnetar_broker.server.admin.refusals import bounded
-from magnetar_broker.server.http.contract import (
-    CONTROLLER,
-    FORCE,
-    PRODUCE_OR_CONSUME,
-    PROPERTIES,
-    TENANT_ADMIN,
-    Body,
-    Query,
-)
 from magnetar_broker.server.http.errors import Refused
 from magnetar_broker.server.http.messages import Request, Response, json_response
-from magnetar_broker.server.http.table import Route
 from magnetar_proto.names import TopicName
 
 SHADOW_SOURCE = "PULSAR.SHADOW_SOURCE"
@@ -256,88 +241,3 @@ async def unload(context: AdminContext, request: Request) -> Response:
     for part in await directory.parts(topic):
         await directory.opening.unload(part)
     return Response(status=204)
-
-
-SYSTEM = Query("includeSystemTopic", "system topics, too", "boolean")
-MODE = Query("mode", "PERSISTENT by default", choices=("PERSISTENT", "NON_PERSISTENT", "ALL"))
-BUNDLE = Query("bundle", "only the topics of this bundle, such as 0x00000000_0x40000000")
-AUTO_CREATION = Query("checkAllowAutoCreation", "create the topic if use would", "boolean")
-PARTITIONS = Body(
-    {
-        "anyOf": [
-            {"type": "integer"},
-            {
-                "type": "object",
-                "properties": {
-                    "partitions": {"type": "integer"},
-                    "properties": {"type": "object", "additionalProperties": {"type": "string"}},
-                },
-                "required": ["partitions"],
-            },
-        ]
-    },
-    "the number of partitions, or an object with it and properties",
-)
-
-
-def routes() -> Iterator[Route[Handler]]:
-    """Yield the routes that this module answers."""
-    yield Route(
-        "GET",
-        f"/admin/v2/namespaces/{NAMESPACE}/topics",
-        PRODUCE_OR_CONSUME,
-        CONTROLLER,
-        topics_of_namespace,
-        query=(MODE, SYSTEM),
-        refused=403,
-    )
-    path = f"/admin/v2/{DOMAIN}/{NAMESPACE}"
-    yield Route(
-        "GET", path, PRODUCE_OR_CONSUME, CONTROLLER, topics, query=(BUNDLE, SYSTEM), refused=403
-    )
-    yield Route(
-        "GET",
-        f"{path}/partitioned",
-        PRODUCE_OR_CONSUME,
-        CONTROLLER,
-        partitioned_topics,
-        query=(SYSTEM,),
-        refused=403,
-    )
-    path = f"/admin/v2/{TOPIC}"
-    yield Route(
-        "GET",
-        f"/admin/v2/non-persistent/{NAMESPACE}/{{bundle}}",
-        PRODUCE_OR_CONSUME,
-        CONTROLLER,
-        non_persistent_topics_of_bundle,
-        refused=403,
-        query=(SYSTEM,),
-    )
-    yield Route("PUT", path, TENANT_ADMIN, CONTROLLER, create, body=PROPERTIES)
-    yield Route("DELETE", path, TENANT_ADMIN, CONTROLLER, delete, query=(FORCE,))
-    yield Route("PUT", f"{path}/unload", TENANT_ADMIN, CONTROLLER, unload, refused=401)
-    yield Route(
-        "GET",
-        f"{path}/partitions",
-        PRODUCE_OR_CONSUME,
-        CONTROLLER,
-        partitions,
-        query=(AUTO_CREATION,),
-        acts=AUTO_CREATION.name,
-    )
-    yield Route(
-        "PUT", f"{path}/partitions", TENANT_ADMIN, CONTROLLER, create_partitioned, body=PARTITIONS
-    )
-    yield Route("POST", f"{path}/partitions", TENANT_ADMIN, CONTROLLER, grow, body=PARTITIONS)
-    yield Route(
-        "DELETE", f"{path}/partitions", TENANT_ADMIN, CONTROLLER, delete_partitioned, query=(FORCE,)
-    )
-    yield Route(
-        "POST",
-        f"{path}/createMissedPartitions",
-        TENANT_ADMIN,
-        CONTROLLER,
-        create_missed_partitions,
-        refused=401,
-    )

@@ -1,6 +1,6 @@
 """Transactions: their coordinators, the open transactions, and ending one that is forgotten."""
 
-from collections.abc import Awaitable, Iterator
+from collections.abc import Awaitable
 from typing import Any
 
 from magnetar_broker.base.errors import (
@@ -10,25 +10,13 @@ from magnetar_broker.base.errors import (
     TransactionCoordinatorNotFound,
 )
 from magnetar_broker.base.transaction_ids import COORDINATORS
-from magnetar_broker.server.admin.context import AdminContext, Handler, flag_of, json_of, serving
+from magnetar_broker.server.admin.context import AdminContext, flag_of, json_of, serving
 from magnetar_broker.server.admin.messages.backlog_actions import LONG, number_of
 from magnetar_broker.server.admin.operations import participants, transactions
-from magnetar_broker.server.http.contract import (
-    AUTHENTICATED,
-    CONTROLLER,
-    OWNER,
-    SUPER_USER,
-    Body,
-    Query,
-)
 from magnetar_broker.server.http.errors import Refused
 from magnetar_broker.server.http.messages import Request, Response, json_response
-from magnetar_broker.server.http.table import Route
+from magnetar_proto.admin.bodies import MAX_COORDINATORS
 from magnetar_proto.names import TopicName
-
-MAX_COORDINATORS = 1024
-"""The most coordinators: each is a topic that is loaded."""
-
 
 # Coordinators -----------------------------------------------------------------------------
 
@@ -153,56 +141,3 @@ def _number_in(text: str, name: str) -> int:
         return int(text[:20])
     except ValueError as error:
         raise Refused(404, f"{name} is {text[:40]!r}: expected a whole number") from error
-
-
-COORDINATOR = Query("coordinatorId", "of this coordinator only", "integer")
-METADATA = Query("metadata", "each segment with its part of the record", "boolean")
-NUMBER = Body({"type": "integer", "minimum": 1, "maximum": MAX_COORDINATORS}, "how many")
-
-
-def routes() -> Iterator[Route[Handler]]:
-    """Yield the routes that this module answers."""
-    path = "/admin/v3/transactions"
-    yield Route("GET", f"{path}/coordinators", AUTHENTICATED, CONTROLLER, coordinators)
-    yield Route(
-        "GET",
-        f"{path}/coordinatorStats",
-        SUPER_USER,
-        OWNER,
-        coordinator_stats,
-        query=(COORDINATOR,),
-    )
-    yield Route(
-        "GET",
-        f"{path}/coordinatorInternalStats/{{coordinator}}",
-        SUPER_USER,
-        OWNER,
-        coordinator_internal_stats,
-        query=(METADATA,),
-    )
-    yield Route(
-        "POST",
-        f"{path}/transactionCoordinator/replicas",
-        SUPER_USER,
-        CONTROLLER,
-        scale,
-        body=NUMBER,
-    )
-    yield Route(
-        "GET",
-        f"{path}/slowTransactions/{{timeout}}",
-        SUPER_USER,
-        OWNER,
-        slow_transactions,
-        query=(COORDINATOR,),
-    )
-    yield Route(
-        "GET",
-        f"{path}/transactionMetadata/{{most}}/{{least}}",
-        SUPER_USER,
-        OWNER,
-        transaction_metadata,
-    )
-    yield Route(
-        "POST", f"{path}/abortTransaction/{{most}}/{{least}}", SUPER_USER, OWNER, abort_transaction
-    )

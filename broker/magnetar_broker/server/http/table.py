@@ -1,11 +1,10 @@
-"""The route table: from method and path to a handler."""
+"""The route table: from method and path to the handler of an endpoint."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator
 from typing import Generic, NamedTuple, TypeVar
 from urllib.parse import unquote
 
-from magnetar_broker.server.http.contract import Body, Permission, Query, Runs
-from magnetar_broker.server.http.messages import Request
+from magnetar_proto.admin.endpoint import Endpoint
 
 Handler = TypeVar("Handler")
 
@@ -18,48 +17,17 @@ class PathSegment(NamedTuple):
     texts: frozenset[str]
     """The texts that match, decoded; if empty, any text but the empty one matches."""
 
+    @property
+    def breadth(self) -> int:
+        """The rank by the texts that match: one text, several, or any."""
+        return 2 if not self.texts else int(self.name is not None)
+
 
 class Route(NamedTuple, Generic[Handler]):
     """One line of the table."""
 
-    method: str
-    pattern: str
-    """Segments separated by `/`: text, a parameter `{name}`, or a choice `{name:one|other}`."""
-    permission: Permission
-    runs: Runs
+    endpoint: Endpoint
     handler: Handler
-    query: tuple[Query, ...] = ()
-    """The parameters of the query that the handler reads."""
-    body: Body | None = None
-    """The body that the handler reads; None if it reads none."""
-    success: tuple[int, ...] = ()
-    """The statuses of success; if empty, 200 for a route that only reads and 204 for others."""
-    refused: int = 0
-    """The status of a refusal for lack of permission; 0 for the status that `permission` has."""
-    reads: bool = False
-    """Whether the route changes nothing although its method is not GET."""
-    acts: bool | str = False
-    """Whether a GET can change something, or the flag of the query with which it can."""
-    names: Callable[[Request], Sequence[str]] | None = None
-    """Returns the topics that a request names outside its path; each needs the permission."""
-    text: str = ""
-    """A description of the route; if empty, the first paragraph of the handler's docstring."""
-
-    def changes(self, query: Mapping[str, str]) -> bool:
-        """Return whether a request with this query can change something."""
-        if isinstance(self.acts, str):
-            return query.get(self.acts, "").lower() == "true"
-        return self.acts or (self.method != "GET" and not self.reads)
-
-    @property
-    def refused_with(self) -> int:
-        """The status of a refusal for lack of permission; 0 if everyone has the permission."""
-        return self.refused or self.permission.refused
-
-    @property
-    def succeeds_with(self) -> tuple[int, ...]:
-        """The statuses of success."""
-        return self.success or (200 if self.method == "GET" or self.reads else 204,)
 
 
 class NoRoute(Exception):
@@ -71,22 +39,24 @@ class NoRoute(Exception):
 
 
 class Table(Generic[Handler]):
-    """Finds the route of a request; the first that matches, in the order of `routes`."""
+    """Finds the route of a request; fixed text of a pattern matches before parameters."""
 
     def __init__(self, routes: Iterable[Route[Handler]]) -> None:
         self.routes = tuple(routes)
         self._by_length: dict[int, list[tuple[Route[Handler], list[PathSegment]]]] = {}
         for route in self.routes:
-            pattern = [_segment(text) for text in route.pattern.split("/")]
+            pattern = [_segment(text) for text in route.endpoint.pattern.split("/")]
             self._by_length.setdefault(len(pattern), []).append((route, pattern))
+        for found in self._by_length.values():
+            found.sort(key=lambda one: sum(segment.breadth for segment in one[1]))
 
     def find(self, method: str, path: str) -> tuple[Route[Handler], dict[str, str]]:
         """Return the route and its parameters; a HEAD is answered as a GET.  Raises `NoRoute`."""
         methods = set()
         for route, parameters in self._matching(path):
-            if route.method == ("GET" if method == "HEAD" else method):
+            if route.endpoint.method == ("GET" if method == "HEAD" else method):
                 return route, parameters
-            methods.add(route.method)
+            methods.add(route.endpoint.method)
         raise NoRoute(methods)
 
     def _matching(self, path: str) -> Iterator[tuple[Route[Handler], dict[str, str]]]:

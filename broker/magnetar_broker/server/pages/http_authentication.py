@@ -5,9 +5,9 @@ from typing import Any, Final
 
 from magnetar_broker.authentication.authenticator import Authenticator
 from magnetar_broker.config import Settings
-from magnetar_broker.server.http.contract import Permission
 from magnetar_broker.server.http.messages import Request
 from magnetar_broker.server.http.table import NoRoute, Route
+from magnetar_proto.admin.endpoint import Permission
 
 METRICS: Final = ("/metrics", "/metrics/")
 
@@ -28,9 +28,9 @@ class HttpAuthentication:
         return replace(request, roles=roles)
 
     def _is_open(self, route: Route[Any] | NoRoute) -> bool:
-        if isinstance(route, NoRoute) or route.permission is not Permission.OPEN:
+        if isinstance(route, NoRoute) or route.endpoint.permission is not Permission.OPEN:
             return False
-        return not (self._with_metrics and route.pattern in METRICS)
+        return not (self._with_metrics and route.endpoint.path in METRICS)
 
 
 def http_authentication_of(

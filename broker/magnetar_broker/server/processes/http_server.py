@@ -120,9 +120,9 @@ class HttpServer:
             if isinstance(route, NoRoute):
                 raise route
             # promise: reads by POST are not in the audit log
-            changes = route.changes(request.query)
+            changes = route.endpoint.changes(request.query)
             request = replace(request, parameters=parameters)
-            await authorize(self._context, route, request)
+            await authorize(self._context, route.endpoint, request)
             response = await route.handler(self._context, request)
         except NoRoute as error:
             response = refusal_of(request, feature_of(request.path) or error)

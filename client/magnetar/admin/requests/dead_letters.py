@@ -1,12 +1,12 @@
 """Requests about the dead letter and retry topics of a subscription."""
 
 from magnetar.admin.requests.messages import Found, found_of
-from magnetar.admin.requests.request import Figures, Query, Request, given, subscription_path
+from magnetar.admin.requests.request import Figures, Query, Request, ask, given
 
 
 def topics(topic: str, subscription: str) -> Request[list[Figures]]:
     """List the topics that exist: `topic`, `kind` (DLQ or RETRY), `messages`, `bytes` ..."""
-    return Request("GET", f"{subscription_path(topic, subscription)}/deadLetters", result=list)
+    return ask("messages.dead_letters.topics", topic, subscription, result=list)
 
 
 def messages(
@@ -31,8 +31,9 @@ def messages(
         scan=scan,
         payload=payload,
     )
-    path = f"{subscription_path(topic, subscription)}/deadLetters/messages"
-    return Request("GET", path, query=query, result=found_of)
+    return ask(
+        "messages.dead_letters.dead_letters", topic, subscription, query=query, result=found_of
+    )
 
 
 def replay(
@@ -66,5 +67,4 @@ def replay(
         "dryRun": dry_run,
     }
     sent = {name: value for name, value in body.items() if value is not None}
-    path = f"{subscription_path(topic, subscription)}/deadLetters/replay"
-    return Request("POST", path, sent, result=dict)
+    return ask("messages.dead_letters.replay", topic, subscription, body=sent, result=dict)

@@ -8,11 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 from magnetar.admin.requests.request import (
     Request,
+    ask,
     given,
     message_id_body,
     message_id_of,
-    subscription_path,
-    topic_path,
 )
 from magnetar_proto.batch import decode_batch
 from magnetar_proto.ids import EARLIEST, MessageId
@@ -56,14 +55,12 @@ class Found:
 
 def get(topic: str, ledger: int, entry: int) -> Request[list[StoredMessage]]:
     """Get the message of an entry, or all messages of its batch."""
-    path = f"{topic_path(topic)}/ledger/{ledger}/entry/{entry}"
-    return Request("GET", path, reads=messages_of)
+    return ask("messages.reading.by_id", topic, ledger, entry, reads=messages_of)
 
 
 def peek(topic: str, subscription: str, position: int = 1) -> Request[list[StoredMessage]]:
     """Get the messages of an unacknowledged entry: the first one, or the one at `position`."""
-    path = f"{subscription_path(topic, subscription)}/position/{position}"
-    return Request("GET", path, reads=messages_of)
+    return ask("messages.reading.peek", topic, subscription, position, reads=messages_of)
 
 
 def examine(
@@ -72,29 +69,29 @@ def examine(
     """Get the messages of the entry at a position, counted from 1, from either end of a topic."""
     start = "latest" if from_end else "earliest"
     query = given(initialPosition=start, messagePosition=position)
-    return Request("GET", f"{topic_path(topic)}/examinemessage", query=query, reads=messages_of)
+    return ask("messages.reading.examine", topic, query=query, reads=messages_of)
 
 
 def last_id(topic: str) -> Request[MessageId]:
     """Get the id of the last message."""
-    return Request("GET", f"{topic_path(topic)}/lastMessageId", result=message_id_of)
+    return ask("messages.reading.last_id", topic, result=message_id_of)
 
 
 def id_at(topic: str, time_ms: int) -> Request[MessageId]:
     """Get the id of the first message that was published at this time or later."""
-    return Request("GET", f"{topic_path(topic)}/messageid/{time_ms}", result=message_id_of)
+    return ask("messages.reading.id_since", topic, time_ms, result=message_id_of)
 
 
 def id_of_index(topic: str, index: int) -> Request[MessageId]:
     """Get the id of the message with an index, on brokers that assign indexes."""
-    path = f"{topic_path(topic)}/getMessageIdByIndex"
-    return Request("GET", path, query=given(index=index), result=message_id_of)
+    return ask(
+        "messages.reading.id_of_index", topic, query=given(index=index), result=message_id_of
+    )
 
 
 def bytes_from(topic: str, message_id: MessageId = EARLIEST) -> Request[int]:
     """Get the number of bytes stored from a message on."""
-    path = f"{topic_path(topic)}/backlogSize"
-    return Request("PUT", path, message_id_body(message_id), result=int)
+    return ask("messages.reading.backlog_size", topic, body=message_id_body(message_id), result=int)
 
 
 def search(
@@ -115,7 +112,7 @@ def search(
     query = given(
         **{"from": start}, key=key, property=property, limit=limit, scan=scan, payload=payload
     )
-    return Request("GET", f"{topic_path(topic)}/search", query=query, result=found_of)
+    return ask("messages.searches.search", topic, query=query, result=found_of)
 
 
 def messages_of(answer: "Answer") -> list[StoredMessage]:

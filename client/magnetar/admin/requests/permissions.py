@@ -5,11 +5,9 @@ from typing import Any
 
 from magnetar.admin.requests.request import (
     Request,
+    ask,
     names_of,
-    namespace_path,
     nothing,
-    quoted,
-    topic_path,
 )
 
 Grants = dict[str, list[str]]
@@ -18,53 +16,49 @@ Grants = dict[str, list[str]]
 
 def of_namespace(namespace: str) -> Request[Grants]:
     """Get the permissions on all topics of a namespace."""
-    return Request("GET", f"{namespace_path(namespace)}/permissions", result=_grants)
+    return ask("permissions.of_namespace", namespace, result=_grants)
 
 
 def grant(namespace: str, role: str, actions: Iterable[str]) -> Request[None]:
     """Grant a role these actions on all topics of a namespace, and revoke all others."""
-    path = f"{namespace_path(namespace)}/permissions/{quoted(role)}"
-    return Request("POST", path, list(actions), result=nothing)
+    return ask("permissions.grant", namespace, role, body=list(actions), result=nothing)
 
 
 def revoke(namespace: str, role: str) -> Request[None]:
     """Revoke the permissions of a role on a namespace."""
-    path = f"{namespace_path(namespace)}/permissions/{quoted(role)}"
-    return Request("DELETE", path, result=nothing)
+    return ask("permissions.revoke", namespace, role, result=nothing)
 
 
 def of_topic(topic: str) -> Request[Grants]:
     """Get the permissions on a topic, including those of its namespace."""
-    return Request("GET", f"{topic_path(topic)}/permissions", result=_grants)
+    return ask("permissions.of_topic", topic, result=_grants)
 
 
 def grant_on_topic(topic: str, role: str, actions: Iterable[str]) -> Request[None]:
     """Grant a role these actions on a topic."""
-    path = f"{topic_path(topic)}/permissions/{quoted(role)}"
-    return Request("POST", path, list(actions), result=nothing)
+    return ask("permissions.grant_on_topic", topic, role, body=list(actions), result=nothing)
 
 
 def revoke_on_topic(topic: str, role: str) -> Request[None]:
     """Revoke the permissions of a role on a topic."""
-    path = f"{topic_path(topic)}/permissions/{quoted(role)}"
-    return Request("DELETE", path, result=nothing)
+    return ask("permissions.revoke_on_topic", topic, role, result=nothing)
 
 
 def of_subscriptions(namespace: str) -> Request[Grants]:
     """Get the roles that may use each subscription whose use is restricted."""
-    return Request("GET", f"{namespace_path(namespace)}/permissions/subscription", result=_grants)
+    return ask("permissions.of_subscriptions", namespace, result=_grants)
 
 
 def grant_subscription(namespace: str, subscription: str, roles: Iterable[str]) -> Request[None]:
     """Restrict the subscriptions of this name to these roles."""
-    path = f"{namespace_path(namespace)}/permissions/subscription/{quoted(subscription)}"
-    return Request("POST", path, list(roles), result=nothing)
+    return ask(
+        "permissions.grant_subscription", namespace, subscription, body=list(roles), result=nothing
+    )
 
 
 def revoke_subscription(namespace: str, subscription: str, role: str) -> Request[None]:
     """Revoke the permission of a role to use the subscriptions of this name."""
-    path = f"{namespace_path(namespace)}/permissions/{quoted(subscription)}/{quoted(role)}"
-    return Request("DELETE", path, result=nothing)
+    return ask("permissions.revoke_subscription", namespace, subscription, role, result=nothing)
 
 
 def _grants(found: Any) -> Grants:

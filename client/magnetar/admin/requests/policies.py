@@ -15,10 +15,11 @@ from magnetar.admin.requests.request import (
     Query,
     Request,
     given,
-    namespace_path,
     nothing,
-    topic_path,
+    request_to,
 )
+from magnetar_proto.admin.endpoint import Endpoint
+from magnetar_proto.admin.table import endpoints_named
 
 T = TypeVar("T")
 
@@ -31,21 +32,32 @@ def _as_it_is(value: Any) -> Any:
 class Policy(Generic[T]):
     """A policy, with the requests that get, set and remove its value."""
 
-    of_namespace: str | None
-    """The path segment of the policy of a namespace; None if namespaces do not have the policy."""
-    of_topic: str | None
+    name: str
+    """The name of its declaration, in `magnetar_proto.admin.policies`."""
     body: Callable[[T], Any] = _as_it_is
     value: Callable[[Any], T] = _as_it_is
-    verbs: tuple[str, str] = ("POST", "POST")
-    """The HTTP methods that set the policy of a namespace and of a topic."""
-    in_query: bool = False
-    """Whether the value for a topic is sent in the query."""
     kind: str = ""
     """The type of a backlog quota; empty for other policies."""
-    removable: tuple[bool, bool] = (True, True)
-    """Whether the policy of a namespace and of a topic can be removed."""
-    has_applied: bool = False
-    """Whether a namespace, as any topic, can be asked for the value in effect."""
+
+    @property
+    def of_namespace(self) -> str | None:
+        """The path segment of the policy of a namespace; None if namespaces do not have it."""
+        return self._segment("namespace")
+
+    @property
+    def of_topic(self) -> str | None:
+        """The path segment of the policy of a topic; None if topics do not have it."""
+        return self._segment("topic")
+
+    @property
+    def removable(self) -> tuple[bool, bool]:
+        """Whether the policy of a namespace and of a topic can be removed."""
+        return bool(self._endpoint("remove", "namespace")), bool(self._endpoint("remove", "topic"))
+
+    @property
+    def has_applied(self) -> bool:
+        """Whether a namespace, as any topic, can be asked for the value in effect."""
+        return bool(self.kind)
 
     def get(self, of: str, *, applied: bool = False) -> Request[T | None]:
         """Get the value that is set, or with `applied` the one in effect, set here or elsewhere.
@@ -57,37 +69,45 @@ class Policy(Generic[T]):
                 f"{of} is a namespace, of which the broker answers what is set: "
                 "use namespaces.explain_policies"
             )
-        path = self._path(of) + ("Map" if self.kind else "")
-        return Request("GET", path, query=given(applied=applied), result=self._found)
+        endpoint = self._of(of, "get")
+        return request_to(endpoint, (of,), query=given(applied=applied), result=self._found)
 
     def set(self, of: str, value: T) -> Request[None]:
         """Set the policy of a namespace or topic to this value."""
-        query = self._kind()
-        body = self.body(value)
+        query, body, endpoint = self._kind(), self.body(value), self._of(of, "set")
         # promise: the value of a topic's policy is sent in the body
-        if self.in_query and not _is_namespace(of):
-            query, body = {**query, str(self.of_topic): str(body)}, None
-        verb = self.verbs[0 if _is_namespace(of) else 1]
-        return Request(verb, self._path(of), body, query, result=nothing)
+        if not self.kind and endpoint.query and endpoint.query[0].required:
+            query, body = {endpoint.query[0].name: str(body)}, None
+        return request_to(endpoint, (of,), body, query, nothing)
 
     def remove(self, of: str) -> Request[None]:
         """Remove the value, so that the value of the namespace, or of the broker, applies."""
-        if not self.removable[0 if _is_namespace(of) else 1]:
-            raise ValueError(f"the policy {self.of_namespace} of {of} cannot be removed: set it")
-        return Request("DELETE", self._path(of), query=self._kind(), result=nothing)
+        return request_to(self._of(of, "remove"), (of,), None, self._kind(), nothing)
 
     def _kind(self) -> Query:
         return given(backlogQuotaType=self.kind or None)
 
-    def _path(self, of: str) -> str:
+    def _segment(self, level: str) -> str | None:
+        endpoint = self._endpoint("set", level)
+        return None if endpoint is None else endpoint.path.rpartition("}/")[2]
+
+    def _endpoint(self, action: str, level: str) -> Endpoint | None:
+        name = f"policies.quotas.on_{action}" if self.kind else f"policies.{self.name}.{action}"
+        found = (one for one in endpoints_named(name) if one.in_path == [level])
+        return next(found, None)
+
+    def _of(self, of: str, action: str) -> Endpoint:
         is_namespace = _is_namespace(of)
-        segment = self.of_namespace if is_namespace else self.of_topic
-        if segment is None:
-            kind, known = (
-                ("namespaces", self.of_topic) if is_namespace else ("topics", self.of_namespace)
-            )
-            raise ValueError(f"{of}: {kind} have no policy {known}")
-        return f"{namespace_path(of) if is_namespace else topic_path(of)}/{segment}"
+        endpoint = self._endpoint(action, "namespace" if is_namespace else "topic")
+        if endpoint is not None:
+            return endpoint
+        own = self.of_namespace if is_namespace else self.of_topic
+        if own is not None:
+            raise ValueError(f"the policy {own} of {of} cannot be removed: set it")
+        kind, known = (
+            ("namespaces", self.of_topic) if is_namespace else ("topics", self.of_namespace)
+        )
+        raise ValueError(f"{of}: {kind} have no policy {known}")
 
     def _found(self, found: Any) -> T | None:
         if self.kind:
@@ -163,60 +183,27 @@ class TopicCreation:
     partitions: int = 0
 
 
-def _quota(kind: str) -> Policy[Quota]:
-    member = "limitTime" if kind == "message_age" else "limitSize"
-    other = "limitSize" if kind == "message_age" else "limitTime"
+def _record(name: str, make: Callable[..., T], **members: str) -> Policy[T]:
+    """Return a policy whose value has these attributes, under these names in the JSON object."""
 
+    def body(value: T) -> Figures:
+        return {member: getattr(value, attribute) for attribute, member in members.items()}
+
+    def value(found: Any) -> T:
+        given = {attribute: found.get(member) for attribute, member in members.items()}
+        return make(**{attribute: one for attribute, one in given.items() if one is not None})
+
+    return Policy(name, body, value)
+
+
+def _quota(name: str, kind: str, member: str, other: str) -> Policy[Quota]:
     def body(quota: Quota) -> Figures:
         return {member: quota.limit, other: -1, "policy": quota.action}
 
     def value(found: Any) -> Quota:
         return Quota(int(found[member]), found["policy"])
 
-    return Policy("backlogQuota", "backlogQuota", body, value, kind=kind, has_applied=True)
-
-
-def _delivery_body(rate: Rate) -> Figures:
-    return {
-        "dispatchThrottlingRateInMsg": rate.messages,
-        "dispatchThrottlingRateInByte": rate.bytes,
-        "ratePeriodInSecond": rate.period_s,
-    }
-
-
-def _delivery_rate(found: Any) -> Rate:
-    return Rate(
-        found["dispatchThrottlingRateInMsg"],
-        found["dispatchThrottlingRateInByte"],
-        found["ratePeriodInSecond"],
-    )
-
-
-def _inactive_body(rule: InactiveTopics) -> Figures:
-    return {
-        "inactiveTopicDeleteMode": rule.mode,
-        "maxInactiveDurationSeconds": rule.after_s,
-        "deleteWhileInactive": rule.delete,
-    }
-
-
-def _inactive(found: Any) -> InactiveTopics:
-    return InactiveTopics(
-        found["deleteWhileInactive"],
-        found["maxInactiveDurationSeconds"],
-        found["inactiveTopicDeleteMode"],
-    )
-
-
-def _delays_body(rule: DelayedDelivery) -> Figures:
-    most = rule.most_ms
-    return {"active": rule.active, "tickTime": rule.tick_ms, "maxDeliveryDelayInMillis": most}
-
-
-def _delays(found: Any) -> DelayedDelivery:
-    return DelayedDelivery(
-        found["active"], found["tickTime"], found.get("maxDeliveryDelayInMillis") or 0
-    )
+    return Policy(name, body, value, kind)
 
 
 def _creation_body(rule: TopicCreation) -> Figures:
@@ -236,104 +223,93 @@ def _creation(found: Any) -> TopicCreation:
     return TopicCreation(found["allowAutoTopicCreation"], count)
 
 
-def _number(segment: str) -> Policy[int]:
-    return Policy(segment, segment, value=int)
+def _number(name: str) -> Policy[int]:
+    return Policy(name, value=int)
+
+
+def _delivery_rate(name: str) -> Policy[Rate]:
+    return _record(
+        name,
+        Rate,
+        messages="dispatchThrottlingRateInMsg",
+        bytes="dispatchThrottlingRateInByte",
+        period_s="ratePeriodInSecond",
+    )
 
 
 # Time and size ----------------------------------------------------------------------------
 
-RETENTION: Final = Policy(
-    "retention",
-    "retention",
-    lambda one: {"retentionTimeInMinutes": one.minutes, "retentionSizeInMB": one.megabytes},
-    lambda found: Retention(found["retentionTimeInMinutes"], found["retentionSizeInMB"]),
+RETENTION: Final = _record(
+    "retention", Retention, minutes="retentionTimeInMinutes", megabytes="retentionSizeInMB"
 )
-MESSAGE_TTL: Final = Policy[int]("messageTTL", "messageTTL", value=int, in_query=True)
+MESSAGE_TTL: Final = _number("message_ttl")
 """The time to live, in seconds: older messages count as acknowledged; 0: never."""
-BACKLOG_QUOTA: Final = _quota("destination_storage")
+BACKLOG_QUOTA: Final = _quota("backlog_quota_size", "destination_storage", "limitSize", "limitTime")
 """The limit of the backlog's size, in bytes."""
-BACKLOG_AGE: Final = _quota("message_age")
+BACKLOG_AGE: Final = _quota("backlog_quota_age", "message_age", "limitTime", "limitSize")
 """The limit of the backlog's age, in seconds."""
-SUBSCRIPTION_EXPIRATION: Final = Policy[int](
-    "subscriptionExpirationTime", "subscriptionExpirationTime", value=int, in_query=True
-)
+SUBSCRIPTION_EXPIRATION: Final = _number("subscription_expiration")
 """The age, in minutes, at which subscriptions without consumers are deleted; 0: never."""
-INACTIVE_TOPICS: Final = Policy(
-    "inactiveTopicPolicies", "inactiveTopicPolicies", _inactive_body, _inactive
+INACTIVE_TOPICS: Final = _record(
+    "inactive_topics",
+    InactiveTopics,
+    delete="deleteWhileInactive",
+    after_s="maxInactiveDurationSeconds",
+    mode="inactiveTopicDeleteMode",
 )
-COMPACTION_THRESHOLD: Final = Policy[int](
-    "compactionThreshold", "compactionThreshold", value=int, verbs=("PUT", "POST")
-)
+COMPACTION_THRESHOLD: Final = _number("compaction_threshold")
 """The number of new bytes at which a compaction starts; 0: never automatically."""
-DELAYED_DELIVERY: Final = Policy("delayedDelivery", "delayedDelivery", _delays_body, _delays)
-MAX_MESSAGE_SIZE: Final = Policy[int](None, "maxMessageSize", value=int)
+DELAYED_DELIVERY: Final = _record(
+    "delayed_delivery",
+    DelayedDelivery,
+    active="active",
+    tick_ms="tickTime",
+    most_ms="maxDeliveryDelayInMillis",
+)
+MAX_MESSAGE_SIZE: Final = _number("max_message_size")
 """The size limit of a message, in bytes; 0: the limit of the broker."""
 
 # Rates ------------------------------------------------------------------------------------
 
-DISPATCH_RATE: Final = Policy("dispatchRate", "dispatchRate", _delivery_body, _delivery_rate)
-SUBSCRIPTION_DISPATCH_RATE: Final = Policy(
-    "subscriptionDispatchRate", "subscriptionDispatchRate", _delivery_body, _delivery_rate
+DISPATCH_RATE: Final = _delivery_rate("dispatch_rate")
+SUBSCRIPTION_DISPATCH_RATE: Final = _delivery_rate("subscription_dispatch_rate")
+PUBLISH_RATE: Final = _record(
+    "publish_rate",
+    Rate,
+    messages="publishThrottlingRateInMsg",
+    bytes="publishThrottlingRateInByte",
 )
-PUBLISH_RATE: Final = Policy(
-    "publishRate",
-    "publishRate",
-    lambda one: {
-        "publishThrottlingRateInMsg": one.messages,
-        "publishThrottlingRateInByte": one.bytes,
-    },
-    lambda found: Rate(found["publishThrottlingRateInMsg"], found["publishThrottlingRateInByte"]),
-)
-SUBSCRIBE_RATE: Final = Policy(
-    "subscribeRate",
-    "subscribeRate",
-    lambda one: {
-        "subscribeThrottlingRatePerConsumer": one.times,
-        "ratePeriodInSecond": one.period_s,
-    },
-    lambda found: SubscribeRate(
-        found["subscribeThrottlingRatePerConsumer"], found["ratePeriodInSecond"]
-    ),
+SUBSCRIBE_RATE: Final = _record(
+    "subscribe_rate",
+    SubscribeRate,
+    times="subscribeThrottlingRatePerConsumer",
+    period_s="ratePeriodInSecond",
 )
 
 # Limits; 0 means no limit -----------------------------------------------------------------
 
-MAX_TOPICS: Final = Policy[int]("maxTopicsPerNamespace", None, value=int)
-MAX_PRODUCERS: Final = Policy[int]("maxProducersPerTopic", "maxProducers", value=int)
-MAX_CONSUMERS: Final = Policy[int]("maxConsumersPerTopic", "maxConsumers", value=int)
-MAX_CONSUMERS_PER_SUBSCRIPTION: Final = _number("maxConsumersPerSubscription")
-MAX_SUBSCRIPTIONS: Final = _number("maxSubscriptionsPerTopic")
-MAX_UNACKED_PER_CONSUMER: Final = Policy[int](
-    "maxUnackedMessagesPerConsumer", "maxUnackedMessagesOnConsumer", value=int
-)
-MAX_UNACKED_PER_SUBSCRIPTION: Final = Policy[int](
-    "maxUnackedMessagesPerSubscription", "maxUnackedMessagesOnSubscription", value=int
-)
+MAX_TOPICS: Final = _number("max_topics")
+MAX_PRODUCERS: Final = _number("max_producers")
+MAX_CONSUMERS: Final = _number("max_consumers")
+MAX_CONSUMERS_PER_SUBSCRIPTION: Final = _number("max_consumers_per_subscription")
+MAX_SUBSCRIPTIONS: Final = _number("max_subscriptions")
+MAX_UNACKED_PER_CONSUMER: Final = _number("max_unacked_per_consumer")
+MAX_UNACKED_PER_SUBSCRIPTION: Final = _number("max_unacked_per_subscription")
 
 # Permitted uses ---------------------------------------------------------------------------
 
-DEDUPLICATION: Final = Policy[bool]("deduplication", "deduplicationEnabled")
-AUTO_TOPIC_CREATION: Final = Policy("autoTopicCreation", None, _creation_body, _creation)
+DEDUPLICATION: Final = Policy[bool]("deduplication")
+AUTO_TOPIC_CREATION: Final = Policy("auto_topic_creation", _creation_body, _creation)
 AUTO_SUBSCRIPTION_CREATION: Final = Policy[bool](
-    "autoSubscriptionCreation",
-    "autoSubscriptionCreation",
+    "auto_subscription_creation",
     lambda allowed: {"allowAutoSubscriptionCreation": allowed},
     lambda found: bool(found["allowAutoSubscriptionCreation"]),
 )
-SUBSCRIPTION_TYPES: Final = Policy[list[str]](
-    "subscriptionTypesEnabled", "subscriptionTypesEnabled", value=sorted
-)
+SUBSCRIPTION_TYPES: Final = Policy[list[str]]("subscription_types", value=sorted)
 """The subscription types allowed: Exclusive, Shared, Failover, Key_Shared."""
-SCHEMA_COMPATIBILITY: Final = Policy[str](
-    "schemaCompatibilityStrategy",
-    "schemaCompatibilityStrategy",
-    verbs=("PUT", "PUT"),
-    removable=(False, True),
-)
+SCHEMA_COMPATIBILITY: Final = Policy[str]("schema_compatibility")
 """The compatibility strategy, such as FULL (docs/schemas.md)."""
-SCHEMA_VALIDATION: Final = Policy[bool](
-    "schemaValidationEnforced", "schemaValidationEnforced", removable=(False, False)
-)
+SCHEMA_VALIDATION: Final = Policy[bool]("schema_validation_enforced")
 """Whether producers without a schema are refused on topics that have one."""
-ENCRYPTION_REQUIRED: Final = Policy[bool]("encryptionRequired", None, removable=(False, False))
+ENCRYPTION_REQUIRED: Final = Policy[bool]("encryption_required")
 """Whether producers that do not encrypt are refused."""

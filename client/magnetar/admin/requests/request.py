@@ -1,10 +1,11 @@
 """A request to the admin API, and the paths in it."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
-from urllib.parse import quote
 
+from magnetar_proto.admin.endpoint import Endpoint
+from magnetar_proto.admin.table import endpoints_named
 from magnetar_proto.ids import MessageId
 from magnetar_proto.names import NamespaceName, TopicName
 
@@ -15,8 +16,6 @@ T = TypeVar("T")
 Query = dict[str, str | list[str]]
 Figures = dict[str, Any]
 """Figures by their names in the REST API (GET /admin/v2/openapi.json)."""
-
-ROOT: Final = "/admin/v2"
 
 
 def _as_it_is(found: Any) -> Any:
@@ -50,11 +49,6 @@ def nothing(found: Any) -> None:
     """Ignore an answer that has no result."""
 
 
-def quoted(name: str) -> str:
-    """Encode a name for use in a path."""
-    return quote(name, safe="")
-
-
 def forced(force: bool) -> Query:
     """Return the query of a request that may be forced."""
     return {"force": "true"} if force else {}
@@ -86,22 +80,39 @@ def message_id_body(message_id: MessageId) -> Figures:
     return body if batch_index < 0 else {**body, "batchIndex": batch_index}
 
 
-def namespace_path(name: str) -> str:
-    """Return the path of a namespace, given as tenant/namespace."""
-    return f"{ROOT}/namespaces/{NamespaceName.parse(name)}"
+def ask(
+    name: str,
+    *parts: object,
+    body: object = None,
+    query: Query | None = None,
+    result: Callable[[Any], T] = _as_it_is,
+    reads: "Callable[[Answer], T] | None" = None,
+) -> Request[T]:
+    """Return a request to the endpoint of this name whose path has this number of parts.
+
+    A topic is named in full or not, a namespace as tenant/namespace.
+    """
+    endpoint = next(one for one in endpoints_named(name) if len(one.in_path) == len(parts))
+    return request_to(endpoint, parts, body, query, result, reads)
 
 
-def topic_path(name: str) -> str:
-    """Return the path of a topic, named in full or not."""
-    return f"{ROOT}/{TopicName.parse(name).domain}/{topic_name(name)}"
+def request_to(
+    endpoint: Endpoint,
+    parts: Iterable[object],
+    body: object = None,
+    query: Query | None = None,
+    result: Callable[[Any], T] = _as_it_is,
+    reads: "Callable[[Answer], T] | None" = None,
+) -> Request[T]:
+    """Return a request to an endpoint, with these parts of its path."""
+    values = {
+        part: _NAMES[part](str(value)) if part in _NAMES else value
+        for part, value in zip(endpoint.in_path, parts, strict=True)
+    }
+    return Request(endpoint.method, endpoint.url(values), body, query or {}, result, reads)
 
 
-def topic_name(name: str) -> str:
-    """Return a topic's name for paths without a domain."""
-    topic = TopicName.parse(name)
-    return f"{topic.namespace_name}/{quoted(topic.local)}"
-
-
-def subscription_path(topic: str, name: str) -> str:
-    """Return the path of a subscription; the broker decodes its name twice, as Pulsar does."""
-    return f"{topic_path(topic)}/subscription/{quoted(quoted(name))}"
+_NAMES: Final[dict[str, Callable[[str], object]]] = {
+    "topic": TopicName.parse,
+    "namespace": NamespaceName.parse,
+}

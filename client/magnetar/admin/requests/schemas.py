@@ -4,7 +4,7 @@ import json
 from dataclasses import dataclass
 from typing import Any
 
-from magnetar.admin.requests.request import ROOT, Figures, Request, given, nothing, topic_name
+from magnetar.admin.requests.request import Figures, Request, ask, given, nothing
 from magnetar.base.schema_info import TYPES, SchemaInfo
 from magnetar.schema.key_value import join, split
 from magnetar_proto import PulsarApi_pb2 as pb
@@ -22,42 +22,39 @@ class SchemaVersion:
 
 def get(topic: str, version: int | None = None) -> Request[SchemaVersion]:
     """Get the latest version of a topic's schema, or this one."""
-    path = _path(topic, "schema") + ("" if version is None else f"/{version}")
-    return Request("GET", path, result=_version)
+    if version is None:
+        return ask("schemas.latest", topic, result=_version)
+    return ask("schemas.version", topic, version, result=_version)
 
 
 def versions(topic: str) -> Request[list[SchemaVersion]]:
     """List all versions of a topic's schema, oldest first."""
-    return Request("GET", _path(topic, "schemas"), result=_versions)
+    return ask("schemas.versions", topic, result=_versions)
 
 
 def upload(topic: str, schema: SchemaInfo) -> Request[int]:
     """Add a version, and return its number, or the number of an identical version."""
-    return Request("POST", _path(topic, "schema"), _body(schema), result=_added)
+    return ask("schemas.post", topic, body=_body(schema), result=_added)
 
 
 def version_of(topic: str, schema: SchemaInfo) -> Request[int]:
     """Return the number of the identical version; -1 if there is no such version."""
-    return Request("POST", _path(topic, "version"), _body(schema), result=_number)
+    return ask("schemas.number", topic, body=_body(schema), result=_number)
 
 
 def is_compatible(topic: str, schema: SchemaInfo) -> Request[bool]:
     """Tell whether the schema could be added; if not, Magnetar answers Refused, with the reason."""
-    return Request("POST", _path(topic, "compatibility"), _body(schema), result=_is_compatible)
+    return ask("schemas.compatibility", topic, body=_body(schema), result=_is_compatible)
 
 
 def metadata(topic: str) -> Request[Figures | None]:
     """Get where the versions of a topic's schema are stored; None if the topic has no schema."""
-    return Request("GET", _path(topic, "metadata"))
+    return ask("schemas.metadata", topic)
 
 
 def delete(topic: str, *, force: bool = False) -> Request[None]:
     """Delete all versions; with `force` their numbers are deleted, too."""
-    return Request("DELETE", _path(topic, "schema"), query=given(force=force), result=nothing)
-
-
-def _path(topic: str, what: str) -> str:
-    return f"{ROOT}/schemas/{topic_name(topic)}/{what}"
+    return ask("schemas.delete", topic, query=given(force=force), result=nothing)
 
 
 def _body(schema: SchemaInfo) -> Figures:

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from magnetar.admin.requests.request import ROOT, Request, forced, names_of, nothing, quoted
+from magnetar.admin.requests.request import Request, ask, forced, names_of, nothing
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,7 +17,7 @@ class Tenant:
 
 def names() -> Request[list[str]]:
     """List all tenants."""
-    return Request("GET", f"{ROOT}/tenants", result=names_of)
+    return ask("tenants.tenants", result=names_of)
 
 
 def create(
@@ -25,12 +25,12 @@ def create(
 ) -> Request[None]:
     """Create a tenant that may use these clusters, with these roles as administrators."""
     body = {"adminRoles": list(admins), "allowedClusters": list(clusters)}
-    return Request("PUT", f"{ROOT}/tenants/{quoted(tenant)}", body, result=nothing)
+    return ask("tenants.create", tenant, body=body, result=nothing)
 
 
 def get(tenant: str) -> Request[Tenant]:
     """Get the administrators and clusters of a tenant."""
-    return Request("GET", f"{ROOT}/tenants/{quoted(tenant)}", result=_tenant)
+    return ask("tenants.tenant", tenant, result=_tenant)
 
 
 def update(
@@ -38,13 +38,12 @@ def update(
 ) -> Request[None]:
     """Replace the clusters and administrators of a tenant."""
     body = {"adminRoles": list(admins), "allowedClusters": list(clusters)}
-    return Request("POST", f"{ROOT}/tenants/{quoted(tenant)}", body, result=nothing)
+    return ask("tenants.change", tenant, body=body, result=nothing)
 
 
 def delete(tenant: str, *, force: bool = False) -> Request[None]:
     """Delete a tenant, with `force` also its namespaces and topics."""
-    path = f"{ROOT}/tenants/{quoted(tenant)}"
-    return Request("DELETE", path, query=forced(force), result=nothing)
+    return ask("tenants.delete", tenant, query=forced(force), result=nothing)
 
 
 def _tenant(found: Any) -> Tenant:

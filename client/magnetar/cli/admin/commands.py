@@ -6,7 +6,7 @@ A group is imported when it is used, and a command is built when it is called.
 import json
 import sys
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final
@@ -14,13 +14,26 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from magnetar.admin import settings
-from magnetar.cli.admin.declarations import Command, Contradiction, Parameter, Values
-from magnetar.cli.admin.kinds import PAIRS, Kind, joined
+from magnetar.cli.admin.declarations import (
+    Command,
+    Contradiction,
+    Special,
+    Values,
+    flags_of,
+    switch_flags,
+    switched,
+    usage_of,
+)
+from magnetar.cli.admin.kinds import joined, parse
 from magnetar.security.client_conf import CONF_VARIABLE, SettingsError, read_conf
+from magnetar_proto.admin.endpoint import Endpoint, Parameter
+from magnetar_proto.admin.kinds import FLAG, PAIRS, SWITCH, Kind
+from magnetar_proto.admin.table import all_endpoints
 
 REFUSED: Final = 1
 NO_ANSWER: Final = 3
 INTERRUPTED: Final = 130
+PLAIN: Final = Special()
 
 GROUPS: Final = {
     "clusters": "Clusters, and their addresses.",
@@ -35,14 +48,61 @@ GROUPS: Final = {
     "broker-stats": "Statistics of the whole broker.",
     "transactions": "Transactions and their coordinators.",
 }
-MODULES: Final = {"topicPolicies": "topic_policies", "broker-stats": "broker_stats"}
+MODULES: Final = {
+    "topics": ("topics", "messages", "subscriptions", "letters", "damage", "policies"),
+    "subscriptions": ("subscriptions", "messages", "letters"),
+    "namespaces": ("namespaces", "policies"),
+    "topicPolicies": ("policies",),
+    "broker-stats": ("broker_stats",),
+    "resourcegroups": (),
+    "transactions": (),
+}
+"""The modules with what is special about the commands of a group; by default its own."""
+FORMER: Final = {
+    "backlog-quota": "backlog-quotas",
+    "max-producers": "maxProducers",
+    "max-subscriptions-per-topic": "max-subscriptions",
+    "max-unacked-messages-per-consumer": "max-unacked-messages-on-consumer",
+    "max-unacked-messages-per-subscription": "max-unacked-messages-on-subscription",
+}
+"""Policies whose former commands of `topics` have other names than those of `topicPolicies`."""
 
 
 def commands_of(group: str) -> tuple[Command, ...]:
-    """Return the declarations of a group."""
-    module = import_module(f"magnetar.cli.admin.groups.{MODULES.get(group, group)}")
-    found: tuple[Command, ...] = module.COMMANDS
+    """Return the commands of a group."""
+    modules = [_special_in(name) for name in MODULES.get(group, (group,))]
+    specials = {name: one for module in modules for name, one in module.SPECIALS.items()}
+    found = [
+        Command(one, name, _special(one, specials), group == "subscriptions", aliases=one.aliases)
+        for one in all_endpoints()
+        for in_group, name in one.commands()
+        if in_group == group
+    ]
+    found += [one for module in modules for one in getattr(module, "MORE", {}).get(group, ())]
+    return (*found, *_former()) if group == "topics" else tuple(found)
+
+
+def _special_in(module: str) -> Any:
+    return import_module(f"magnetar.cli.admin.groups.{module}")
+
+
+def _special(endpoint: Endpoint, specials: dict[str, Special]) -> Special:
+    found = specials.get(endpoint.name, PLAIN)
+    if endpoint.method == "GET" and found.show is None and endpoint.name.startswith("policies."):
+        from magnetar.cli.admin.showing import policy_lines  # noqa: PLC0415
+
+        return replace(found, show=policy_lines)
     return found
+
+
+def _former() -> Iterator[Command]:
+    """Yield the policies of topics under their former names, hidden: topicPolicies has them now."""
+    for command in commands_of("topicPolicies"):
+        verb, separator, policy = command.name.partition("-")
+        if separator:
+            former = FORMER.get(policy)
+            aliases = (f"{verb}-{former}",) if former else ()
+            yield replace(command, hidden=True, aliases=aliases)
 
 
 class RefusedByBroker(click.ClickException):
@@ -122,7 +182,7 @@ class DeclaredGroup(Suggesting):
         return None if found is None else built(found)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        rows = [(name, self.declared()[name].help) for name in self.list_commands(ctx)]
+        rows = [(name, self.declared()[name].endpoint.text) for name in self.list_commands(ctx)]
         with formatter.section("Commands"):
             formatter.write_dl(
                 [(name, text.split(". ")[0].rstrip(".") + ".") for name, text in rows]
@@ -184,7 +244,7 @@ class Typed(Type):
         if not isinstance(value, str):
             return value
         try:
-            return self._kind.parse(value)
+            return parse(self._kind, value)
         except ValueError as error:
             self.fail(str(error), param, ctx)
 
@@ -196,13 +256,15 @@ class Typed(Type):
     ) -> list[Any]:
         from click.shell_completion import CompletionItem  # noqa: PLC0415
 
-        return [CompletionItem(one) for one in self._kind.choices if one.startswith(incomplete)]
+        choices = self._kind.metavar.split("|") if self._kind.choices else ()
+        return [CompletionItem(one) for one in choices if one.startswith(incomplete)]
 
 
 def built(command: Command) -> click.Command:
     """Build the click command of a declared command."""
-    parameters = [_parameter(one) for one in command.parameters]
-    if command.question:
+    endpoint = command.endpoint
+    parameters = [made for one in command.parameters for made in _parameters(one)]
+    if endpoint.question:
         parameters.append(
             click.Option(["--force", "-f", "-force"], is_flag=True, help="Ask nothing.")
         )
@@ -211,46 +273,49 @@ def built(command: Command) -> click.Command:
         command.name,
         params=parameters,
         callback=_callback(command),
-        help=f"{command.help}\n\n{command.method} {command.path}",
+        help=f"{endpoint.text}\n\n{endpoint.method} {endpoint.path}",
         hidden=command.hidden,
         context_settings=CONTEXT,
     )
 
 
-def _parameter(parameter: Parameter) -> click.Parameter:
-    if not parameter.flags:
-        assert parameter.kind is not None
-        return click.Argument(
-            [parameter.name],
-            type=Typed(parameter.kind),
+def _parameters(parameter: Parameter) -> Iterator[click.Parameter]:
+    name, kind = parameter.name, parameter.kind
+    if parameter.by_place:
+        usage, required = usage_of(parameter), parameter.required
+        yield click.Argument([name], type=Typed(kind), required=required, metavar=usage)
+    elif kind == SWITCH:
+        on, off = switch_flags(parameter)
+        yield click.Option([*on, f"{name}_on"], is_flag=True, help="Enable it.")
+        yield click.Option([*off, f"{name}_off"], is_flag=True, help="Disable it.")
+    elif kind == FLAG:
+        yield click.Option([*flags_of(parameter), name], is_flag=True, help=parameter.text)
+    else:
+        # A default of None would count as a given value in click.
+        given = parameter.default is not None
+        default: dict[str, Any] = {"default": parameter.default} if given else {}
+        yield click.Option(
+            [*flags_of(parameter), name],
+            type=Typed(kind),
             required=parameter.required,
-            metavar=parameter.usage,
+            show_default=given,
+            multiple=parameter.many,
+            help=parameter.text,
+            **default,
         )
-    names = [*parameter.flags, parameter.name]
-    if parameter.kind is None:
-        return click.Option(names, is_flag=True, help=parameter.help)
-    # A default of None would count as a given value in click.
-    default: dict[str, Any] = {} if parameter.default is None else {"default": parameter.default}
-    return click.Option(
-        names,
-        type=Typed(parameter.kind),
-        required=parameter.required,
-        show_default=parameter.default is not None,
-        multiple=parameter.many,
-        help=parameter.help,
-        **default,
-    )
 
 
 def _callback(command: Command) -> Callable[..., None]:
     def run(as_json: bool, **values: Any) -> None:
         session = click.get_current_context().obj
         for one in command.parameters:
+            if one.kind == SWITCH:
+                values[one.name] = _switched(one, values)
             if one.many:
                 given = values[one.name]
-                values[one.name] = (joined(given) if one.kind is PAIRS else list(given)) or None
-        if command.question and not values.pop("force"):
-            click.confirm(command.question, abort=True)
+                values[one.name] = (joined(given) if one.kind == PAIRS else list(given)) or None
+        if command.endpoint.question and not values.pop("force"):
+            click.confirm(command.endpoint.question, abort=True)
         as_json = as_json or session.as_json
         try:
             for line in _lines(command, session, values, as_json):
@@ -259,6 +324,14 @@ def _callback(command: Command) -> Callable[..., None]:
             raise SystemExit(INTERRUPTED) from None
 
     return run
+
+
+def _switched(parameter: Parameter, values: Values) -> bool:
+    name = parameter.name
+    try:
+        return switched(parameter, values.pop(f"{name}_on"), values.pop(f"{name}_off"))
+    except Contradiction as error:
+        raise click.UsageError(str(error)) from error
 
 
 def _lines(command: Command, session: Session, values: Values, as_json: bool) -> Iterator[str]:
@@ -281,18 +354,19 @@ def _lines(command: Command, session: Session, values: Values, as_json: bool) ->
 
 
 def _result(command: Command, client: Any, values: Values) -> Any:
-    if command.fill is not None:
-        command.fill(client, values)
-    if command.run is not None:
-        return command.run(client, values)
+    endpoint, special = command.endpoint, command.special
+    if special.fill is not None:
+        special.fill(command, client, values)
+    if special.run is not None:
+        return special.run(command, client, values)
     answer = client.ask(
-        command.method,
+        endpoint.method,
         command.url(values),
         command.content(values),
         command.query(values),
-        command.media_type,
+        endpoint.media_type,
     )
-    return (answer.text or None) if command.as_text else answer.value
+    return (answer.text or None) if endpoint.as_text else answer.value
 
 
 def _shown(command: Command, result: Any, as_json: bool) -> Iterator[str]:
@@ -301,9 +375,9 @@ def _shown(command: Command, result: Any, as_json: bool) -> Iterator[str]:
     pieces = isinstance(result, Iterator)
     if as_json:
         value = list(result) if pieces else result
-        if value is not None or command.method == "GET":
+        if value is not None or command.endpoint.method == "GET":
             yield json.dumps(value, indent=2, ensure_ascii=False)
         return
-    show = command.show or lines_of
+    show = command.special.show or lines_of
     for value in result if pieces else (result,):
         yield from show(value)

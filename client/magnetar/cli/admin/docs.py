@@ -119,11 +119,9 @@ def pages() -> Iterator[str]:
 
 def _line(command: Command) -> str:
     usage = _cell(command.usage)
-    return f"| `{usage}` | {_cell(command.help)} | {command.method} `{_cell(_path(command))}` |\n"
-
-
-def _path(command: Command) -> str:
-    return command.path.replace("{topic:name}", "{topic}").replace(":twice}", "}")
+    endpoint = command.endpoint
+    path = endpoint.path.replace("{topic:name}", "{topic}")
+    return f"| `{usage}` | {_cell(endpoint.text)} | {endpoint.method} `{_cell(path)}` |\n"
 
 
 def _cell(text: str) -> str:

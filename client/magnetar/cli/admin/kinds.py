@@ -1,15 +1,15 @@
-"""Kinds of parameters: how their text is parsed, and their placeholders in a usage line."""
+"""How the text of a parameter is parsed, by its kind."""
 
 import json
 import re
 import sys
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 from typing import Any, Final
 
 from magnetar.cli import units
+from magnetar_proto.admin.kinds import Kind
 from magnetar_proto.names import NamespaceName, TopicName
 
 SIGNED_LONG: Final = 1 << 63
@@ -18,15 +18,6 @@ ENDS: Final = {
     "latest": {"ledgerId": SIGNED_LONG - 1, "entryId": SIGNED_LONG - 1},
 }
 _MESSAGE: Final = re.compile(r"(-?[0-9]{1,19}):(-?[0-9]{1,19})(?::(-?[0-9]{1,9}))?")
-
-
-@dataclass(frozen=True, slots=True)
-class Kind:
-    """A kind of parameter; `parse` raises a ValueError that says what is expected."""
-
-    metavar: str
-    parse: Callable[[str], Any]
-    choices: tuple[str, ...] = ()
 
 
 def _whole(text: str) -> int:
@@ -90,28 +81,21 @@ def _schema_file(path: str) -> Any:
     return found
 
 
-def one_of(*choices: str) -> Kind:
-    """Return the kind of a parameter that is one of these words."""
-
-    def parse(text: str) -> str:
-        if text not in choices:
-            raise ValueError(f"{text!r} is not one of {', '.join(choices)}")
-        return text
-
-    return Kind("|".join(choices), parse, choices)
+def _mode(kind: Kind, text: str) -> str:
+    mode = text.upper().replace("-", "_")
+    if mode not in kind.choices:
+        raise ValueError(f"{text!r} is not one of {', '.join(kind.metavar.split('|'))}")
+    return mode
 
 
-def some_of(*choices: str) -> Kind:
-    """Return the kind of a parameter that is some of these words, separated by commas."""
+def _one_of(kind: Kind, text: str) -> str:
+    if text not in kind.choices:
+        raise ValueError(f"{text!r} is not one of {', '.join(kind.choices)}")
+    return text
 
-    def parse(text: str) -> list[str]:
-        names = _names(text)
-        for name in names:
-            if name not in choices:
-                raise ValueError(f"{name!r} is not one of {', '.join(choices)}")
-        return names
 
-    return Kind("NAME,NAME", parse)
+def _some_of(kind: Kind, text: str) -> list[str]:
+    return [_one_of(kind, name) for name in _names(text)]
 
 
 def joined(pairs: Iterable[Iterable[tuple[str, str]]]) -> dict[str, str]:
@@ -119,24 +103,30 @@ def joined(pairs: Iterable[Iterable[tuple[str, str]]]) -> dict[str, str]:
     return dict(pair for some in pairs for pair in some)
 
 
-TEXT: Final = Kind("TEXT", str)
-NUMBER: Final = Kind("N", _whole)
-SIZE: Final = Kind("SIZE", units.parse_size)
-SECONDS: Final = Kind("TIME", units.parse_seconds)
-MILLISECONDS: Final = Kind("TIME", lambda text: units.parse_seconds(text) * 1000)
-MINUTES: Final = Kind("TIME", units.parse_minutes)
-MEGABYTES: Final = Kind(
-    "SIZE", lambda text: units.whole(units.parse_size(text), 1 << 20, text, "megabytes")
-)
-MINUTES_OF_SECONDS: Final = Kind(
-    "TIME", lambda text: units.whole(units.parse_seconds(text), 60, text, "minutes")
-)
-"""A time for the broker in whole minutes; a number without a suffix is in seconds."""
-NAMES: Final = Kind("NAME,NAME", _names)
-PAIRS: Final = Kind("NAME=VALUE", _pairs)
-POSITION: Final = Kind("earliest|latest|LEDGER:ENTRY", _position)
-MOMENT: Final = Kind("ISO-TIME", _moment)
-JSON_FILE: Final = Kind("FILE", _json_file)
-SCHEMA_FILE: Final = Kind("FILE", _schema_file)
-TOPIC: Final = Kind("TOPIC", TopicName.parse)
-NAMESPACE: Final = Kind("TENANT/NAMESPACE", NamespaceName.parse)
+def parse(kind: Kind, text: str) -> Any:
+    """Return the value of a parameter of this kind; ValueError says what is expected."""
+    if kind.choices:
+        return _CHOICES[kind.name](kind, text)
+    return _PARSERS[kind.name](text)
+
+
+_CHOICES: Final = {"MODE": _mode, "ONE_OF": _one_of, "SOME_OF": _some_of}
+_PARSERS: Final[dict[str, Callable[[str], Any]]] = {
+    "TEXT": str,
+    "NUMBER": _whole,
+    "RATE": float,
+    "SIZE": units.parse_size,
+    "SECONDS": units.parse_seconds,
+    "MILLISECONDS": lambda text: units.parse_seconds(text) * 1000,
+    "MINUTES": units.parse_minutes,
+    "MEGABYTES": lambda text: units.whole(units.parse_size(text), 1 << 20, text, "megabytes"),
+    "MINUTES_OF_SECONDS": lambda text: units.whole(units.parse_seconds(text), 60, text, "minutes"),
+    "NAMES": _names,
+    "CSV": lambda text: ",".join(_names(text)),
+    "PAIRS": _pairs,
+    "POSITION": _position,
+    "MOMENT": _moment,
+    "SCHEMA_FILE": _schema_file,
+    "TOPIC": TopicName.parse,
+    "NAMESPACE": NamespaceName.parse,
+}

@@ -13,18 +13,19 @@ OPERATIONS = list(chain.from_iterable(item.values() for item in DESCRIPTION["pat
 
 
 def test_every_route_is_described_once() -> None:
-    routes = [route for route in ROUTES.routes if not is_alias(route)]
-    assert len(OPERATIONS) == len(routes)
-    for route in routes:
-        operation = DESCRIPTION["paths"][path_of(route)][route.method.lower()]
-        assert operation["x-permission"] == route.permission.text
-        assert {str(status) for status in route.succeeds_with} <= operation["responses"].keys()
+    endpoints = [endpoint for endpoint, _ in ROUTES.routes if not is_alias(endpoint)]
+    assert len(OPERATIONS) == len(endpoints)
+    for endpoint in endpoints:
+        operation = DESCRIPTION["paths"][path_of(endpoint)][endpoint.method.lower()]
+        assert operation["x-permission"] == endpoint.permission.text
+        assert {str(status) for status in endpoint.succeeds_with} <= operation["responses"].keys()
 
 
 def test_an_alias_differs_from_a_route_by_its_slash() -> None:
-    patterns = {(route.method, route.pattern) for route in ROUTES.routes}
-    for route in filter(is_alias, ROUTES.routes):
-        assert (route.method, route.pattern.rstrip("/")) in patterns
+    endpoints = [endpoint for endpoint, _ in ROUTES.routes]
+    patterns = {(endpoint.method, endpoint.pattern) for endpoint in endpoints}
+    for endpoint in filter(is_alias, endpoints):
+        assert (endpoint.method, endpoint.pattern.rstrip("/")) in patterns
 
 
 def test_operations_have_names_of_their_own_and_texts() -> None:

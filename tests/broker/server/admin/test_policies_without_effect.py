@@ -57,7 +57,7 @@ VALUES: dict[str, tuple[object, tuple[object, ...]]] = {
     "schemaAutoUpdateCompatibilityStrategy": ("Full", ("x", 5)),
 }
 """A value of each policy, by its path, and values that are refused."""
-WITHOUT = [line for line in (*OF_NAMESPACES, *OF_TOPICS) if line.policy.no_effect]
+WITHOUT = [line for line in (*OF_NAMESPACES, *OF_TOPICS) if line.policy.declared.no_effect]
 
 
 @pytest.fixture
@@ -101,10 +101,10 @@ def test_it_is_stored_shown_and_has_the_reason(admin: Admin, namespace: str, lin
     assert shown() == unset
     answer = admin.ask(line.path.verb, path, value)
     assert answer.status == line.path.set_status
-    assert line.policy.no_effect in answer.headers["Warning"]
+    assert line.policy.declared.no_effect in answer.headers["Warning"]
     assert shown() == value
     assert explained()["value"] == value
-    assert explained()["noEffect"] == line.policy.no_effect
+    assert explained()["noEffect"] == line.policy.declared.no_effect
     if not of_namespace:
         assert shown("?applied=true") == value
     if line.path.removable:

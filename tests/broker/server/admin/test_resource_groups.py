@@ -7,7 +7,7 @@ import pytest
 
 from admin_http import Admin
 from magnetar_broker.names import resource_groups
-from magnetar_broker.server.admin.brokers.resource_groups import LIMITS
+from magnetar_proto.admin.bodies import GROUP_LIMITS as LIMITS
 from running_broker import RunningBroker
 
 

@@ -6,13 +6,12 @@ from functools import partial
 import pytest
 
 from broker.server.admin.reading_handlers import attributes_of, query_of, reads_body
-from magnetar_broker.policies.policy import RestPath
 from magnetar_broker.server.admin.context import AdminContext, Handler
 from magnetar_broker.server.admin.owners import Owners
-from magnetar_broker.server.admin.policies.policy_handlers import IS_GLOBAL
 from magnetar_broker.server.admin.routes import ROUTES
-from magnetar_broker.server.http.contract import Permission, Runs
 from magnetar_broker.server.http.table import Route
+from magnetar_proto.admin.endpoint import Permission, Runs
+from magnetar_proto.admin.policy import GLOBAL, Level
 
 BY_USE = {
     "owners.ask": Runs.OWNER,
@@ -26,7 +25,7 @@ BOTH = {Runs.OWNER, Runs.ALL}
 
 
 def name_of(route: Route[Handler]) -> str:
-    return f"{route.method} {route.pattern}"
+    return f"{route.endpoint.method} {route.endpoint.pattern}"
 
 
 each_route = partial(pytest.mark.parametrize, "route", ROUTES.routes, ids=name_of)
@@ -34,11 +33,11 @@ each_route = partial(pytest.mark.parametrize, "route", ROUTES.routes, ids=name_o
 
 @each_route()
 def test_a_route_says_who_may_use_it(route: Route[Handler]) -> None:
-    assert isinstance(route.permission, Permission), (
-        f"{name_of(route)}: the third part of a route is its permission"
+    assert isinstance(route.endpoint.permission, Permission), (
+        f"{name_of(route)}: an endpoint has a permission"
     )
-    open_to_all = route.permission is Permission.OPEN
-    assert route.refused_with in ((0,) if open_to_all else (401, 403))
+    open_to_all = route.endpoint.permission is Permission.OPEN
+    assert route.endpoint.refused_with in ((0,) if open_to_all else (401, 403))
 
 
 @each_route()
@@ -47,28 +46,28 @@ def test_a_route_says_where_it_runs(route: Route[Handler]) -> None:
     if used == BOTH:
         used = {Runs.ALL_THEN_OWNER}
     assert len(used) <= 1, f"{name_of(route)} runs in {used}: that needs a value of its own"
-    assert route.runs is (used.pop() if used else Runs.CONTROLLER)
+    assert route.endpoint.runs is (used.pop() if used else Runs.CONTROLLER)
 
 
 @each_route()
 def test_a_route_says_what_it_reads_from_the_query(route: Route[Handler]) -> None:
-    declared = {parameter.name for parameter in route.query}
+    declared = {parameter.name for parameter in route.endpoint.query}
     read = query_of(route.handler)
-    if "{topic}" not in route.pattern:
-        read -= {IS_GLOBAL.name}  # by handlers that namespaces and topics have in common
+    if "{topic}" not in route.endpoint.pattern:
+        read -= {GLOBAL.name}  # by handlers that namespaces and topics have in common
     assert declared - {_parameter_of_policy(route)} == read
 
 
 @each_route()
 def test_a_route_says_whether_it_reads_the_body(route: Route[Handler]) -> None:
     in_body = reads_body(route.handler) and not _parameter_of_policy(route)
-    assert (route.body is not None) is in_body
+    assert (route.endpoint.body is not None) is in_body
 
 
 def _parameter_of_policy(route: Route[Handler]) -> str:
     """Return the query parameter that has the value of a policy, if it is in the query."""
     path = getattr(getattr(route.handler, "__self__", None), "path", None)
-    return path.parameter if isinstance(path, RestPath) else ""
+    return path.segment if isinstance(path, Level) and path.in_query else ""
 
 
 def test_no_two_routes_are_for_the_same_request() -> None:

@@ -2,16 +2,16 @@
 
 import pytest
 
-from magnetar_broker.server.http.contract import CONTROLLER, OPEN
 from magnetar_broker.server.http.table import NoRoute, Route, Table
+from magnetar_proto.admin.endpoint import OPEN, endpoint
 
 TABLE = Table(
     [
-        Route("GET", "/metrics", OPEN, CONTROLLER, "metrics"),
-        Route("GET", "/v2/{kind:one|other}/{name}", OPEN, CONTROLLER, "get"),
-        Route("PUT", "/v2/{kind:one|other}/{name}", OPEN, CONTROLLER, "put"),
-        Route("GET", "/v2/{first}/{second}", OPEN, CONTROLLER, "later"),
-        Route("GET", "/v2/{kind:one|other}/{name}/parts", OPEN, CONTROLLER, "parts"),
+        Route(endpoint("metrics", "GET /metrics", OPEN, ""), "metrics"),
+        Route(endpoint("later", "GET /v2/{first}/{second}", OPEN, ""), "later"),
+        Route(endpoint("get", "GET /v2/{kind:one|other}/{name}", OPEN, ""), "get"),
+        Route(endpoint("put", "PUT /v2/{kind:one|other}/{name}", OPEN, ""), "put"),
+        Route(endpoint("parts", "GET /v2/{kind:one|other}/{name}/parts", OPEN, ""), "parts"),
     ]
 )
 
@@ -29,7 +29,7 @@ TABLE = Table(
         ("GET", "/v2/one/a/parts", "parts", {"kind": "one", "name": "a"}),
     ],
 )
-def test_the_first_that_fits(
+def test_the_most_exact_that_fits(
     method: str, path: str, handler: str, parameters: dict[str, str]
 ) -> None:
     route, found = TABLE.find(method, path)

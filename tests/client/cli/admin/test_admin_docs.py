@@ -3,6 +3,7 @@
 from pathlib import Path
 
 from magnetar.cli.admin.commands import GROUPS, commands_of
+from magnetar.cli.admin.declarations import flags_of
 from magnetar.cli.admin.docs import pages
 
 PAGE = Path(__file__).parents[4] / "docs" / "command-line.md"
@@ -18,5 +19,5 @@ def test_names_and_flags_are_unique() -> None:
         names = [name for one in commands for name in (one.name, *one.aliases)]
         assert len(names) == len(set(names)), group
         for one in commands:
-            flags = [text for parameter in one.parameters for text in parameter.flags]
+            flags = [text for parameter in one.parameters for text in flags_of(parameter)]
             assert len(flags) == len(set(flags)), (group, one.name)

@@ -5,8 +5,8 @@ from collections.abc import Iterator
 import pytest
 
 from admin_command import Place, admin, answered, done
+from magnetar.cli.admin.commands import commands_of
 from magnetar.cli.admin.declarations import Command
-from magnetar.cli.admin.groups import namespace_policies, topic_policies
 from running_broker import RunningBroker
 
 RATE = {
@@ -113,8 +113,8 @@ def names_of(commands: Iterator[Command], verb: str) -> list[str]:
 
 
 GROUPS = {
-    "namespaces": tuple(namespace_policies.commands()),
-    "topicPolicies": topic_policies.COMMANDS,
+    group: tuple(one for one in commands_of(group) if one.endpoint.name.startswith("policies."))
+    for group in ("namespaces", "topicPolicies")
 }
 SETTABLE = [
     (group, name)

@@ -4,11 +4,9 @@ Requests that only read are answered, so that tools that show everything work.  
 something are refused.
 """
 
-from collections.abc import Iterator
+from typing import Any
 
 from magnetar_broker.server.admin.context import (
-    NAMESPACE,
-    TOPIC,
     AdminContext,
     Handler,
     existing_namespace,
@@ -19,52 +17,46 @@ from magnetar_broker.server.admin.context import (
 )
 from magnetar_broker.server.admin.messages.backlog_actions import topics_with_messages
 from magnetar_broker.server.admin.operations.loading import require_subscription
-from magnetar_broker.server.http.contract import CONSUME, CONTROLLER, OWNER, TENANT_ADMIN, Body
 from magnetar_broker.server.http.errors import Refused
 from magnetar_broker.server.http.messages import Request, Response, json_response, text_response
-from magnetar_broker.server.http.table import Route
-
-# Offloading and shadow topics --------------------------------------------------------------
 
 
-async def offload_status(context: AdminContext, request: Request) -> Response:
-    """Answer that nothing was ever offloaded."""
-    await existing_topic(serving(context), request)
-    nowhere = {"ledgerId": -1, "entryId": -1, "partitionIndex": -1}
-    return json_response({"status": "NOT_RUN", "lastError": "", "firstUnoffloadedMessage": nowhere})
+def _always(status: int, outcome: Any = "") -> Handler:
+    """Return a handler that gives this answer for every topic or namespace that exists.
+
+    The outcome is the body, or the reason of a refusal.
+    """
+
+    async def handler(context: AdminContext, request: Request) -> Response:
+        await _subject(context, request)
+        if status >= 400:
+            raise Refused(status, outcome)
+        if status == 204:
+            return Response(status=204)
+        return json_response(outcome) if outcome else text_response("")
+
+    return handler
 
 
-async def offload(context: AdminContext, request: Request) -> Response:
-    """Refuse to offload a topic."""
-    await existing_topic(serving(context), request)
-    raise Refused(501, "nothing is offloaded here: retention decides how long ledgers stay")
+async def _subject(context: AdminContext, request: Request) -> None:
+    if "topic" in request.parameters:
+        await existing_topic(serving(context), request)
+    else:
+        await existing_namespace(serving(context), request)
 
 
-async def shadow_topics(context: AdminContext, request: Request) -> Response:
-    """Answer that a topic has no shadow topics."""
-    await existing_topic(serving(context), request)
-    return text_response("")
-
-
-async def set_shadow_topics(context: AdminContext, request: Request) -> Response:
-    """Refuse to create shadow topics."""
-    await existing_topic(serving(context), request)
-    raise Refused(501, "there are no shadow topics here: consume and publish with a client")
-
-
-async def delete_shadow_topics(context: AdminContext, request: Request) -> Response:
-    """Accept the deletion of shadow topics, of which there are none."""
-    await existing_topic(serving(context), request)
-    return Response(status=204)
-
-
-# Entry filters -----------------------------------------------------------------------------
-
-
-async def filters(context: AdminContext, request: Request) -> Response:
-    """Answer that a topic or a namespace has no entry filters."""
-    await _subject(context, request)
-    return text_response("")
+NOWHERE = {"ledgerId": -1, "entryId": -1, "partitionIndex": -1}
+offload_status = _always(
+    200, {"status": "NOT_RUN", "lastError": "", "firstUnoffloadedMessage": NOWHERE}
+)
+offload = _always(501, "nothing is offloaded here: retention decides how long ledgers stay")
+shadow_topics = _always(200)
+set_shadow_topics = _always(
+    501, "there are no shadow topics here: consume and publish with a client"
+)
+delete_shadow_topics = _always(204)
+filters = _always(200)
+delete_filters = _always(204)
 
 
 async def set_filters(context: AdminContext, request: Request) -> Response:
@@ -73,19 +65,6 @@ async def set_filters(context: AdminContext, request: Request) -> Response:
     if request.body.strip() and json_of(request) is not None:
         raise Refused(400, "this broker has no entry filters: filter in consumers")
     return Response(status=204)
-
-
-async def delete_filters(context: AdminContext, request: Request) -> Response:
-    """Accept the deletion of entry filters, of which there are none."""
-    await _subject(context, request)
-    return Response(status=204)
-
-
-async def _subject(context: AdminContext, request: Request) -> None:
-    if "topic" in request.parameters:
-        await existing_topic(serving(context), request)
-    else:
-        await existing_namespace(serving(context), request)
 
 
 # Replicated subscriptions ------------------------------------------------------------------
@@ -107,21 +86,3 @@ async def set_replicated(context: AdminContext, request: Request) -> Response:
     if wanted is not False:
         raise Refused(412, "subscriptions are not replicated here: there are no other clusters")
     return Response(status=204)
-
-
-def routes() -> Iterator[Route[Handler]]:
-    """Yield the routes that this module answers."""
-    who, where, topic = TENANT_ADMIN, CONTROLLER, f"/admin/v2/{TOPIC}"
-    yield Route("GET", f"{topic}/offload", who, where, offload_status, refused=401)
-    yield Route("PUT", f"{topic}/offload", who, where, offload, refused=401)
-    yield Route("GET", f"{topic}/shadowTopics", who, where, shadow_topics)
-    yield Route("PUT", f"{topic}/shadowTopics", who, where, set_shadow_topics)
-    yield Route("DELETE", f"{topic}/shadowTopics", who, where, delete_shadow_topics)
-    for subject in (topic, f"/admin/v2/namespaces/{NAMESPACE}"):
-        path, body = f"{subject}/entryFilters", Body({"type": "null"}, "nothing", False)
-        yield Route("GET", path, who, where, filters)
-        yield Route("POST", path, who, where, set_filters, body=body)
-        yield Route("DELETE", path, who, where, delete_filters)
-    path = f"{topic}/subscription/{{subscription}}/replicatedSubscriptionStatus"
-    yield Route("GET", path, CONSUME, OWNER, replicated)
-    yield Route("POST", path, CONSUME, OWNER, set_replicated, body=Body({"type": "boolean"}))

@@ -6,31 +6,20 @@ The only process of a broker has the broker's address; of several, each has its 
 host.
 """
 
-from collections.abc import Iterator
 from urllib.parse import urlsplit
 
 from magnetar_broker.base.version import VERSION
 from magnetar_broker.names.directory import Directory
 from magnetar_broker.server.admin.context import (
     AdminContext,
-    Handler,
     flag_of,
     http_url,
     parts_of,
     serving,
 )
 from magnetar_broker.server.admin.operations import damage
-from magnetar_broker.server.http.contract import (
-    ALL,
-    AUTHENTICATED,
-    CONTROLLER,
-    OPEN,
-    SUPER_USER,
-    Query,
-)
 from magnetar_broker.server.http.errors import Refused, refusal
 from magnetar_broker.server.http.messages import Request, Response, json_response, text_response
-from magnetar_broker.server.http.table import Route
 from magnetar_broker.server.pages.health import Unhealthy
 
 OWNED = {"broker_assignment": "shared", "is_controlled": False, "is_active": True}
@@ -139,24 +128,3 @@ async def ready(context: AdminContext, request: Request) -> Response:
 async def version(context: AdminContext, request: Request) -> Response:
     """The version as plain text."""
     return text_response(VERSION)
-
-
-BROKER = Query("brokerId", "check only this broker")
-DETAILED = Query("detailed", "answer JSON, with the damage that was found", "boolean")
-
-
-def routes() -> Iterator[Route[Handler]]:
-    """Yield the routes that this module answers; those of clusters match many paths: they are
-    last."""
-    path = "/admin/v2/brokers"
-    yield Route("GET", path, SUPER_USER, CONTROLLER, brokers)
-    yield Route("GET", f"{path}/", SUPER_USER, CONTROLLER, brokers)
-    yield Route("GET", f"{path}/leaderBroker", SUPER_USER, CONTROLLER, leader)
-    # promise[ALL -> CONTROLLER]: a route names the process that it runs in
-    yield Route("GET", f"{path}/health", SUPER_USER, ALL, health, query=(BROKER, DETAILED))
-    yield Route("GET", f"{path}/ready", OPEN, CONTROLLER, ready)
-    yield Route("GET", f"{path}/version", AUTHENTICATED, CONTROLLER, version)
-    yield Route(
-        "GET", f"{path}/{{cluster}}/{{broker}}/ownedNamespaces", SUPER_USER, CONTROLLER, owned
-    )
-    yield Route("GET", f"{path}/{{cluster}}", SUPER_USER, CONTROLLER, brokers_of_cluster)

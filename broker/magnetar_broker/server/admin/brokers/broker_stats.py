@@ -8,19 +8,15 @@ from typing import Any
 from magnetar_broker.base.version import VERSION
 from magnetar_broker.placement.bundles import Bundles
 from magnetar_broker.server.admin.context import (
-    NAMESPACE,
     AdminContext,
-    Handler,
     existing_namespace,
     http_url,
     parts_of,
     serving,
 )
 from magnetar_broker.server.admin.operations import statistics as operations
-from magnetar_broker.server.http.contract import ALL, CONTROLLER, SUPER_USER, Query
 from magnetar_broker.server.http.errors import Refused
 from magnetar_broker.server.http.messages import Request, Response, json_response
-from magnetar_broker.server.http.table import Route
 from magnetar_proto.names import NamespaceName, TopicName
 
 MAX_TOPICS = 10_000
@@ -213,24 +209,3 @@ async def resource_quota_of_bundle(context: AdminContext, request: Request) -> R
     """The quota of a bundle, which is always the default."""
     await existing_namespace(serving(context), request)
     return json_response(QUOTA)
-
-
-OF_NAMESPACE = Query("namespace", "only the topics of this namespace: tenant/namespace")
-
-
-def routes() -> Iterator[Route[Handler]]:
-    """Yield the routes that this module answers."""
-    path = "/admin/v2/broker-stats"
-    yield Route("GET", f"{path}/topics", SUPER_USER, ALL, topics, query=(OF_NAMESPACE,))
-    yield Route("GET", f"{path}/destinations", SUPER_USER, ALL, topics, query=(OF_NAMESPACE,))
-    yield Route("GET", f"{path}/load-report", SUPER_USER, ALL, load_report)
-    yield Route("GET", f"{path}/metrics", SUPER_USER, ALL, metrics)
-    yield Route("GET", f"{path}/mbeans", SUPER_USER, CONTROLLER, mbeans)
-    yield Route("GET", f"{path}/allocator-stats/{{name}}", SUPER_USER, CONTROLLER, allocator)
-    yield Route("GET", "/admin/v2/bookies/all", SUPER_USER, CONTROLLER, bookies)
-    yield Route("GET", "/admin/v2/bookies/racks-info", SUPER_USER, CONTROLLER, racks)
-    quotas = "/admin/v2/resource-quotas"
-    yield Route("GET", quotas, SUPER_USER, CONTROLLER, resource_quota)
-    yield Route(
-        "GET", f"{quotas}/{NAMESPACE}/{{bundle}}", SUPER_USER, CONTROLLER, resource_quota_of_bundle
-    )

@@ -1,7 +1,6 @@
 """Clusters: stored and shown as in Pulsar.  Nothing is sent to other clusters."""
 
 import re
-from collections.abc import Iterator
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -9,24 +8,14 @@ from magnetar_broker.names import clusters as parts
 from magnetar_broker.names.directory import Directory
 from magnetar_broker.server.admin.context import (
     AdminContext,
-    Handler,
     flag_of,
     http_url,
     json_of,
     parts_of,
     serving,
 )
-from magnetar_broker.server.http.contract import (
-    AUTHENTICATED,
-    CONTROLLER,
-    STRINGS,
-    SUPER_USER,
-    Body,
-    Query,
-)
 from magnetar_broker.server.http.errors import Refused
 from magnetar_broker.server.http.messages import Request, Response, json_response, text_response
-from magnetar_broker.server.http.table import Route
 
 TEXTS = (
     "serviceUrl",
@@ -65,7 +54,6 @@ SCHEMES = {
     "brokerServiceUrlTls": ("pulsar+ssl",),
 }
 NAME = re.compile(r"[-=:.\w]+", re.ASCII)
-OBJECT = {"type": "object"}
 
 
 # The clusters ------------------------------------------------------------------------------
@@ -243,25 +231,3 @@ async def set_migration(context: AdminContext, request: Request) -> Response:
     moved = {"migrated": flag_of(request, "migrated"), "migratedClusterUrl": data}
     await directory.clusters.change(name, parts.MIGRATION, lambda _: moved)
     return Response(headers={"Warning": '299 - "clients are not sent to the other cluster"'})
-
-
-# Routes ------------------------------------------------------------------------------------
-
-
-def routes() -> Iterator[Route[Handler]]:
-    """Yield the routes that this module answers."""
-    who, where = SUPER_USER, CONTROLLER
-    for path in ("/admin/v2/clusters", "/admin/v2/clusters/"):
-        yield Route("GET", path, AUTHENTICATED, where, clusters)
-    path, body = "/admin/v2/clusters/{cluster}", Body(OBJECT, "addresses of the cluster")
-    yield Route("GET", path, who, where, cluster)
-    yield Route("PUT", path, who, where, create, body=body, success=(200,))
-    yield Route("POST", path, who, where, change, body=body, success=(200,))
-    yield Route("DELETE", path, who, where, delete)
-    yield Route("GET", f"{path}/peers", who, where, peers)
-    yield Route("POST", f"{path}/peers", who, where, set_peers, body=Body(STRINGS, "", False))
-    yield Route("GET", f"{path}/migrate", who, where, migration)
-    moves = Query("migrated", "whether the cluster moves", "boolean")
-    yield Route(
-        "POST", f"{path}/migrate", who, where, set_migration, (moves,), body, success=(200,)
-    )

@@ -1,23 +1,18 @@
 """The settings of the broker: their values and sources, and changing them at run time."""
 
 import logging
-from collections.abc import Iterator
 from typing import Any
 
 from magnetar_broker.config import ConfigError, Settings
 from magnetar_broker.config.changes import DYNAMIC, names_of_dynamic, without_effect
 from magnetar_broker.config.settings import KEYS
 from magnetar_broker.config.values import Key, render
-from magnetar_broker.server.admin.context import AdminContext, Handler, parts_of, serving
+from magnetar_broker.server.admin.context import AdminContext, parts_of, serving
 from magnetar_broker.server.admin.policies.policy_handlers import without_effect as warning
-from magnetar_broker.server.http.contract import CONTROLLER, SUPER_USER
 from magnetar_broker.server.http.errors import Refused
 from magnetar_broker.server.http.messages import Request, Response, json_response
-from magnetar_broker.server.http.table import Route
 
 logger = logging.getLogger(__name__)
-
-PATH = "/admin/v2/brokers/configuration"
 
 
 async def dynamic(context: AdminContext, request: Request) -> Response:
@@ -106,18 +101,3 @@ async def shutdown(context: AdminContext, request: Request) -> Response:
     logger.info("a request over HTTP asks to stop the broker")
     context.shutdown()
     return Response(status=204)
-
-
-def routes() -> Iterator[Route[Handler]]:
-    """Yield the routes that this module answers."""
-    for path in (PATH, f"{PATH}/"):
-        yield Route("GET", path, SUPER_USER, CONTROLLER, dynamic)
-    yield Route("GET", f"{PATH}/values", SUPER_USER, CONTROLLER, changed)
-    yield Route("GET", f"{PATH}/runtime", SUPER_USER, CONTROLLER, effective)
-    yield Route("GET", f"{PATH}/explain", SUPER_USER, CONTROLLER, explained)
-    yield Route(
-        "POST", f"{PATH}/{{name}}/{{value}}", SUPER_USER, CONTROLLER, change, success=(200,)
-    )
-    yield Route("DELETE", f"{PATH}/{{name}}", SUPER_USER, CONTROLLER, restore, success=(200,))
-    yield Route("POST", "/admin/v2/brokers/shutdown", SUPER_USER, CONTROLLER, shutdown)
-    yield Route("GET", "/admin/v2/brokers/internal-configuration", SUPER_USER, CONTROLLER, internal)

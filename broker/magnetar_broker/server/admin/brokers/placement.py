@@ -1,81 +1,103 @@
 """Failure domains of clusters and isolation policies: stored; bundles are placed by their load."""
 
-from collections.abc import Iterator
+from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 import re2
 
 from magnetar_broker.names import clusters as parts
 from magnetar_broker.server.admin.brokers.active_brokers import processes_of
-from magnetar_broker.server.admin.brokers.clusters import OBJECT, checked_names, name_of, required
-from magnetar_broker.server.admin.context import AdminContext, Handler, json_of, parts_of, serving
-from magnetar_broker.server.http.contract import CONTROLLER, SUPER_USER, Body
+from magnetar_broker.server.admin.brokers.clusters import checked_names, name_of, required
+from magnetar_broker.server.admin.context import AdminContext, json_of, parts_of, serving
+from magnetar_broker.server.admin.policies.policy_handlers import without_effect
 from magnetar_broker.server.http.errors import Refused
 from magnetar_broker.server.http.messages import Request, Response, json_response
-from magnetar_broker.server.http.table import Route
+
+
+@dataclass(frozen=True)
+class StoredByName:
+    """Objects that are stored for a cluster by name: shown, set and deleted, without effect."""
+
+    part: str
+    """The part of the cluster's record that has them."""
+    parameter: str
+    """The parameter of the path that names one."""
+    checked: Callable[[Any, str, dict[str, Any]], dict[str, Any]]
+    """Returns the object in a body; it gets the body, the name, and the objects that are stored."""
+    without_body: Any = None
+    """The value that stands for an empty body."""
+    warning: str = ""
+    """The header `Warning` of the answer to a change."""
+    must_exist: bool = False
+    """Whether one that does not exist cannot be deleted."""
+
+    async def show(self, context: AdminContext, request: Request) -> Response:
+        """Answer one object; 404 if it does not exist."""
+        stored = await required(serving(context), name_of(request))
+        return json_response(self._one_of(stored, request))
+
+    async def set(self, context: AdminContext, request: Request) -> Response:
+        """Store an object; bundles are placed without regard to it."""
+        directory, cluster = serving(context), name_of(request)
+        await required(directory, cluster)
+        (name,) = parts_of(request, self.parameter)
+        body = json_of(request) if request.body.strip() else self.without_body
+
+        def changed(known: dict[str, Any] | None) -> dict[str, Any]:
+            return {**(known or {}), name: self.checked(body, name, known or {})}
+
+        await directory.clusters.change(cluster, self.part, changed)
+        return Response(status=204, headers={"Warning": self.warning} if self.warning else {})
+
+    async def delete(self, context: AdminContext, request: Request) -> Response:
+        """Delete an object."""
+        directory, cluster = serving(context), name_of(request)
+        stored = await required(directory, cluster)
+        (name,) = parts_of(request, self.parameter)
+        if self.must_exist:
+            self._one_of(stored, request)
+
+        def changed(known: dict[str, Any] | None) -> dict[str, Any]:
+            return {key: one for key, one in (known or {}).items() if key != name}
+
+        await directory.clusters.change(cluster, self.part, changed)
+        return Response(status=200 if self.must_exist else 204)
+
+    def _one_of(self, stored: dict[str, Any], request: Request) -> Any:
+        (name,) = parts_of(request, self.parameter)
+        if name not in stored.get(self.part, {}):
+            raise Refused(
+                404, f"{name} does not exist in {self.part}: check the name, or create it"
+            )
+        return stored[self.part][name]
+
 
 # Failure domains ---------------------------------------------------------------------------
 
 
 async def domains(context: AdminContext, request: Request) -> Response:
     """The failure domains of a cluster, by name."""
-    return json_response(
-        (await required(serving(context), name_of(request))).get(parts.DOMAINS, {})
-    )
+    stored = await required(serving(context), name_of(request))
+    return json_response(stored.get(parts.DOMAINS, {}))
 
 
-async def domain(context: AdminContext, request: Request) -> Response:
-    """The brokers of one failure domain."""
-    return await _shown_one(context, request, parts.DOMAINS, "domain")
-
-
-async def set_domain(context: AdminContext, request: Request) -> Response:
-    """Store which brokers are in a failure domain; bundles are placed without regard to it."""
-    directory, name = serving(context), name_of(request)
-    await required(directory, name)
-    (wanted,) = parts_of(request, "domain")
-    body = json_of(request) if request.body.strip() else {}
+def _domain_in(body: Any, name: str, known: dict[str, Any]) -> dict[str, Any]:
     if not isinstance(body, dict):
         raise Refused(400, "the body: expected an object with brokers")
     brokers = checked_names(body.get("brokers") or [])
-
-    def changed(known: dict[str, Any] | None) -> dict[str, Any]:
-        known = known or {}
-        for other, one in known.items():
-            both = sorted(set(one["brokers"]) & set(brokers))
-            if both and other != wanted:
-                raise Refused(409, f"{', '.join(both)} is in domain {other}: remove it there first")
-        return {**known, wanted: {"brokers": brokers}}
-
-    await directory.clusters.change(name, parts.DOMAINS, changed)
-    return Response(status=204)
+    for other, one in known.items():
+        both = sorted(set(one["brokers"]) & set(brokers))
+        if both and other != name:
+            raise Refused(409, f"{', '.join(both)} is in domain {other}: remove it there first")
+    return {"brokers": brokers}
 
 
-async def delete_domain(context: AdminContext, request: Request) -> Response:
-    """Delete a failure domain."""
-    directory, name = serving(context), name_of(request)
-    (wanted,) = parts_of(request, "domain")
-    _one_of(await required(directory, name), parts.DOMAINS, wanted)
-    await directory.clusters.change(name, parts.DOMAINS, lambda known: _without(known, wanted))
-    return Response()
-
-
-async def _shown_one(
-    context: AdminContext, request: Request, part: str, parameter: str
-) -> Response:
-    stored = await required(serving(context), name_of(request))
-    (wanted,) = parts_of(request, parameter)
-    return json_response(_one_of(stored, part, wanted))
-
-
-def _one_of(stored: dict[str, Any], part: str, name: str) -> Any:
-    if name not in stored.get(part, {}):
-        raise Refused(404, f"{name} does not exist in {part}: check the name, or create it")
-    return stored[part][name]
-
-
-def _without(known: dict[str, Any] | None, name: str) -> dict[str, Any]:
-    return {key: one for key, one in (known or {}).items() if key != name}
+FAILURE_DOMAINS = StoredByName(
+    parts.DOMAINS, "domain", _domain_in, without_body={}, must_exist=True
+)
+domain, set_domain = FAILURE_DOMAINS.show, FAILURE_DOMAINS.set
+delete_domain = FAILURE_DOMAINS.delete
 
 
 # Isolation ---------------------------------------------------------------------------------
@@ -93,26 +115,7 @@ async def isolation(context: AdminContext, request: Request) -> Response:
     return json_response(policies)
 
 
-async def isolation_policy(context: AdminContext, request: Request) -> Response:
-    """One isolation policy."""
-    return await _shown_one(context, request, parts.ISOLATION, "policy")
-
-
-async def set_isolation_policy(context: AdminContext, request: Request) -> Response:
-    """Store an isolation policy; bundles are placed without regard to it."""
-    directory, name = serving(context), name_of(request)
-    await required(directory, name)
-    (wanted,), policy = parts_of(request, "policy"), _isolation_in(request)
-    await directory.clusters.change(
-        name, parts.ISOLATION, lambda known: {**(known or {}), wanted: policy}
-    )
-    why = "bundles are placed by their load"
-    warning = f'299 - "the isolation policy is stored without effect: {why}"'
-    return Response(status=204, headers={"Warning": warning})
-
-
-def _isolation_in(request: Request) -> dict[str, Any]:
-    body = json_of(request) if request.body.strip() else None
+def _isolation_in(body: Any, name: str, known: dict[str, Any]) -> dict[str, Any]:
     if not isinstance(body, dict):
         raise Refused(400, "the body: expected an object with namespaces and primary")
     policy: dict[str, Any] = {
@@ -132,13 +135,14 @@ def _isolation_in(request: Request) -> dict[str, Any]:
     return policy
 
 
-async def delete_isolation_policy(context: AdminContext, request: Request) -> Response:
-    """Delete an isolation policy; it need not exist."""
-    directory, name = serving(context), name_of(request)
-    await required(directory, name)
-    (wanted,) = parts_of(request, "policy")
-    await directory.clusters.change(name, parts.ISOLATION, lambda known: _without(known, wanted))
-    return Response(status=204)
+ISOLATION = StoredByName(
+    parts.ISOLATION,
+    "policy",
+    _isolation_in,
+    warning=without_effect("the isolation policy", "bundles are placed by their load"),
+)
+isolation_policy, set_isolation_policy = ISOLATION.show, ISOLATION.set
+delete_isolation_policy = ISOLATION.delete
 
 
 async def isolated_brokers(context: AdminContext, request: Request) -> Response:
@@ -180,25 +184,3 @@ def _matches(broker: str, patterns: list[str]) -> bool:
         except re2.error:
             continue  # it was stored as it came, and matches nothing
     return False
-
-
-# Routes ------------------------------------------------------------------------------------
-
-
-def routes() -> Iterator[Route[Handler]]:
-    """Yield the routes that this module answers."""
-    who, where, path = SUPER_USER, CONTROLLER, "/admin/v2/clusters/{cluster}"
-    one = f"{path}/failureDomains/{{domain}}"
-    yield Route("GET", f"{path}/failureDomains", who, where, domains)
-    yield Route("GET", one, who, where, domain)
-    yield Route("POST", one, who, where, set_domain, body=Body(OBJECT, "brokers", False))
-    yield Route("DELETE", one, who, where, delete_domain, success=(200,))
-    policies = f"{path}/namespaceIsolationPolicies"
-    yield Route("GET", policies, who, where, isolation)
-    yield Route("GET", f"{policies}/brokers", who, where, isolated_brokers)
-    yield Route("GET", f"{policies}/brokers/{{broker}}", who, where, isolated_broker)
-    yield Route("GET", f"{policies}/{{policy}}", who, where, isolation_policy)
-    yield Route(
-        "POST", f"{policies}/{{policy}}", who, where, set_isolation_policy, body=Body(OBJECT)
-    )
-    yield Route("DELETE", f"{policies}/{{policy}}", who, where, delete_isolation_policy)

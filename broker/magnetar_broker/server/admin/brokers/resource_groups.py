@@ -1,16 +1,12 @@
 """Resource groups, and the groups of namespaces: stored without effect."""
 
 import re
-from collections.abc import Iterator
 from typing import Any
 
 from magnetar_broker.names.directory import Directory
-from magnetar_broker.policies.policy import RestPath
 from magnetar_broker.policies.without_effect import RESOURCE_GROUP
 from magnetar_broker.server.admin.context import (
-    NAMESPACE,
     AdminContext,
-    Handler,
     existing_namespace,
     json_of,
     parts_of,
@@ -20,24 +16,13 @@ from magnetar_broker.server.admin.policies.policy_handlers import (
     NamespacePolicyHandlers,
     without_effect,
 )
-from magnetar_broker.server.http.contract import CONTROLLER, SUPER_USER, TENANT_ADMIN, Body
 from magnetar_broker.server.http.errors import Refused
 from magnetar_broker.server.http.messages import Request, Response, json_response
-from magnetar_broker.server.http.table import Route
+from magnetar_proto.admin.bodies import GROUP_LIMITS
+from magnetar_proto.admin.policy import Level
 
 NAME = re.compile(r"[-=:.\w]{1,200}", re.ASCII)
-LIMITS = (
-    "publishRateInMsgs",
-    "publishRateInBytes",
-    "dispatchRateInMsgs",
-    "dispatchRateInBytes",
-    "replicationDispatchRateInMsgs",
-    "replicationDispatchRateInBytes",
-)
 LARGEST = 2**63 - 1
-OF_NAMESPACE: NamespacePolicyHandlers[str] = NamespacePolicyHandlers(
-    RESOURCE_GROUP, RestPath(segment="resourcegroup", raw=True)
-)
 
 
 async def groups(context: AdminContext, request: Request) -> Response:
@@ -60,16 +45,16 @@ async def set_group(context: AdminContext, request: Request) -> Response:
             412, f"resource group {name!r}: expected letters, digits and -=:._, up to 200"
         )
     await directory.resource_groups.set(name, _limits_in(request))
-    warning = without_effect("the resource group", RESOURCE_GROUP.no_effect)
+    warning = without_effect("the resource group", RESOURCE_GROUP.declared.no_effect)
     return Response(status=204, headers={"Warning": warning})
 
 
 def _limits_in(request: Request) -> dict[str, int]:
     body = json_of(request) if request.body.strip() else None
     if not isinstance(body, dict):
-        raise Refused(400, f"the body: expected an object with some of {', '.join(LIMITS)}")
+        raise Refused(400, f"the body: expected an object with some of {', '.join(GROUP_LIMITS)}")
     found: dict[str, int] = {}
-    for limit in LIMITS:
+    for limit in GROUP_LIMITS:
         value: Any = body.get(limit)
         if value is None:
             continue
@@ -103,8 +88,14 @@ async def set_of_namespace(context: AdminContext, request: Request) -> Response:
     if not (NAME.fullmatch(name) and await directory.resource_groups.has(name)):
         raise Refused(412, f"resource group {name} does not exist: create it first")
     await directory.enforcement.set(namespace, {RESOURCE_GROUP: name})
-    warning = without_effect("resourcegroup", RESOURCE_GROUP.no_effect)
+    warning = without_effect("resourcegroup", RESOURCE_GROUP.declared.no_effect)
     return Response(status=204, headers={"Warning": warning})
+
+
+_HANDLERS: NamespacePolicyHandlers[str] = NamespacePolicyHandlers(
+    RESOURCE_GROUP, Level("resourcegroup", raw=True)
+)
+of_namespace, delete_of_namespace = _HANDLERS.on_get, _HANDLERS.on_delete
 
 
 async def _required(directory: Directory, name: str) -> dict[str, Any]:
@@ -112,19 +103,3 @@ async def _required(directory: Directory, name: str) -> dict[str, Any]:
     if stored is None:
         raise Refused(404, f"resource group {name} does not exist: check the name, or create it")
     return stored
-
-
-def routes() -> Iterator[Route[Handler]]:
-    """Yield the routes that this module answers."""
-    where, path = CONTROLLER, "/admin/v2/resourcegroups"
-    limit = {"type": ["integer", "null"], "minimum": -1, "maximum": LARGEST}
-    body = Body({"type": "object", "properties": dict.fromkeys(LIMITS, limit)}, "limits")
-    yield Route("GET", path, SUPER_USER, where, groups)
-    yield Route("GET", f"{path}/{{group}}", SUPER_USER, where, group)
-    yield Route("PUT", f"{path}/{{group}}", SUPER_USER, where, set_group, body=body)
-    yield Route("DELETE", f"{path}/{{group}}", SUPER_USER, where, delete_group)
-    path, who = f"/admin/v2/namespaces/{NAMESPACE}/resourcegroup", TENANT_ADMIN
-    texts = [f"{verb} the policy `{RESOURCE_GROUP.name}`." for verb in ("Answer", "Delete")]
-    yield Route("GET", path, who, where, OF_NAMESPACE.on_get, text=texts[0])
-    yield Route("POST", f"{path}/{{group}}", who, where, set_of_namespace)
-    yield Route("DELETE", path, who, where, OF_NAMESPACE.on_delete, text=texts[1])

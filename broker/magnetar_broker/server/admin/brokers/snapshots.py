@@ -1,14 +1,11 @@
 """Snapshots of the data directory: making, watching and listing them."""
 
 import re
-from collections.abc import Iterator
 
 from magnetar_broker.base.errors import NotReady
-from magnetar_broker.server.admin.context import AdminContext, Handler, parts_of, serving
-from magnetar_broker.server.http.contract import ALL, SUPER_USER
+from magnetar_broker.server.admin.context import AdminContext, parts_of, serving
 from magnetar_broker.server.http.errors import Refused
 from magnetar_broker.server.http.messages import Request, Response, json_response
-from magnetar_broker.server.http.table import Route
 from magnetar_broker.server.snapshots.making import Snapshots
 
 NAME = re.compile(r"[A-Za-z0-9][-A-Za-z0-9_.]{0,99}", re.ASCII)
@@ -50,12 +47,3 @@ def _name_of(request: Request) -> str:
             "the first one a letter or digit",
         )
     return name
-
-
-def routes() -> Iterator[Route[Handler]]:
-    """Yield the routes that this module answers.  Paths of brokers match them: they come first."""
-    path = "/admin/v2/brokers/snapshots"
-    one = f"{path}/{{snapshot}}"
-    yield Route("GET", path, SUPER_USER, ALL, snapshots)
-    yield Route("GET", one, SUPER_USER, ALL, state)
-    yield Route("POST", one, SUPER_USER, ALL, make, success=(202,))

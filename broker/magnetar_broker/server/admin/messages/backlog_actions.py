@@ -3,29 +3,22 @@
 A 204 means that the change is on disk and that connected consumers follow it.
 """
 
-from collections.abc import Iterator
-
 from magnetar_broker.server.admin.authorizing import authorize_subscriptions
 from magnetar_broker.server.admin.context import (
-    TOPIC,
     AdminContext,
-    Handler,
     parts_of,
     serving,
     subscription_of,
     topic_of,
 )
-from magnetar_broker.server.admin.messages.positions import POSITION, message_position_of
+from magnetar_broker.server.admin.messages.positions import message_position_of
 from magnetar_broker.server.admin.operations import messages as operations
 from magnetar_broker.server.admin.operations.loading import load, require_subscription
 from magnetar_broker.server.admin.refusals import no_topic
-from magnetar_broker.server.http.contract import ALL, CONSUME, OWNER, SUPER_USER, TENANT_ADMIN
 from magnetar_broker.server.http.errors import Refused
 from magnetar_broker.server.http.messages import Request, Response, json_response
-from magnetar_broker.server.http.table import Route
 from magnetar_proto.names import TopicName
 
-SUBSCRIPTION = f"/admin/v2/{TOPIC}/subscription/{{subscription}}"
 INT = 31
 LONG = 63
 
@@ -185,37 +178,3 @@ async def check_quotas(context: AdminContext, request: Request) -> Response:
     serving(context)
     await context.owners.ask_all(operations.check_quotas)
     return Response(status=204)
-
-
-def routes() -> Iterator[Route[Handler]]:
-    """Yield the routes that this module answers."""
-    topic = f"/admin/v2/{TOPIC}"
-    yield Route("POST", f"{SUBSCRIPTION}/skip/{{messages}}", CONSUME, OWNER, skip)
-    yield Route("POST", f"{SUBSCRIPTION}/skip_all", CONSUME, OWNER, skip_everything)
-    yield Route("POST", f"{SUBSCRIPTION}/expireMessages/{{seconds}}", CONSUME, OWNER, expire)
-    yield Route(
-        "POST", f"{SUBSCRIPTION}/expireMessages", CONSUME, OWNER, expire_to_message, body=POSITION
-    )
-    yield Route(
-        "POST",
-        f"{topic}/all_subscription/expireMessages/{{seconds}}",
-        CONSUME,
-        OWNER,
-        expire_for_all,
-    )
-    yield Route("POST", f"{SUBSCRIPTION}/resetcursor/{{timestamp}}", CONSUME, OWNER, reset_to_time)
-    yield Route(
-        "POST", f"{SUBSCRIPTION}/resetcursor", CONSUME, OWNER, reset_to_message, body=POSITION
-    )
-    yield Route("DELETE", f"{topic}/truncate", TENANT_ADMIN, OWNER, truncate_topic, refused=401)
-    yield Route("POST", f"{topic}/trim", TENANT_ADMIN, OWNER, trim, success=(200,), refused=401)
-    yield Route("GET", f"{topic}/explainRetention", TENANT_ADMIN, OWNER, explain)
-    yield Route(
-        "GET",
-        "/admin/v2/brokers/backlog-quota-check",
-        SUPER_USER,
-        ALL,
-        check_quotas,
-        success=(204,),
-        acts=True,
-    )

@@ -1,13 +1,9 @@
 """Backlogs and subscriptions of a whole namespace, or of one of its bundles."""
 
-from collections.abc import Iterator
-
 from magnetar_broker.names.directory import Directory
 from magnetar_broker.server.admin.authorizing import authorize_subscriptions
 from magnetar_broker.server.admin.context import (
-    NAMESPACE,
     AdminContext,
-    Handler,
     namespace_of,
     parts_of,
     serving,
@@ -15,10 +11,8 @@ from magnetar_broker.server.admin.context import (
 from magnetar_broker.server.admin.operations import subscriptions
 from magnetar_broker.server.admin.operations.messages import skip_everything
 from magnetar_broker.server.admin.refusals import no_namespace, refusing_bundle
-from magnetar_broker.server.http.contract import CONSUME, OWNER
 from magnetar_broker.server.http.errors import Refused
 from magnetar_broker.server.http.messages import Request, Response
-from magnetar_broker.server.http.table import Route
 from magnetar_proto.names import TopicName
 
 REFUSED = 403
@@ -83,15 +77,3 @@ async def _topics(directory: Directory, request: Request) -> list[TopicName]:
             index = bundles.index(bundle)
         names = [name for name in names if bundles.index_of(name) == index]
     return names
-
-
-def routes() -> Iterator[Route[Handler]]:
-    """Yield the routes that this module answers."""
-    namespace = f"/admin/v2/namespaces/{NAMESPACE}"
-    for path in (namespace, f"{namespace}/{{bundle}}"):
-        for method, handler in (
-            ("clearBacklog", clear),
-            ("clearBacklog/{subscription}", clear),
-            ("unsubscribe/{subscription}", unsubscribe),
-        ):
-            yield Route("POST", f"{path}/{method}", CONSUME, OWNER, handler, refused=REFUSED)

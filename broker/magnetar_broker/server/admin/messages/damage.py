@@ -1,17 +1,11 @@
 """Requests about entries that cannot be read: listing them, and setting them aside."""
 
-from collections.abc import Iterator
-
 from magnetar_broker.damage.looking import Place
 from magnetar_broker.server.admin.authorizing import authorize_subscriptions
-from magnetar_broker.server.admin.context import TOPIC, AdminContext, Handler, flag_of, topic_of
+from magnetar_broker.server.admin.context import AdminContext, flag_of, topic_of
 from magnetar_broker.server.admin.messages.backlog_actions import topics_with_messages
 from magnetar_broker.server.admin.operations import damage as operations
-from magnetar_broker.server.http.contract import ALL_THEN_OWNER, CONSUME, Query
 from magnetar_broker.server.http.messages import Request, Response, json_response
-from magnetar_broker.server.http.table import Route
-
-SCAN = Query("scan", "read all that is stored, instead of what is known to be damaged", "boolean")
 
 
 async def damaged(context: AdminContext, request: Request) -> Response:
@@ -57,13 +51,3 @@ async def _known(context: AdminContext) -> dict[str, list[Place]]:
             place = one["ledgerId"], one["firstEntryId"], one["lastEntryId"]
             found.setdefault(one["topic"], []).append(place)
     return found
-
-
-def routes() -> Iterator[Route[Handler]]:
-    """Yield the routes that this module answers."""
-    topic = f"/admin/v2/{TOPIC}"
-    yield Route("GET", f"{topic}/damaged", CONSUME, ALL_THEN_OWNER, damaged, query=(SCAN,))
-    yield Route(
-        "POST", f"{topic}/skipDamaged", CONSUME, ALL_THEN_OWNER, skip, query=(SCAN,),
-        success=(200,),
-    )  # fmt: skip

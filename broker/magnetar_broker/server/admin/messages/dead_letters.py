@@ -1,13 +1,11 @@
 """The dead letters of a subscription: listed, searched, and published again."""
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection
 
 from magnetar_broker.authorization.rules import RequiredPermission
 from magnetar_broker.server.admin.authorizing import authorize_topic
 from magnetar_broker.server.admin.context import (
-    TOPIC,
     AdminContext,
-    Handler,
     json_of,
     serving,
     subscription_of,
@@ -15,24 +13,18 @@ from magnetar_broker.server.admin.context import (
 )
 from magnetar_broker.server.admin.messages.replays import LONGEST_SECONDS, Replay
 from magnetar_broker.server.admin.messages.searches import (
-    MOST_FOUND,
-    MOST_SCANNED,
-    RANGE,
     number_of,
     search_request_of,
     shown,
 )
 from magnetar_broker.server.admin.operations import reading
-from magnetar_broker.server.http.contract import CONSUME, OWNER, TENANT_ADMIN, Body, Query
 from magnetar_broker.server.http.errors import Refused
 from magnetar_broker.server.http.messages import Request, Response, json_response
-from magnetar_broker.server.http.table import Route
 from magnetar_proto.errors import InvalidTopicName
 from magnetar_proto.names import TopicName
 
 KINDS = {"DLQ": "-DLQ", "RETRY": "-RETRY"}
 """The suffixes of the topics that clients create for a subscription's failed messages."""
-KIND = Query("kind", "which of the subscription's topics", choices=tuple(KINDS))
 
 
 async def dead_letters(context: AdminContext, request: Request) -> Response:
@@ -171,27 +163,3 @@ async def replay(context: AdminContext, request: Request) -> Response:
     running = Replay(context, base, source, wanted, rate, body.get("dryRun") is True)
     await running.run()
     return json_response(running.answer(), 409 if running.failed else 200)
-
-
-def routes() -> Iterator[Route[Handler]]:
-    """Yield the routes that this module answers."""
-    topic = f"/admin/v2/{TOPIC}"
-    letters = f"{topic}/subscription/{{subscription}}/deadLetters"
-    yield Route("GET", letters, CONSUME, OWNER, topics)
-    yield Route("GET", f"{letters}/messages", CONSUME, OWNER, dead_letters, query=(*RANGE, KIND))
-    schema = {
-        "type": "object",
-        "properties": {
-            "kind": {"type": "string", "enum": list(KINDS)},
-            "topic": {"type": "string"},
-            "from": {"type": "string"},
-            "limit": {"type": "integer", "minimum": 1, "maximum": MOST_FOUND},
-            "scan": {"type": "integer", "minimum": 1, "maximum": MOST_SCANNED},
-            "rate": {"type": "integer", "minimum": 1, "maximum": 10_000},
-            "key": {"type": "string"},
-            "property": {"type": "string"},
-            "dryRun": {"type": "boolean"},
-        },
-    }
-    body = Body(schema, "which messages, how many a second, and whether only to count", False)
-    yield Route("POST", f"{letters}/replay", TENANT_ADMIN, OWNER, replay, body=body, success=(200,))

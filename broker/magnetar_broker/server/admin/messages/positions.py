@@ -4,7 +4,6 @@ from typing import Any, NamedTuple
 
 from magnetar_broker.server.admin.context import json_of
 from magnetar_broker.server.admin.operations.loading import Position
-from magnetar_broker.server.http.contract import Body
 from magnetar_broker.server.http.errors import Refused
 from magnetar_broker.server.http.messages import Request
 from magnetar_proto.ids import EARLIEST, LATEST
@@ -16,27 +15,6 @@ ENDS: dict[str, Position] = {
 EXPECTED = (
     'an object with ledgerId and entryId, optionally batchIndex and excluded, or "earliest" or '
     '"latest"'
-)
-
-_NUMBER = {"type": "integer", "minimum": -(1 << 63), "maximum": (1 << 63) - 1}
-POSITION = Body(
-    {
-        "anyOf": [
-            {"type": "string", "enum": list(ENDS)},
-            {
-                "type": "object",
-                "properties": {
-                    "ledgerId": _NUMBER,
-                    "entryId": _NUMBER,
-                    "batchIndex": _NUMBER,
-                    "partitionIndex": _NUMBER,
-                    "excluded": {"type": "boolean"},
-                },
-                "required": ["ledgerId", "entryId"],
-            },
-        ]
-    },
-    "the id of a message, or one of the ends of the topic",
 )
 
 

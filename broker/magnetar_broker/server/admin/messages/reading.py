@@ -1,27 +1,20 @@
 """Single messages, and positions of messages, of topics that are not partitioned."""
 
-from collections.abc import Iterator
-
 from magnetar_broker.server.admin.context import (
-    TOPIC,
     AdminContext,
-    Handler,
     subscription_of,
 )
 from magnetar_broker.server.admin.messages.backlog_actions import (
     INT,
     LONG,
-    SUBSCRIPTION,
     number_of,
     topic_with_messages,
 )
-from magnetar_broker.server.admin.messages.positions import POSITION, message_position_of
+from magnetar_broker.server.admin.messages.positions import message_position_of
 from magnetar_broker.server.admin.operations import reading
 from magnetar_broker.server.admin.operations.shown_message import shown
-from magnetar_broker.server.http.contract import CONSUME, OWNER, Body, Query
 from magnetar_broker.server.http.errors import Refused
 from magnetar_broker.server.http.messages import Request, Response, json_response
-from magnetar_broker.server.http.table import Route
 
 # Messages ----------------------------------------------------------------------------------
 
@@ -131,29 +124,3 @@ async def backlogs(context: AdminContext, request: Request) -> Response:
     """The size of a topic, and the backlogs of its durable subscriptions."""
     topic = await topic_with_messages(context, request, "ask for backlogs")
     return json_response(await context.owners.ask(reading.backlogs, topic))
-
-
-EXAMINED = (
-    Query("initialPosition", "latest by default", choices=("earliest", "latest")),
-    Query("messagePosition", "how far from there, from 1", "integer"),
-)
-INDEX = Query("index", "the number of the message since the topic exists, from 0", "integer")
-START = Body(POSITION.schema, "the message to begin at; empty is the whole backlog", required=False)
-
-
-def routes() -> Iterator[Route[Handler]]:
-    """Yield the routes that this module answers."""
-    topic = f"/admin/v2/{TOPIC}"
-    yield Route("GET", f"{SUBSCRIPTION}/position/{{position}}", CONSUME, OWNER, peek)
-    yield Route("GET", f"{topic}/ledger/{{ledger}}/entry/{{entry}}", CONSUME, OWNER, by_id)
-    yield Route("GET", f"{topic}/examinemessage", CONSUME, OWNER, examine, query=EXAMINED)
-    yield Route("GET", f"{topic}/lastMessageId", CONSUME, OWNER, last_id)
-    yield Route("GET", f"{topic}/messageid/{{timestamp}}", CONSUME, OWNER, id_since)
-    yield Route("GET", f"{topic}/getMessageIdByIndex", CONSUME, OWNER, id_of_index, query=(INDEX,))
-    yield Route(
-        "PUT", f"{topic}/backlogSize", CONSUME, OWNER, backlog_size, body=POSITION, reads=True
-    )
-    yield Route(
-        "POST", f"{SUBSCRIPTION}/analyzeBacklog", CONSUME, OWNER, analyze, body=START, reads=True
-    )
-    yield Route("GET", f"{topic}/backlog", CONSUME, OWNER, backlogs)

@@ -5,20 +5,17 @@ Every search is bounded: a request reads a range, and answers where the next req
 
 import asyncio
 from base64 import b64encode
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
 from magnetar_broker.base.formats import iso
-from magnetar_broker.server.admin.context import TOPIC, AdminContext, Handler
+from magnetar_broker.server.admin.context import AdminContext
 from magnetar_broker.server.admin.messages.backlog_actions import topic_with_messages
 from magnetar_broker.server.admin.operations import searching
 from magnetar_broker.server.admin.operations.searching import Filter, Found, Message, Place
 from magnetar_broker.server.admin.operations.shown_message import text_of
-from magnetar_broker.server.http.contract import CONSUME, OWNER, Query
 from magnetar_broker.server.http.errors import Refused
 from magnetar_broker.server.http.messages import Request, Response, json_response
-from magnetar_broker.server.http.table import Route
 from magnetar_proto import PulsarApi_pb2 as pb
 from magnetar_proto.names import TopicName
 
@@ -27,18 +24,6 @@ PREVIEW = 1024
 """The bytes of a payload that are shown unless more are asked for."""
 SHOWN_AT_ONCE = 50
 """The number of messages after which others run."""
-
-RANGE = (
-    Query(
-        "from",
-        "ledger:entry or ledger:entry:index to begin at; the beginning if absent",
-    ),
-    Query("limit", "most messages, 100 if absent", "integer"),
-    Query("scan", "most entries that are read, 10000 if absent", "integer"),
-    Query("key", "only messages with this key"),
-    Query("property", "only messages with this property: a name, or name=value"),
-    Query("payload", "most bytes of each payload, 1024 if absent", "integer"),
-)
 
 
 @dataclass(frozen=True)
@@ -172,9 +157,3 @@ def _json(message: Message) -> dict[str, Any]:
     if why is not None:
         shown["unreadable"] = why
     return shown | {"size": size, "payload": b64encode(payload).decode()}
-
-
-def routes() -> Iterator[Route[Handler]]:
-    """Yield the routes that this module answers."""
-    topic = f"/admin/v2/{TOPIC}"
-    yield Route("GET", f"{topic}/search", CONSUME, OWNER, search, query=RANGE)

@@ -1,13 +1,12 @@
 """Writes `docs/policies.md`: `python -m magnetar_broker.server.admin.policies.docs`."""
 
 from collections.abc import Iterator
-from typing import Any
 
 from magnetar_broker.config.settings import KEYS, Settings
 from magnetar_broker.config.values import render
-from magnetar_broker.policies.policy import Policy, RestPath, SpecialPath
-from magnetar_broker.policies.table import TABLE
 from magnetar_broker.policies.without_effect import WITHOUT_EFFECT
+from magnetar_proto.admin.policies import POLICIES
+from magnetar_proto.admin.policy import Declared, Level, SpecialPath
 
 INTRODUCTION = """\
 # Policies
@@ -78,24 +77,26 @@ log has a line, and `policies/explain` has `noEffect`, each with the reason.
 def pages() -> Iterator[str]:
     """Yield the page, a block at a time."""
     yield INTRODUCTION
-    for name, policy in TABLE.items():
-        if name in WITHOUT_EFFECT:
-            continue
-        paths = (_path(policy.namespace, "{ns}"), _path(policy.topic, "{topic}"))
-        cells = (f"`{name}`", policy.meaning, *paths, _default(policy))
-        yield f"| {' | '.join(cells)} |\n"
+    without_effect = [policy for policy in POLICIES if policy.name in WITHOUT_EFFECT]
+    for policy in POLICIES:
+        if policy not in without_effect:
+            yield _row(policy, _default(policy))
     yield REST
-    for name, policy in WITHOUT_EFFECT.items():
-        paths = (_path(policy.namespace, "{ns}"), _path(policy.topic, "{topic}"))
-        yield f"| {' | '.join((f'`{name}`', policy.meaning, *paths, policy.no_effect))} |\n"
+    for policy in without_effect:
+        yield _row(policy, policy.no_effect)
 
 
-def _path(path: RestPath[Any] | SpecialPath | None, subject: str) -> str:
+def _row(policy: Declared, last: str) -> str:
+    paths = (_path(policy.namespace, "{ns}"), _path(policy.topic, "{topic}"))
+    return f"| {' | '.join((f'`{policy.name}`', policy.meaning, *paths, last))} |\n"
+
+
+def _path(path: Level | SpecialPath | None, subject: str) -> str:
     if path is None:
         return "-"
     if isinstance(path, SpecialPath):
         return path.documented
-    query = f"?{path.parameter}=" if path.parameter else ""
+    query = f"?{path.segment}=" if path.in_query else ""
     documented = f"`{subject}/{path.segment}{query}`"
     if path.removed_at:
         return f"GET, {path.verb} {documented}, DELETE `{subject}/{path.removed_at}`"
@@ -103,7 +104,7 @@ def _path(path: RestPath[Any] | SpecialPath | None, subject: str) -> str:
     return documented if verbs == "GET, POST, DELETE" else f"{verbs} {documented}"
 
 
-def _default(policy: Policy[Any]) -> str:
+def _default(policy: Declared) -> str:
     """Return the settings that the default comes from, with their own defaults."""
     found = [
         f"`{KEYS[field].name}` ({render(getattr(Settings, field)) or 'blank'})"

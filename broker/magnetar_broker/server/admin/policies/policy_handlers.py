@@ -12,10 +12,8 @@ from typing import Any, Generic, TypeVar
 
 from magnetar_broker.names.directory import Directory
 from magnetar_broker.policies.codecs import Codec, OutOfRange
-from magnetar_broker.policies.policy import Policy, RestPath, Subject
+from magnetar_broker.policies.policy import Policy, Subject
 from magnetar_broker.server.admin.context import (
-    NAMESPACE,
-    TOPIC,
     AdminContext,
     Handler,
     existing_namespace,
@@ -26,10 +24,11 @@ from magnetar_broker.server.admin.context import (
     topic_of,
 )
 from magnetar_broker.server.admin.policies.json_schema import schema_of
-from magnetar_broker.server.http.contract import CONTROLLER, TENANT_ADMIN, Body, Query
 from magnetar_broker.server.http.errors import Refused
 from magnetar_broker.server.http.messages import Request, Response, json_response, text_response
 from magnetar_broker.server.http.table import Route
+from magnetar_proto.admin.bodies import Body
+from magnetar_proto.admin.policy import Level
 from magnetar_proto.names import TopicName
 
 logger = logging.getLogger(__name__)
@@ -37,10 +36,6 @@ logger = logging.getLogger(__name__)
 T = TypeVar("T")
 Check = Callable[[Directory, Subject, T], Awaitable[None]]
 """A function that refuses a value that contradicts other policies of the subject."""
-Handlers = tuple[Handler, Handler, Handler]
-"""The handlers of GET, of the verb that sets, and of DELETE."""
-APPLIED = Query("applied", "the effective value instead of the explicit one", "boolean")
-IS_GLOBAL = Query("isGlobal", "must not be true: there are no global policies", "boolean")
 
 
 @dataclass(frozen=True)
@@ -48,16 +43,14 @@ class PolicyHandlers(Generic[T]):
     """One policy of namespaces or of topics, on its path."""
 
     policy: Policy[T]
-    path: RestPath[T]
+    path: Level
     check: Check[T] | None = None
 
     def answer(self, value: T | None) -> Response:
         """Return the answer to a GET of this value."""
-        if value is None:
-            value = self.path.when_unset
-        if value is None:
+        encoded = self.path.when_unset if value is None else self.policy.codec.encode(value)
+        if encoded is None:
             return Response(status=204) if self.path.unset_status == 204 else text_response("")
-        encoded = self.policy.codec.encode(value)
         return text_response(encoded) if self.path.raw else json_response(encoded)
 
     async def set(self, directory: Directory, subject: Subject, request: Request) -> Response:
@@ -82,15 +75,15 @@ class PolicyHandlers(Generic[T]):
         return Response(status=204)
 
     def _value(self, request: Request) -> T | None:
-        if self.path.parameter:
-            text = request.query.get(self.path.parameter)
+        if self.path.in_query:
+            text = request.query.get(self.path.segment)
             return None if text is None else decoded(self.policy.codec, text, bad_status=404)
         value = self._body(request) if request.body.strip() else None
         if value is not None:
             return decoded(self.policy.codec, value)
         if not self.path.empty_deletes:
             if self.path.implied is not None:
-                return self.path.implied
+                return self.policy.codec.decode(self.path.implied)
             raise Refused(400, f"the body is empty: expected {self.path.segment} as JSON")
         return None
 
@@ -102,32 +95,14 @@ class PolicyHandlers(Generic[T]):
                 raise
             return request.body.decode(errors="replace").strip()
 
-    def _routes(
-        self, subject: str, handlers: Handlers, of_get: tuple[Query, ...] = (), *of_all: Query
-    ) -> Iterator[Route[Handler]]:
-        path, who, where = f"{subject}/{self.path.segment}", TENANT_ADMIN, CONTROLLER
-        on_get, on_set, on_delete = handlers
-        schema, name = schema_of(self.policy.codec), self.path.parameter
+    def _routes(self, level: str, *handlers: Handler) -> Iterator[Route[Handler]]:
+        """Yield the routes that get, set and delete the policy; some cannot be deleted."""
         required = not self.path.empty_deletes and self.path.implied is None
-        value = (Query(name, "the value", schema["type"]),) if name else ()
-        body = None if name else Body(schema, required=required)
-        unset = (200, 204) if self.path.unset_status == 204 else ()
-        texts = [f"{verb} the policy `{self.policy.name}`." for verb in ("Answer", "Set", "Delete")]
-        getting, setting, deleting = texts
-        on_all = (path, who, where)
-        refused = self.path.refused
-        yield Route(
-            "GET", *on_all, on_get, (*of_get, *of_all),
-            success=unset, refused=refused, text=getting,
-        )  # fmt: skip
-        yield Route(
-            self.path.verb, *on_all, on_set, (*value, *of_all), body,
-            success=(self.path.set_status,), refused=refused, text=setting,
-        )  # fmt: skip
-        if self.path.removable:
-            last = self.path.removed_at or self.path.segment
-            on_all = (f"{subject}/{last}", who, where)
-            yield Route("DELETE", *on_all, on_delete, of_all, refused=refused, text=deleting)
+        body = None if self.path.in_query else Body(schema_of(self.policy.codec), "", required)
+        endpoints = list(self.policy.declared.endpoints(level))
+        endpoints[1] = endpoints[1]._replace(body=body)
+        for endpoint, handler in zip(endpoints, handlers, strict=False):
+            yield Route(endpoint, handler)
 
 
 class NamespacePolicyHandlers(PolicyHandlers[T]):
@@ -154,8 +129,7 @@ class NamespacePolicyHandlers(PolicyHandlers[T]):
 
     def routes(self) -> Iterator[Route[Handler]]:
         """Yield the routes of the path."""
-        handlers = self.on_get, self.on_set, self.on_delete
-        return self._routes(f"/admin/v2/namespaces/{NAMESPACE}", handlers)
+        return self._routes("namespace", self.on_get, self.on_set, self.on_delete)
 
 
 class TopicPolicyHandlers(PolicyHandlers[T]):
@@ -182,8 +156,7 @@ class TopicPolicyHandlers(PolicyHandlers[T]):
 
     def routes(self) -> Iterator[Route[Handler]]:
         """Yield the routes of the path."""
-        handlers = self.on_get, self.on_set, self.on_delete
-        return self._routes(f"/admin/v2/{TOPIC}", handlers, (APPLIED,), IS_GLOBAL)
+        return self._routes("topic", self.on_get, self.on_set, self.on_delete)
 
 
 def without_effect(what: str, why: str) -> str:

@@ -4,7 +4,7 @@ Retention must keep more than the backlog quota allows: a value of either that c
 is refused.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from magnetar_broker.names.directory import Directory
@@ -14,26 +14,18 @@ from magnetar_broker.policies.retention import Retention
 from magnetar_broker.policies.table import BACKLOG_QUOTA_SIZE, RETENTION
 from magnetar_broker.policies.values import BacklogQuota
 from magnetar_broker.server.admin.context import (
-    NAMESPACE,
-    TOPIC,
     AdminContext,
-    Handler,
     existing_namespace,
     flag_of,
     json_of,
     serving,
 )
-from magnetar_broker.server.admin.policies.json_schema import schema_of
 from magnetar_broker.server.admin.policies.policy_handlers import (
-    APPLIED,
-    IS_GLOBAL,
     decoded,
     topic_with_policies,
 )
-from magnetar_broker.server.http.contract import CONTROLLER, TENANT_ADMIN, Body, Query
 from magnetar_broker.server.http.errors import Refused
 from magnetar_broker.server.http.messages import Request, Response, json_response
-from magnetar_broker.server.http.table import Route
 
 TYPES: dict[str, Policy[BacklogQuota]] = QUOTA_TYPES
 Quotas = Mapping[Policy[BacklogQuota], BacklogQuota | None]
@@ -140,50 +132,9 @@ async def on_set(context: AdminContext, request: Request) -> Response:
     return Response(status=204)
 
 
-async def on_delete(context: AdminContext, request: Request) -> Response:
+async def on_remove(context: AdminContext, request: Request) -> Response:
     """Delete one of the backlog quotas."""
     directory = serving(context)
     policy = _policy(request)
     await directory.enforcement.set(await _subject(directory, request), {policy: None})
     return Response(status=204)
-
-
-TYPE = Query("backlogQuotaType", "destination_storage by default", choices=tuple(TYPES))
-QUOTA = Body(
-    schema_of(BACKLOG_QUOTA_SIZE.codec),
-    "limitSize in bytes or limitTime in seconds, as the type needs; empty deletes that of a topic",
-    required=False,
-)
-
-
-def routes() -> Iterator[Route[Handler]]:
-    """Yield the routes of quotas, of namespaces and topics."""
-    for subject, more in (
-        (f"/admin/v2/namespaces/{NAMESPACE}", ()),
-        (f"/admin/v2/{TOPIC}", (IS_GLOBAL,)),
-    ):
-        yield Route(
-            "GET",
-            f"{subject}/backlogQuotaMap",
-            TENANT_ADMIN,
-            CONTROLLER,
-            on_get,
-            query=(APPLIED, *more),
-        )
-        yield Route(
-            "POST",
-            f"{subject}/backlogQuota",
-            TENANT_ADMIN,
-            CONTROLLER,
-            on_set,
-            query=(TYPE, *more),
-            body=QUOTA,
-        )
-        yield Route(
-            "DELETE",
-            f"{subject}/backlogQuota",
-            TENANT_ADMIN,
-            CONTROLLER,
-            on_delete,
-            query=(TYPE, *more),
-        )

@@ -1,32 +1,22 @@
 """The dispatch rate of one subscription over HTTP, a policy of its topic."""
 
-from collections.abc import Iterator
-
 from magnetar_broker.names.directory import Directory
 from magnetar_broker.policies.table import SUBSCRIPTION_DISPATCH_RATE, SUBSCRIPTION_DISPATCH_RATES
 from magnetar_broker.policies.values import DispatchRate
 from magnetar_broker.server.admin.context import (
-    TOPIC,
     AdminContext,
-    Handler,
     flag_of,
     json_of,
     serving,
     subscription_of,
 )
-from magnetar_broker.server.admin.policies.json_schema import schema_of
 from magnetar_broker.server.admin.policies.policy_handlers import (
-    APPLIED,
-    IS_GLOBAL,
     decoded,
     topic_with_policies,
 )
-from magnetar_broker.server.http.contract import CONTROLLER, TENANT_ADMIN, Body
 from magnetar_broker.server.http.messages import Request, Response, json_response, text_response
-from magnetar_broker.server.http.table import Route
 from magnetar_proto.names import TopicName
 
-PATH = f"/admin/v2/{TOPIC}/{{subscription}}/dispatchRate"
 CODEC = SUBSCRIPTION_DISPATCH_RATE.codec
 
 
@@ -71,13 +61,3 @@ async def _set(
 
     await directory.enforcement.update(topic, SUBSCRIPTION_DISPATCH_RATES, changed)
     return Response(status=204)
-
-
-BODY = Body(schema_of(CODEC), required=False)
-
-
-def routes() -> Iterator[Route[Handler]]:
-    """Yield the routes of the rate."""
-    yield Route("GET", PATH, TENANT_ADMIN, CONTROLLER, on_get, query=(APPLIED, IS_GLOBAL))
-    yield Route("POST", PATH, TENANT_ADMIN, CONTROLLER, on_set, query=(IS_GLOBAL,), body=BODY)
-    yield Route("DELETE", PATH, TENANT_ADMIN, CONTROLLER, on_delete, query=(IS_GLOBAL,))

@@ -3,17 +3,16 @@
 from collections.abc import Iterator
 from typing import Any
 
-from magnetar_broker.policies.policy import Policy, RestPath
+from magnetar_broker.policies.policy import Policy
 from magnetar_broker.policies.table import RETENTION, TABLE
 from magnetar_broker.policies.without_effect import ALLOWED_CLUSTERS, REPLICATION_CLUSTERS
-from magnetar_broker.server.admin.context import TOPIC, AdminContext, Handler, serving
+from magnetar_broker.server.admin.context import AdminContext, Handler, serving
 from magnetar_broker.server.admin.policies.cluster_lists import (
     check_allowed,
     check_replication,
     check_replication_of_topic,
 )
 from magnetar_broker.server.admin.policies.policy_handlers import (
-    IS_GLOBAL,
     Check,
     NamespacePolicyHandlers,
     TopicPolicyHandlers,
@@ -23,9 +22,9 @@ from magnetar_broker.server.admin.policies.quotas import (
     check_namespace_retention,
     check_topic_retention,
 )
-from magnetar_broker.server.http.contract import CONTROLLER, TENANT_ADMIN
 from magnetar_broker.server.http.messages import Request, Response
 from magnetar_broker.server.http.table import Route
+from magnetar_proto.admin.policy import Level
 
 NAMESPACE_CHECKS: dict[Policy[Any], Check[Any]] = {
     RETENTION: check_namespace_retention,
@@ -37,14 +36,14 @@ TOPIC_CHECKS: dict[Policy[Any], Check[Any]] = {
     REPLICATION_CLUSTERS: check_replication_of_topic,
 }
 OF_NAMESPACES: tuple[NamespacePolicyHandlers[Any], ...] = tuple(
-    NamespacePolicyHandlers(policy, policy.namespace, NAMESPACE_CHECKS.get(policy))
+    NamespacePolicyHandlers(policy, path, NAMESPACE_CHECKS.get(policy))
     for policy in TABLE.values()
-    if isinstance(policy.namespace, RestPath)
+    if isinstance(path := policy.declared.namespace, Level)
 )
 OF_TOPICS: tuple[TopicPolicyHandlers[Any], ...] = tuple(
-    TopicPolicyHandlers(policy, policy.topic, TOPIC_CHECKS.get(policy))
+    TopicPolicyHandlers(policy, path, TOPIC_CHECKS.get(policy))
     for policy in TABLE.values()
-    if isinstance(policy.topic, RestPath)
+    if isinstance(path := policy.declared.topic, Level)
 )
 
 
@@ -62,11 +61,3 @@ def routes() -> Iterator[Route[Handler]]:
         yield from namespace_line.routes()
     for topic_line in OF_TOPICS:
         yield from topic_line.routes()
-    yield Route(
-        "DELETE",
-        f"/admin/v2/{TOPIC}/policies",
-        TENANT_ADMIN,
-        CONTROLLER,
-        delete_all,
-        query=(IS_GLOBAL,),
-    )

@@ -1,14 +1,11 @@
-"""`magnetar admin broker-stats`."""
+"""Special steps of `magnetar admin broker-stats`."""
 
 from collections.abc import Iterator
 from typing import Any
 
-from magnetar.cli.admin.declarations import Command, argument, flag
+from magnetar.cli.admin.declarations import Special
 from magnetar.cli.admin.showing import table
 from magnetar.cli.units import count, rate, size
-
-PATH = "/admin/v2/broker-stats"
-INDENT = flag("-i, --indent", "Has no effect: JSON is always indented.")
 
 
 def _topics(found: dict[str, Any]) -> Iterator[str]:
@@ -33,36 +30,4 @@ def _topics(found: dict[str, Any]) -> Iterator[str]:
     yield from table(titles, rows)
 
 
-COMMANDS = (
-    Command(
-        "topics",
-        "Show the statistics of all loaded topics.",
-        "GET",
-        f"{PATH}/topics",
-        (INDENT,),
-        show=_topics,
-        aliases=("destinations",),
-    ),
-    Command("load-report", "Show the load of the broker.", "GET", f"{PATH}/load-report"),
-    Command(
-        "monitoring-metrics",
-        "Show the figures of the broker for monitoring.",
-        "GET",
-        f"{PATH}/metrics",
-        (INDENT,),
-    ),
-    Command(
-        "mbeans",
-        "Show the figures of the JVM, which does not exist here.",
-        "GET",
-        f"{PATH}/mbeans",
-        (INDENT,),
-    ),
-    Command(
-        "allocator-stats",
-        "Show the figures of an allocator.",
-        "GET",
-        f"{PATH}/allocator-stats/{{allocator}}",
-        (argument("allocator", "Name of the allocator."),),
-    ),
-)
+SPECIALS = {"brokers.broker_stats.topics": Special(show=_topics)}

@@ -1,0 +1,1 @@
+"""The endpoints of the admin API, by subject."""
