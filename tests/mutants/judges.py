@@ -38,6 +38,7 @@ SENDING = (
 )  # fmt: skip
 
 ELSEWHERE: dict[str, tuple[str, ...]] = {
+    "proto/admin": ("broker/server/admin/test_routes.py",),
     "storage/local": STORAGE,
     "storage/runtime": STORAGE,
     "storage/compacted": ("broker/compaction",),

@@ -61,6 +61,7 @@ ENDPOINTS = (
         "The ids of all processes that serve topics, including one that is being started again."),
     endpoint("brokers.active_brokers.leader", "GET brokers/leaderBroker", SUPER_USER,
         "Show the leader.", "brokers leader-broker"),
+    # promise[without runs=ALL]: an endpoint names the processes that it runs in
     endpoint("brokers.active_brokers.health", "GET brokers/health", SUPER_USER,
         "Send a message through the broker, and print ok if it arrives.", "brokers healthcheck",
         option("topicVersion", "-tv, --topic-version", one_of("V1", "V2"), "Has no effect.",

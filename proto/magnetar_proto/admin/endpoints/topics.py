@@ -70,6 +70,7 @@ ENDPOINTS = (
         "Add or change properties of a topic.", "topics update-properties",
         option(BODY, "-p, --property", PAIRS, "A property, a=1; repeatable.", required=True,
             many=True), body=bodies.PROPERTIES, runs=OWNER, refused=401),
+    # promise[option("key" -> option("other"]: each parameter of the query is declared
     endpoint("topic_properties.remove_property", "DELETE {topic}/properties", TENANT_ADMIN,
         "Remove a property of a topic.", "topics remove-properties",
         option("key", "-k, --key", TEXT, "Name of the property.", required=True), runs=OWNER,
