@@ -32,7 +32,7 @@ class UnackedBudget:
     def room(self, counted: UnackedCounted) -> int:
         """Return how many messages a subscription may still send; stop it at 0."""
         if self.limit <= 0:
-            raise ValueError("there means no limit, so there is no room to ask for")
+            raise ValueError("there is no limit, so there is no room to ask for")
         if counted in self._stopped:
             return 0
         room = self._share - counted.unacked

@@ -31,7 +31,7 @@ class BacklogQuota(NamedTuple):
     """The largest size (bytes) or age (seconds) of a backlog, and what happens at the limit."""
 
     limit: int
-    """The limit of the backlog; below 0 there means no quota."""
+    """The limit of the backlog; below 0 means no quota."""
     action: QuotaAction
     other: int = 0
     """The limit of the other type that the request contained, too: shown again, without effect."""

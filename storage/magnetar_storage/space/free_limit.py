@@ -29,7 +29,7 @@ class FreeLimit(NamedTuple):
         return "auto" if self.percent is None else f"{self.percent:g}%"
 
     def of(self, size: int) -> int:
-        """Return the limit on a disk of `size` bytes; 0 if there means no limit."""
+        """Return the limit on a disk of `size` bytes; 0 if there is no limit."""
         if self.bytes is not None:
             return self.bytes
         if self.percent is not None:

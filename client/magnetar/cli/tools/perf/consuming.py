@@ -27,7 +27,7 @@ class Consuming:
         self._end = asyncio.Event()
 
     async def run(self) -> None:
-        """Receive until the messages have arrived, or until cancelled if there means no limit."""
+        """Receive until the messages have arrived, or until cancelled if there is no limit."""
         self._began_s = time.perf_counter()
         tasks = [asyncio.create_task(self._consume(one)) for one in self._consumers]
         ended = asyncio.create_task(self._end.wait())
