@@ -59,10 +59,13 @@ async def _complete(log: Log, cursor: Cursor, consumer: Consumer, frames: FrameC
                 return
             part = begun.get(chunk.uuid)
             if part is not None and chunk.number == part.number + 1:
-                ledger, entry = log.position(run.first + index)
-                payloads = run.payloads[index : index + 1]
-                consumer.give_run(frames, ledger, entry, payloads, run.counts[index])
-                _note(begun, chunk, run.first + index)
+                at = run.first + index
+                # After a redelivery of an earlier entry it has later chunks already.
+                if not (cursor.is_acked(at) or at in consumer.pending):
+                    ledger, entry = log.position(at)
+                    payloads = run.payloads[index : index + 1]
+                    consumer.give_run(frames, ledger, entry, payloads, run.counts[index])
+                _note(begun, chunk, at)
         if not run.payloads:
             return
         offset = run.first + len(run.payloads)
@@ -80,11 +83,11 @@ async def _begun(log: Log, cursor: Cursor, consumer: Consumer) -> dict[bytes, _P
     """Return the messages that a consumer has in part, by uuid.
 
     They end with the entry that was sent last, or are among those before it: with chunks of several
-    producers, or other messages, in between.
+    producers, or other messages, in between.  Empty for a consumer that gets some entries only.
     """
     last = log.offset_of(*consumer.last_sent)
     begun: dict[bytes, _Part] = {}
-    if last is None or cursor.next_unacked(log.first_offset) > last:
+    if last is None or cursor.next_unacked(log.first_offset) > last or _is_selective(consumer):
         return begun
     offset, size = max(last - LOOK_BACK, log.first_offset), 0
     with suppress(StorageError):  # damage before does not prevent what is behind
@@ -97,6 +100,12 @@ async def _begun(log: Log, cursor: Cursor, consumer: Consumer) -> dict[bytes, _P
             size += sum(map(len, run.payloads))
     _note_all(begun, await _read(log, last, 1), cursor, consumer)
     return begun
+
+
+def _is_selective(consumer: Consumer) -> bool:
+    """Return whether entries before the last one may have been left out for a consumer."""
+    has_ranges = consumer.messages_returned < 0 and bool(consumer.key_shared.ranges)
+    return has_ranges or consumer.compacted is not None
 
 
 def _note_all(begun: dict[bytes, _Part], run: Run, cursor: Cursor, consumer: Consumer) -> None:

@@ -20,9 +20,9 @@ from magnetar_storage.errors import Corrupt
 ONE_BY_ONE = TopicLimits(max_round_robin_entries=1)
 
 
-def chunk(uuid: str, number: int, of: int = 4) -> bytes:
+def chunk(uuid: str, number: int, of: int = 4, key: str | None = None) -> bytes:
     metadata = pb.MessageMetadata(
-        producer_name="p", sequence_id=0, publish_time=1, uuid=uuid,
+        producer_name="p", sequence_id=0, publish_time=1, uuid=uuid, partition_key=key,
         num_chunks_from_msg=of, total_chunk_msg_size=of, chunk_id=number,
     )  # fmt: skip
     return encode_entry(metadata, b"")

@@ -6,9 +6,12 @@ from broker.dispatch.test_chunked import chunk, message, usual
 from fakes.connection import RecordingConnection
 from fakes.topics import SHARED, TYPES, TopicWorld
 from magnetar_broker.dispatch.consumer import Consumer
+from magnetar_broker.dispatch.key_selection import KeySharedMeta
 from magnetar_broker.limits.topic_limits import TopicLimits
 from magnetar_broker.subscriptions import half_sent
+from magnetar_proto.hashes import range_slot
 from magnetar_proto.ids import EARLIEST
+from magnetar_proto.sticky_key import sticky_key
 from magnetar_storage.errors import Corrupt
 
 AT_ONCE = TopicLimits(failover_delay_ms=0)
@@ -74,6 +77,28 @@ def test_what_was_acknowledged_was_whole() -> None:
     world = TopicWorld(AT_ONCE, cache_bytes=0)
     consumer = half_of(world, message("one"), TYPES[0], 2)
     world.ack(consumer, 1)
+    assert seek(world, consumer) == []
+
+
+def test_chunks_behind_a_redelivered_entry_are_not_sent_twice() -> None:
+    world = TopicWorld(AT_ONCE)
+    one = message("one")
+    consumer = half_of(world, [one[0], *usual(1), *one[1:]], SHARED, 3)
+    world.nack(consumer, 1)
+    world.flow(consumer, 1)
+    assert world.offsets(consumer) == [1]
+    assert seek(world, consumer) == [3, 4]
+
+
+def test_a_consumer_of_some_hash_ranges_is_sent_no_chunk_of_other_keys() -> None:
+    world = TopicWorld(AT_ONCE)
+    mine = range_slot(sticky_key(usual(1)[0]))
+    other = chunk("one", 0, key="other")
+    assert range_slot(sticky_key(other)) != mine
+    ranges = KeySharedMeta(sticky=True, ranges=((mine, mine),))
+    consumer = world.subscribe(RecordingConnection(), permits=1, key_shared=ranges)
+    world.publish(other, *usual(1), *(chunk("one", number, key="other") for number in (1, 2, 3)))
+    assert world.offsets(consumer) == [1]
     assert seek(world, consumer) == []
 
 
