@@ -1,6 +1,6 @@
 """Tells the consumers of a shared subscription of damaged entries, once for each consumer."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 from magnetar_broker.dispatch.consumer import Consumer
 from magnetar_storage.log.damage import MOST, Damage
@@ -25,6 +25,10 @@ class DamageNotices:
         """Note damage; beyond `MOST` ranges no more are told."""
         if damage is not None and len(self._found) < MOST:
             self._found[damage.segment, damage.first, damage.last] = damage
+
+    def drop(self, was_set_aside: Callable[[Damage], bool]) -> None:
+        """Forget damage of which nobody needs to know any more."""
+        self._found = {place: one for place, one in self._found.items() if not was_set_aside(one)}
 
     def tell(self, consumers: Iterable[Consumer]) -> None:
         """Tell those consumers that have room, and so wait for more."""

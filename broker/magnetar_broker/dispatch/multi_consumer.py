@@ -11,6 +11,7 @@ from magnetar_broker.dispatch.replay import ReplayQueue
 from magnetar_broker.dispatch.replay_feed import ReplayFeed
 from magnetar_broker.dispatch.unacked_messages import UnackedMessages
 from magnetar_storage.interfaces import Run
+from magnetar_storage.log.damage import Damage
 from magnetar_storage.log.offset_set import next_in_neither
 
 
@@ -158,8 +159,16 @@ class MultiConsumerDispatcher(ABC):
 
     def _tell_damage(self) -> None:
         """When nothing else is left, tell waiting consumers of the damage that was passed over."""
-        if self._notices and self.blocker() is Blocker.DAMAGE:
+        # A failure that is still there is no damage, and reading is tried again.
+        if not self._notices or self._feed.failure or self._replay_feed.failure:
+            return
+        if self.blocker() is Blocker.DAMAGE:
             self._notices.tell(self._unacked.consumers)
+
+    def _was_set_aside(self, damage: Damage) -> bool:
+        """Return whether the subscription is past damaged entries, or their segment is gone."""
+        offset = self._log.offset_of(damage.segment, damage.first)
+        return offset is None or self._cursor.is_acked(offset)
 
     def _pass_over(self, waiting: ReplayQueue) -> int:
         """Set aside new entries that cannot be read, to read on after them; return their number."""
@@ -251,6 +260,7 @@ class MultiConsumerDispatcher(ABC):
 
     def skipped(self) -> None:
         """Drop pending entries over which the cursor advanced without an acknowledgement."""
+        self._notices.drop(self._was_set_aside)
         is_acked, partial = self._cursor.is_acked, self._cursor.partial
         for consumer in self._unacked.consumers:
             skipped = [offset for offset in consumer.pending if is_acked(offset)]

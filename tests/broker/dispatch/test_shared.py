@@ -307,6 +307,25 @@ def test_new_entries_do_not_wait_behind_damaged_ones() -> None:
 
 
 @pytest.mark.parametrize("sub_type", [SHARED, KEY_SHARED])
+def test_consumers_are_not_told_of_damage_that_was_set_aside(sub_type: int) -> None:
+    world = TopicWorld(roll=BY_THREE, cache_bytes=1)
+    connection = RecordingConnection()
+    consumer = world.subscribe(connection, sub_type=sub_type)
+    for _ in range(5):
+        publish(world, 3)
+    first, second = (world.topic.log.segments[number].id for number in (1, 3))
+    del world.store._segments[first]
+    world.flow(consumer, 6)
+    assert world.offsets(consumer) == [0, 1, 2, 6, 7, 8]
+    world.subscription().skip(range(3, 6))
+    world.clock.pump()
+    del world.store._segments[second]
+    world.flow(consumer, 10)
+    assert world.offsets(consumer) == [12, 13, 14]
+    assert [damage.segment for _, damage in connection.damage] == [second]
+
+
+@pytest.mark.parametrize("sub_type", [SHARED, KEY_SHARED])
 def test_consumers_that_wait_are_told_once_of_damage_that_was_passed_over(sub_type: int) -> None:
     world = TopicWorld(roll=BY_THREE, cache_bytes=1)
     connection = RecordingConnection()
