@@ -269,7 +269,7 @@ BROKER_ROWS: tuple[Row, ...] = (
     Row("magnetar_unread_bytes",
         "Stored bytes of closed ledgers with messages that no durable subscription acknowledged",
         attrgetter("unread_bytes")),
-    Row("magnetar_unread_limit_bytes", "The limit of magnetar_unread_bytes; 0 means none",
+    Row("magnetar_unread_limit_bytes", "The limit of magnetar_unread_bytes; 0 means no limit",
         attrgetter("unread_limit_bytes")),
     Row("magnetar_unread_deleted_bytes_total",
         "Such bytes that were deleted for their age or for a limit",

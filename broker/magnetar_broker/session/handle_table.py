@@ -26,7 +26,7 @@ class HandleTable(dict[int, T]):
     """
 
     def __init__(self, kind: str, limit: Callable[[], int] = lambda: 0, setting: str = "") -> None:
-        """At most `limit` handles exist, which `setting` sets; a limit of 0 means none."""
+        """At most `limit` handles exist, which `setting` sets; 0 means no limit."""
         super().__init__()
         self._kind = kind
         self._limit = limit

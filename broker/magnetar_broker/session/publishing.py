@@ -299,7 +299,7 @@ def _transaction_send(send: pb.CommandSend) -> TransactionSend:
 
 
 def _check_delay(entry: bytes, longest_ms: int) -> Refusal | None:
-    """Return a refusal if the entry's delay exceeds the limit; a limit of 0 means none."""
+    """Return a refusal if the entry's delay exceeds the limit; 0 means no limit."""
     if longest_ms <= 0 or (deliver_at_ms(entry) or 0) - publish_time(entry) <= longest_ms:
         return None
     return Refusal(

@@ -12,7 +12,7 @@ MagnetarError
 ├── QueueFull                the producer has as many pending messages as its options allow
 ├── MessageTooLarge          nothing was sent; send less, or raise the broker's limit
 ├── EncryptionFailed         no public key to encrypt with can be had; nothing was sent
-├── Damaged                  the broker cannot read stored messages; delivery stops at them
+├── Damaged                  the broker cannot read stored messages: their bytes are damaged
 ├── Unreadable               an entry arrived that cannot be decoded; `message_id` names it
 │   ├── DecryptionFailed     no private key for it is there, or it is damaged
 │   └── Undecodable          a value does not fit its schema; raised by `message.value`

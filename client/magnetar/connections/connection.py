@@ -57,7 +57,7 @@ class ConsumerEnd(Protocol):
         """Called when a failover subscription makes this consumer active or inactive."""
 
     def damaged(self, first: MessageId, entries: int, why: str) -> None:
-        """Called when delivery stops at these entries, because the broker cannot read them."""
+        """Called when these entries are not delivered, because the broker cannot read them."""
 
     def end_reached(self) -> None:
         """Called when the topic was terminated, and all its messages are acknowledged."""

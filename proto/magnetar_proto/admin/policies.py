@@ -132,7 +132,8 @@ def _limit(
     """Declare a limit whose default is one setting; each level is a segment, command and flags."""
     def level(at: tuple[str, str, str], more: dict[str, Any]) -> Level:
         segment, command, flags = at
-        return Level(segment, command, _value(flags, NUMBER, "The limit; 0 means none."), **more)
+        value = _value(flags, NUMBER, "The limit; 0 means no limit.")
+        return Level(segment, command, value, **more)
 
     return Declared(
         name, what, meaning, level(namespace, on_namespace or {}),
@@ -445,7 +446,7 @@ POLICIES = (
     ),
     Declared(
         "deduplication_snapshot_interval", "the interval of deduplication snapshots",
-        "Seconds between snapshots of the deduplication state; 0 means none by time.",
+        "Seconds between snapshots of the deduplication state; 0 means no snapshots by time.",
         Level("deduplicationSnapshotInterval", "deduplication-snapshot-interval", _INTERVAL,
             empty_deletes=True, removable=False),
         Level("deduplicationSnapshotInterval", "deduplication-snapshot-interval", _INTERVAL,

@@ -27,7 +27,8 @@ class FoundEntry:
 
     position: Position
     mean: Mean
-    publish_time_ms: int
+    stored_time_ms: int
+    """The time by which the broker seeks: its own if it adds one, else the producer's."""
 
 
 async def first_at(view: View, topic: str, at: Position | int = NOTHING) -> FoundEntry | None:
@@ -59,10 +60,8 @@ async def first_at(view: View, topic: str, at: Position | int = NOTHING) -> Foun
 
 
 def _found(entry: magnetar.Entry) -> FoundEntry:
-    about = entry.metadata
-    return FoundEntry(
-        entry.position, Mean(about.num_messages_in_batch, entry.size), about.publish_time
-    )
+    size = Mean(entry.metadata.num_messages_in_batch, entry.size)
+    return FoundEntry(entry.position, size, entry.stored_time_ms)
 
 
 async def _has_any(reader: magnetar.EntryReader, at: Position | int) -> bool:

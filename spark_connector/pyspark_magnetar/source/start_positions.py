@@ -31,7 +31,7 @@ async def _since(view: View, topic: str, time_ms: int, last: Position) -> Start:
     if last == NOTHING:
         return Start(NOTHING)
     end = await first_at(view, topic, last)
-    if end is None or end.publish_time_ms < time_ms:
+    if end is None or end.stored_time_ms < time_ms:
         return Start(last)  # a reader would wait for later messages
     first = await first_at(view, topic, time_ms)
     return Start(last if first is None else _before(first.position))

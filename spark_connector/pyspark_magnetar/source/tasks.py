@@ -76,7 +76,7 @@ def _decoder(options: ReadOptions, wanted: Range) -> Decoder:
         return decode
 
     def chosen(entry: magnetar.Entry) -> Decoded | None:
-        if not since <= entry.metadata.publish_time < until:
+        if not since <= entry.stored_time_ms < until:
             return None
         return decode(entry, *partly.get(entry.position, ()))
 

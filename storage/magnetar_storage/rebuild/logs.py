@@ -128,6 +128,7 @@ class _Log:
         end = max([*ends, *(part.origin.first_offset for part in parts)])
         segments = listed(await self._placed(), end, self._now_ms)
         self._note_list(segments)
+        compacted, messages = await self._compacted(), self._of[SegmentKind.MESSAGES]
         record = LogRecord(
             epoch=self._epoch + 1,
             first_offset=segments.first_offset,
@@ -136,10 +137,10 @@ class _Log:
             cursor_segment=cursor_segment,
             # The log's next owner recognizes a run that is not needed by its header.
             delay_segments=tuple(part.segment for part in self._of[SegmentKind.DELAYS]),
-            compacted=await self._compacted(),
-            has_broker_metadata=any(
-                part.origin.first_messages is not None for part in self._of[SegmentKind.MESSAGES]
-            ),
+            compacted=compacted,
+            # Compacted data may have heads that are not told by its origin: then look at each.
+            has_broker_metadata=bool(compacted)
+            or any(part.origin.first_messages is not None for part in messages),
         )
         return RebuiltLog(record, tuple(cursor.name for cursor in cursors), self._notes)
 

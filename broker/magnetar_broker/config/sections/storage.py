@@ -205,7 +205,7 @@ class Storage:
             "magnetarUnreadMessagesRetentionMinutes",
             Integer(-1),
             "How long messages that no durable subscription has acknowledged are kept, and their "
-            "topic with them; 0 means as in Pulsar, -1 means no limit. If retention or the "
+            "topic with them; 0 means the behaviour of Pulsar, -1 no limit. If retention or the "
             "deletion of inactive topics is set, here or by a policy, and this is not, only that "
             "counts.",
             unit="min",
