@@ -119,7 +119,7 @@ def test_what_is_missing_of_a_command(line: str, missing: str | None) -> None:
 
 @pytest.mark.parametrize("name", OPERATED_BY)
 def test_metrics_that_pages_name_exist(name: str) -> None:
-    """tests/broker/server/test_metrics_pages.py compares docs/metrics.md with real pages."""
+    """tests/broker/server/pages/test_metrics_pages.py compares docs/metrics.md with real pages."""
     known = (ROOT / "docs/metrics.md").read_text()
     for metric in METRIC.findall((ROOT / f"docs/{name}.md").read_text()):
         assert re.search(rf"`{metric}[`{{*]", known), f"{metric} is not in docs/metrics.md"

@@ -1,1 +1,1 @@
-"""The Pulsar wire protocol, sans-I/O: frames, commands, entries, names, ids."""
+"""The Pulsar wire protocol, sans-I/O: frames, commands, entries, names, ids; the admin API."""

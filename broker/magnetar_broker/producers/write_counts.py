@@ -12,7 +12,7 @@ SIZE_BOUNDS = (128, 512, 1024, 2048, 4096, 16384, 102400, 1048576)
 
 
 class WriteCounts:
-    """The counts of one topic since the first message after its load."""
+    """Counts what has been written to one topic since the first message after its load."""
 
     __slots__ = ("_before", "_latencies", "_ms", "_size", "_sizes", "_time", "window")
 

@@ -110,7 +110,7 @@ class Subscriptions(Mapping[str, Subscription]):
         return consumer
 
     async def _roll_back(self, subscription: Subscription, seconds: int, check: Check) -> None:
-        """Seek back by the requested time; if that fails the consumer joins all the same."""
+        """Seek back by the requested time; if that fails, the consumer still joins."""
         since_ms = self._topic.log.engine.clock.now_ms() - seconds * 1000
         try:
             await subscription.seek_to_time(since_ms, check)

@@ -351,7 +351,7 @@ class Topic:
         await self.log.delete()
 
     async def finish(self) -> None:
-        """Accept no more messages and clients; on return everything published is answered.
+        """Accept no more messages or clients; returns once everything published has been answered.
 
         So the clients that are disconnected next do not send stored messages again, and consumers
         do not keep half of a chunked message.

@@ -39,11 +39,6 @@ class TopicWatch:
         self._beginning: asyncio.Task[None] | None = None
         self._is_closed = False
 
-    @property
-    def is_watching(self) -> bool:
-        """Whether the broker reports changes."""
-        return self._connection is not None
-
     async def open(self) -> None:
         """Start the watch, if the broker supports it."""
         if not self._is_possible or self._is_closed:

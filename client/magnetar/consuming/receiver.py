@@ -25,7 +25,7 @@ T = TypeVar("T", bound=Message[Any] | Entry)
 
 
 class Receiver(Generic[T]):
-    """Queues what the application has not received before, and gives back the permits of the rest.
+    """Queues messages that the application has not received, and returns the permits of others.
 
     `unpack` converts an entry to items of the queue: its messages, or the entry itself.  Without
     `chunked`, chunks are entries like others.

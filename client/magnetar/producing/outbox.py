@@ -59,7 +59,7 @@ class Outbox:
         return len(self._sent) > 0
 
     def send(self, batch: Batch) -> None:
-        """Send a batch, after all that wait."""
+        """Send a batch after the batches that already wait."""
         self._waiting.append(batch)
         if len(self._waiting) == 1:
             self.send_waiting()

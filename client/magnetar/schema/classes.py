@@ -8,7 +8,7 @@ import sys
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Annotated, Any, Final, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, get_args, get_origin, get_type_hints
 
 
 @dataclass(frozen=True)
@@ -29,8 +29,6 @@ IntField = Annotated[int, AvroType("int")]
 """A 32-bit integer; `int` is 64-bit."""
 FloatField = Annotated[float, AvroType("float")]
 """A 32-bit floating-point number; `float` is 64-bit."""
-
-NO_DEFAULT: Final = object()
 
 
 @dataclass(frozen=True, slots=True)

@@ -60,7 +60,7 @@ class Task:
         """The number of rows added."""
 
     def add(self, rows: pa.RecordBatch) -> None:
-        """Encode and send rows; raise the error of earlier ones."""
+        """Encode and send rows; raises the error of rows that were added before."""
         if not rows.num_rows:
             return
         if self._txn is not None and not self.rows:

@@ -31,7 +31,6 @@ from pyspark_magnetar.sink.avro import definition_of, encode_records
 from pyspark_magnetar.sink.json_rows import encode_objects, require_json
 
 AUTO, AVRO, JSON, BYTES = "auto", "avro", "json", "bytes"
-FORMS = (AUTO, AVRO, JSON, BYTES)
 
 Encode = Callable[[list[pa.Array]], pa.Array]
 

@@ -31,7 +31,7 @@ LAST_LEDGERS: Final[Sequence[tuple[Any, Callable[[int], int]]]] = (
 
 @dataclass(frozen=True, slots=True)
 class PushedFilters:
-    """The conditions on the range of a task; None: any."""
+    """The conditions on the range of a task; None means no condition."""
 
     topics: frozenset[str] | None = None
     partitions: frozenset[int] | None = None

@@ -23,7 +23,7 @@ class Watch(AsyncIterator[Change | Resync]):
         self._closed = False
 
     def offer(self, change: Change) -> None:
-        """Queue a change for the reader."""
+        """Queue a change for the reader of the watch."""
         if len(self._queue) >= self._limit:
             self.resync()
         elif not self._queue or self._queue[-1] is not RESYNC:

@@ -36,6 +36,12 @@ def test_stalled_subscriptions_are_named_with_their_reason() -> None:
     assert text.endswith("c of persistent://public/default/t and 1 others")
 
 
+def test_damage_that_no_subscription_has_reached_is_an_error() -> None:
+    page = QUIET + 'magnetar_damaged_entries{cluster="standalone"} 2\n'
+    assert ("error", "damage", "2 stored entries cannot be read") in found(page)
+    assert found(page.replace("} 2\n", "} 0\n")) == [("ok", "subscriptions", "none is stalled")]
+
+
 def test_damage_is_an_error() -> None:
     page = QUIET.replace('"damage"} 0', '"damage"} 1.0') + blocked("damage", "a")
     ((level, subject, text),) = found(page)

@@ -16,6 +16,7 @@ SAMPLE = re.compile(r"(\w+)\{(.*)\} (\S+)")
 LABEL = re.compile(r'(\w+)="((?:[^"\\]|\\.)*)"')
 STALLED = "magnetar_subscription_stalled"
 BLOCKER = "magnetar_subscription_blocker"
+DAMAGED = "magnetar_damaged_entries"
 EXPIRES = "magnetar_tls_certificate_expiry_timestamp_seconds"
 MOST_NAMES = 3
 """The most subscriptions that are named; the others are counted."""
@@ -36,13 +37,15 @@ def of_page(page: str) -> Iterator[Finding]:
     stalled = Counter[str]()
     blocked = defaultdict[str, list[str]](list)
     for name, text, value in SAMPLE.findall(page):
-        if name not in (STALLED, BLOCKER, EXPIRES):
+        if name not in (STALLED, BLOCKER, DAMAGED, EXPIRES):
             continue
         labels = dict(LABEL.findall(text))
         if name == STALLED:
             stalled[labels["blocker"]] += int(float(value))
         elif name == BLOCKER:
             blocked[labels["blocker"]].append(f"{labels['subscription']} of {labels['topic']}")
+        elif name == DAMAGED:
+            yield from _of_damage(int(float(value)))
         else:
             yield from _of_certificate(float(value) - time.time())
     yield from _of_subscriptions(stalled, blocked)
@@ -71,6 +74,15 @@ def _of_subscriptions(
                 "warning", "subscriptions", text,
                 "magnetar admin subscriptions explain-delivery TOPIC SUBSCRIPTION says what to do",
             )  # fmt: skip
+
+
+def _of_damage(entries: int) -> Iterator[Finding]:
+    if entries:
+        yield Finding(
+            "error", "damage", f"{entries} stored entries cannot be read",
+            "GET /admin/v2/brokers/health?detailed=true names their topics; restore the files, or "
+            "set the entries aside: magnetar admin topics skip-damaged TOPIC",
+        )  # fmt: skip
 
 
 def _of_certificate(seconds: float) -> Iterator[Finding]:

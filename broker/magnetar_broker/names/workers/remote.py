@@ -62,7 +62,7 @@ class RemoteDirectory:
         return self._owners.owner(await self._link.request("names.locate", str(name)))
 
     async def partitions(self, name: TopicName, create: bool) -> int:
-        """Return the number of partitions; 0 for a topic without."""
+        """Return the number of partitions; 0 for a topic that is not partitioned."""
         found: int = await self._link.request("names.partitions", str(name), create)
         return found
 
@@ -138,7 +138,7 @@ class _RemoteTopics:
         """Changes that came before a watcher was added: they become part of the list."""
 
     def changed(self, changes: list[Change], new_hash: str) -> None:
-        """Apply changes of the list, and the hash with them."""
+        """Apply changes to the list, and update its hash."""
         if self._watcher is None:
             # promise: changes between the answer of a list and its watcher are kept
             self._early.append((changes, new_hash))
