@@ -118,7 +118,7 @@ else:
         ):
             program, *others = words
             ran = tools.play(
-                "magnetar.cli.tools.Perf", program, "-u", broker.service_url, *others, PERF_TOPIC
+                "magnetar.tools.Perf", program, "-u", broker.service_url, *others, PERF_TOPIC
             )
             assert ran.worked, ran.printed
             found = re.search(r"Aggregated throughput stats --- (\d+) records", ran.printed)
