@@ -5,12 +5,14 @@ import os
 import signal
 import socket
 from collections.abc import Callable
+from functools import partial
 from urllib.request import urlopen
 
 import psutil
 import pulsar
 import pytest
 
+from broker.official.test_official_statistics import awaited, stats
 from broker.server.processes.test_worker import owning_directory, worker_pids
 from magnetar_proto import PulsarApi_pb2 as pb
 from official import connect, publish, take, texts
@@ -62,6 +64,11 @@ def test_a_client_that_looks_up_over_http_uses_all_topics(several: RunningBroker
         consumer.acknowledge(messages[0])
         consumer.negative_acknowledge(messages[1])
         assert consumer.get_last_message_id().entry_id() == ids[-1].entry_id()
+        # The client sends acknowledgements late: one behind the redelivery would be too late.
+        awaited(
+            partial(stats, several, topic),
+            lambda found: found["subscriptions"]["s"]["msgBacklog"] == 2,
+        )
         consumer.redeliver_unacknowledged_messages()
         assert texts(take(consumer, 2)) == ["b", "c"]
         consumer.unsubscribe()
