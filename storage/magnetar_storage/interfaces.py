@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from enum import Enum, StrEnum
 from typing import NamedTuple, Protocol
 
-from magnetar_storage.errors import StorageError
+from magnetar_storage.errors import Corrupt, StorageError
 from magnetar_storage.runtime.execution import Done
 
 SegmentId = int
@@ -206,6 +206,11 @@ class SegmentStore(Protocol):
         """Make everything durable, checkpoint, and release the data directory."""
 
 
+PAGE = 1000
+"""The most keys that a listing of metadata returns by default."""
+PAGE_BYTES = 4 << 20
+"""The bytes of values after which `MetadataStore.read_under` returns no further key."""
+
 Version = int
 """Opaque; differs whenever the value was written."""
 
@@ -224,6 +229,20 @@ class Versioned(NamedTuple):
     version: Version
 
 
+Listed = tuple[str, Versioned | Corrupt]
+"""A key and its value, or the error if the value is damaged."""
+
+
+class Guard(NamedTuple):
+    """A condition on a write: another key, such as that of a leader, is still at `version`.
+
+    A write whose guard does not hold fails with `Fenced` and changes nothing.
+    """
+
+    key: str
+    version: Version
+
+
 class Change(NamedTuple):
     """A key that changed; `value` is None when it was deleted."""
 
@@ -233,7 +252,7 @@ class Change(NamedTuple):
 
 
 class Resync(Enum):
-    """Changes may have been missed: list the prefix again."""
+    """Changes may have been missed, as before the first one: list the prefix (again)."""
 
     RESYNC = "resync"
 
@@ -275,22 +294,38 @@ class MetadataStore(Protocol):
         value: bytes,
         expect: Version | Absent | None = None,
         lease: Lease | None = None,
+        guard: Guard | None = None,
     ) -> Version:
         """Write durably if the key is at version `expect` (None: at any), else `BadVersion`.
 
+        A guard that does not hold is reported (`Fenced`) rather than a version that differs.
         `Unavailable` means the outcome is unknown: read the key to find out.
         """
 
-    async def delete(self, key: str, expect: Version | None = None) -> None:
-        """Delete the key if it is at version `expect` (None: at any, and it may be missing)."""
+    async def delete(
+        self, key: str, expect: Version | None = None, guard: Guard | None = None
+    ) -> None:
+        """Delete the key if it is at version `expect` (None: at any, and it may be missing).
 
-    async def list(self, prefix: str, after: str = "", limit: int = 1000) -> list[str]:
+        `guard` is as in `put`.
+        """
+
+    async def list(self, prefix: str, after: str = "", limit: int = PAGE) -> list[str]:
         """Return up to `limit` keys that start with `prefix` and sort after `after`, in order."""
+
+    async def read_under(self, prefix: str, after: str = "", limit: int = PAGE) -> Sequence[Listed]:
+        """Return the keys of `list`, each with its value, or with the error if that is damaged.
+
+        Fewer than `limit`, but at least one, if the values are large (`PAGE_BYTES`): read on
+        after the last key until nothing is returned.
+        """
 
     def watch(self, prefix: str) -> Changes:
         """Watch the changes under `prefix` from now on, changes by this process included.
 
-        The changes end when the store is closed or can no longer be reached.
+        The first one is `RESYNC`: a reader that lists the prefix whenever it gets `RESYNC`, and
+        applies the changes that follow, misses nothing.  The changes end when the store is closed
+        or can no longer be reached.
         """
 
     async def lease(self, ttl_seconds: float) -> Lease:

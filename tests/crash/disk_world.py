@@ -9,7 +9,7 @@ from typing import Any, Protocol, TypeVar
 
 from fakes.faulty_disk import Crash, FaultyDisk
 from fakes.world import InlineWorkers, ManualClock, ManualPromise, run, start
-from magnetar_storage.interfaces import Absent, Lease, Version, Versioned
+from magnetar_storage.interfaces import Absent, Guard, Lease, Version, Versioned
 from magnetar_storage.memory.memory_metadata import MemoryMetadata
 from magnetar_storage.metadata.sorted_keys import SortedKeys
 from magnetar_storage.runtime.execution import Workers
@@ -202,13 +202,16 @@ class DurableMetadata(MemoryMetadata):
         value: bytes,
         expect: Version | Absent | None = None,
         lease: Lease | None = None,
+        guard: Guard | None = None,
     ) -> Version:
         self._disk.operation("put", key)
-        return await super().put(key, value, expect, lease)
+        return await super().put(key, value, expect, lease, guard)
 
-    async def delete(self, key: str, expect: Version | None = None) -> None:
+    async def delete(
+        self, key: str, expect: Version | None = None, guard: Guard | None = None
+    ) -> None:
         self._disk.operation("delete", key)
-        await super().delete(key, expect)
+        await super().delete(key, expect, guard)
 
     def now(self, key: str) -> Versioned | None:
         """The value of a key, without waiting."""

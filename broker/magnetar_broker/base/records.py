@@ -5,11 +5,9 @@ from collections.abc import Callable
 from typing import Any
 
 from magnetar_storage.errors import BadVersion
-from magnetar_storage.interfaces import ABSENT, MetadataStore
+from magnetar_storage.interfaces import ABSENT, PAGE, MetadataStore
 
 Fields = dict[str, Any]
-
-PAGE = 1000
 
 
 async def read_record(metadata: MetadataStore, key: str) -> Fields | None:
@@ -64,7 +62,7 @@ async def keys_under(metadata: MetadataStore, prefix: str) -> list[str]:
     """Return the keys that begin with a prefix, without it, in order."""
     keys: list[str] = []
     while True:
-        page = await metadata.list(prefix, keys[-1] if keys else "", PAGE)
+        page = await metadata.list(prefix, keys[-1] if keys else "")
         keys += page
         if len(page) < PAGE:
             return [key[len(prefix) :] for key in keys]

@@ -8,7 +8,7 @@ from magnetar_broker.base.metadata_keys import TOPICS
 from magnetar_broker.base.pace import Pace
 from magnetar_broker.config import Settings
 from magnetar_storage.errors import Corrupt, NoSegment, StorageError
-from magnetar_storage.interfaces import SegmentId
+from magnetar_storage.interfaces import SegmentId, Versioned
 from magnetar_storage.log.damage import Damage
 from magnetar_storage.log.engine import Engine
 from magnetar_storage.log.log_record import LogRecord, Segment, is_unused
@@ -24,7 +24,6 @@ LONGEST_SECONDS = 3600
 READ_ENTRIES = 1000
 READ_BYTES = 256 << 10
 """The most that one read takes: little, so that readers with consumers do not wait."""
-PAGE = 1000
 PAUSE_EVERY = 1000
 """Segments or records that are handled before the rest of the broker gets a turn."""
 STEP, OTHER_STEP = 0x9E3779B97F4A7C15, 0xBF58476D1CE4E5B9
@@ -146,28 +145,28 @@ class Scrubber:
 
         Only for damage, which is rare.
         """
-        metadata, after, seen = self._engine.metadata, "", 0
-        if (record := await self._record_of(self._last_key, segment)) is not None:
+        metadata, after = self._engine.metadata, ""
+        last = await metadata.get(self._last_key) if self._last_key else None
+        if (record := _listing_record(self._last_key, last, segment)) is not None:
             return self._last_key, record
-        while keys := await metadata.list(TOPICS, after, PAGE):
-            for key in keys:
-                if (record := await self._record_of(key, segment)) is not None:
+        while page := await metadata.read_under(TOPICS, after, PAUSE_EVERY):
+            for key, found in page:
+                if (record := _listing_record(key, found, segment)) is not None:
                     self._last_key = key
                     return key, record
-                seen += 1
-                if seen % PAUSE_EVERY == 0:
-                    await yield_turn(self._engine.clock)
-            after = keys[-1]
+            after = page[-1][0]
         return "", None
 
-    async def _record_of(self, key: str, segment: SegmentId) -> LogRecord | None:
-        """Return the record of a log if it lists the segment; None otherwise."""
-        found = await self._engine.metadata.get(key) if key else None
-        if found is not None and not is_unused(found.value):
-            with suppress(Corrupt):  # the topic cannot be loaded, which is reported
-                record = LogRecord.decode(key, found.value)
-                return record if segment in record.listed else None
-        return None
+
+def _listing_record(
+    key: str, found: Versioned | Corrupt | None, segment: SegmentId
+) -> LogRecord | None:
+    """Return the record of a log if it lists the segment; None otherwise."""
+    if isinstance(found, Versioned) and not is_unused(found.value):
+        with suppress(Corrupt):  # the topic cannot be loaded, which is reported
+            record = LogRecord.decode(key, found.value)
+            return record if segment in record.listed else None
+    return None
 
 
 def is_due(segment: SegmentId, since_ms: int, now_ms: int, interval_ms: int) -> bool:

@@ -22,7 +22,6 @@ logger = logging.getLogger(__name__)
 
 T = TypeVar("T", SegmentId, str)
 
-PAGE = 1000
 NAMED = 10
 """The most segments or topics that one line of the log names."""
 WHY = "no topic lists these segments"
@@ -55,22 +54,20 @@ async def _unlisted(engine: Engine, candidates: set[SegmentId]) -> tuple[set[Seg
     """Return the candidates that no readable record lists, and the keys of damaged records."""
     unlisted, unreadable = set(candidates), set[str]()
 
-    async def look(key: str) -> None:
-        try:
-            found = await engine.metadata.get(key)
-            if found is not None and not is_unused(found.value):
-                unlisted.difference_update(LogRecord.decode(key, found.value).listed)
-        except Corrupt:
-            unreadable.add(key)
-
     # Begin with the broker's own topics: every health check leaves segments of one.  Mostly every
     # segment is listed: then the records behind the last one are not read.
     for prefix in (topics_of(SYSTEM_NAMESPACE, "persistent"), TOPICS):
         after = ""
-        while unlisted and (keys := await engine.metadata.list(prefix, after, PAGE)):
-            # Read many at a time: the store reads them in one job.
-            await for_each(engine, keys, look)
-            after = keys[-1]
+        while unlisted and (page := await engine.metadata.read_under(prefix, after)):
+            for key, found in page:
+                if isinstance(found, Corrupt):
+                    unreadable.add(key)
+                elif not is_unused(found.value):
+                    try:
+                        unlisted.difference_update(LogRecord.decode(key, found.value).listed)
+                    except Corrupt:
+                        unreadable.add(key)
+            after = page[-1][0]
     return unlisted, unreadable
 
 

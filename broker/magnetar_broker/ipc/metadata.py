@@ -1,12 +1,24 @@
 """The metadata store of another process, over a link."""
 
+from collections.abc import Sequence
 from functools import partial
 from itertools import count
 from weakref import WeakValueDictionary
 
 from magnetar_broker.ipc.link import Link
+from magnetar_storage.errors import Corrupt
 from magnetar_storage.identity import UNKNOWN
-from magnetar_storage.interfaces import Absent, Change, Changes, Lease, Version, Versioned
+from magnetar_storage.interfaces import (
+    PAGE,
+    Absent,
+    Change,
+    Changes,
+    Guard,
+    Lease,
+    Listed,
+    Version,
+    Versioned,
+)
 from magnetar_storage.metadata.watch import QUEUE_LIMIT, Watch
 from magnetar_storage.runtime.execution import Clock, Timer
 
@@ -47,6 +59,7 @@ class RemoteMetadata:
         value: bytes,
         expect: Version | Absent | None = None,
         lease: Lease | None = None,
+        guard: Guard | None = None,
     ) -> Version:
         version: Version = await self._link.request(
             "metadata.put",
@@ -54,16 +67,26 @@ class RemoteMetadata:
             value,
             expect.value if isinstance(expect, Absent) else expect,
             None if lease is None else lease.id,
+            guard and tuple(guard),
         )
         self.identity = self.identity._replace(revision=max(self.identity.revision, version))
         return version
 
-    async def delete(self, key: str, expect: Version | None = None) -> None:
-        await self._link.request("metadata.delete", key, expect)
+    async def delete(
+        self, key: str, expect: Version | None = None, guard: Guard | None = None
+    ) -> None:
+        await self._link.request("metadata.delete", key, expect, guard and tuple(guard))
 
-    async def list(self, prefix: str, after: str = "", limit: int = 1000) -> list[str]:
+    async def list(self, prefix: str, after: str = "", limit: int = PAGE) -> list[str]:
         keys: list[str] = await self._link.request("metadata.list", prefix, after, limit)
         return keys
+
+    async def read_under(self, prefix: str, after: str = "", limit: int = PAGE) -> Sequence[Listed]:
+        found = await self._link.request("metadata.read_under", prefix, after, limit)
+        return [
+            (key, Versioned(*value) if isinstance(value, tuple) else Corrupt(**value))
+            for key, value in found
+        ]
 
     def watch(self, prefix: str) -> Changes:
         watch = Watch(prefix, self._clock, QUEUE_LIMIT)

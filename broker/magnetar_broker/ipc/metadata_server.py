@@ -1,12 +1,20 @@
 """Serves the metadata store of this process to the `RemoteMetadata` at the other end of a link."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 
 from magnetar_broker.ipc.leases import Leases
 from magnetar_broker.ipc.link import Link
 from magnetar_storage.errors import Fenced, StorageError
-from magnetar_storage.interfaces import RESYNC, Absent, Changes, MetadataStore, Version, Versioned
+from magnetar_storage.interfaces import (
+    RESYNC,
+    Absent,
+    Changes,
+    Guard,
+    MetadataStore,
+    Version,
+    Versioned,
+)
 from magnetar_storage.runtime.execution import Clock, Tasks
 
 NO_KEY = "/none"
@@ -47,6 +55,7 @@ class MetadataServer:
                 "metadata.put": self._put,
                 "metadata.delete": self._delete,
                 "metadata.list": store.list,
+                "metadata.read_under": self._read_under,
                 "metadata.watch": self._watch,
                 "metadata.unwatch": self._unwatch,
                 "metadata.lease": self._leases.grant,
@@ -60,8 +69,22 @@ class MetadataServer:
         found: Versioned | None = await self._store.get(key)
         return None if found is None else (found.value, found.version)
 
+    async def _read_under(
+        self, prefix: str, after: str, limit: int
+    ) -> Sequence[tuple[str, tuple[object, ...] | dict[str, object]]]:
+        """Return each key with its value and version, or with the fields of a `Corrupt`."""
+        return [
+            (key, tuple(found) if isinstance(found, Versioned) else vars(found))
+            for key, found in await self._store.read_under(prefix, after, limit)
+        ]
+
     async def _put(
-        self, key: str, value: bytes, expect: Version | str | None, lease: str | None
+        self,
+        key: str,
+        value: bytes,
+        expect: Version | str | None,
+        lease: str | None,
+        guard: tuple[str, Version] | None,
     ) -> Version:
         self._check(key)
         return await self._store.put(
@@ -69,11 +92,14 @@ class MetadataServer:
             value,
             Absent(expect) if isinstance(expect, str) else expect,
             None if lease is None else self._leases.held(lease),
+            None if guard is None else Guard(*guard),
         )
 
-    async def _delete(self, key: str, expect: Version | None) -> None:
+    async def _delete(
+        self, key: str, expect: Version | None, guard: tuple[str, Version] | None
+    ) -> None:
         self._check(key)
-        await self._store.delete(key, expect)
+        await self._store.delete(key, expect, None if guard is None else Guard(*guard))
 
     async def _watch(self, number: int, prefix: str) -> None:
         """Send changes until the watch ends; while the peer does not read, they wait in the watch,

@@ -6,9 +6,7 @@ from urllib.parse import unquote_plus
 from magnetar_broker.base.metadata_keys import topics_of
 from magnetar_broker.names.catalogue import Catalogue
 from magnetar_proto.names import PARTITION_SUFFIX, SYSTEM_NAMESPACE, TopicName
-from magnetar_storage.interfaces import MetadataStore
-
-PAGE = 1000
+from magnetar_storage.interfaces import PAGE, MetadataStore
 
 
 class StoredNames:

@@ -15,6 +15,7 @@ from magnetar_broker.base.metadata_keys import (
     namespace_policies_key,
     topic_policies_key,
 )
+from magnetar_broker.base.records import keys_under
 from magnetar_broker.config import Settings
 from magnetar_broker.policies.effective import StoredPolicies
 from magnetar_broker.policies.policy import Policy, PolicyValues, Resolved, Subject
@@ -24,7 +25,6 @@ from magnetar_storage.errors import BadVersion, StorageError, Unavailable
 from magnetar_storage.interfaces import ABSENT, MetadataStore, Version
 
 T = TypeVar("T")
-PAGE = 1000
 
 
 class Policies(PolicyView):
@@ -113,12 +113,7 @@ class Policies(PolicyView):
 
     async def start(self) -> None:
         """List the subjects with explicit values, and read the values of namespaces."""
-        keys: list[str] = []
-        while True:
-            page = await self._metadata.list(POLICIES, keys[-1] if keys else "", PAGE)
-            keys += page
-            if len(page) < PAGE:
-                break
+        keys = [POLICIES + key for key in await keys_under(self._metadata, POLICIES)]
         self._unread = set(keys)
         for key in keys:
             if (namespace := namespace_of_policies(key)) is not None:

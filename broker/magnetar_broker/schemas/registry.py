@@ -9,6 +9,7 @@ from collections import OrderedDict
 from collections.abc import Awaitable, Callable
 from typing import Final, NamedTuple
 
+from magnetar_broker.base.records import keys_under
 from magnetar_broker.schemas.types import Schema, type_named
 from magnetar_proto.names import TopicName
 from magnetar_storage.errors import BadVersion, Corrupt, StorageError
@@ -21,7 +22,6 @@ ANYTHING = "/schema"
 """The common prefix."""
 MAX_KNOWN: Final = 1024
 """The most histories in memory."""
-PAGE: Final = 1000
 
 
 def schema_name(topic: TopicName) -> str:
@@ -146,12 +146,12 @@ class Registry:
 
     async def names(self, namespace: str) -> list[str]:
         """Return the names of schemas in a namespace, also if a crash left only version records."""
-        histories = await self._keys(f"{HISTORIES}{namespace}/")
-        records = await self._keys(f"{RECORDS}{namespace}/")
-        names = {key.removeprefix(HISTORIES) for key in histories}
+        of_namespace = f"{namespace}/"
+        names = set(await keys_under(self._metadata, HISTORIES + of_namespace))
+        records = await keys_under(self._metadata, RECORDS + of_namespace)
         # promise: versions without a history go with their namespace
-        names.update(key.removeprefix(RECORDS).rpartition("/")[0] for key in records)
-        return sorted(names)
+        names.update(key.rpartition("/")[0] for key in records)
+        return sorted(of_namespace + name for name in names)
 
     # The store ----------------------------------------------------------------------------
 
@@ -198,16 +198,8 @@ class Registry:
         return known
 
     async def _delete_all(self, prefix: str) -> None:
-        for key in await self._keys(prefix):
-            await self._metadata.delete(key)
-
-    async def _keys(self, prefix: str) -> list[str]:
-        keys: list[str] = []
-        while True:
-            page = await self._metadata.list(prefix, keys[-1] if keys else "", PAGE)
-            keys += page
-            if len(page) < PAGE:
-                return keys
+        for key in await keys_under(self._metadata, prefix):
+            await self._metadata.delete(prefix + key)
 
 
 def _record_key(name: str, number: int, digest: str) -> str:

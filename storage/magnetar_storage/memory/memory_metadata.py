@@ -1,7 +1,18 @@
 """Metadata in memory; a change is durable on return."""
 
-from magnetar_storage.errors import BadVersion, Unavailable
-from magnetar_storage.interfaces import Absent, Change, Lease, Version, Versioned
+from collections.abc import Sequence
+
+from magnetar_storage.errors import BadVersion, Fenced, Unavailable
+from magnetar_storage.interfaces import (
+    PAGE,
+    Absent,
+    Change,
+    Guard,
+    Lease,
+    Listed,
+    Version,
+    Versioned,
+)
 from magnetar_storage.metadata.sorted_keys import SortedKeys
 from magnetar_storage.metadata.watch import Watch, Watchers
 from magnetar_storage.runtime.execution import Clock
@@ -27,10 +38,11 @@ class MemoryMetadata:
         value: bytes,
         expect: Version | Absent | None = None,
         lease: Lease | None = None,
+        guard: Guard | None = None,
     ) -> Version:
         if lease is not None and lease.id not in self._leases:
             raise Unavailable(f"lease {lease.id} has ended")
-        self._check(key, expect)
+        self._check(key, expect, guard)
         self._keys.add(key)
         self._writes += 1
         self._values[key] = Versioned(value, self._writes)
@@ -41,12 +53,17 @@ class MemoryMetadata:
         self._watchers.publish(Change(key, value, self._writes))
         return self._writes
 
-    async def delete(self, key: str, expect: Version | None = None) -> None:
-        self._check(key, expect)
+    async def delete(
+        self, key: str, expect: Version | None = None, guard: Guard | None = None
+    ) -> None:
+        self._check(key, expect, guard)
         self._remove(key)
 
-    async def list(self, prefix: str, after: str = "", limit: int = 1000) -> list[str]:
+    async def list(self, prefix: str, after: str = "", limit: int = PAGE) -> list[str]:
         return self._keys.page(prefix, after, limit)
+
+    async def read_under(self, prefix: str, after: str = "", limit: int = PAGE) -> Sequence[Listed]:
+        return [(key, self._values[key]) for key in self._keys.page(prefix, after, limit)]
 
     def watch(self, prefix: str) -> Watch:
         return self._watchers.watch(prefix)
@@ -66,7 +83,11 @@ class MemoryMetadata:
             await self.revoke(Lease(lease))
         self._watchers.close()
 
-    def _check(self, key: str, expect: Version | Absent | None) -> None:
+    def _check(self, key: str, expect: Version | Absent | None, guard: Guard | None) -> None:
+        if guard is not None:
+            guarding = self._values.get(guard.key)
+            if guarding is None or guarding.version != guard.version:
+                raise Fenced(f"{key}: not written, because {guard.key} has changed")
         if expect is None:
             return
         present = self._values.get(key)

@@ -15,23 +15,35 @@ from functools import partial
 from typing import Any, TypeVar
 from urllib.parse import quote
 
-from magnetar_storage.errors import BadVersion, Corrupt, DiskFull, StorageError, Unavailable
+from magnetar_storage.errors import (
+    BadVersion,
+    Corrupt,
+    DiskFull,
+    Fenced,
+    StorageError,
+    Unavailable,
+)
 from magnetar_storage.identity import UNKNOWN, Identity
 from magnetar_storage.interfaces import (
+    PAGE,
+    PAGE_BYTES,
     Absent,
     Change,
+    Guard,
     Lease,
+    Listed,
     Version,
     Versioned,
 )
 from magnetar_storage.metadata import sqlite_digest
-from magnetar_storage.metadata.sorted_keys import SortedKeys
+from magnetar_storage.metadata.sorted_keys import LAST_CHARACTER, SortedKeys
 from magnetar_storage.metadata.sqlite_digest import ALL, Checks
 from magnetar_storage.metadata.sqlite_wal import damaged_frame
 from magnetar_storage.metadata.statements import (
     ADD,
     DAMAGED_ROWS,
     KNOWN_SCHEMAS,
+    READ_UNDER,
     REPLACE,
     SCHEMA,
     SCHEMA_VERSION,
@@ -100,9 +112,33 @@ class Database:
         found = self._query("SELECT value, version, lease, crc FROM entries WHERE key = ?", key)
         if not found:
             return None
-        value, version, lease, crc = found[0]
+        value = self._checked(key, *found[0])
+        if isinstance(value, Corrupt):
+            raise value
+        return value
+
+    def read_under(self, prefix: str, after: str, limit: int) -> list[Listed]:
+        """Run `MetadataStore.read_under`."""
+        return self._explained(partial(self._read_under, prefix, after, limit))
+
+    def _read_under(self, prefix: str, after: str, limit: int) -> list[Listed]:
+        found: list[Listed] = []
+        size = 0
+        for key, *row in self._connection.execute(
+            READ_UNDER, (prefix, prefix + LAST_CHARACTER, after, limit)
+        ):
+            value = self._checked(key, *row)
+            found.append((key, value))
+            size += len(value.value) if isinstance(value, Versioned) else 0
+            if size >= PAGE_BYTES:
+                break
+        return found
+
+    def _checked(
+        self, key: str, value: bytes, version: Version, lease: Any, crc: Any
+    ) -> Versioned | Corrupt:
         if checksum(key.encode(), value, version, lease) != crc:
-            raise self._damaged_row(key)
+            return self._damaged_row(key)
         return Versioned(value, version)
 
     def keys(self) -> SortedKeys:
@@ -258,14 +294,20 @@ class Database:
             key = write.key.encode()  # invalid text must not fail the other writes
         except UnicodeEncodeError as refusal:
             return refusal
+        if write.guard is not None and not self._holds(write.guard):
+            return Fenced(f"{write.key}: not written, because {write.guard.key} has changed")
         if isinstance(write, Put):
             return self._put(write, key, version)
         return self._delete(write, version)
 
+    def _holds(self, guard: Guard) -> bool:
+        statement = "SELECT 1 FROM entries WHERE key = ? AND version = ?"
+        return self._connection.execute(statement, guard).fetchone() is not None
+
     def _put(self, put: Put, encoded: bytes, version: Version) -> Outcome:
         # One statement compares and sets: each statement leaves and enters the interpreter, which
         # takes longer than the statement itself while the owner's thread is busy.
-        key, value, expect, lease = put
+        key, value, expect, lease, _ = put
         row = value, version, lease, checksum(encoded, value, version, lease), key
         execute = self._connection.execute
         if expect is None:
@@ -278,7 +320,7 @@ class Database:
         return [Change(key, value, version)]
 
     def _delete(self, delete: Delete, version: Version) -> Outcome:
-        key, expect = delete
+        key, expect, _ = delete
         execute = self._connection.execute
         if expect is None:
             deleted = execute("DELETE FROM entries WHERE key = ?", (key,)).rowcount
@@ -335,10 +377,10 @@ class Database:
         except UnicodeDecodeError as error:  # a damaged schema, quoted by an error of SQLite
             raise self._damaged("its schema is not valid text") from error
 
-    def _damaged(self, why: str) -> StorageError:
+    def _damaged(self, why: str) -> Corrupt:
         return Corrupt(self._path, 0, f"{why}; restore the database from a copy")
 
-    def _damaged_row(self, key: str) -> StorageError:
+    def _damaged_row(self, key: str) -> Corrupt:
         return self._damaged(f"the row of {key} is not what was written")
 
     def _refusal(self, key: str, expect: Version | Absent) -> BadVersion:
@@ -457,20 +499,27 @@ class SqliteMetadata:
         value: bytes,
         expect: Version | Absent | None = None,
         lease: Lease | None = None,
+        guard: Guard | None = None,
     ) -> Version:
         if lease is not None and lease.id not in self._leases:
             raise Unavailable(f"lease {lease.id} has ended")
-        (change,) = await self._write(Put(key, value, expect, None if lease is None else lease.id))
+        put = Put(key, value, expect, None if lease is None else lease.id, guard)
+        (change,) = await self._write(put)
         return change.version
 
-    async def delete(self, key: str, expect: Version | None = None) -> None:
-        await self._write(Delete(key, expect))
+    async def delete(
+        self, key: str, expect: Version | None = None, guard: Guard | None = None
+    ) -> None:
+        await self._write(Delete(key, expect, guard))
 
-    async def list(self, prefix: str, after: str = "", limit: int = 1000) -> list[str]:
+    async def list(self, prefix: str, after: str = "", limit: int = PAGE) -> list[str]:
         keys = self._keys
         if keys is None:
             keys = await self._worker.run(self._database.keys)
         return keys.page(prefix, after, limit)
+
+    async def read_under(self, prefix: str, after: str = "", limit: int = PAGE) -> Sequence[Listed]:
+        return await self._worker.run(partial(self._database.read_under, prefix, after, limit))
 
     def watch(self, prefix: str) -> Watch:
         return self._watchers.watch(prefix)

@@ -66,6 +66,7 @@ class Watchers:
     def watch(self, prefix: str) -> Watch:
         watch = Watch(prefix, self._clock, self._limit)
         self._watches.add(watch)
+        watch.resync()  # promise: a reader of changes begins by listing
         return watch
 
     def publish(self, change: Change) -> None:

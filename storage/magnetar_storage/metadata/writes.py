@@ -2,7 +2,7 @@
 
 from typing import NamedTuple
 
-from magnetar_storage.interfaces import Absent, Change, Version
+from magnetar_storage.interfaces import Absent, Change, Guard, Version
 
 
 class Put(NamedTuple):
@@ -10,11 +10,13 @@ class Put(NamedTuple):
     value: bytes
     expect: Version | Absent | None
     lease: str | None
+    guard: Guard | None = None
 
 
 class Delete(NamedTuple):
     key: str
     expect: Version | None
+    guard: Guard | None = None
 
 
 class EndLease(NamedTuple):

@@ -2,7 +2,7 @@
 
 from collections.abc import Coroutine
 from dataclasses import replace
-from typing import Any, TypeVar
+from typing import Any, NoReturn, TypeVar
 
 import pytest
 
@@ -13,10 +13,11 @@ from fakes.worker_stores import WorkerStores
 from fakes.world import ManualTasks
 from magnetar_broker.base.clock_watch import ClockWatch
 from magnetar_broker.base.metadata_keys import TOPICS, topic_key
-from magnetar_broker.expiry.orphans import PAGE, Quarantine, present_segments, sweep
+from magnetar_broker.expiry.orphans import Quarantine, present_segments, sweep
 from magnetar_proto.names import TopicName
 from magnetar_storage.cursors.cursor_log import CursorLog
 from magnetar_storage.errors import NoSegment, ProcessUnavailable
+from magnetar_storage.interfaces import PAGE
 from magnetar_storage.log.cache import EntryCache
 from magnetar_storage.log.engine import Engine
 from magnetar_storage.log.log import Log
@@ -184,7 +185,7 @@ def test_a_record_that_cannot_be_read_keeps_only_what_it_may_list(
 class UnreadNames(MemoryMetadata):
     """A metadata store that another process has, which ends."""
 
-    async def list(self, prefix: str, after: str = "", limit: int = 1000) -> list[str]:
+    async def read_under(self, prefix: str, after: str = "", limit: int = PAGE) -> NoReturn:
         raise ProcessUnavailable("the link has ended")
 
 

@@ -17,6 +17,7 @@ from magnetar_storage.interfaces import (
     RESYNC,
     Change,
     Changes,
+    Guard,
     Lease,
     Resync,
     Version,
@@ -88,10 +89,16 @@ def test_who_may_write_is_asked_for_every_write() -> None:
 # Watches -----------------------------------------------------------------------------
 
 
+def watched(linked: Linked, prefix: str) -> Changes:
+    """Return a watch whose reader knows that it must list the prefix."""
+    watch = linked.remote.watch(prefix)
+    assert run(next_of(watch), linked.clock) is RESYNC
+    return watch
+
+
 def test_a_watch_sees_what_others_write_in_order() -> None:
     linked = Linked()
-    watch = linked.remote.watch("/t/")
-    linked.clock.pump()
+    watch = watched(linked, "/t/")
     versions = [run(linked.store.put(f"/t/{at}", b"%d" % at), linked.clock) for at in range(3)]
     versions.append(run(linked.remote.put("/t/0", b"again"), linked.clock))
     seen = [run(next_of(watch), linked.clock) for _ in range(4)]
@@ -103,7 +110,7 @@ def test_a_watch_sees_what_others_write_in_order() -> None:
 
 def test_what_this_process_writes_after_it_began_to_watch_is_seen() -> None:
     linked = Linked()
-    watch = linked.remote.watch("/")
+    watch = watched(linked, "/")
     version = run(linked.remote.put("/a", b""), linked.clock)
     assert run(next_of(watch), linked.clock) == Change("/a", b"", version)
 
@@ -111,8 +118,7 @@ def test_what_this_process_writes_after_it_began_to_watch_is_seen() -> None:
 def test_a_process_that_does_not_read_is_notified_to_list_again() -> None:
     """Its changes wait in the store's watch, which has a limit, and not in the link."""
     linked = Linked()
-    watch = linked.remote.watch("/")
-    linked.clock.pump()
+    watch = watched(linked, "/")
     linked.right.pause()
     for at in range(QUEUE_LIMIT + 2):
         run(linked.store.put("/a", b"%d" % at), linked.clock)
@@ -127,8 +133,7 @@ def test_a_process_that_does_not_read_is_notified_to_list_again() -> None:
 
 def test_a_watcher_that_is_slow_is_notified_to_list_again() -> None:
     linked = Linked()
-    watch = linked.remote.watch("/")
-    linked.clock.pump()
+    watch = watched(linked, "/")
     for at in range(QUEUE_LIMIT + 2):
         run(linked.store.put("/a", b"%d" % at), linked.clock)
         linked.clock.pump()
@@ -137,10 +142,10 @@ def test_a_watcher_that_is_slow_is_notified_to_list_again() -> None:
 
 def test_changes_that_nobody_watches_any_more_are_not_sent() -> None:
     linked = Linked()
-    watch = linked.remote.watch("/")
-    linked.clock.pump()
+    watch = watched(linked, "/")
     del watch
     gc.collect()
+    linked.to_left.writes.clear()
     for _ in range(4):
         run(linked.store.put("/a", b""), linked.clock)
         linked.clock.pump()
@@ -149,8 +154,7 @@ def test_changes_that_nobody_watches_any_more_are_not_sent() -> None:
 
 def test_watches_end_with_the_link_on_both_sides() -> None:
     linked = Linked()
-    watch = linked.remote.watch("/")
-    linked.clock.pump()
+    watch = watched(linked, "/")
     waiting = start(next_of(watch))
     run(linked.store.put("/a", b""), linked.clock)
     linked.cut()
@@ -163,8 +167,7 @@ def test_watches_end_with_the_link_on_both_sides() -> None:
 
 def test_watches_end_when_the_store_is_closed() -> None:
     linked = Linked()
-    watch = linked.remote.watch("/")
-    linked.clock.pump()
+    watch = watched(linked, "/")
     run(linked.store.put("/a", b""), linked.clock)
     run(linked.store.close(), linked.clock)
     linked.clock.pump()
@@ -326,7 +329,9 @@ def test_a_process_that_comes_after_another_sees_all_that_it_wrote(tmp_path: Pat
 class FullMetadata(MemoryMetadata):
     """There is no room to write."""
 
-    async def delete(self, key: str, expect: Version | None = None) -> None:
+    async def delete(
+        self, key: str, expect: Version | None = None, guard: Guard | None = None
+    ) -> None:
         raise DiskFull("no room")
 
 

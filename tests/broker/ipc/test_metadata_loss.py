@@ -15,7 +15,16 @@ from effort import seeds, some
 from fakes.links import LinkedMetadata
 from fakes.world import ManualClock, run, start
 from magnetar_storage.errors import BadVersion, Unavailable
-from magnetar_storage.interfaces import ABSENT, Absent, Change, Lease, Version, Versioned
+from magnetar_storage.interfaces import (
+    ABSENT,
+    RESYNC,
+    Absent,
+    Change,
+    Guard,
+    Lease,
+    Version,
+    Versioned,
+)
 from magnetar_storage.memory.memory_metadata import MemoryMetadata
 from magnetar_storage.runtime.execution import yield_turn
 
@@ -38,15 +47,18 @@ class SlowMetadata(MemoryMetadata):
         value: bytes,
         expect: Version | Absent | None = None,
         lease: Lease | None = None,
+        guard: Guard | None = None,
     ) -> Version:
         await yield_turn(self._clock)
-        version = await super().put(key, value, expect, lease)
+        version = await super().put(key, value, expect, lease, guard)
         await yield_turn(self._clock)
         return version
 
-    async def delete(self, key: str, expect: Version | None = None) -> None:
+    async def delete(
+        self, key: str, expect: Version | None = None, guard: Guard | None = None
+    ) -> None:
         await yield_turn(self._clock)
-        await super().delete(key, expect)
+        await super().delete(key, expect, guard)
         await yield_turn(self._clock)
 
     async def lease(self, ttl_seconds: float) -> Lease:
@@ -132,10 +144,16 @@ class Mirror:
 
     async def follow(self) -> None:
         async for change in self._changes:
-            assert isinstance(change, Change), "too few changes for a RESYNC"
+            if change is RESYNC:
+                listed = await self._linked.remote.read_under("/")
+                self.values = {
+                    key: found.value for key, found in listed if isinstance(found, Versioned)
+                }
+                continue
+            assert isinstance(change, Change)
             self.versions.append(change.version)
             if change.value is None:
-                del self.values[change.key]
+                self.values.pop(change.key, None)  # absent if it was deleted before the listing
             else:
                 self.values[change.key] = change.value
 

@@ -14,7 +14,7 @@ from magnetar_broker.base.errors import SchemaRefused
 from magnetar_broker.schemas.registry import History, Registry
 from magnetar_broker.schemas.types import Schema, SchemaType
 from magnetar_storage.errors import Corrupt, Unavailable
-from magnetar_storage.interfaces import Absent, Lease, Version, Versioned
+from magnetar_storage.interfaces import Absent, Guard, Lease, Version, Versioned
 from magnetar_storage.memory.memory_metadata import MemoryMetadata
 
 NAMES = ("public/default/a", "public/default/b")
@@ -59,12 +59,15 @@ class MoodyMetadata(MemoryMetadata):
         value: bytes,
         expect: Version | Absent | None = None,
         lease: Lease | None = None,
+        guard: Guard | None = None,
     ) -> Version:
-        version: Version = await self._write(super().put(key, value, expect, lease))
+        version: Version = await self._write(super().put(key, value, expect, lease, guard))
         return version
 
-    async def delete(self, key: str, expect: Version | None = None) -> None:
-        await self._write(super().delete(key, expect))
+    async def delete(
+        self, key: str, expect: Version | None = None, guard: Guard | None = None
+    ) -> None:
+        await self._write(super().delete(key, expect, guard))
 
     async def list(self, prefix: str, after: str = "", limit: int = 1000) -> list[str]:
         await self._turn()

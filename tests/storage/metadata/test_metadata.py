@@ -1,8 +1,6 @@
-"""Metadata stores: the contract of every driver, then the specifics of SQLite."""
+"""SQLite as a metadata store: its locks, syncs, schemas and checksums; and lagging watchers."""
 
 import sqlite3
-from collections.abc import Callable, Iterator
-from functools import partial
 from pathlib import Path
 
 import pytest
@@ -10,19 +8,15 @@ from crc32c import crc32c
 
 from effort import parts
 from fakes.links import LinkedMetadata
-from fakes.world import InlineWorker, ManualClock, run, start
-from magnetar_storage.errors import BadVersion, Corrupt, Unavailable
+from fakes.world import InlineWorker, ManualClock, run
+from magnetar_storage.errors import Corrupt, Unavailable
 from magnetar_storage.interfaces import (
-    ABSENT,
     RESYNC,
     Change,
     Changes,
     Lease,
-    MetadataStore,
     Resync,
 )
-from magnetar_storage.memory.memory_metadata import MemoryMetadata
-from magnetar_storage.metadata import sqlite
 from magnetar_storage.metadata.sqlite import Database, SqliteMetadata
 from magnetar_storage.metadata.statements import checksum
 from magnetar_storage.metadata.watch import Watchers
@@ -36,118 +30,14 @@ def sqlite_at(directory: Path) -> SqliteMetadata:
     return run(SqliteMetadata.open(disk, InlineWorker(CLOCK), CLOCK), CLOCK)
 
 
-DRIVERS: dict[str, Callable[[Path], MetadataStore]] = {
-    "memory": lambda _: MemoryMetadata(CLOCK),
-    "sqlite": sqlite_at,
-}
-
-
-@pytest.fixture(params=[*DRIVERS, *(f"{driver}, linked" for driver in DRIVERS)])
-def store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[MetadataStore]:
-    """Open a store of each kind, in this process and at the other end of a link."""
-    driver, _, linked = request.param.partition(", ")
-    store = DRIVERS[driver](tmp_path)
-    yield LinkedMetadata(store, CLOCK).remote if linked else store
-    if isinstance(store, SqliteMetadata):
-        store._database.close()
-
-
 async def next_of(watch: Changes) -> Change | Resync:
     return await anext(watch)
-
-
-def test_a_value_is_read_back_with_its_version(store: MetadataStore) -> None:
-    version = run(store.put("/a", b"one"), CLOCK)
-    assert run(store.get("/a"), CLOCK) == (b"one", version)
-    assert run(store.get("/b"), CLOCK) is None
-
-
-def test_versions_differ_after_every_write(store: MetadataStore) -> None:
-    versions = [run(store.put("/a", b"same"), CLOCK) for _ in range(3)]
-    run(store.delete("/a"), CLOCK)
-    versions.append(run(store.put("/a", b"same"), CLOCK))
-    assert len(set(versions)) == 4
-
-
-def test_a_put_with_a_stale_version_changes_nothing(store: MetadataStore) -> None:
-    old = run(store.put("/a", b"one"), CLOCK)
-    new = run(store.put("/a", b"two", old), CLOCK)
-    with pytest.raises(BadVersion):
-        run(store.put("/a", b"three", old), CLOCK)
-    with pytest.raises(BadVersion):
-        run(store.put("/a", b"three", ABSENT), CLOCK)
-    with pytest.raises(BadVersion):
-        run(store.put("/b", b"three", old), CLOCK)
-    with pytest.raises(BadVersion):
-        run(store.delete("/a", old), CLOCK)
-    with pytest.raises(BadVersion):
-        run(store.delete("/b", old), CLOCK)
-    assert run(store.get("/a"), CLOCK) == (b"two", new)
-
-
-def test_deleting_what_is_missing_is_no_error(store: MetadataStore) -> None:
-    run(store.delete("/a"), CLOCK)
-    run(store.delete("/a", run(store.put("/a", b"", ABSENT), CLOCK)), CLOCK)
-    assert run(store.get("/a"), CLOCK) is None
-
-
-def test_writes_take_place_in_the_order_in_which_they_are_asked_for(
-    store: MetadataStore, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(sqlite, "GROUP", 2)
-    order: list[int] = []
-    puts = [start(store.put("/a", b"%d" % number)) for number in range(5)]
-    deletion = start(store.delete("/missing"))
-    for number, asked in enumerate((*puts, deletion)):
-        asked.when_done(partial(order.append, number))
-    CLOCK.pump()
-    assert order == list(range(6))
-    assert run(store.get("/a"), CLOCK) == (b"4", puts[-1].result())
-
-
-def test_keys_are_listed_in_order_and_in_pages(store: MetadataStore) -> None:
-    keys = ["/t", "/t/a", "/t/a/b", "/t/b", "/t/é", "/u"]
-    for key in reversed(keys):
-        run(store.put(key, b""), CLOCK)
-    assert run(store.list("/t/"), CLOCK) == ["/t/a", "/t/a/b", "/t/b", "/t/é"]
-    assert run(store.list("/t/", limit=2), CLOCK) == ["/t/a", "/t/a/b"]
-    assert run(store.list("/t/", after="/t/a/b", limit=1), CLOCK) == ["/t/b"]
-    assert run(store.list(""), CLOCK) == keys
-
-
-def test_a_watch_sees_changes_under_its_prefix_in_order(store: MetadataStore) -> None:
-    watch = store.watch("/t/")
-    first = start(next_of(watch))
-    run(store.put("/other", b""), CLOCK)
-    assert not first.done()
-    one = run(store.put("/t/a", b"1"), CLOCK)
-    run(store.delete("/t/a"), CLOCK)
-    CLOCK.pump()
-    assert first.result() == Change("/t/a", b"1", one)
-    change = run(next_of(watch), CLOCK)
-    assert isinstance(change, Change) and (change.key, change.value) == ("/t/a", None)
-    waiting = start(next_of(watch))
-    run(store.close(), CLOCK)
-    with pytest.raises(StopAsyncIteration):
-        waiting.result()
-
-
-def test_keys_under_a_lease_go_with_it(store: MetadataStore) -> None:
-    lease, other = run(store.lease(10), CLOCK), run(store.lease(10), CLOCK)
-    run(store.put("/mine", b"", lease=lease), CLOCK)
-    run(store.put("/taken", b"", lease=lease), CLOCK)
-    run(store.put("/taken", b"", lease=other), CLOCK)
-    run(store.put("/kept", b"", lease=lease), CLOCK)
-    run(store.put("/kept", b""), CLOCK)
-    run(store.revoke(lease), CLOCK)
-    assert run(store.list("/"), CLOCK) == ["/kept", "/taken"]
-    with pytest.raises(Unavailable):
-        run(store.put("/mine", b"", lease=lease), CLOCK)
 
 
 def test_a_watcher_that_lags_is_notified_to_list_again() -> None:
     watchers = Watchers(CLOCK, limit=2)
     watch = watchers.watch("/")
+    assert run(next_of(watch), CLOCK) is RESYNC
     for version in range(4):
         watchers.publish(Change("/a", b"", version))
     assert run(next_of(watch), CLOCK) is RESYNC
@@ -243,6 +133,11 @@ def test_a_row_that_rots_while_it_is_used_is_refused_alone(tmp_path: Path) -> No
     with pytest.raises(Corrupt, match="row of /a"):
         run(store.get("/a"), CLOCK)
     assert run(store.get("/b"), CLOCK) == (b"other", 2)
+    (rotten, other) = run(store.read_under("/"), CLOCK)
+    assert rotten[0] == "/a" and isinstance(rotten[1], Corrupt) and "row of /a" in str(rotten[1])
+    assert other == ("/b", (b"other", 2))
+    ((_, sent), _) = run(LinkedMetadata(store, CLOCK).remote.read_under("/"), CLOCK)
+    assert isinstance(sent, Corrupt) and str(sent) == str(rotten[1])
     with pytest.raises(Corrupt, match=r"row of /a.*restore"):
         run(store.close(), CLOCK)
     with pytest.raises(Corrupt, match=r"row of /a.*restore"):
