@@ -17,8 +17,8 @@ from magnetar_storage.identity import Identity
 from magnetar_storage.interfaces import SegmentId
 from magnetar_storage.local import directories, layout
 from magnetar_storage.log.log_record import LogRecord
-from magnetar_storage.metadata.sqlite import FILE as METADATA_FILE
-from magnetar_storage.metadata.sqlite import Database, check_log
+from magnetar_storage.metadata.database import FILE as METADATA_FILE
+from magnetar_storage.metadata.database import Database, check_log
 from magnetar_storage.multi_store import belonging
 from magnetar_storage.runtime.disk import ReadOnlyDisk
 from magnetar_storage.runtime.whole_files import file_size

@@ -27,7 +27,7 @@ from crash.admin_load import AdminLoad
 from crash.lives import WorkersLives
 from crash.victims import Trouble, Victim, WholeBroker, some_victim
 from magnetar_broker.verify import check
-from magnetar_storage.metadata.sqlite import FILE, Database
+from magnetar_storage.metadata.database import FILE, Database
 from running_broker import RunningBroker
 
 SETTINGS = {

@@ -20,7 +20,8 @@ from magnetar_storage.local.limits import Limits
 from magnetar_storage.local.segment_ids import FIRST_WITH_DIRECTORY
 from magnetar_storage.local.store import LocalStore
 from magnetar_storage.metadata import sqlite_digest
-from magnetar_storage.metadata.sqlite import FILE, SqliteMetadata
+from magnetar_storage.metadata.database import FILE
+from magnetar_storage.metadata.sqlite import SqliteMetadata
 from magnetar_storage.multi_store.belonging import check, mark, take
 from magnetar_storage.multi_store.opening import open_store
 from magnetar_storage.runtime.disk import LocalDisk

@@ -12,7 +12,7 @@ from magnetar_storage.errors import Incomplete
 from magnetar_storage.identity import UNKNOWN, Identity
 from magnetar_storage.local import checkpoint as checkpoints
 from magnetar_storage.local import directories, layout, limits, recovery
-from magnetar_storage.metadata.sqlite import FILE as METADATA_FILE
+from magnetar_storage.metadata.database import FILE as METADATA_FILE
 from magnetar_storage.runtime.disk import Disk, Lock
 
 WAYS_OUT = (

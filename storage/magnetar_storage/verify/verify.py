@@ -23,7 +23,7 @@ from magnetar_storage.log.compacted_record import CompactedPart
 from magnetar_storage.log.log_record import LogRecord
 from magnetar_storage.log.offset_set import OffsetSet
 from magnetar_storage.log.sparse_segment import map_of
-from magnetar_storage.metadata.sqlite import FILE as METADATA_FILE
+from magnetar_storage.metadata.database import FILE as METADATA_FILE
 from magnetar_storage.runtime.disk import ReadableDisk
 from magnetar_storage.runtime.whole_files import file_size
 from magnetar_storage.verify.overlay import Overlay

@@ -7,7 +7,8 @@ import pytest
 
 from fakes.world import InlineWorkers, ManualClock, run
 from magnetar_storage.errors import DiskFull
-from magnetar_storage.metadata.sqlite import FILE, SqliteMetadata
+from magnetar_storage.metadata.database import FILE
+from magnetar_storage.metadata.sqlite import SqliteMetadata
 from magnetar_storage.runtime.disk import LocalDisk
 
 LARGE = bytes(100_000)

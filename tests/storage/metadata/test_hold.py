@@ -6,7 +6,8 @@ import pytest
 
 from fakes.world import InlineWorker, ManualClock, QueuedWorker, run, start
 from magnetar_storage.errors import Unavailable
-from magnetar_storage.metadata.sqlite import FILE, Copying, Database, SqliteMetadata
+from magnetar_storage.metadata.database import FILE, Copying, Database
+from magnetar_storage.metadata.sqlite import SqliteMetadata
 from magnetar_storage.runtime.disk import LocalDisk
 
 CLOCK = ManualClock()

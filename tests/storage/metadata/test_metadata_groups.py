@@ -14,8 +14,9 @@ from fakes.world import ManualClock, ManualPromise, QueuedWorkers, run, start
 from magnetar_storage.errors import BadVersion, Corrupt, DiskFull, StorageError
 from magnetar_storage.interfaces import ABSENT, MetadataStore
 from magnetar_storage.memory.memory_metadata import MemoryMetadata
+from magnetar_storage.metadata.database import Database
 from magnetar_storage.metadata.sorted_keys import SortedKeys
-from magnetar_storage.metadata.sqlite import Database, SqliteMetadata
+from magnetar_storage.metadata.sqlite import SqliteMetadata
 from magnetar_storage.runtime.disk import LocalDisk
 
 

@@ -10,7 +10,8 @@ from effort import parts
 from fakes.world import InlineWorker, ManualClock, run, start
 from magnetar_storage.errors import Corrupt
 from magnetar_storage.metadata import sqlite_digest
-from magnetar_storage.metadata.sqlite import FILE, SqliteMetadata
+from magnetar_storage.metadata.database import FILE
+from magnetar_storage.metadata.sqlite import SqliteMetadata
 from magnetar_storage.metadata.sqlite_digest import ALL, Checks, encode, needed
 from magnetar_storage.runtime.disk import LocalDisk
 

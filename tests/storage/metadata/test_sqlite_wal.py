@@ -7,7 +7,8 @@ import pytest
 
 from fakes.world import InlineWorker, ManualClock, run
 from magnetar_storage.errors import Corrupt
-from magnetar_storage.metadata.sqlite import Database, SqliteMetadata
+from magnetar_storage.metadata.database import Database
+from magnetar_storage.metadata.sqlite import SqliteMetadata
 from magnetar_storage.metadata.sqlite_wal import FRAME, HEADER, damaged_frame
 from magnetar_storage.metadata.writes import Put
 from magnetar_storage.runtime.disk import LocalDisk

@@ -12,7 +12,8 @@ from magnetar_storage.errors import Incomplete
 from magnetar_storage.local import checkpoint as checkpoints
 from magnetar_storage.local import directories, layout
 from magnetar_storage.local.limits import Limits
-from magnetar_storage.metadata.sqlite import FILE, SqliteMetadata
+from magnetar_storage.metadata.database import FILE
+from magnetar_storage.metadata.sqlite import SqliteMetadata
 from magnetar_storage.multi_store.belonging import check, mark, take
 from magnetar_storage.multi_store.opening import open_store
 from magnetar_storage.runtime.disk import LocalDisk

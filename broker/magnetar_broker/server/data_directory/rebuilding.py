@@ -17,7 +17,8 @@ from magnetar_storage.identity import Identity
 from magnetar_storage.local import layout
 from magnetar_storage.log.log_record import LogRecord
 from magnetar_storage.metadata import sqlite_digest
-from magnetar_storage.metadata.sqlite import FILE, GROUP, Database
+from magnetar_storage.metadata.database import FILE, Database
+from magnetar_storage.metadata.sqlite import GROUP
 from magnetar_storage.metadata.writes import Put
 from magnetar_storage.multi_store.belonging import GIVING_UP, Noted, check, noted_offline
 from magnetar_storage.multi_store.opening import open_store

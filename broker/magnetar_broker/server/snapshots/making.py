@@ -33,7 +33,7 @@ from magnetar_broker.server.snapshots.files import (
 from magnetar_broker.server.snapshots.part import SnapshotPart
 from magnetar_storage.errors import StorageError
 from magnetar_storage.local import directories, layout
-from magnetar_storage.metadata.sqlite import FILE as METADATA_FILE
+from magnetar_storage.metadata.database import FILE as METADATA_FILE
 from magnetar_storage.metadata.sqlite import SqliteMetadata
 from magnetar_storage.runtime.disk import LocalDisk
 from magnetar_storage.runtime.execution import Clock

@@ -19,7 +19,8 @@ from magnetar_broker.server.snapshots.part import LocalPart
 from magnetar_storage.errors import Unavailable
 from magnetar_storage.local import layout
 from magnetar_storage.local.segment_file import file_name
-from magnetar_storage.metadata.sqlite import FILE, Database, SqliteMetadata
+from magnetar_storage.metadata.database import FILE, Database
+from magnetar_storage.metadata.sqlite import SqliteMetadata
 from magnetar_storage.multi_store.multi_store import JoinedStore
 from magnetar_storage.multi_store.opening import open_store
 from magnetar_storage.runtime.disk import LocalDisk

@@ -17,7 +17,8 @@ from magnetar_storage.interfaces import (
     Lease,
     Resync,
 )
-from magnetar_storage.metadata.sqlite import Database, SqliteMetadata
+from magnetar_storage.metadata.database import Database
+from magnetar_storage.metadata.sqlite import SqliteMetadata
 from magnetar_storage.metadata.statements import checksum
 from magnetar_storage.metadata.watch import Watchers
 from magnetar_storage.runtime.disk import LocalDisk
