@@ -12,7 +12,8 @@ conformance suite (`tests/storage/test_conformance.py`) runs against every drive
 7. a `seal` whose outcome is unknown is settled by `recover`.
 """
 
-from collections.abc import AsyncIterator, Collection, Sequence
+import math
+from collections.abc import AsyncIterator, Callable, Collection, Sequence
 from dataclasses import dataclass
 from enum import Enum, StrEnum
 from typing import NamedTuple, Protocol
@@ -270,11 +271,37 @@ class Changes(Protocol):
         """End the changes; those that have arrived can still be read."""
 
 
-@dataclass(frozen=True)
 class Lease:
-    """Keys put under a lease are deleted when its owner stops renewing it."""
+    """Keys put under a lease are deleted when its owner stops renewing it.
 
-    id: str
+    The store renews it for its owner.  An owner whose work needs the lease asks `deadline` before
+    each step that nobody else may make, and stops at `when_lost`.
+    """
+
+    __slots__ = ("_at_loss", "deadline", "id", "is_lost")
+
+    def __init__(self, id: str, deadline: float = math.inf) -> None:
+        self.id = id
+        self.deadline = deadline
+        """The `Clock.uptime` before which the lease does not end unless it is revoked."""
+        self.is_lost = False
+        """Whether the lease has ended, or may have."""
+        self._at_loss: list[Callable[[], None]] = []
+
+    def when_lost(self, call: Callable[[], None]) -> None:
+        """Call once when the lease is lost; now if it is already."""
+        if self.is_lost:
+            call()
+        else:
+            self._at_loss.append(call)
+
+    def lose(self) -> None:
+        """Report the loss; for the store."""
+        if not self.is_lost:
+            self.is_lost = True
+            calls, self._at_loss = self._at_loss, []
+            for call in calls:
+                call()
 
 
 class MetadataStore(Protocol):
@@ -329,10 +356,13 @@ class MetadataStore(Protocol):
         """
 
     async def lease(self, ttl_seconds: float) -> Lease:
-        """Create a lease of this process; in a local store it lasts as long as the process."""
+        """Create a lease of this process; in a local store it lasts as long as the process.
+
+        Until it is revoked it is renewed so that it lasts `ttl_seconds` after the last renewal.
+        """
 
     async def revoke(self, lease: Lease) -> None:
-        """End the lease now: its keys are deleted."""
+        """End the lease now: its keys are deleted, and it is lost."""
 
     async def close(self) -> None:
         """Release the store."""

@@ -89,6 +89,6 @@ class LinkedMetadata(Joined):
         may_write: Callable[[str], bool] = lambda key: True,
     ) -> None:
         super().__init__(clock, step)
-        MetadataServer(self.right, store, may_write, self.clock, self.tasks)
+        self.server = MetadataServer(self.right, store, may_write, self.clock, self.tasks)
         self.remote = RemoteMetadata(self.left, self.clock)
         self.connect()

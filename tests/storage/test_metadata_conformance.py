@@ -145,6 +145,7 @@ def test_keys_under_a_lease_go_with_it(store: MetadataStore) -> None:
     run(store.put("/kept", b""), CLOCK)
     run(store.revoke(lease), CLOCK)
     assert run(store.list("/"), CLOCK) == ["/kept", "/taken"]
+    assert lease.is_lost and not other.is_lost and other.deadline > CLOCK.uptime()
     with pytest.raises(Unavailable):
         run(store.put("/mine", b"", lease=lease), CLOCK)
 

@@ -33,12 +33,18 @@ class Leases:
             self._expire(lease.id)
         return lease.id
 
-    def renew(self, lease: str) -> None:
-        """Extend a lease to its whole time from now on; no effect if it has ended."""
+    def renew(self, lease: str, sent: float) -> None:
+        """Extend a lease to its whole time from now on, and tell the peer; it asked at `sent`.
+
+        If the lease has ended, the peer is told that.
+        """
         if lease in self._held:
             ttl_seconds, timer = self._held[lease]
             timer.cancel()
             self._hold(lease, ttl_seconds)
+            self._link.notify("metadata.renewed", lease, sent)
+        else:
+            self._link.notify("metadata.lost", lease)
 
     async def revoke(self, lease: str) -> None:
         """End a lease; durable on return.  No effect on a lease that this process does not hold."""
@@ -61,6 +67,8 @@ class Leases:
             timer.cancel()
 
     def _expire(self, lease: str) -> None:
+        if lease in self._held:
+            self._link.notify("metadata.lost", lease)
         self._release(lease)
         self._tasks.spawn(self._end(lease), "link")
 

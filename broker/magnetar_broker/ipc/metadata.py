@@ -1,11 +1,11 @@
 """The metadata store of another process, over a link."""
 
 from collections.abc import Sequence
-from functools import partial
 from itertools import count
 from weakref import WeakValueDictionary
 
 from magnetar_broker.ipc.link import Link
+from magnetar_broker.ipc.renewals import Renewals
 from magnetar_storage.errors import Corrupt
 from magnetar_storage.identity import UNKNOWN
 from magnetar_storage.interfaces import (
@@ -20,10 +20,7 @@ from magnetar_storage.interfaces import (
     Versioned,
 )
 from magnetar_storage.metadata.watch import QUEUE_LIMIT, Watch
-from magnetar_storage.runtime.execution import Clock, Timer
-
-RENEWALS = 3
-"""The number of renewals of a lease within its time to live."""
+from magnetar_storage.runtime.execution import Clock
 
 ChangeFields = tuple[str, bytes | None, Version]
 """The fields of a `Change`, in their order."""
@@ -45,9 +42,9 @@ class RemoteMetadata:
         self._numbers = count()
         self._watches: WeakValueDictionary[int, Watch] = WeakValueDictionary()
         """The watches, held weakly so that one that nobody reads any more is freed."""
-        self._renewals: dict[str, Timer] = {}
+        self._renewals = Renewals(link, clock)
         link.serve({"metadata.changed": self._changed, "metadata.unwatched": self._unwatched})
-        link.when_ended(self._release)
+        link.when_ended(self._end_watches)
 
     async def get(self, key: str) -> Versioned | None:
         found = await self._link.request("metadata.get", key)
@@ -99,30 +96,19 @@ class RemoteMetadata:
         return watch
 
     async def lease(self, ttl_seconds: float) -> Lease:
-        lease = Lease(await self._link.request("metadata.lease", ttl_seconds))
-        self._renew_later(lease.id, ttl_seconds / RENEWALS)
-        return lease
+        asked = self._clock.uptime()
+        lease: str = await self._link.request("metadata.lease", ttl_seconds)
+        return self._renewals.add(lease, ttl_seconds, asked)
 
     async def revoke(self, lease: Lease) -> None:
-        if lease.id in self._renewals:
-            self._renewals.pop(lease.id).cancel()
+        self._renewals.end(lease.id)
         await self._link.request("metadata.revoke", lease.id)
 
     async def close(self) -> None:
         """End the leases and watches; the link stays."""
-        leases = sorted(self._renewals)
-        self._release()
-        for lease in leases:
-            await self.revoke(Lease(lease))
-
-    def _renew_later(self, lease: str, seconds: float) -> None:
-        if not self._link.has_ended:
-            renew = partial(self._renew, lease, seconds)
-            self._renewals[lease] = self._clock.later(seconds, renew)
-
-    def _renew(self, lease: str, seconds: float) -> None:
-        self._link.notify("metadata.renew", lease)
-        self._renew_later(lease, seconds)  # promise: a lease lasts as long as its process
+        self._end_watches()
+        for lease in self._renewals.end_all():
+            await self.revoke(lease)
 
     def _changed(self, number: int, fields: ChangeFields | None) -> None:
         """Pass on a change; None stands for `RESYNC`."""
@@ -139,10 +125,7 @@ class RemoteMetadata:
         if watch is not None:
             watch.end()
 
-    def _release(self) -> None:
-        for timer in self._renewals.values():
-            timer.cancel()
-        self._renewals.clear()
+    def _end_watches(self) -> None:
         for number, watch in list(self._watches.items()):
             watch.end()
             self._link.notify("metadata.unwatch", number)

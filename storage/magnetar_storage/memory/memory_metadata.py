@@ -24,7 +24,8 @@ class MemoryMetadata:
     def __init__(self, clock: Clock) -> None:
         self._values: dict[str, Versioned] = {}
         self._keys = SortedKeys()
-        self._leases: dict[str, set[str]] = {}
+        self._leases: dict[str, tuple[Lease, set[str]]] = {}
+        """Each lease with its keys."""
         self._leases_made = 0
         self._writes = 0
         self._watchers = Watchers(clock)
@@ -46,10 +47,9 @@ class MemoryMetadata:
         self._keys.add(key)
         self._writes += 1
         self._values[key] = Versioned(value, self._writes)
-        for keys in self._leases.values():
-            keys.discard(key)
+        self._forget(key)
         if lease is not None:
-            self._leases[lease.id].add(key)
+            self._leases[lease.id][1].add(key)
         self._watchers.publish(Change(key, value, self._writes))
         return self._writes
 
@@ -71,16 +71,19 @@ class MemoryMetadata:
     async def lease(self, ttl_seconds: float) -> Lease:
         self._leases_made += 1
         lease = Lease(f"memory-{self._leases_made}")
-        self._leases[lease.id] = set()
+        self._leases[lease.id] = lease, set()
         return lease
 
     async def revoke(self, lease: Lease) -> None:
-        for key in sorted(self._leases.pop(lease.id, ())):
-            self._remove(key)
+        if lease.id in self._leases:
+            held, keys = self._leases.pop(lease.id)
+            held.lose()
+            for key in sorted(keys):
+                self._remove(key)
 
     async def close(self) -> None:
-        for lease in list(self._leases):
-            await self.revoke(Lease(lease))
+        for lease, _ in list(self._leases.values()):
+            await self.revoke(lease)
         self._watchers.close()
 
     def _check(self, key: str, expect: Version | Absent | None, guard: Guard | None) -> None:
@@ -108,6 +111,9 @@ class MemoryMetadata:
             return
         self._keys.discard(key)
         self._writes += 1
-        for keys in self._leases.values():
-            keys.discard(key)
+        self._forget(key)
         self._watchers.publish(Change(key, None, self._writes))
+
+    def _forget(self, key: str) -> None:
+        for _, keys in self._leases.values():
+            keys.discard(key)

@@ -64,7 +64,7 @@ class SqliteMetadata:
         self._asked: list[tuple[str, Promise]] = []
         self._reading = False
         self._identity = UNKNOWN
-        self._leases: set[str] = set()
+        self._leases: dict[str, Lease] = {}
         self._leases_made = 0
 
     @classmethod
@@ -154,11 +154,12 @@ class SqliteMetadata:
     async def lease(self, ttl_seconds: float) -> Lease:
         self._leases_made += 1
         lease = Lease(f"process-{self._leases_made}")
-        self._leases.add(lease.id)
+        self._leases[lease.id] = lease
         return lease
 
     async def revoke(self, lease: Lease) -> None:
-        self._leases.discard(lease.id)
+        if (held := self._leases.pop(lease.id, None)) is not None:
+            held.lose()
         await self._write(EndLease(lease.id))
 
     async def hold(self, path: str) -> None:
@@ -181,8 +182,8 @@ class SqliteMetadata:
 
     async def close(self) -> None:
         """Close the database, in any case; `Corrupt` if it was damaged since it was opened."""
-        for lease in sorted(self._leases):
-            await self.revoke(Lease(lease))
+        for lease in list(self._leases.values()):
+            await self.revoke(lease)
         self._watchers.close()
         await self._worker.run(self._database.close)
         await self._worker.run(self._store_digest)

@@ -191,6 +191,7 @@ def test_a_lease_lives_as_long_as_it_is_renewed() -> None:
     assert linked.keys() == ["/mine"]
     linked.clock.advance(3)
     assert linked.keys() == []
+    assert lease.is_lost and lease.deadline <= linked.clock.uptime()
     linked.to_right.held = False
     linked.to_right.carry()
     linked.clock.advance(9)  # its renewals come too late
@@ -208,7 +209,49 @@ def test_a_lease_ends_with_the_link() -> None:
     linked.clock.pump()
     assert linked.keys() == ["/kept"]
     linked.clock.advance(200)
-    assert not linked.remote._renewals
+    assert lease.is_lost and not linked.remote._renewals._held
+
+
+def test_a_process_knows_of_a_loss_before_its_keys_go() -> None:
+    linked = Linked()
+    lease = run(linked.remote.lease(9), linked.clock)
+    run(linked.remote.put("/mine", b"", lease=lease), linked.clock)
+    keys_at_loss: list[list[str]] = []
+    lease.when_lost(lambda: keys_at_loss.append(linked.keys()))
+    linked.clock.advance(20)
+    assert lease.deadline > linked.clock.uptime()
+    linked.to_right.held = True
+    while not lease.is_lost:
+        assert linked.clock.uptime() < lease.deadline
+        linked.clock.advance(0.5)
+    assert keys_at_loss == [["/mine"]]
+    linked.clock.advance(3)
+    assert linked.keys() == []
+
+
+def test_a_process_whose_renewals_arrive_learns_that_its_lease_has_ended() -> None:
+    linked = Linked()
+    lease = run(linked.remote.lease(9), linked.clock)
+    # The other process has ended it: for instance, its clock was set forward.
+    linked.server._leases._expire(lease.id)
+    linked.clock.pump()
+    assert lease.is_lost
+    late: list[str] = []
+    lease.when_lost(lambda: late.append(lease.id))
+    assert late == [lease.id]
+
+
+def test_an_answer_that_was_delayed_extends_a_lease_from_when_it_was_asked_for() -> None:
+    linked = Linked()
+    asked = linked.clock.uptime()
+    lease = run(linked.remote.lease(9), linked.clock)
+    linked.to_left.held = True
+    linked.clock.advance(5)  # the renewal after 3 s has arrived, its answer has not
+    assert lease.deadline == asked + 7.5
+    linked.to_left.held = False
+    linked.to_left.carry()
+    linked.clock.pump()
+    assert lease.deadline == asked + 3 + 7.5
 
 
 def test_a_lease_is_of_one_link() -> None:
