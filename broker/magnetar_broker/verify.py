@@ -101,7 +101,7 @@ def _place_for(disk: ReadOnlyDisk, names: Sequence[str]) -> str:
     """
     needed = 2 * sum(file_size(disk, name) for name in names)
     usual = gettempdir()
-    for place in (usual, "/dev/shm"):  # nosec B108: `mkdtemp` makes a directory of its own there
+    for place in (usual, "/dev/shm"):  # `mkdtemp` makes a directory of its own there  # nosec B108
         if os.path.isdir(place) and shutil.disk_usage(place).free > needed:
             return place
     raise Unavailable(

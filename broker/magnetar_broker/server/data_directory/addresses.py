@@ -14,7 +14,7 @@ from magnetar_broker.server.runtime.ports import PortNumbers
 logger = logging.getLogger(__name__)
 
 FILE: Final = "ADDRESSES"
-LOOPBACK: Final = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # nosec B104: nothing listens on these here
+LOOPBACK: Final = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # nothing listens on these here
 
 
 @dataclass(frozen=True)

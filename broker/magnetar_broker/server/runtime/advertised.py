@@ -6,7 +6,7 @@ from magnetar_broker.config import Settings
 from magnetar_broker.config.listeners import ListenerUrls, default_urls, urls_by_name
 from magnetar_broker.server.runtime.ports import PortNumbers
 
-WILDCARDS = ("0.0.0.0", "::")  # nosec B104: nothing listens on these here
+WILDCARDS = ("0.0.0.0", "::")  # nothing listens on these here
 
 
 def advertised_host(settings: Settings) -> str:

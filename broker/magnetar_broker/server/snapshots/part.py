@@ -46,7 +46,7 @@ class LocalPart:
     def __init__(self, store: JoinedStore, data_dir: str) -> None:
         self._stores = store.directories
         self._data_dir = data_dir
-        self._token = ""  # nosec B105: names the request under way, not a secret
+        self._token = ""  # names the request under way, not a secret  # nosec B105
         self._stopped = Event()
         self._gathered: dict[int, tuple[Gathering, Promise]] = {}
         self._turn = asyncio.Lock()
