@@ -40,6 +40,9 @@ def numbered(rows: DataFrame, mode: str) -> DataFrame:
 def main() -> None:
     service_url, topic, checkpoint, mode, seed = sys.argv[1:6]
     batches = int(sys.argv[6]) if len(sys.argv) > 6 else None
+    # Readers wait so long for what a killed task has left.  Runs that are killed may fail by it;
+    # the last one may not, however slow the machine is.
+    timeout = "10s" if batches is None else "2min"
     choice = random.Random(seed)
     os.environ["PYSPARK_PYTHON"] = sys.executable
     spark = (
@@ -63,7 +66,7 @@ def main() -> None:
         .option("topic", topic)
         .option("exactlyOnce", mode)
         .options(**({"transactionLogTopic": f"{topic}-log"} if mode == "transaction" else {}))
-        .option("transactionTimeout", "10s")
+        .option("transactionTimeout", timeout)
         .option("pulsar.producer.batchingMaxBytes", choice.randint(500, 10_000))
         .option("checkpointLocation", checkpoint)
         .start()

@@ -87,7 +87,7 @@ async def values_of(client: magnetar.Client) -> Counter[bytes]:
     found: Counter[bytes] = Counter()
     async with await client.reader(TOPIC, magnetar.EARLIEST) as reader:
         while end not in found:
-            messages = await reader.read_batch(timeout_s=60)
+            messages = await reader.read_batch(timeout_s=600)
             found.update(message.data.rstrip() for message in messages)
     del found[end]
     return found
