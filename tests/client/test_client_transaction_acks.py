@@ -356,7 +356,7 @@ async def test_waiting_without_asyncio(broker: RunningBroker) -> None:
                 txn.flush()
                 raise Unwanted
             messages = [consumer.receive(TIMEOUT_S) for _ in range(3)]
-            with client.transaction(timeout_s=30) as txn:
+            with client.transaction(timeout_s=600) as txn:
                 consumer.ack(messages[:1], txn=txn)
                 consumer.ack_up_to(messages[2], txn=txn)
             assert txn.state == "committed"

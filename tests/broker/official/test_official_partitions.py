@@ -99,7 +99,7 @@ def test_a_reader_of_all_partitions(
     reader = client.create_reader(topic, pulsar.MessageId.earliest)
     found = []
     while reader.has_message_available():
-        found.append(reader.read_next(timeout_millis=20_000).data().decode())
+        found.append(reader.read_next(timeout_millis=120_000).data().decode())
     assert sorted(found, key=int) == [str(n) for n in range(12)]
 
 
