@@ -50,6 +50,7 @@ HOT = {
         "deduplication_state",
         "producer",
         "publish_budget",
+        "publish_rules",
         "write_counts",
     ),
     "broker/magnetar_broker/dispatch": (

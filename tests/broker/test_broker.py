@@ -8,6 +8,7 @@ import pytest
 
 from fakes.connection import RecordingConnection
 from fakes.logs import BY_THREE, NEVER, LogWorld
+from fakes.publish_runs import publish
 from fakes.world import ManualPromise
 from magnetar_broker.base.errors import (
     AlreadyExists,
@@ -25,7 +26,8 @@ from magnetar_broker.dispatch.consumer import SubscribeRequest
 from magnetar_broker.limits.topic_limits import topic_limits
 from magnetar_broker.names.catalogue import Partitioned
 from magnetar_broker.placement.ownership import Owner, SoleOwner
-from magnetar_broker.producers.producer import ProducerRequest, PublishRun
+from magnetar_broker.producers.appender import PublishRun
+from magnetar_broker.producers.producer import ProducerRequest
 from magnetar_broker.standalone import standalone
 from magnetar_broker.topic.non_persistent import NonPersistentTopic
 from magnetar_broker.topic.topic import Topic
@@ -77,7 +79,7 @@ class BrokerWorld(LogWorld):
         sends.payloads, sends.counts = list(payloads), [1] * len(payloads)
         sends.sequence_ids = sends.highest_ids = list(range(len(payloads)))
         sends.size = sum(map(len, payloads))
-        producer.publish(sends)
+        publish(sends)
         self.clock.pump()
         return connection
 

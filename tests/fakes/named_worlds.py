@@ -7,13 +7,15 @@ from typing import Any
 from fakes.connection import RecordingConnection
 from fakes.logs import LogWorld
 from fakes.processes import Processes
+from fakes.publish_runs import publish
 from fakes.world import start
 from magnetar_broker.base.metadata_keys import TOPICS
 from magnetar_broker.config import Settings
 from magnetar_broker.dispatch.consumer import Consumer, SubscribeRequest
 from magnetar_broker.names.catalogue import Partitioned
 from magnetar_broker.placement.ownership import SoleOwner
-from magnetar_broker.producers.producer import Producer, ProducerRequest, PublishRun
+from magnetar_broker.producers.appender import PublishRun
+from magnetar_broker.producers.producer import Producer, ProducerRequest
 from magnetar_broker.standalone import standalone
 from magnetar_broker.topic.loaded_topics import AnyTopic
 from magnetar_proto.names import TopicName
@@ -98,7 +100,7 @@ class NamedWorld(LogWorld):
         sends.payloads, sends.counts = list(payloads), [1] * len(payloads)
         sends.sequence_ids = sends.highest_ids = list(range(len(payloads)))
         sends.size = sum(map(len, payloads))
-        producer.publish(sends)
+        publish(sends)
         self.clock.pump()
         assert len(connection.receipts) == len(payloads)
         producer.close()

@@ -9,11 +9,13 @@ from urllib.parse import parse_qsl
 from fakes.connection import RecordingConnection
 from fakes.logs import LogWorld
 from fakes.processes import SERVICE_URL, Processes
+from fakes.publish_runs import publish
 from magnetar_broker.broker import Broker
 from magnetar_broker.config import Settings
 from magnetar_broker.dispatch.consumer import Consumer, SubscribeRequest
 from magnetar_broker.placement.ownership import SoleOwner
-from magnetar_broker.producers.producer import ProducerRequest, PublishRun
+from magnetar_broker.producers.appender import PublishRun
+from magnetar_broker.producers.producer import ProducerRequest
 from magnetar_broker.server.admin.context import AdminContext, Pages
 from magnetar_broker.server.admin.linked_owners import LinkedOwners
 from magnetar_broker.server.admin.owners import SoleProcess
@@ -81,7 +83,7 @@ class World(LogWorld):
         sends.counts = [1] * payloads
         sends.sequence_ids = sends.highest_ids = list(range(payloads))
         sends.size = payloads
-        producer.publish(sends)
+        publish(sends)
         self.clock.pump()
         producer.close()
 

@@ -5,13 +5,15 @@ from typing import Any
 
 from fakes.connection import Got, RecordingConnection
 from fakes.logs import NEVER, LogWorld
+from fakes.publish_runs import publish
 from fakes.world import ManualPromise
 from magnetar_broker.config import Settings
 from magnetar_broker.dispatch.consumer import Consumer, SubscribeRequest
 from magnetar_broker.limits.shared_limits import SharedLimits, shared_limits
 from magnetar_broker.limits.topic_limits import TopicLimits
 from magnetar_broker.policies.stored import Policies
-from magnetar_broker.producers.producer import Producer, ProducerRequest, PublishRun
+from magnetar_broker.producers.appender import PublishRun
+from magnetar_broker.producers.producer import Producer, ProducerRequest
 from magnetar_broker.subscriptions.subscription import Subscription
 from magnetar_broker.topic.topic import Topic
 from magnetar_proto import PulsarApi_pb2 as pb
@@ -124,7 +126,7 @@ class TopicWorld(LogWorld):
         sends.size = sum(map(len, payloads))
         sends.chunked = bool(chunks_among(payloads))
         sends.delayed = any(DELIVER_AT_TAG in payload for payload in payloads)
-        producer.publish(sends)
+        publish(sends)
         return sends
 
     # Consuming ------------------------------------------------------------------------

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from itertools import groupby
 
 from magnetar_broker.base.errors import NotReady
+from magnetar_broker.producers.appender import PublishRun
 from magnetar_broker.producers.deduplication_state import DeduplicationState
-from magnetar_broker.producers.producer import PublishRun
 from magnetar_broker.producers.sequences import OFF, Sequences
 from magnetar_proto.chunks import chunk_of, chunks_among
 from magnetar_proto.entries import parse_metadata
@@ -166,7 +166,7 @@ class Deduplication:
                 yield part
         self._release()
 
-    def run_stored(self, run: PublishRun) -> None:
+    def on_durable(self, run: PublishRun) -> None:
         """Count a durable run; call it for every run while `watching`."""
         if self._held:
             self._release()

@@ -12,7 +12,7 @@ counted in it; entries from that offset on are read again when the topic is load
 from collections.abc import Callable, Collection, Iterable, Sequence
 from struct import Struct
 
-from magnetar_broker.producers.producer import NO_ID
+from magnetar_broker.producers.deduplication_state import NO_ID
 from magnetar_proto.wire import to_signed64
 
 _HEAD = Struct("<qI")

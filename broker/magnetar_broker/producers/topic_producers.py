@@ -16,12 +16,9 @@ from magnetar_broker.base.errors import (
 from magnetar_broker.base.networks import network_of
 from magnetar_broker.base.wanted import Check, always
 from magnetar_broker.producers.access import Access, AccessState, Mode
-from magnetar_broker.producers.producer import (
-    Producer,
-    ProducerRequest,
-    PublishRules,
-    RunSink,
-)
+from magnetar_broker.producers.appender import RunSink
+from magnetar_broker.producers.producer import Producer, ProducerRequest
+from magnetar_broker.producers.publish_rules import PublishRules
 from magnetar_proto.names import TopicName
 from magnetar_storage.errors import StorageError
 from magnetar_storage.runtime.execution import Clock, Tasks

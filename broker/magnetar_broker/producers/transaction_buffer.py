@@ -17,7 +17,6 @@ from magnetar_broker.base.transaction_ids import NO_TRANSACTIONS, Outcome, TxnId
 from magnetar_broker.base.waiters import Waiters
 from magnetar_broker.producers.first_segment import start_writing
 from magnetar_broker.producers.hidden_entries import NEVER, HiddenEntries
-from magnetar_broker.producers.producer import PublishRun
 from magnetar_proto.transactions import ABORT_MARKER, COMMIT_MARKER, encode_marker, membership_of
 from magnetar_storage.cursors.attached_state import TRANSACTIONS
 from magnetar_storage.cursors.cursor_log import CursorLog
@@ -148,7 +147,7 @@ class TransactionBuffer:
             f"transaction {txn} has ended or is ending: publish the message in another transaction"
         )
 
-    def appended(self, run: PublishRun, txn: TxnId) -> None:
+    def appended(self, run: LogRun, txn: TxnId) -> None:
         """Count a run that was appended in a transaction; call it before the run is durable."""
         one = self.open.get(txn)
         if one is None:
@@ -158,7 +157,7 @@ class TransactionBuffer:
                 self._log.limit_visible(run.offset)
         one.add(run.offset, len(run.payloads), sum(run.counts), run.size)
 
-    def run_stored(self) -> None:
+    def on_durable(self) -> None:
         """Note that a run is durable; call it for every run once the buffer is `on`."""
         if self._log.visible_end - self._hidden.covered >= SNAPSHOT_ENTRIES:
             self.write()
@@ -231,7 +230,7 @@ class TransactionBuffer:
             self.aborted += 1
         self._limit()
         self.on_hidden(hidden)
-        self.run_stored()
+        self.on_durable()
 
     def _take(self, txn: TxnId, outcome: Outcome, marker: int | None) -> OffsetSet:
         """Remove an open transaction; return the entries that are hidden from now on."""

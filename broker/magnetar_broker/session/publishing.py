@@ -11,8 +11,10 @@ from typing import Final
 from crc32c import crc32c
 
 from magnetar_broker.base.transaction_ids import TxnId
-from magnetar_broker.producers.producer import Producer, PublishRules, PublishRun
+from magnetar_broker.producers.appender import Publisher, PublishRun
+from magnetar_broker.producers.producer import Producer
 from magnetar_broker.producers.publish_budget import PublishBudget
+from magnetar_broker.producers.publish_rules import PublishRules
 from magnetar_broker.session.entry_checks import (
     UNCHECKED,
     UNSUPPORTED,
@@ -172,8 +174,10 @@ class Publishing:
         for run in runs:
             producer = run.producer
             producer.gathering = None
-            if run.payloads:
-                producer.publish(run)
+            entries = len(run.payloads)
+            if entries:
+                producer.entries_published += entries
+                producer.sink.append(run)
         runs.clear()
         if self.pending_entries >= self._max_pending or self._budget.exhausted:
             self._pause()
@@ -242,7 +246,7 @@ class Publishing:
         run.size += len(entry)
 
     def _refuse(
-        self, runs: list[PublishRun], producer: Producer, sequence_id: int, refused: Refusal
+        self, runs: list[PublishRun], producer: Publisher, sequence_id: int, refused: Refusal
     ) -> None:
         """Refuse one message after those before it are answered; until then it is pending."""
         self._publish(runs)
@@ -258,7 +262,7 @@ class Publishing:
         self.pending_entries += 1
         producer.when_answered(partial(self._refused, producer, encode(error), barred))
 
-    def _refused(self, producer: Producer, answer: bytes, barred: str) -> None:
+    def _refused(self, producer: Publisher, answer: bytes, barred: str) -> None:
         if not producer.closed:
             self._send(answer)
             if barred:
@@ -276,7 +280,7 @@ def _refusal(
 
 
 def _refusal_in_transaction(
-    entry: bytes, producer: Producer, txn: TxnId, is_whole: bool, is_delayed: bool
+    entry: bytes, producer: Publisher, txn: TxnId, is_whole: bool, is_delayed: bool
 ) -> Refusal | None:
     """Return why a message of a transaction cannot be stored; None if it can."""
     ended = producer.sink.refusal(txn)

@@ -13,7 +13,8 @@ from magnetar_broker.limits.shared_limits import SharedLimits
 from magnetar_broker.limits.topic_limits import TopicLimits, limits_of
 from magnetar_broker.policies.table import ENCRYPTION_REQUIRED
 from magnetar_broker.policies.view import PolicyView
-from magnetar_broker.producers.producer import Producer, PublishRules
+from magnetar_broker.producers.producer import Producer
+from magnetar_broker.producers.publish_rules import PublishRules
 from magnetar_broker.producers.topic_producers import Producers
 from magnetar_broker.throttling.topic_rates import topic_rates
 from magnetar_broker.topic.non_persistent_appender import NonPersistentAppender

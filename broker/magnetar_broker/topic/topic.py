@@ -28,7 +28,7 @@ from magnetar_broker.producers.appender import Appender
 from magnetar_broker.producers.broker_metadata import add_broker_metadata
 from magnetar_broker.producers.deduplication import Deduplication
 from magnetar_broker.producers.hidden_entries import HiddenEntries
-from magnetar_broker.producers.producer import PublishRules
+from magnetar_broker.producers.publish_rules import PublishRules
 from magnetar_broker.producers.sequences import Sequences
 from magnetar_broker.producers.topic_producers import Producers
 from magnetar_broker.producers.transaction_buffer import TransactionBuffer

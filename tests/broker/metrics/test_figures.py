@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from fakes.connection import RecordingConnection
+from fakes.publish_runs import publish
 from fakes.runs import append
 from fakes.topics import EXCLUSIVE, SHARED, entry
 from fakes.world import ManualClock, ManualTasks, run, start
@@ -24,7 +25,8 @@ from magnetar_broker.metrics.gathering import (
 from magnetar_broker.placement.ownership import SoleOwner
 from magnetar_broker.policies.table import BACKLOG_QUOTA_SIZE
 from magnetar_broker.policies.values import BacklogQuota
-from magnetar_broker.producers.producer import ProducerRequest, PublishRun
+from magnetar_broker.producers.appender import PublishRun
+from magnetar_broker.producers.producer import ProducerRequest
 from magnetar_broker.standalone import standalone
 from magnetar_broker.subscriptions.subscription import Subscription
 from magnetar_broker.topic.topic import Topic
@@ -260,11 +262,11 @@ def changes(world: World, topic: Topic) -> list[Callable[[], object]]:
     subscription = topic.subscriptions["sub"]
     now_ms = world.clock.now_ms()
 
-    def publish() -> None:
+    def publish_one() -> None:
         sends = PublishRun(producer)
         sends.payloads, sends.counts, sends.size = [entry(now_ms)], [1], 50
         sends.sequence_ids, sends.highest_ids = [0], [0]
-        producer.publish(sends)
+        publish(sends)
         world.clock.pump()
 
     def acknowledge(entry_id: int) -> None:
@@ -274,9 +276,9 @@ def changes(world: World, topic: Topic) -> list[Callable[[], object]]:
     request = ProducerRequest(7, "producer")
     producer = run(topic.producers.add(RecordingConnection(), request), world.clock)
     return [
-        publish,
-        publish,
-        publish,
+        publish_one,
+        publish_one,
+        publish_one,
         lambda: acknowledge(1),
         lambda: acknowledge(0),
         lambda: subscription.redeliver(consumer, [], None),

@@ -17,6 +17,7 @@ import pytest
 from effort import seeds
 from fakes.connection import RecordingConnection
 from fakes.named_worlds import NamedWorld, named
+from fakes.publish_runs import publish
 from fakes.world import ManualPromise
 from magnetar_broker.base.errors import BrokerError
 from magnetar_broker.base.metadata_keys import (
@@ -42,7 +43,8 @@ from magnetar_broker.policies.table import (
     MESSAGE_TTL,
     RETENTION,
 )
-from magnetar_broker.producers.producer import Producer, ProducerRequest, PublishRun
+from magnetar_broker.producers.appender import PublishRun
+from magnetar_broker.producers.producer import Producer, ProducerRequest
 from magnetar_broker.subscriptions.skipping import skip_all
 from magnetar_broker.topic.loaded_topics import AnyTopic
 from magnetar_broker.topic.topic import Topic
@@ -118,7 +120,7 @@ class Races(NamedWorld):
         sends = PublishRun(producer)
         sends.payloads, sends.counts = [b"x"], [1]
         sends.sequence_ids, sends.highest_ids, sends.size = [0], [0], 1
-        producer.publish(sends)
+        publish(sends)
 
     async def consume(self) -> None:
         topic = await self.broker.topic(self.member(), True)

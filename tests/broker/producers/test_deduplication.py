@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from effort import examples
 from fakes.connection import Receipt, RecordingConnection
+from fakes.publish_runs import publish
 from fakes.topics import TopicWorld, entry
 from magnetar_broker.base.errors import NotReady
 from magnetar_broker.base.transaction_ids import Outcome, TxnId
@@ -20,8 +21,9 @@ from magnetar_broker.expiry.trimming import trim_topic
 from magnetar_broker.limits.topic_limits import TopicLimits
 from magnetar_broker.policies.retention import Retention
 from magnetar_broker.policies.table import DEDUPLICATION, DEDUPLICATION_SNAPSHOT_INTERVAL
+from magnetar_broker.producers.appender import PublishRun
 from magnetar_broker.producers.deduplication import DeduplicationRules
-from magnetar_broker.producers.producer import Producer, PublishRun
+from magnetar_broker.producers.producer import Producer
 from magnetar_proto import PulsarApi_pb2 as pb
 from magnetar_proto.entries import encode_entry, parse_metadata
 from magnetar_storage.errors import DiskFull, StorageError, Unavailable
@@ -68,7 +70,7 @@ def send(
     sends.payloads = list(payloads) or sends.payloads
     sends.chunked = bool(payloads)
     sends.size = sum(map(len, sends.payloads))
-    producer.publish(sends)
+    publish(sends)
 
 
 def stored(world: TopicWorld) -> list[int]:

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from magnetar_broker.producers.producer import NO_ID
+from magnetar_broker.producers.deduplication_state import NO_ID
 from magnetar_broker.producers.sequences import OFF, PIECE_BYTES, Sequences
 
 NAMES = st.sampled_from(["a", "b", "ünïcode", ""])

@@ -12,7 +12,8 @@ from magnetar_broker.config import Settings
 from magnetar_broker.limits.topic_limits import TopicLimits
 from magnetar_broker.policies.table import ENCRYPTION_REQUIRED
 from magnetar_broker.producers.access import SHARED, Claim, Mode
-from magnetar_broker.producers.producer import Producer, PublishRules
+from magnetar_broker.producers.producer import Producer
+from magnetar_broker.producers.publish_rules import PublishRules
 from magnetar_proto import PulsarApi_pb2 as pb
 from magnetar_storage.errors import Unavailable
 from raw_client import refused, send_frame

@@ -9,7 +9,7 @@ from effort import examples
 from fakes.sessions import Client, SessionWorld, close_producer, produce
 from fakes.world import ManualPromise
 from magnetar_broker.producers.access import Mode
-from magnetar_broker.producers.producer import PublishRules
+from magnetar_broker.producers.publish_rules import PublishRules
 from magnetar_proto import PulsarApi_pb2 as pb
 from magnetar_storage.errors import DiskFull
 from raw_client import send_frame

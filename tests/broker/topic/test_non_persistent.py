@@ -3,6 +3,7 @@
 import pytest
 
 from fakes.connection import Receipt, RecordingConnection
+from fakes.publish_runs import publish
 from fakes.topics import EXCLUSIVE, FAILOVER, KEY_SHARED, SHARED
 from fakes.world import ManualClock, ManualTasks, run, start
 from magnetar_broker.base.errors import (
@@ -17,7 +18,8 @@ from magnetar_broker.dispatch.key_selection import KeySharedMeta
 from magnetar_broker.limits.shared_limits import shared_limits
 from magnetar_broker.limits.topic_limits import TopicLimits
 from magnetar_broker.policies.stored import Policies
-from magnetar_broker.producers.producer import ProducerRequest, PublishRun
+from magnetar_broker.producers.appender import PublishRun
+from magnetar_broker.producers.producer import ProducerRequest
 from magnetar_broker.topic.non_persistent import NonPersistentTopic
 from magnetar_proto import PulsarApi_pb2 as pb
 from magnetar_proto.acks import Ack
@@ -52,7 +54,7 @@ class Volatile:
         sends.payloads, sends.counts = list(payloads), [1] * len(payloads)
         sends.sequence_ids = sends.highest_ids = list(range(len(payloads)))
         sends.size = sum(map(len, payloads))
-        self._producer.publish(sends)
+        publish(sends)
 
     def subscribe(
         self,

@@ -18,6 +18,7 @@ from fakes.links import Joined
 from fakes.logs import LogWorld
 from fakes.named_worlds import NAMESPACE, named
 from fakes.processes import Processes, Worker
+from fakes.publish_runs import publish
 from fakes.world import ManualPromise, start
 from magnetar_broker.base.errors import BrokerError
 from magnetar_broker.base.metadata_keys import STARTS
@@ -25,7 +26,8 @@ from magnetar_broker.config import Settings
 from magnetar_broker.ipc.metadata import RemoteMetadata
 from magnetar_broker.ipc.metadata_server import MetadataServer
 from magnetar_broker.policies.table import MAX_PRODUCERS
-from magnetar_broker.producers.producer import ProducerRequest, PublishRun
+from magnetar_broker.producers.appender import PublishRun
+from magnetar_broker.producers.producer import ProducerRequest
 from magnetar_broker.topic.topic import Topic
 from magnetar_proto.names import TopicName
 from magnetar_storage.errors import StorageError
@@ -181,7 +183,7 @@ class History(LogWorld):
         payload = b"%d" % self.sent
         sends.payloads, sends.counts, sends.size = [payload], [1], len(payload)
         sends.sequence_ids = sends.highest_ids = [0]
-        producer.publish(sends)
+        publish(sends)
         if name not in self.deleting:
             self.kept[name].append((connection, payload))
 
