@@ -32,11 +32,11 @@ FAULTS = (
     Fault(
         "storage/magnetar_storage/local/journal.py",
         "receipts are sent only after the round is durable",
-        "self._worker.submit(partial(_timed, job, self._timer), partial(self._finished, queued))",
+        "self._worker.submit(records.write, self._finished)",
         (
-            "queued.report_durable()\n"
-            "            job, none = partial(_timed, job, self._timer), JournalQueue()\n"
-            "            self._worker.submit(job, partial(self._finished, none))"
+            "records.report_durable()\n"
+            "            records.owners, records.outcomes = [], []\n"
+            "            self._worker.submit(records.write, self._finished)"
         ),
     ),
     Fault(

@@ -3,11 +3,13 @@
 Everything appended in one turn of the owner's loop, or while a round is being
 written, shares one write and one sync.  Rounds are written one after the other; one
 that is large enough waits at the worker for the one before it.
+
+The way of a record is `Journal.append`, `Journal._begin` at the end of the turn,
+`CommitRound.write` in the journal's thread, and `Journal._finished` back on the loop.
 """
 
 from collections.abc import Callable
 from contextlib import suppress
-from functools import partial
 from typing import NamedTuple
 
 from magnetar_storage.errors import DiskFull, Unavailable
@@ -54,15 +56,32 @@ class JournaledSegment:
         raise NotImplementedError
 
 
-class JournalQueue:
-    """Records on their way to the disk, as columns.
+class CommitRound:
+    """Records that are made durable together: gathered, written in the thread, then reported.
 
-    A record is not an object: each run of entries is one, and runs of one entry are many.
+    They are kept as columns.  A record is not an object: each run of entries is one, and runs of
+    one entry are many.
     """
 
-    __slots__ = ("buffers", "entries", "outcomes", "owners", "segments", "since", "size", "sizes")
+    __slots__ = (
+        "buffers",
+        "encoded",
+        "entries",
+        "files",
+        "outcomes",
+        "owners",
+        "seconds",
+        "segments",
+        "since",
+        "size",
+        "sizes",
+        "timer",
+    )
 
-    def __init__(self) -> None:
+    def __init__(self, files: "JournalFiles", timer: Callable[[], float] | None) -> None:
+        """`timer`, if there is one, is called in the thread, to measure the write."""
+        self.files = files
+        self.timer = timer
         self.buffers: list[Buffers] = []
         self.sizes: list[int] = []
         """Bytes of each record."""
@@ -77,18 +96,23 @@ class JournalQueue:
         `DiskFull`: it was not written.  Any other error: unknown, and the journal has ended."""
         self.size = 0
         """Bytes of all records."""
+        self.encoded: list[bytes] | None = None
+        """The whole round as bytes, if `JournalFiles.prepare` could make them."""
         self.since = 0.0
         """The time at which the first record was queued, if a timer was given."""
+        self.seconds: float | None = None
+        """The time that the write took, if a timer was given."""
 
-    def take(self, limit: int) -> "JournalQueue":
+    def split(self, limit: int) -> "CommitRound":
         """Remove the first records: all within `limit` bytes, and at least one."""
         size = n = 0
         for record_size in self.sizes:
+            # One record may exceed the limit: it would never be written otherwise.
             if n and size + record_size > limit:
                 break
             size += record_size
             n += 1
-        taken = JournalQueue()
+        taken = CommitRound(self.files, self.timer)
         taken.size = size
         self.size -= size
         taken.buffers, self.buffers = self.buffers[:n], self.buffers[n:]
@@ -98,6 +122,15 @@ class JournalQueue:
         taken.owners, self.owners = self.owners[:n], self.owners[n:]
         taken.outcomes, self.outcomes = self.outcomes[:n], self.outcomes[n:]
         return taken
+
+    def write(self) -> "JournalPosition":
+        """Write and sync the round, in the journal's thread; return the place after it."""
+        if self.timer is None:
+            return self.files.write(self)
+        began = self.timer()
+        position = self.files.write(self)
+        self.seconds = self.timer() - began
+        return position
 
     def report_durable(self) -> None:
         """Report every record as durable, in the order of the appends."""
@@ -159,55 +192,47 @@ class JournalFiles:
         self._previous_end = 0
         self._error: BaseException | None = None
 
-    def job(self, queued: JournalQueue) -> Callable[[], JournalPosition]:
-        """Return a job that writes the records as one round and returns the place after it.
+    def prepare(self, records: CommitRound) -> None:
+        """Encode a round ahead if the present file has room for it.
 
-        Call it while no other job runs.  The round is encoded here if the present file has room,
-        since a job that computes contends with the owner's thread for the interpreter.
-
-        If the job raises `DiskFull` nothing of the round remains, and another round may be
-        written.  After any other error it is unknown what was written: no round may follow.
+        Call it on the owner's thread, while no other round is at the worker: a job that computes
+        contends with the owner's thread for the interpreter.
         """
         self._error = None
-        return partial(self._noting_errors, queued, self._prepared(queued))
+        if self._file is not None and self._fits(_size_of(records)):
+            records.encoded = self._encode(records)
 
-    def next_job(self, queued: JournalQueue) -> Callable[[], JournalPosition]:
-        """Like `job`, for records that follow those of a job that has not ended.
+    def write(self, records: CommitRound) -> JournalPosition:
+        """Write the records as one round, and sync; returns the place after it.
 
-        If that job fails, this one writes nothing and raises its error.
+        If it raises `DiskFull` nothing of the round remains, and another round may be written.
+        After any other error it is unknown what was written: no round may follow.  A round that
+        waited meanwhile for one that failed is not written, and raises the same error.
         """
-        return partial(self._write_next, queued)
-
-    def _write_next(self, queued: JournalQueue) -> JournalPosition:
         if self._error is not None:  # promise: nothing is written behind a round that failed
             raise self._error
-        return self._noting_errors(queued, self._prepared(queued))
-
-    def _noting_errors(
-        self, queued: JournalQueue, job: Callable[[], JournalPosition]
-    ) -> JournalPosition:
         try:
-            return self._with_room(queued, job)
-        except BaseException as error:
+            try:
+                return self._write_round(records)
+            except DiskFull:
+                if not self._make_room():
+                    raise
+                return self._write_round(records)  # nothing of the round remains
+        except BaseException as error:  # of any kind: the round that waits must learn of it
             self._error = error
             raise
 
-    def _with_room(
-        self, queued: JournalQueue, job: Callable[[], JournalPosition]
-    ) -> JournalPosition:
-        """Write the round, and retry once if the disk was full and space could be freed."""
-        try:
-            return job()
-        except DiskFull:
-            if not self._make_room():
-                raise
-            return self._prepared(queued)()  # nothing of the round remains
+    def _write_round(self, records: CommitRound) -> JournalPosition:
+        size = _size_of(records)
+        file = self._file
+        if file is None or not self._fits(size):
+            if file is not None:
+                self._end_file(file)
+            file = self._begin_file(FIRST_ROUND_AT + size + len(CLEAN_END))
+        return self._write(file, records.encoded or self._encode(records), size)
 
-    def _prepared(self, queued: JournalQueue) -> Callable[[], JournalPosition]:
-        size = ROUND_HEADER.size + DIRECTORY_BYTES_PER_RECORD * len(queued.sizes) + queued.size
-        if self._file is None or self._offset + size + len(CLEAN_END) > self._end:
-            return partial(self._write_in_next_file, queued, size)
-        return partial(self._write, self._file, self._encode(queued), size)
+    def _fits(self, size: int) -> bool:
+        return self._offset + size + len(CLEAN_END) <= self._end
 
     def close(self) -> None:
         """Close the file as it is."""
@@ -221,18 +246,18 @@ class JournalFiles:
             with suppress(DiskFull):
                 self._end_file(self._file)
 
-    def _encode(self, queued: JournalQueue) -> list[bytes]:
-        pieces = flat(queued.buffers)
+    def _encode(self, records: CommitRound) -> list[bytes]:
+        pieces = flat(records.buffers)
         crcs = [
             (record if isinstance(record, bytes) else record[0])[:CRC_BYTES]
-            for record in queued.buffers
+            for record in records.buffers
         ]
         header = encode_round(
-            self._round + 1, self._seed, queued.sizes, queued.segments, queued.entries, crcs
+            self._round + 1, self._seed, records.sizes, records.segments, records.entries, crcs
         )
         pieces.insert(0, header)
         pieces.append(CLEAN_END)  # promise: each round is followed by a clean end
-        return [b"".join(pieces)] if queued.size < JOIN_BELOW_BYTES * len(pieces) else pieces
+        return [b"".join(pieces)] if records.size < JOIN_BELOW_BYTES * len(pieces) else pieces
 
     def _write(self, file: File, buffers: list[bytes], size: int) -> JournalPosition:
         try:
@@ -245,12 +270,6 @@ class JournalFiles:
         self._offset += size
         self._round += 1
         return JournalPosition(self._next_file - 1, self._offset, self._round)
-
-    def _write_in_next_file(self, queued: JournalQueue, size: int) -> JournalPosition:
-        if self._file is not None:
-            self._end_file(self._file)
-        file = self._begin_file(FIRST_ROUND_AT + size + len(CLEAN_END))
-        return self._write(file, self._encode(queued), size)
 
     def _end_file(self, file: File) -> None:
         """Complete the file durably, before the next one exists."""
@@ -289,6 +308,11 @@ class JournalFiles:
         (self._seed,) = seeds(head)
         self._next_file += 1
         return file
+
+
+def _size_of(records: CommitRound) -> int:
+    """Return the bytes of a round with these records, without the clean end behind it."""
+    return ROUND_HEADER.size + DIRECTORY_BYTES_PER_RECORD * len(records.sizes) + records.size
 
 
 def _spare(disk: Disk, number: int) -> str:
@@ -339,8 +363,8 @@ class Journal:
         self._written = written if timer is not None else None
         self._since = 0.0
         """The approximate time at which the first record that is in no round was queued."""
-        self._queue = JournalQueue()
-        self._in_flight: list[JournalQueue] = []
+        self._queue = CommitRound(files, timer)
+        self._in_flight: list[CommitRound] = []
         self._begins = False  # `_begin` was scheduled, or waits to be resumed
         self._held = False
         self._waits = False
@@ -373,7 +397,7 @@ class Journal:
         owner: JournaledSegment | None,
         done: Done,
     ) -> None:
-        """Queue a record; see `JournalQueue` for its parts.  `done` must not raise."""
+        """Queue a record; see `CommitRound` for its parts.  `done` must not raise."""
         queue = self._queue
         queue.buffers.append(buffers)
         queue.sizes.append(size)
@@ -427,46 +451,42 @@ class Journal:
         if refusal is not None:
             if self._in_flight:
                 return  # `_finished` comes back to it, after the records before
-            self._take_all().report_failed(refusal)
+            self._take().report_failed(refusal)
         elif self._queue.sizes and self._may_begin():
-            queued, files = self._take(), self._files
-            job = files.next_job(queued) if self._in_flight else files.job(queued)
-            self._in_flight.append(queued)
+            records = self._take(self._round_bytes)
+            if not self._in_flight:
+                self._files.prepare(records)
+            self._in_flight.append(records)
             if self._timer is not None:
-                queued.since, self._since = self._since, self._timer()
-            self._worker.submit(partial(_timed, job, self._timer), partial(self._finished, queued))
+                records.since, self._since = self._since, self._timer()
+            self._worker.submit(records.write, self._finished)
         self._continue()
 
-    def _take(self) -> JournalQueue:
-        """Take the records of the next round: all that are queued, up to `round_bytes`."""
-        if self._queue.size <= self._round_bytes:
-            return self._take_all()
-        return self._queue.take(self._round_bytes)
-
-    def _take_all(self) -> JournalQueue:
-        taken, self._queue = self._queue, JournalQueue()
+    def _take(self, limit: int | None = None) -> CommitRound:
+        """Take the queued records: all of them, or the first ones within `limit` bytes."""
+        taken = self._queue
+        if limit is not None and taken.size > limit:
+            return taken.split(limit)
+        self._queue = CommitRound(self._files, self._timer)
         return taken
 
-    def _finished(
-        self,
-        queued: JournalQueue,
-        outcome: tuple[JournalPosition, float | None] | None,
-        error: BaseException | None,
-    ) -> None:
-        del self._in_flight[0]
-        if outcome is None:
+    def _finished(self, position: JournalPosition | None, error: BaseException | None) -> None:
+        """Report a round to its records: it is durable up to `position`, or `error` is why not."""
+        records = self._in_flight.pop(0)  # the worker ends rounds in the order of their begin
+        if position is None:
             # Records after those of a failed round fail too, since they depend on it.
             verdict = self._verdict(error)
-            later = JournalQueue() if self._in_flight else self._take_all()
-            queued.report_failed(verdict)
-            later.report_failed(verdict)
+            later = None if self._in_flight else self._take()
+            records.report_failed(verdict)
+            if later is not None:
+                later.report_failed(verdict)
         else:
             if self._written is not None and self._timer is not None:
-                self._written(self._timer() - queued.since)
-            queued.report_durable()
+                self._written(self._timer() - records.since)
+            records.report_durable()
             self.full = False
-            self.position, seconds = outcome
-            self._after_round(len(queued.sizes), queued.size, seconds)
+            self.position = position
+            self._after_round(len(records.sizes), records.size, records.seconds)
         self._continue()
 
     def _verdict(self, error: BaseException | None) -> Unavailable:
@@ -489,13 +509,3 @@ class Journal:
             drained, self._drained = self._drained, []
             for call in drained:
                 self._clock.soon(call)
-
-
-def _timed(
-    job: Callable[[], JournalPosition], timer: Callable[[], float] | None
-) -> tuple[JournalPosition, float | None]:
-    if timer is None:
-        return job(), None
-    began = timer()
-    position = job()
-    return position, timer() - began
