@@ -14,7 +14,7 @@ from magnetar_broker.limits.admission import AdmittedConnection
 from magnetar_broker.server.clients.origin import ON_ITS_OWN, Origin
 from magnetar_broker.server.clients.upstreams import Upstreams, UpstreamSocket
 from magnetar_broker.server.runtime.descriptors import Descriptors
-from magnetar_broker.server.runtime.loop_timer import LoopTimer
+from magnetar_broker.server.runtime.loop_timer import LoopTimer, timed
 from magnetar_broker.server.runtime.ports import named_in_errors
 from magnetar_broker.server.runtime.socket_writes import write_pieces
 from magnetar_broker.server.tls.contexts import Contexts
@@ -57,7 +57,7 @@ class ClientConnection(asyncio.BufferedProtocol):
         """
         self._broker = broker
         self._buffer = buffer
-        self._run = loop_timer.run
+        self.loop_timer = loop_timer
         self._connections = connections
         self._upstreams = upstreams
         self._loop = asyncio.get_running_loop()
@@ -95,7 +95,7 @@ class ClientConnection(asyncio.BufferedProtocol):
         self._schedule_tick()
         if self._early:
             # promise: what was read before there is a session is handled
-            self._run("read", self.session.receive, self._early)
+            self.receive(self._early)
             self._early = b""
 
     def _take_place(self, end: Callable[[], None]) -> None:
@@ -125,14 +125,16 @@ class ClientConnection(asyncio.BufferedProtocol):
     def get_buffer(self, sizehint: int) -> memoryview:
         return self._buffer
 
+    @timed("read")
     def buffer_updated(self, count: int) -> None:
         if not self._closing:
-            self._run("read", self.session.receive, self._buffer[:count])
+            self.session.receive(self._buffer[:count])
 
+    @timed("read")
     def receive(self, data: bytes) -> None:
-        """Handle input that follows `early`."""
+        """Handle input that was read from the socket before it became this connection's."""
         if data and not self._closing:
-            self._run("read", self.session.receive, data)
+            self.session.receive(data)
 
     def pause_writing(self) -> None:
         self._full = True
@@ -183,7 +185,7 @@ class ClientConnection(asyncio.BufferedProtocol):
 
     def flush_soon(self) -> None:
         """Write at the end of this turn of the loop, so that a whole turn's output is one write."""
-        self._loop.call_soon(self._run, "write", self._flush)
+        self._loop.call_soon(self.loop_timer.run, "write", self._flush)
 
     def pause_reading(self) -> None:
         """Stop reading from the socket."""
@@ -247,7 +249,7 @@ class ClientConnection(asyncio.BufferedProtocol):
     def _schedule_tick(self) -> None:
         interval = self._broker.settings.keep_alive_interval_seconds
         if interval > 0:
-            self._timer = self._loop.call_later(interval, self._run, "timer", self._tick)
+            self._timer = self._loop.call_later(interval, self.loop_timer.run, "timer", self._tick)
 
     def _tick(self) -> None:
         self.session.tick()

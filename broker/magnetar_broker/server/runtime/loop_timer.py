@@ -1,14 +1,20 @@
-"""Measures how long each call keeps the event loop busy."""
+"""Measures how long each call keeps the event loop busy.
+
+It wraps what the loop calls, where that is handed to the loop, and nothing behind that: work that
+is scheduled (`asyncio_runtime`), and methods that sockets call (`timed`).
+"""
 
 import gc
 import time
 from collections.abc import Callable, Coroutine, Generator
-from typing import Any, TypeVar
+from functools import wraps
+from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar
 
 from magnetar_broker.metrics.loop import LoopStats
 from magnetar_storage.runtime.execution import Cause
 
 T = TypeVar("T")
+P = ParamSpec("P")
 
 
 class LoopTimer:
@@ -18,20 +24,21 @@ class LoopTimer:
         self, stats: LoopStats | None = None, timer: Callable[[], float] = time.perf_counter
     ) -> None:
         self.stats = stats or LoopStats()
-        self._timer = timer
+        self.timer = timer
+        """Returns the seconds since some time."""
         self._collecting_since = 0.0
 
     def run(self, cause: Cause, call: Callable[..., object], *args: Any) -> None:
         """Make a call, and count its time."""
-        began = self._timer()
+        began = self.timer()
         try:
             call(*args)
         finally:
-            self.stats.observe(cause, self._timer() - began)
+            self.stats.observe(cause, self.timer() - began)
 
     def measured(self, cause: Cause, work: Coroutine[Any, Any, T]) -> Coroutine[Any, Any, T]:
         """Return a coroutine that does `work`; its work between two waits is one stretch."""
-        return _Measured(cause, work, self.stats.observe, self._timer)
+        return _Measured(cause, work, self.stats.observe, self.timer)
 
     def watch_garbage(self) -> None:
         """Count collections of garbage, which stop the loop in whatever thread they begin."""
@@ -43,9 +50,38 @@ class LoopTimer:
 
     def _collection(self, phase: str, info: dict[str, int]) -> None:
         if phase == "start":
-            self._collecting_since = self._timer()
+            self._collecting_since = self.timer()
         else:
-            self.stats.observe("garbage", self._timer() - self._collecting_since)
+            self.stats.observe("garbage", self.timer() - self._collecting_since)
+
+
+class Timed(Protocol):
+    """An object whose methods can be `timed`."""
+
+    loop_timer: LoopTimer
+
+
+S = TypeVar("S", bound=Timed)
+
+
+def timed(
+    cause: Cause,
+) -> Callable[[Callable[Concatenate[S, P], None]], Callable[Concatenate[S, P], None]]:
+    """Decorate a method that the event loop calls, so that its time is counted."""
+
+    def decorate(method: Callable[Concatenate[S, P], None]) -> Callable[Concatenate[S, P], None]:
+        @wraps(method)
+        def measured(self: S, /, *args: P.args, **kwargs: P.kwargs) -> None:
+            loop_timer = self.loop_timer
+            began = loop_timer.timer()
+            try:
+                method(self, *args, **kwargs)
+            finally:
+                loop_timer.stats.observe(cause, loop_timer.timer() - began)
+
+        return measured
+
+    return decorate
 
 
 class _Measured(Coroutine[Any, Any, T]):

@@ -8,7 +8,7 @@ from itertools import count
 import pytest
 
 from magnetar_broker.server.runtime.asyncio_runtime import LoopClock, LoopTasks, ThreadWorkers
-from magnetar_broker.server.runtime.loop_timer import LoopTimer
+from magnetar_broker.server.runtime.loop_timer import LoopTimer, timed
 from magnetar_storage.runtime.execution import yield_turn
 
 
@@ -34,6 +34,30 @@ async def test_calls_of_the_clock_and_timers(loop_timer: LoopTimer) -> None:
     await called.wait()
     assert times(loop_timer) == {"other": 1, "journal": 1, "timer": 1}
     assert loop_timer.stats.figures()["journal"].sum == 1.0
+
+
+class Socket:
+    """The protocol of a socket, which fails for negative numbers of bytes."""
+
+    def __init__(self, loop_timer: LoopTimer) -> None:
+        self.loop_timer = loop_timer
+        self.taken = 0
+
+    @timed("read")
+    def buffer_updated(self, count: int) -> None:
+        if count < 0:
+            raise ValueError("defect")
+        self.taken += count
+
+
+def test_a_method_that_a_socket_calls_is_counted_even_if_it_fails(loop_timer: LoopTimer) -> None:
+    socket = Socket(loop_timer)
+    socket.buffer_updated(5)
+    socket.buffer_updated(count=7)
+    with pytest.raises(ValueError, match="defect"):
+        socket.buffer_updated(-1)
+    assert (socket.taken, times(loop_timer)) == (12, {"read": 3})
+    assert loop_timer.stats.figures()["read"].sum == 3.0
 
 
 async def test_a_task_is_a_stretch_between_two_waits(loop_timer: LoopTimer) -> None:
