@@ -297,7 +297,7 @@ class CursorLog:
     def _enter(self, phase: Phase) -> None:
         """Change the phase to one in which no timer runs."""
         self._phase = phase
-        self._log.on_append = None
+        self._log.with_next_append = None
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
@@ -312,7 +312,7 @@ class CursorLog:
         # The next entries pay for a sync of the disk, and the changes join their round.  Not while
         # GATHERING: under steady traffic each round would have a write with few changes, where one
         # write for each `GATHER_SECONDS` is enough.
-        self._log.on_append = self._flush
+        self._log.with_next_append = self._flush  # called by `Log.append`
         self._timer = self._engine.clock.later(GATHER_SECONDS, self._flush)
 
     def _scheduled(self) -> None:

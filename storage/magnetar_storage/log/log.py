@@ -201,8 +201,8 @@ class Log(LogState):
     def append(self, run: LogRun) -> None:
         """Queue a run, whose entries must not change any more, and set its position.
 
-        Its `stored` is called in the order of the appends, after `end` has moved and the run can
-        be read.  Await `rollover.start_writing` once before.
+        Its `on_durable` is called in the order of the appends, after `end` has moved and the run
+        can be read.  Await `rollover.start_writing` once before.
         """
         writer = self.writer
         if self.failed is not None:
@@ -222,8 +222,10 @@ class Log(LogState):
         # After the append: a run that the writer rejects must not leave offsets without entries.
         self.next_offset += n
         self.open_entries += n
-        if self.on_append is not None:
-            self.on_append()
+        # Acknowledgements for which no client waits join the round of these entries, so that they
+        # cost no sync of their own: `CursorLog._gathered` sets this, and its flush unsets it.
+        if self.with_next_append is not None:
+            self.with_next_append()
 
     # Deleting -------------------------------------------------------------------
 

@@ -69,8 +69,9 @@ class LogState:
         """The writer of the open segment; None until `Rollover.start_writing`."""
         self.open_segment: SegmentId = -1
         """The segment that was begun last, whether or not it is still open."""
-        self.on_append: Callable[[], None] | None = None
-        """Called for each append, while something waits to share a sync with entries."""
+        self.with_next_append: Callable[[], None] | None = None
+        """Called after an append, to queue what waits for a sync of the disk that entries need
+        anyway; set by `CursorLog` while acknowledgements wait, and by it set to None again."""
         self.roll_entries = engine.roll.max_entries
         self.roll_bytes = engine.roll.max_bytes
         """The size from which an open segment is big: `Rollover.roll_if_due` decides."""

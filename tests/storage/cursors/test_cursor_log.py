@@ -273,15 +273,15 @@ def test_what_has_gathered_for_a_while_goes_along_with_entries() -> None:
     before = entries_written(cursors)
     cursor.ack([0])
     cursors.all.changed(cursor)
-    assert cursors.log.on_append is None, "others may come"
+    assert cursors.log.with_next_append is None, "others may come"
     cursors.world.clock.advance(GATHER_SECONDS)
     cursor.ack([1])
     cursors.all.changed(cursor)
     assert entries_written(cursors) == before
-    assert cursors.log.on_append is not None
-    cursors.log.on_append()
+    assert cursors.log.with_next_append is not None
+    cursors.log.with_next_append()
     assert entries_written(cursors) == before + 1
-    assert cursors.log.on_append is None
+    assert cursors.log.with_next_append is None
     cursors.world.clock.advance(2 * GATHER_SECONDS)
     assert entries_written(cursors) == before + 1
     assert cursors.reopen().cursors["a"].mark_delete == 1
