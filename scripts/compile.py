@@ -70,7 +70,6 @@ HOT = {
         "unacked_budget",
     ),
     "broker/magnetar_broker/subscriptions": ("acknowledging", "batch_masks"),
-    "broker/magnetar_broker/throttling": ("publish_throttle",),
     "broker/magnetar_broker/topic": ("delivery", "non_persistent_appender"),
     "broker/magnetar_broker/session": ("acks", "entry_checks", "output", "publishing", "read_gate"),
 }

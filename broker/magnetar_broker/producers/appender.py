@@ -17,8 +17,7 @@ from magnetar_broker.producers.first_segment import start_writing
 from magnetar_broker.producers.publish_rules import PublishRules
 from magnetar_broker.producers.transaction_buffer import TransactionBuffer
 from magnetar_broker.producers.write_counts import WriteCounts
-from magnetar_broker.throttling.publish_throttle import throttle
-from magnetar_broker.throttling.rate_limit import RateLimit
+from magnetar_broker.throttling.rate_limit import RateLimit, throttle
 from magnetar_proto.chunks import chunks_among
 from magnetar_proto.sends import Receipts, encode_receipts
 from magnetar_storage.errors import StorageError

@@ -22,7 +22,7 @@ from magnetar_broker.session.entry_checks import (
     refusal_of_entry,
 )
 from magnetar_broker.session.handle_table import HandleTable
-from magnetar_broker.session.read_gate import Reading
+from magnetar_broker.session.read_gate import Pause, ReadGate
 from magnetar_proto import PulsarApi_pb2 as pb
 from magnetar_proto.commands import decode, encode
 from magnetar_proto.entries import (
@@ -51,7 +51,7 @@ class Publishing:
     def __init__(
         self,
         send: Callable[[bytes], None],
-        reading: Reading,
+        gate: ReadGate,
         budget: PublishBudget,
         max_pending: int,
         max_producers: Callable[[], int] = lambda: 0,
@@ -67,7 +67,7 @@ class Publishing:
         self.pending_entries = 0
         self.paused = False
         self._send = send
-        self._reading = reading
+        self._gate = gate
         self._budget = budget
         self._max_pending = max_pending
 
@@ -185,7 +185,7 @@ class Publishing:
     def _pause(self) -> None:
         if not self.paused:
             self.paused = True
-            self._reading.pause_reading()
+            self._gate.pause(Pause.PENDING)
             self._budget.paused.add(self._resume_if_free)
 
     def _resume_if_free(self) -> None:
@@ -193,7 +193,7 @@ class Publishing:
         if self.pending_entries <= self._max_pending // 2 and self._budget.is_half_free:
             self.paused = False
             self._budget.paused.discard(self._resume_if_free)
-            self._reading.resume_reading()
+            self._gate.resume(Pause.PENDING)
 
     def _receive_rare(
         self, runs: list[PublishRun], buf: bytes, start: int, mid: int, entry: bytes

@@ -1,7 +1,13 @@
 """Pausing and resuming the reading of a client's socket, for several independent reasons."""
 
 from collections.abc import Callable
+from enum import Enum, auto
 from typing import Protocol
+
+from magnetar_storage.runtime.execution import Clock, Timer
+
+KEEP_ALIVE_SECONDS = 10.0
+"""A client that receives nothing for longer may give the connection up and reconnect."""
 
 
 class Reading(Protocol):
@@ -14,44 +20,90 @@ class Reading(Protocol):
         """Read again."""
 
 
-class ReadGate:
-    """Pauses the socket at the first reason, and resumes it after the last."""
+class Pause(Enum):
+    """The reasons not to read a client."""
 
-    def __init__(self, socket: Reading, resumed: Callable[[], None]) -> None:
+    UNWRITTEN = auto()
+    """The client does not read its answers."""
+    REQUESTS = auto()
+    """Many requests of the client are under way."""
+    PENDING = auto()
+    """Published entries wait for the disk: of the client, or of all clients together."""
+    HELD = auto()
+    """The client publishes faster than its rate, or a process that serves it does not keep up."""
+
+
+class ReadGate:
+    """Pauses the socket at the first reason, and resumes it after the last.
+
+    While the client is held, which may take long, `keep_alive` is called periodically: the client's
+    own pings are not read then, so it needs another sign that the broker lives.
+    """
+
+    def __init__(
+        self,
+        socket: Reading,
+        clock: Clock,
+        keep_alive: Callable[[], None],
+        resumed: Callable[[], None],
+    ) -> None:
         """`resumed` is called whenever the socket is read from again."""
         self._socket = socket
+        self._clock = clock
+        self._keep_alive = keep_alive
         self._resumed = resumed
-        self._holding: set[PauseReason] = set()
+        self._pauses: set[Pause] = set()
+        self._holds = 0
+        self._timer: Timer | None = None
+        self._ended = False
 
-    def reason(self) -> "PauseReason":
-        """Return a new reason, which does not pause yet."""
-        return PauseReason(self)
-
-    def hold(self, reason: "PauseReason") -> None:
-        """Pause for a reason."""
-        if not self._holding:
+    def pause(self, reason: Pause) -> None:
+        """Read nothing until the reason has ended; no effect if it is given already."""
+        if not self._pauses:
             self._socket.pause_reading()
-        self._holding.add(reason)
+        self._pauses.add(reason)
 
-    def release(self, reason: "PauseReason") -> None:
-        """Resume unless another reason is left; harmless for a reason that does not pause."""
-        if reason in self._holding:
-            self._holding.remove(reason)
-            if not self._holding:
+    def resume(self, reason: Pause) -> None:
+        """End a reason: resume unless another one is left; harmless if it was not given."""
+        if reason in self._pauses:
+            self._pauses.remove(reason)
+            if not self._pauses:
                 self._socket.resume_reading()
                 self._resumed()
 
+    @property
+    def is_held(self) -> bool:
+        """Whether the client is not read from because of `hold`."""
+        return self._holds > 0
 
-class PauseReason:
-    """One reason to pause: a `Reading` of its own."""
+    def hold(self) -> Callable[[], None]:
+        """Read nothing; call the returned function once to end that, even after the end."""
+        self._holds += 1
+        self.pause(Pause.HELD)
+        if self._timer is None:
+            self._start()
+        return self._release
 
-    def __init__(self, gate: ReadGate) -> None:
-        self._gate = gate
+    def _release(self) -> None:
+        self._holds -= 1
+        if not self._holds:
+            # The timer goes on: a client that is held again soon, as one that publishes above its
+            # rate is for every read, would have one cancelled and started each time.
+            self.resume(Pause.HELD)
 
-    def pause_reading(self) -> None:
-        """Pause the socket for this reason."""
-        self._gate.hold(self)
+    def _tick(self) -> None:
+        self._timer = None
+        if self.is_held:
+            self._keep_alive()
+            self._start()
 
-    def resume_reading(self) -> None:
-        """End this reason."""
-        self._gate.release(self)
+    def _start(self) -> None:
+        if not self._ended:
+            self._timer = self._clock.later(KEEP_ALIVE_SECONDS, self._tick)
+
+    def end(self) -> None:
+        """End the timer, which would keep the closed connection in memory."""
+        self._ended = True
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None

@@ -22,10 +22,9 @@ from magnetar_broker.session.handle_table import HandleTable
 from magnetar_broker.session.liveness import Liveness
 from magnetar_broker.session.output import Output
 from magnetar_broker.session.publishing import Publishing
-from magnetar_broker.session.read_gate import ReadGate, Reading
+from magnetar_broker.session.read_gate import Pause, ReadGate, Reading
 from magnetar_broker.session.relay import END_OF_CLIENT, Connect, Relay
 from magnetar_broker.session.renewal import Renewal
-from magnetar_broker.session.throttled import Throttled
 from magnetar_broker.session.topic_watcher import TopicWatcher
 from magnetar_proto import PulsarApi_pb2 as pb
 from magnetar_proto.commands import FIELDS, MAX31, NO_REQUEST, decode
@@ -108,26 +107,24 @@ class Session:
             broker.settings.connection_liveness_check_timeout_millis / 1000,
             self._output.ping,
         )
-        # promise[resumed -> received]: only what a client sends counts as its answer
-        self._gate = ReadGate(outbox, self._liveness.resumed)
-        self._unwritten = self._gate.reason()
         # promise[self._output.ping -> lambda: self._output.ping()]: parts of a session do not keep
         #   it
-        self._throttled = Throttled(self._gate, self.clock, self._output.ping)
-        self._requests = self._gate.reason()
+        # promise[resumed -> received]: only what a client sends counts as its answer
+        self._gate = ReadGate(outbox, self.clock, self._output.ping, self._liveness.resumed)
         self._working = 0
         self._held: list[Frame] = []  # until fewer requests are under way
         self._holds = False
         """Whether the budget of received bytes counts some for this session."""
         self.publishing = Publishing(
             self._output.send,
-            self._gate.reason(),
+            self._gate,
             broker.publishes,
             broker.settings.max_pending_publish_requests_per_connection,
             lambda: broker.settings.magnetar_max_producers_per_connection,
         )
         # Attributes instead of methods that forward: one call less for every run.
         self.release_pending = self.publishing.release_pending
+        self.hold_reading = self._gate.hold
         self.send = self._output.send
         self.reply = self._output.reply
         self.send_all = self._output.send_all
@@ -242,7 +239,7 @@ class Session:
                     at += 1
                 else:
                     self._held = frames[at:]
-                    self._requests.pause_reading()
+                    self._gate.pause(Pause.REQUESTS)
                     return
             if self._decoder.error is not None:
                 raise self._decoder.error
@@ -265,7 +262,7 @@ class Session:
             if not self._held:
                 if self._holds:
                     self._hold(self._decoder.held, begins=True)
-                self._requests.resume_reading()
+                self._gate.resume(Pause.REQUESTS)
 
     def _command(self, frame: Frame) -> None:
         kind, buf, start, mid, _ = frame
@@ -323,9 +320,9 @@ class Session:
         if self.relay is not None:
             self.relay.wrote(peer_full)
         if peer_full:  # answers pile up: read no more requests
-            self._unwritten.pause_reading()
+            self._gate.pause(Pause.UNWRITTEN)
         else:
-            self._unwritten.resume_reading()
+            self._gate.resume(Pause.UNWRITTEN)
         # Dispatch passed over its consumers while the client did not read, and what would wake
         # them otherwise, a new message or permits, may never come.
         if self._output.take_starved():
@@ -369,11 +366,7 @@ class Session:
     def _is_paused(self) -> bool:
         """Whether the broker does not read from the client, whose silence then means nothing."""
         busy = bool(self._held) and not self._output.peer_full
-        return busy or self.publishing.paused or self._throttled.is_held
-
-    def hold_reading(self) -> Callable[[], None]:
-        """Read nothing from the client until the returned function is called."""
-        return self._throttled.hold()
+        return busy or self.publishing.paused or self._gate.is_held
 
     def ping_if_read(self) -> bool:
         """Ping the client; False if it is not read from, so that its silence means nothing."""
@@ -498,7 +491,7 @@ class Session:
         self._decoder.drop()
         self._held = []
         self._liveness.end()
-        self._throttled.end()  # promise: the timer of a paused client ends with it
+        self._gate.end()  # promise: the timer of a paused client ends with it
         if self.renewal is not None:
             self.renewal.end()
         # Session and relay, renewal and open resources, refer to each other: see `__init__`.

@@ -1,8 +1,9 @@
 """A rate limit of messages and bytes that several share, with the queue of those that wait."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
+from magnetar_broker.base.connection import Connection
 from magnetar_broker.throttling.bucket import Bucket
 from magnetar_storage.runtime.execution import Clock
 
@@ -147,6 +148,17 @@ class RateLimit:
                 self._turn = None
         if self._queue:  # promise: who still waits when its turn is over is called again
             self._arm()
+
+
+def throttle(connection: Connection, messages: int, size: int, limits: Sequence[RateLimit]) -> None:
+    """Count a published run; while a limit is exceeded, its connection is not read from.
+
+    The run itself is never refused: it was received already, and its client waits for receipts.
+    """
+    for limit in limits:
+        limit.take(messages, size)
+        if limit.wait_ms > 0 and not limit.has_waiter(connection):
+            limit.wait(connection, connection.hold_reading())
 
 
 class BrokerRates:

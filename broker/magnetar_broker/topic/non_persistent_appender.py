@@ -6,8 +6,7 @@ It is apart from the topic because it is compiled, as every `RunSink` is.
 from magnetar_broker.base.traffic import Traffic
 from magnetar_broker.base.transaction_ids import TxnId
 from magnetar_broker.producers.appender import PublishRun, RunSink
-from magnetar_broker.throttling.publish_throttle import throttle
-from magnetar_broker.throttling.rate_limit import RateLimit
+from magnetar_broker.throttling.rate_limit import RateLimit, throttle
 from magnetar_broker.topic.non_persistent_subscriptions import NonPersistentSubscriptions
 from magnetar_proto.chunks import chunks_among
 from magnetar_proto.sends import encode_receipts

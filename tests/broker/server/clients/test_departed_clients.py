@@ -20,7 +20,7 @@ from magnetar_broker.server.clients import in_process_client
 from magnetar_broker.server.clients import upstreams as server_upstreams
 from magnetar_broker.server.clients.upstreams import Upstreams, UpstreamSocket
 from magnetar_broker.server.pages.health import HealthCheck
-from magnetar_broker.session import throttled
+from magnetar_broker.session import read_gate
 from magnetar_broker.session.relay import Upstream
 from magnetar_broker.session.session import Handler, Outbox, Session
 from magnetar_proto import PulsarApi_pb2 as pb
@@ -89,7 +89,7 @@ async def freed(parts: list[Callable[[], object]]) -> None:
 async def test_what_served_a_client_is_freed_at_once(
     closed_by: str, count: int, owner: int, parts: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(throttled, "KEEP_ALIVE_SECONDS", NEVER)
+    monkeypatch.setattr(read_gate, "KEEP_ALIVE_SECONDS", NEVER)
     async with group(count) as workers:
         client = await connected(workers)
         await visit(client, topic_of(owner))
@@ -108,7 +108,7 @@ async def test_what_served_a_client_is_freed_at_once(
 async def test_a_client_is_freed_before_its_worker_reads_what_it_sent(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(throttled, "KEEP_ALIVE_SECONDS", NEVER)
+    monkeypatch.setattr(read_gate, "KEEP_ALIVE_SECONDS", NEVER)
     monkeypatch.setattr(server_upstreams, "CLOSE_SECONDS", NEVER)
     async with group(linked=False) as workers:
         client = await connected(workers)

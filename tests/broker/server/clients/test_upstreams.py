@@ -138,7 +138,7 @@ async def test_a_worker_that_reads_nothing_stops_the_client_alone() -> None:
         )
         own = next(iter(one for one in workers.workers[0].listener.connections
                         if one.session.relay is not None)).session  # fmt: skip
-        await until(lambda: own._throttled.is_held, "the client is not read from")
+        await until(lambda: own._gate.is_held, "the client is not read from")
         receiving = workers.workers[0].broker.receiving
         await until(
             lambda: any(isinstance(one, UpstreamSocket) for one in receiving._holders),
