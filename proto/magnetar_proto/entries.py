@@ -65,6 +65,7 @@ def verify_checksum(buf: bytes, start: int, end: int) -> bool:
     if buf[start : min(start + 2, end)] != CHECKSUM_MAGIC:
         return True
     covered = start + CHECKED_FROM
+    # The magic at the very end: the entry was cut short.
     if covered > end:
         return False
     expected: int = SIZE.unpack_from(buf, start + 2)[0]
@@ -86,6 +87,7 @@ def parse_metadata(entry: bytes) -> tuple[pb.MessageMetadata, int]:
         metadata = pb.MessageMetadata.FromString(entry[start:end])
     except (StructError, DecodeError) as error:
         raise BadMetadata(f"unreadable message metadata: {error}") from error
+    # A slice does not fail at the end of the bytes, so that the parser saw less than it should.
     if end > len(entry):
         raise BadMetadata(f"metadata up to byte {end} in an entry of {len(entry)}")
     if not metadata.IsInitialized():
@@ -107,6 +109,7 @@ def metadata_range(entry: bytes) -> tuple[int, int]:
     at = start + METADATA_AT
     if len(entry) < at or not entry.startswith(CHECKSUM_MAGIC, start):
         return start, len(entry)
+    # No parsing for what most entries do not have: only these bytes are searched.
     size: int = SIZE.unpack_from(entry, start + CHECKED_FROM)[0]
     return at, at + size
 
@@ -133,17 +136,22 @@ def deliver_at_ms(entry: bytes) -> int | None:
         magic, _, size = CHECKED_HEAD.unpack_from(entry)
         if magic == CHECKED_MAGIC:
             stop = METADATA_AT + size
+            # It begins with a producer's name of less than 128 bytes, as usual: then the fields
+            # behind it are where the expression looks.
             if entry[METADATA_AT] == 0x0A and entry[METADATA_AT + 1] < 128:
                 found = _DELAYED.match(entry, METADATA_AT + 2 + entry[METADATA_AT + 1], stop)
                 if found is not None and (
                     found.end() == stop or entry.find(DELIVER_AT_TAG, found.end(), stop) < 0
                 ):
+                    # The expression has found a varint of six bytes: its value, without the bits
+                    # that say that more follows.
                     a, b, c, d, e, f = found[1]
                     return a + (b << 7) + (c << 14) + (d << 21) + (e << 28) + (f << 35) - _MORE
         else:
             _, stop = metadata_range(entry)
     if entry.find(DELIVER_AT_TAG, 0, stop) < 0:
         return None
+    # The tag's bytes may also occur within a name or a property: the parser knows.
     metadata, _ = parse_metadata(entry)
     return metadata.deliver_at_time if metadata.deliver_at_time > 0 else None
 

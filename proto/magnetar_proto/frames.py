@@ -95,7 +95,10 @@ class FrameDecoder:
         if self.error is not None:
             return frames
         try:
+            # First the frame that the last read began: what follows in `data` belongs behind it.
             pos = self._complete(data, frames) if self._pieces else 0
+            # Large entries are taken out of the buffer of the socket directly; everything else is
+            # copied once, as a whole, of which frames are slices.
             if len(data) - pos >= LARGE:
                 pos = self._scan_large(data, pos, frames)
             if isinstance(data, bytes):
@@ -168,25 +171,33 @@ class FrameDecoder:
         self._need = 0
         if self._have >= SIZE.size:
             self._need = SIZE.size + self._checked_total(data, pos)
+        # A small start must not keep the whole read in memory until its frame is complete; of a
+        # large one a second copy would cost more.
         self._pieces.append(data[pos:] if self._have < VIEW_FROM else memoryview(data)[pos:])
 
     def _complete(self, data: bytes | memoryview, frames: list[Frame]) -> int:
         """Add the missing bytes of the started frame from `data`; return the number taken."""
+        # The last read ended within the length word: without it nobody knows how much to wait for.
         if not self._need:
             head = b"".join(self._pieces) + bytes(data[: SIZE.size])
             if len(head) < SIZE.size:
                 self._pieces, self._have = [head], len(head)
                 return len(data)
             self._need = SIZE.size + self._checked_total(head, 0)
+        # Never more than the frame lacks: the next frame is cut from `data` itself.
         taken = min(self._need - self._have, len(data))
         self._have += taken
         if self._have < self._need:
+            # A copy, since the memory of the read is used again.
             self._pieces.append(bytes(data[:taken]))
             if len(self._pieces) > MAX_PIECES:
                 self._pieces = [b"".join(self._pieces)]
             return taken
+        # Complete: what is kept from now on is the start of another frame.
         pieces, self._pieces = self._pieces, []
+        # The last piece needs no copy, since the frame is joined before this returns.
         pieces.append(memoryview(data)[:taken])
+        # A large entry is joined once, straight into its own bytes; a small frame as a whole.
         if self._need < LARGE or not _join_large(pieces, frames):
             self._scan(b"".join(pieces), 0, frames)
         return taken
@@ -200,6 +211,7 @@ class FrameDecoder:
     def _bad_total(self, total: int) -> BadFrame:
         if total < SMALLEST_TOTAL:
             return BadFrame(f"a frame of {total + 4} bytes cannot hold a command")
+        # The usual mistake with ports: say so, instead of a size that means nothing.
         if total >> 16 == TLS_HANDSHAKE:
             return FrameTooLarge("TLS at a port without it: TLS has brokerServicePortTls")
         return FrameTooLarge(f"a frame of {total + 4} bytes, the limit is {self.max_frame}")
@@ -217,6 +229,7 @@ def _join_large(pieces: list[bytes | memoryview], frames: list[Frame]) -> bool:
         return False
     _, command, tag, kind = FRAME_HEAD.unpack_from(first)
     mid = SIZES.size + command
+    # Its command continues in the next piece, or is one that no known client sends.
     if mid > len(first) or command < 2 or not _usual(tag, kind):
         return False
     payload = b"".join((memoryview(first)[mid:], *pieces[1:]))

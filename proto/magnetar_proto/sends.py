@@ -52,8 +52,10 @@ def decode_send(buf: bytes, start: int, mid: int) -> tuple[int, int, int, int] |
     """
     try:
         head, size, field_1, producer_id, field_2 = SEND_START.unpack_from(buf, start)
+        # The size of the sub-message in one byte, as in all SENDs of usual clients.
         if head == SEND_HEAD and size == mid - start - 4 and field_1 == 0x08:
             pos = start + 6
+            # Small numbers are one byte, which is read already.
             if producer_id > 127:
                 producer_id, pos = tail(buf, pos, producer_id)
                 field_2 = buf[pos]
@@ -66,9 +68,13 @@ def decode_send(buf: bytes, start: int, mid: int) -> tuple[int, int, int, int] |
                     return producer_id, sequence_id, 1, 0
                 if pos + 2 == mid and buf[pos] == 0x18 and buf[pos + 1] < 128:
                     return producer_id, sequence_id, buf[pos + 1], 0
+                # Neither a single message nor a small batch: the rest of the fields, in their
+                # order.
                 count, highest, pos = _send_options(buf, pos, mid)
                 if pos == mid and count <= MAX31:
                     return producer_id, sequence_id, count, highest
+                # In a transaction, in the form that is decoded by hand, too: no need to parse it
+                # twice.
                 if buf[pos] == LEAST_TAG and decode_transaction_send(buf, start, mid) is not None:
                     return None
     except (IndexError, BadCommand, StructError):
@@ -138,6 +144,7 @@ def _send_options(buf: bytes, pos: int, mid: int) -> tuple[int, int, int]:
 
 def _decode_any_send(buf: bytes, start: int, mid: int) -> tuple[int, int, int, int] | None:
     send = decode_as(pb.BaseCommand.SEND, buf, start, mid).send
+    # The caller decides about them, by the whole command.
     if any(map(send.HasField, ("txnid_least_bits", "txnid_most_bits", "marker", "message_id"))):
         return None
     messages = 0 if send.is_chunk else send.num_messages
@@ -164,6 +171,7 @@ def encode_send(
         body += b"\x20" + encode_varint(txn[1]) + b"\x28" + encode_varint(txn[0])
     if highest_sequence_id is not None:
         body += b"\x30" + encode_varint(highest_sequence_id)
+    # Type, tag and size of the sub-message: a body of these fields is below 128 bytes.
     size = len(body) + 4
     head = encode_head(metadata, payload)
     sizes = SIZES.pack(4 + size + len(head) + len(payload), size)
@@ -189,6 +197,7 @@ def encode_receipts(
         return _receipt(producer_id, sequence_ids[0], highest_ids[0], ledger, first_entry)
     first = sequence_ids[0] if n else 0
     if (
+        # The ids of one producer count up by one, unless it sends batches or starts anew.
         n >= MANY_RECEIPTS
         and first_entry >= 0
         and 0 <= first < MAX64 - n
@@ -196,6 +205,7 @@ def encode_receipts(
         and list(sequence_ids) == list(range(first, first + n))
     ):
         return _counting_receipts(producer_id, first, n, ledger, first_entry)
+    # Copies all have entry -1, which does not count up.
     step = 1 if first_entry >= 0 else 0
     receipts = [
         _receipt(producer_id, sequence_id, highest_id, ledger, first_entry + i * step)
@@ -217,10 +227,13 @@ class Receipts:
 
     def one(self, sequence_id: int, highest_id: int, ledger: int, entry_id: int) -> bytes:
         """Encode the SEND_RECEIPT frame of one entry; entry -1 is a duplicate."""
+        # Batches and copies: their receipts have other sizes each time.
         if highest_id or entry_id < 0:
             return _receipt(self._producer_id, sequence_id, highest_id, ledger, entry_id)
         sequence, entry = encode_varint(sequence_id), encode_varint(entry_id)
         if (
+            # The sizes of both ids are in the sizes of the frame: what is around them stays valid
+            # as long as these do.
             ledger != self._ledger
             or len(sequence) != self._sequence_size
             or len(entry) != self._entry_size
@@ -253,6 +266,7 @@ def _counting_receipts(
     while n:
         sequences, sequence_rest, sequence_room = stretch(sequence_id)
         entries, entry_rest, entry_room = stretch(entry_id)
+        # As far as both ids keep their length and their higher bytes.
         m = min(n, sequence_room, entry_room)
         low, entry_low = sequence_id % TABLED, entry_id % TABLED
         low_sequences = sequences[low : low + m]
@@ -264,6 +278,7 @@ def _counting_receipts(
             len(low_entries[0]) + len(entry_rest),
             0,
         )
+        # Five pieces for each receipt; each slice sets one of them in all receipts.
         some = [before] * (5 * m)
         some[1::5] = low_sequences
         some[2::5] = [sequence_rest + between] * m

@@ -90,12 +90,14 @@ class Access(Generic[T]):
             raise ProducerFenced(
                 f"{self._where} has an exclusive producer, or one that waits to be"
             )
+        # Fenced, and not busy: a client that is busy tries again, and this one asked to be alone.
         if self._inside:
             raise ProducerFenced(f"{self._where} has shared producers: close them first")
         return self._succeed(producer, claim)
 
     def _wait(self, producer: T, claim: Claim) -> AccessState:
         self._check_epoch(claim)
+        # Behind those that wait already, even if the topic has become free just now.
         if self._taken or self._inside:
             self._waiting[producer] = claim
             return AccessState.WAITING
@@ -107,6 +109,7 @@ class Access(Generic[T]):
         return AccessState.SUCCESSOR
 
     def _check_epoch(self, claim: Claim) -> None:
+        # Equal is allowed: the same producer, over a new connection.
         if claim.epoch is not None and not self._current <= claim.epoch < MAX_EPOCH:
             raise ProducerFenced(
                 f"another exclusive producer took {self._where} over: "
@@ -125,6 +128,7 @@ class Access(Generic[T]):
     def epoch_for(self, claim: Claim) -> int:
         """Return the epoch of a successor; `ProducerFenced` if a later one is in effect already."""
         self._check_epoch(claim)
+        # A producer that reconnects keeps its epoch, so that it is not taken for a rival of itself.
         return self._current + 1 if claim.epoch is None else claim.epoch
 
     def take_over(self, producer: T, claim: Claim) -> list[T]:
@@ -133,6 +137,7 @@ class Access(Generic[T]):
         self.epoch = self.epoch_for(claim)
         fenced = [*self._inside, *self._waiting] if claim.mode is Mode.FENCING else []
         if fenced:
+            # Those that wait are fenced, too: their clients asked before the one that took over.
             self._waiting.clear()
         self._inside = {producer: None}
         self._successor = None
@@ -145,6 +150,7 @@ class Access(Generic[T]):
         self._waiting.pop(producer, None)
         if self._successor is producer:
             self._successor = None
+        # The exclusive producer has left; a topic is not exclusive without one.
         if not self._inside:
             self.exclusive = False
 
@@ -152,6 +158,7 @@ class Access(Generic[T]):
         """Return the first waiting producer as successor if the topic is free; follows `leave`."""
         if self._inside or self._successor is not None or not self._waiting:
             return None
+        # First come, first served.
         producer = self._successor = next(iter(self._waiting))
         del self._waiting[producer]
         return producer

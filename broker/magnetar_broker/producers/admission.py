@@ -47,6 +47,7 @@ class Admission:
         if self._deduplication.on:
             # An earlier connection of this producer may have sent runs that still wait.
             await self._appender.begun()
+        # Only once it is durable: the client deletes what it keeps of earlier messages.
         producer.last_sequence_id = await self._deduplication.last_sequence_id(producer.name)
         self._check()
 

@@ -128,6 +128,7 @@ class PublishRun(LogRun):
 
     def part(self, start: int, stop: int) -> "PublishRun":
         """Return the entries from `start` to before `stop` as a run of their own."""
+        # Only deduplication divides runs: most are stored as they arrived.
         part = PublishRun(self.producer)
         part.sequence_ids = self.sequence_ids[start:stop]
         part.highest_ids = self.highest_ids[start:stop]
@@ -150,6 +151,8 @@ class PublishRun(LogRun):
         payloads, counts, producer = self.payloads, self.counts, self.producer
         if self.delayed:  # before anything is delivered: the dispatchers ask which ones wait
             appender.delays.note(self.offset, payloads)
+        # Receipts before deliveries: both are written at the end of the turn, and a producer that
+        # consumes as well learns first that its message is stored.
         self.answer(self.receipts())
         if appender.deduplicating.watching:
             appender.copies.on_durable(self)
@@ -171,6 +174,7 @@ class PublishRun(LogRun):
         writes = appender.writes
         if writes is None:
             writes = appender.writes = WriteCounts(appender.log.engine.write_time)
+        # With what the broker added: this is about the disk.
         writes.count(len(counts), self.size)
         appender.wake()
 
@@ -190,6 +194,7 @@ class PublishRun(LogRun):
         if receipts and not producer.closed:
             producer.send(receipts)
         entries = len(self.payloads)
+        # Also if the run failed, or its producer has left: the limits are of the connection.
         producer.release_pending(entries, self.size - self.added)
         producer.entries_answered += entries
         if producer.waiting:
@@ -279,6 +284,7 @@ class Appender(RunSink):
 
     def append(self, run: PublishRun) -> None:
         """Take a run; it is answered when it is durable, or has failed."""
+        # Nearly no topic has one.
         if self.rate_limits:
             throttle(run.producer.connection, sum(run.counts), run.size, self.rate_limits)
         if run.txn is not None and not self.transactional and self._held is None:
@@ -327,6 +333,7 @@ class Appender(RunSink):
         if self.ended:
             run.answer(b"")
         elif self._held:
+            # Behind those that came first, whatever it is: a producer's order is kept.
             self._held.append(run)
         elif self.log.is_writing and (run.txn is None or self.transactional):
             self._held = None
@@ -355,6 +362,7 @@ class Appender(RunSink):
         for begun in beginning:
             if not begun.done():
                 begun.set_result(None)
+        # Opened for these runs only, and useless now: the next producer opens it again.
         if error is not None and not self.log.terminated:
             await self.log.close()
 

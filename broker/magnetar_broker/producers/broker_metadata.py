@@ -36,5 +36,6 @@ class _Adding:
         time_ms = self._clock.now_ms() if self._has_time else 0
         heads = encode_broker_metadata(time_ms, indexes)
         run.payloads = [head + payload for head, payload in zip(heads, payloads, strict=True)]
+        # Kept apart: limits and statistics of publishing count what clients have sent.
         run.added = sum(map(len, heads))
         run.size += run.added

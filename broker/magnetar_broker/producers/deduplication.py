@@ -72,6 +72,7 @@ class Deduplication:
 
     async def set_enabled(self, wanted: bool) -> None:
         """Switch deduplication on or off, as the policy says; durable on return."""
+        # Most topics follow a policy that did not change: no task and no lock for these.
         if wanted == self._is_settled and not self._switching.is_held:
             return
         async with self._switching.held():
@@ -148,7 +149,9 @@ class Deduplication:
         Its copies are held back, and answered in order with the rest.
         """
         ids, chunks = run.sequence_ids, _unfinished(run)
+        # By name, since the same producer has another id and connection after a reconnect.
         name = run.producer.name
+        # The usual run: single messages whose ids count up. One comparison instead of one each.
         if not chunks and not any(run.highest_ids) and self._sequences.push(name, ids):
             run.top = ids[-1]
             yield run
@@ -157,9 +160,11 @@ class Deduplication:
         start = 0
         for is_copy, tops in groupby(verdicts, lambda top: top is None):
             stop = start + len(found := list(tops))
+            # No new run if nothing is divided.
             part = run if stop - start == len(ids) else run.part(start, stop)
             start = stop
             if is_copy:
+                # The original may still be on its way to the disk, and may fail.
                 self._when_durable(part.answer_if)
             else:
                 part.top = max(top for top in found if top is not None)
@@ -174,6 +179,7 @@ class Deduplication:
             return
         sequences, clock = self._sequences, self._log.engine.clock
         sequences.store(run.producer.name, run.top, self._log.end, clock.now_ms())
+        # The state that is stored bounds how many entries a load has to read again.
         if sequences.unwritten >= self.rules.snapshot_entries:
             self.write()
         elif self._timer is None and self.rules.snapshot_seconds > 0:
@@ -210,6 +216,7 @@ class Deduplication:
 
     def _release(self) -> None:
         """Make the calls that are due; all of them with False if the log failed."""
+        # Two reasons to fail what waits: the topic is closed, or its log has failed.
         is_well, end = not self._over and self._log.failed is None, self._log.end
         while self._held and (self._held[0][0] <= end or not is_well):
             self._held.pop(0)[1](is_well)
@@ -237,6 +244,7 @@ class Deduplication:
         if not self.on:
             return offset
         if self._settled < offset:
+            # Before the wait: what is counted meanwhile is not in the state that is written.
             covered = self._sequences.covered
             await self._durable()
             self._settled = covered
@@ -279,6 +287,7 @@ def _published(entry: bytes) -> tuple[str, int] | None:
         metadata, _ = parse_metadata(entry)
     except BadMetadata:
         return None
+    # The broker wrote a marker: its name and ids are of no producer.
     if metadata.HasField("marker_type") or _is_unfinished(entry):
         return None
     ids = (metadata.sequence_id, metadata.highest_sequence_id)

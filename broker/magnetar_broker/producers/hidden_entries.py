@@ -88,6 +88,8 @@ class HiddenEntries:
         if self.covered == NEVER:
             return []
         self._new = []
+        # Scattered entries as bitmaps: an aborted transaction among many others is hundreds of
+        # ranges.
         ranges, bitmaps = self.offsets.parts(MOST_RANGES)
         # promise[= _ranges(ranges) -> : list[bytes] = []]: a snapshot has what is hidden
         pieces = _ranges(ranges)
@@ -107,9 +109,12 @@ class HiddenEntries:
 
     def apply(self, data: bytes) -> None:
         """Replay a piece; ValueError or `struct.error` if it is malformed."""
+        # An empty piece has kind 0, which is none.
         kind, body = HiddenPieceKind(data[0] if data else 0), data[1:]
         if kind is HiddenPieceKind.RANGES:
             ranges = list(_RANGE.iter_unpack(body))
+            # An intact record of another release, or of a defect: better no topic than wrong
+            # messages.
             if any(not 0 <= start < stop for start, stop in ranges):
                 raise ValueError(f"expected ranges of offsets but got {ranges}")
             self.offsets.add_all(ranges)

@@ -91,6 +91,7 @@ class Producer(Publisher):
         """Leave the topic; pending entries are still stored, but no longer answered."""
         if not self.closed:
             self.closed = True
+            # Now, not when pending entries are stored: the name is free for a reconnecting client.
             self._registry.remove(self)
 
     def turn(self, refusal: BrokerError | None) -> None:
@@ -106,6 +107,7 @@ class Producer(Publisher):
         """Close the producer silently, for a takeover: the next SEND ends the connection."""
         if not self.closed:
             self.close()
+            # Without a notice: the client would reconnect, and take the topic back.
             self.connection.drop_producer(self.id)
 
     def disconnect(self, new_owner: str = "") -> None:

@@ -31,7 +31,9 @@ class PublishBudget:
 
     def give(self, size: int) -> None:
         """Count `size` bytes as answered; resume paused connections if they have room."""
+        # Only when the half is crossed: otherwise every answer would go through the paused ones.
         was, self.used = self.used, self.used - size
         if self.paused and was > self.limit // 2 and self.is_half_free:
+            # A copy, since each removes itself.
             for resume in list(self.paused):
                 resume()

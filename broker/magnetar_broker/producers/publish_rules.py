@@ -26,6 +26,7 @@ class PublishRules:
         self.usual_size = COPY_LIMIT
         """The size below which only two things of an entry are checked: its checksum, and on a
         transactional topic whether its metadata names a transaction."""
+        # Every entry needs the slow checks: encryption is seen in the metadata only.
         if must_encrypt:
             self.usual_size = 0
         elif max_message_size > 0:

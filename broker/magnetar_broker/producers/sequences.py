@@ -91,8 +91,10 @@ class Sequences:
         """
         first, n = lows[0], len(lows)
         known = self._known.get(name)
+        # An unknown name is left to `sort`, which creates it.
         if known is None or not known.pushed < first <= MAX - n:
             return False
+        # A comparison of lists is done in C: it costs less than a loop over a few ids.
         if n > 1 and lows != list(range(first, first + n)):
             return False
         known.pushed = first + n - 1
@@ -105,6 +107,7 @@ class Sequences:
         known.used_ms = now_ms
         if highest > known.stored:
             known.stored = highest
+            # After a load, entries are counted that nobody pushed in this process.
             known.pushed = max(known.pushed, highest)
             self._changed[name] = None
         self.covered = end
@@ -120,6 +123,7 @@ class Sequences:
         for name, known in list(self._known.items()):
             if too_many <= 0 and known.used_ms >= since_ms:
                 break
+            # A name with pending entries is in use, though its producer may have left.
             if not is_present(name) and known.pushed == known.stored:
                 del self._known[name]
                 self._changed[name] = None
@@ -160,6 +164,7 @@ class Sequences:
         size = 0
         for name in names:
             record = self._record(name)
+            # A piece is an entry of the cursor segment, and one append must not be too large.
             if size and size + len(record) > PIECE_BYTES:
                 pieces.append(_HEAD.pack(self._written, len(records)) + b"".join(records))
                 records, size = [], 0

@@ -97,6 +97,7 @@ class Producers:
 
     def check_room(self, name: str) -> None:
         """Raise `ProducerBusy` at the limit; a name that is present replaces its producer."""
+        # Those that wait count: they will be producers without asking again.
         present = len(self._by_name) + len(self.waiting)
         if 0 < self.limit <= present and name not in self._by_name:
             raise ProducerBusy(
@@ -109,6 +110,7 @@ class Producers:
         if self.limit_of_address <= 0:
             return
         host = network_of(host_of(producer.connection.address))
+        # Without its predecessor, whose place it takes.
         present = (one for one in (*self, *self.waiting) if one.name != producer.name)
         hosts = [network_of(host_of(one.connection.address)) for one in present]
         if hosts.count(host) >= self.limit_of_address:
@@ -136,6 +138,7 @@ class Producers:
             # Fence it, because no milder refusal makes a client fail (`refuse_next`).
             raise ProducerFenced(self._barred.pop(producer.name))
         if producer.claim.mode is Mode.SHARED:
+            # Before the name is freed: a producer that is refused must not end another one.
             self._access.check_shared()
             await self._free(producer)
             self.check_room(producer.name)
@@ -160,6 +163,8 @@ class Producers:
         name, connection = producer.name, producer.connection
         while (holder := self._by_name.get(name)) is not None:
             same = holder.connection is connection and holder.id == producer.id
+            # The client has opened the producer again over the same connection: the old one is
+            # gone.
             if same and producer.epoch > holder.epoch:
                 holder.close()
                 continue
@@ -193,6 +198,7 @@ class Producers:
             self._access.leave(producer)
             raise
         for other in self._access.take_over(producer, producer.claim):
+            # One that waits gets the refusal as the answer to its request.
             if other.ready:
                 other.fence()
             else:
@@ -223,6 +229,7 @@ class Producers:
             del self._by_name[producer.name]
             self._changed()
         self._access.leave(producer)
+        # In a task of its own: the epoch of the next one must be stored first.
         if not self._by_name and self.waiting:
             self._tasks.spawn(self._promote())
 

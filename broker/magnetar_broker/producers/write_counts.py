@@ -40,6 +40,7 @@ class WriteCounts:
     def close_window(self) -> None:
         """Close the window that began at the last call."""
         now = (*self._latencies, self._ms, *self._sizes, float(self._size))
+        # A window is a difference of totals: counting itself never resets anything.
         before = self._before or (0.0,) * len(now)
         if now == before:
             self.window = ()

@@ -34,6 +34,7 @@ class Output:
         """Queue whole frames that are in many buffers, of `size` bytes together."""
         if not self._queue:
             self._flush_soon()
+        # Not joined here: the shell knows whether a write of many pieces is cheaper.
         self._queue += buffers
         self._queued_bytes += size
 
@@ -48,12 +49,15 @@ class Output:
 
     def take(self) -> list[bytes]:
         """Empty the queue, and return the frames to write now."""
+        # A new list, since the shell holds the old one while more is queued.
         queue, self._queue = self._queue, []
         self._queued_bytes = 0
         return queue
 
     def has_room(self) -> bool:
         """Whether the client keeps up; if not, `take_starved` is true once it does."""
+        # What is queued counts as well: within one turn nothing is written, and many dispatchers
+        # may send.
         room = not (self.peer_full or self.closed) and self._queued_bytes < OUTBOX_BYTES
         if not room:
             self._starved = True
@@ -61,6 +65,7 @@ class Output:
 
     def take_starved(self) -> bool:
         """Return whether something found no room since the last call, and there is room now."""
+        # Later: whoever was woken now would find no room again.
         if self.peer_full:
             return False
         starved, self._starved = self._starved, False

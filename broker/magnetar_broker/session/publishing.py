@@ -77,6 +77,7 @@ class Publishing:
         current_id = -1
         rules, transactional = NO_RULES, False
         head, named = CHECKED_HEAD.unpack_from, TAGS.search
+        # No slice for the usual read, in which everything is a SEND.
         for kind, buf, start, mid, entry in frames[at:] if at else frames:
             if kind != SEND:
                 break
@@ -88,6 +89,8 @@ class Publishing:
                 continue
             producer_id, sequence_id, messages, highest_id = send
             if producer_id != current_id:
+                # Once for each change of the producer: clients send what they have gathered
+                # together.
                 found = self._run(runs, producer_id)
                 if found is None:
                     continue
@@ -109,6 +112,7 @@ class Publishing:
                 )
             if not usual:
                 refused = _refusal(entry, rules, messages > 0)
+                # Parsed only here: a large, encrypted or unusual entry is worth it.
                 if refused is None and deliver_at_ms(entry) is not None:
                     run.delayed = True
                     refused = _check_delay(entry, rules.max_delay_ms)
@@ -125,6 +129,7 @@ class Publishing:
             if messages > 0:
                 run.counts.append(messages)
             else:
+                # A chunk counts as a message, or quotas of messages would not see it.
                 run.counts.append(1)
                 run.chunked = True
             run.payloads.append(entry)
@@ -135,6 +140,7 @@ class Publishing:
     def release_pending(self, entries: int, size: int) -> None:
         """Count pending entries and bytes as answered; resume reading if there is room."""
         self.pending_entries -= entries
+        # The limit of all connections, then that of this one: either may resume reading.
         self._budget.give(size)
         if self.paused:
             self._resume_if_free()
@@ -148,6 +154,7 @@ class Publishing:
         """Return the producer's run among `runs`; None if the message is to be ignored."""
         producer = self.producers.get(producer_id)
         if producer is None or not producer.takes_runs:
+            # Its topic is being closed: the client sends again what is ignored here.
             is_finishing = producer is not None and producer.ready
             if not is_finishing and producer_id not in self.recently_closed:
                 raise BadCommand(
@@ -178,7 +185,9 @@ class Publishing:
             if entries:
                 producer.entries_published += entries
                 producer.sink.append(run)
+        # The caller goes on with the same list: a refusal comes between two runs.
         runs.clear()
+        # After all of it was handed over: what was received is published, whatever the limits.
         if self.pending_entries >= self._max_pending or self._budget.exhausted:
             self._pause()
 
@@ -186,10 +195,12 @@ class Publishing:
         if not self.paused:
             self.paused = True
             self._gate.pause(Pause.PENDING)
+            # Room may come from other connections, which know nothing of this one.
             self._budget.paused.add(self._resume_if_free)
 
     def _resume_if_free(self) -> None:
         """Resume reading when half of both limits is free: the connection's and the broker's."""
+        # Half, so that a client is not paused and resumed for every message.
         if self.pending_entries <= self._max_pending // 2 and self._budget.is_half_free:
             self.paused = False
             self._budget.paused.discard(self._resume_if_free)
@@ -203,6 +214,7 @@ class Publishing:
         if send is not None:
             self._receive_in_transaction(runs, send, entry)
             return
+        # Fields in an unusual order, or fields that are not supported: the generated class decides.
         parsed = decode(buf, start, mid).send
         if not parsed.HasField("marker") and not parsed.HasField("message_id"):
             self._receive_in_transaction(runs, _transaction_send(parsed), entry)
@@ -218,6 +230,7 @@ class Publishing:
     ) -> None:
         txn = TxnId(send.most, send.least)
         producer = self.producers.get(send.producer_id)
+        # A run has one transaction: several of one producer are several runs.
         gathering = None if producer is None else producer.gathering
         if gathering is not None and gathering.txn == txn:
             run: PublishRun | None = gathering
@@ -251,6 +264,7 @@ class Publishing:
         """Refuse one message after those before it are answered; until then it is pending."""
         self._publish(runs)
         code, barred = refused.code, refused.text if refused.for_good else ""
+        # At any other error these clients reconnect and send the same message again, for ever.
         if self.drops_damaged and code == pb.NotAllowedError:
             code, barred = pb.ChecksumError, ""
         error = pb.CommandSendError(
@@ -259,6 +273,7 @@ class Publishing:
             error=code,
             message=refused.text,
         )
+        # Until its answer is sent: a client that sends only bad messages is paused as any other.
         self.pending_entries += 1
         producer.when_answered(partial(self._refused, producer, encode(error), barred))
 

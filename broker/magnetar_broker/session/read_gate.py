@@ -66,6 +66,7 @@ class ReadGate:
     def resume(self, reason: Pause) -> None:
         """End a reason: resume unless another one is left; harmless if it was not given."""
         if reason in self._pauses:
+            # Other reasons may be left: the socket is read from when the last one has ended.
             self._pauses.remove(reason)
             if not self._pauses:
                 self._socket.resume_reading()
@@ -80,6 +81,7 @@ class ReadGate:
         """Read nothing; call the returned function once to end that, even after the end."""
         self._holds += 1
         self.pause(Pause.HELD)
+        # One timer for all holds.
         if self._timer is None:
             self._start()
         return self._release

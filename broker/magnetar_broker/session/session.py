@@ -232,7 +232,10 @@ class Session:
                     at = after
                 # SENDs are not requests: they have a limit of their own, in `Publishing`.
                 elif frames[at][0] == pb.BaseCommand.SEND and self.connected:
-                    at = self._publish(frames, at)
+                    if self.relay is None:
+                        at = self.publishing.receive(frames, at)
+                    else:
+                        at += self.publishing.receive(self.relay.own_sends(frames, at), 0)
                 # promise[without and not self.authenticating]: what follows a CONNECT waits for it
                 elif self._working < MAX_REQUESTS and not self.authenticating:
                     self._command(frames[at])
@@ -247,12 +250,6 @@ class Session:
             if isinstance(error, FrameTooLarge):
                 self.broker.reached.count(ClientLimit.FRAME, "maxMessageSize", self.address)
             self.disconnect(f"{self.address} broke the protocol: {error}")
-
-    def _publish(self, frames: list[Frame], at: int) -> int:
-        """Handle the SENDs from `frames[at]` on; returns the index of the first other frame."""
-        if self.relay is None:
-            return self.publishing.receive(frames, at)
-        return at + self.publishing.receive(self.relay.own_sends(frames, at), 0)
 
     def _resume_held(self) -> None:
         """Handle the frames that wait, once few requests are under way and answers are read."""

@@ -38,6 +38,7 @@ class Bucket:
         """Fill at another rate from now on; a debt remains."""
         self._fill(now_ms)
         self._rate = rate
+        # What was saved up at a higher rate is not kept.
         self._parts = min(self._parts, rate * self._per_unit)
 
     def _fill(self, now_ms: int) -> None:

@@ -64,6 +64,7 @@ class DispatchThrottle:
             return True
         for limit in self.limits:
             if not limit.admits(self):
+                # Once for each wait, however often the dispatcher asks meanwhile.
                 if not limit.has_waiter(self):
                     self.events.count(limit)
                 limit.wait(self, self._resume)
@@ -74,6 +75,7 @@ class DispatchThrottle:
         """Return messages and bytes that may be delivered at once; a last entry may exceed them."""
         if self._is_exempt():
             return UNLIMITED, UNLIMITED
+        # The strictest limit decides for each of the two.
         messages, size = zip(*(limit.left(UNLIMITED) for limit in self.limits), strict=True)
         return min(messages), min(size)
 
@@ -81,6 +83,7 @@ class DispatchThrottle:
         """Count delivered messages and bytes."""
         if not self._is_exempt():
             for limit in self.limits:
+                # All limits, since each is shared with other subscriptions or topics.
                 limit.take(entries if self._by_entries else messages, size)
 
     def _is_exempt(self) -> bool:

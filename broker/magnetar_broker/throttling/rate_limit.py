@@ -98,6 +98,7 @@ class RateLimit:
 
     def admits(self, waiter: object) -> bool:
         """Return whether there is no debt, and no other waiter is before `waiter`."""
+        # The rate of publishing changes by itself: it is looked up when it matters.
         if self._more is not None:
             self._add(*self._more())
         # promise[(not self._queue or waiter is self._turn) -> True]: who comes later waits behind
@@ -120,6 +121,7 @@ class RateLimit:
 
     def wait(self, waiter: object, resume: Callable[[], None]) -> None:
         """Call `resume` once when the turn of `waiter` comes; no effect if it is queued already."""
+        # One place in the queue for each: a second request must not move it.
         if waiter not in self._queue:
             self.waits += 1
             self._queue[waiter] = resume
@@ -141,6 +143,7 @@ class RateLimit:
         self._timed = False
         while self._queue and self.wait_ms == 0:
             self._turn = next(iter(self._queue))
+            # Out of the queue first: a call that causes a debt joins it again, at the end.
             resume = self._queue.pop(self._turn)
             try:
                 resume()
@@ -157,6 +160,8 @@ def throttle(connection: Connection, messages: int, size: int, limits: Sequence[
     """
     for limit in limits:
         limit.take(messages, size)
+        # One hold for each limit and connection: a client with many producers of a topic waits
+        # once.
         if limit.wait_ms > 0 and not limit.has_waiter(connection):
             limit.wait(connection, connection.hold_reading())
 
@@ -172,6 +177,7 @@ class BrokerRates:
     def change(self, publish: Rate, dispatch: Rate) -> None:
         """Replace the limits; call `release` when all topics have asked for them again."""
         if (publish, dispatch) != self._rates:
+            # Kept until all topics have changed: their waiters would wait for ever otherwise.
             self._former += filter(None, self._limits or ())
             self._rates, self._limits = (publish, dispatch), None
 

@@ -48,6 +48,7 @@ class RatePlan:
 
 def plan_of(effective: EffectivePolicies) -> RatePlan:
     """Return the plan of effective policies; the same object until they change."""
+    # Made once for all topics with these policies: there may be a hundred thousand.
     plan: RatePlan | None = effective.derived.get(RATES)
     if plan is None:
         publish = effective.value(PUBLISH_RATE)
@@ -91,6 +92,7 @@ class TopicRates:
         limit = self._limit("topic", plan.dispatch, before.dispatch if before else ())
         self.dispatch: tuple[RateLimit, ...] = _all_of(limit, shared_dispatch)
         """The limits of delivering that all subscriptions share."""
+        # A change of another rate must not give everybody new tokens.
         self._subscribers: dict[tuple[str, str, int], Bucket] = {}
         if before is not None and before.plan.subscribe == plan.subscribe:
             self._subscribers = before._subscribers
@@ -103,6 +105,7 @@ class TopicRates:
     def release_publishers(self, still: "TopicRates | None" = None) -> None:
         """Release publishers that wait for the topic's own rate, unless `still` has it too."""
         for limit in self.publish:
+            # Those of the broker are released by `BrokerRates`, when no topic has them any more.
             if limit.scope == "topic" and (still is None or limit not in still.publish):
                 limit.release_all()
 
@@ -118,6 +121,7 @@ class TopicRates:
         if rate.per_consumer <= 0:
             return
         subscriber = (host_of(connection.address), consumer_name, consumer_id)
+        # Taken out and put in again, which moves it to the end of the order.
         bucket = self._subscribers.pop(subscriber, None)
         if bucket is None:
             self._drop_some(now_ms)
@@ -134,6 +138,7 @@ class TopicRates:
     def _drop_some(self, now_ms: int) -> None:
         most = self.plan.subscribe.per_consumer
         while len(self._subscribers) >= MAX_SUBSCRIBERS:
+            # A full bucket is as good as a new one: nothing is forgotten with it.
             full = [
                 subscriber
                 for subscriber, one in self._subscribers.items()
@@ -146,6 +151,7 @@ class TopicRates:
         if not rate.is_limit:
             return None
         for limit in before:
+            # The same limit goes on, with its debt and its waiters.
             if limit.scope == scope and limit.rate == rate:
                 return limit
         return RateLimit(scope, rate, self._clock, self._published if rate.relative else None)
@@ -172,6 +178,7 @@ def topic_rates(
 
     `meter` has the topic's rate of publishing, for dispatch rates that are relative to it.
     """
+    # The broker itself reads and writes these.
     if topic.is_system:
         return None
     plan = plan_of(policies.effective_policies(topic))

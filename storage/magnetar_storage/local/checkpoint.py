@@ -79,6 +79,7 @@ def numbers(disk: ReadableDisk) -> list[int]:
 
 def encode(checkpoint: Checkpoint) -> bytes:
     rows = checkpoint.rows
+    # Suspects are rare and have long texts: behind the tables they do not widen every row.
     suspects = {str(number): row.suspect for number, row in rows.items() if row.suspect}
     reasons = json.dumps(suspects).encode() if suspects else b""
     head = HEADER.pack(
@@ -101,6 +102,8 @@ def decode(data: bytes) -> Checkpoint | None:
     if len(data) < HEADER_1.size + CRC.size or data[:8] != MAGIC:
         return None
     body = data[: -CRC.size]
+    # Over everything: recovery trusts each number, and what lies in a file behind the length of its
+    # row is overwritten.
     if CRC.unpack(data[-CRC.size :])[0] != crc32c(body):
         return None
     version, reason_bytes = VERSIONS.unpack_from(body, len(MAGIC))
@@ -147,6 +150,9 @@ def read_newest(disk: Disk) -> Checkpoint:
         checkpoint = decode(read_file(disk, file_name(number)))
         if checkpoint is None or checkpoint.number != number:
             continue
+        # The journal before the newest checkpoint may be gone, since it is removed as soon as that
+        # is durable. An older one counts only if every file behind it is left: else records between
+        # the two would be missing without a trace.
         if number == found[0] or _has_journal_from(disk, checkpoint.position.file):
             return checkpoint
     newest = file_name(found[0]) if found else "checkpoint"
@@ -169,6 +175,7 @@ def write(disk: Disk, checkpoint: Checkpoint, spare_files: int) -> None:
 
     Up to `spare_files` journal files are kept to be reused.
     """
+    # First of all, and durably: until then a start needs the older checkpoint and its journal.
     write_file(disk, file_name(checkpoint.number), encode(checkpoint))
     for number in numbers(disk):
         if number < checkpoint.number:
@@ -177,6 +184,7 @@ def write(disk: Disk, checkpoint: Checkpoint, spare_files: int) -> None:
     spares = [name for name in names if name.endswith(".spare")]
     for name in spares[spare_files:]:
         disk.remove(f"journal/{name}")
+    # A file that is reused has its blocks already, which halves the time of its syncs.
     room = spare_files - len(spares)
     for name in names:
         file = rounds.file_number(name)
@@ -211,6 +219,7 @@ def flush(disk: Disk, flushes: Sequence[Flush]) -> dict[SegmentId, int]:
         file = disk.open(segment.file_name(work.segment), create=True)
         try:
             end = _flush(file, work)
+            # Before the checkpoint whose rows count these bytes as durable.
             file.sync()
         finally:
             file.close()
@@ -221,10 +230,13 @@ def flush(disk: Disk, flushes: Sequence[Flush]) -> dict[SegmentId, int]:
 
 def _flush(file: File, work: Flush) -> int:
     """Write to one file; returns the offset at which the written data ends."""
+    # In the same write as the first records: no file has records without its head and origin.
     buffers = [] if work.offset else [segment.encode_file_head(work.segment), work.origin]
     buffers += flat(work.records)
     if work.footer is not None:
         buffers.append(footer.encode_footer(work.segment, *work.footer))
+    # Past the cache: consumers that keep up are served from memory, and these pages would displace
+    # those that consumers who lag behind read.
     file.write_uncached(work.offset, buffers)
     end = work.offset + sum(map(len, buffers))
     if work.footer is not None:

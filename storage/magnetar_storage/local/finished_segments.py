@@ -35,6 +35,7 @@ class FinishedSegments:
 
     async def load(self, number: SegmentId) -> LocalSegment:
         """Load the segment from its file; `NoSegment` if the file does not exist."""
+        # In the thread of reads: an index may have 50,000 entries, and its file may not be cached.
         index, trouble = await self._reads.run(partial(footer.load, self._disk, number))
         if trouble is not None:
             self._report(Finding(segment.file_name(number), 0, trouble, number))
@@ -45,6 +46,7 @@ class FinishedSegments:
     def keep(self, one: LocalSegment) -> None:
         """Add a segment whose file has just got its footer."""
         self._kept[one.id] = one
+        # Indexes of all segments would not fit into memory: there may be a million.
         if len(self._kept) > self._limit:
             self._kept.popitem(last=False)
 

@@ -58,6 +58,8 @@ def encode_footer(segment: SegmentId, index: Index, sealed: Sealed) -> bytes:
     if not messages.is_plain:
         body.append(to_bytes(_differences(messages.cut, len(messages))))
     record = encode(INDEX, segment, b"".join(body), n=sealed.entries)
+    # It is found from the end of the file, and has the totals, against which an index is checked
+    # that has to be made again from the blocks.
     trailer = TRAILER.pack(TRAILER_MAGIC, TRAILER_VERSION, 0, segment, index.offsets[-1], *sealed)
     return b"".join((record, trailer, CRC.pack(crc32c(trailer))))
 
@@ -66,6 +68,7 @@ def _differences(cut: "Callable[[int, int], array[int]]", n: int) -> "array[int]
     """Return the differences between `n` totals, of which `cut` returns a part."""
     found = array("I")
     for at in range(0, n - 1, PIECE):
+        # One value more than differences: the last total of a piece begins the next one.
         piece = cut(at, at + PIECE + 1)
         found.extend(array("I", map(int.__sub__, piece[1:], piece)))
     return found
@@ -90,11 +93,14 @@ def decode_index(data: bytes, record: Record, index_at: int) -> Index | None:
         return None
     index = Index()
     index.firsts = _totals(from_bytes(data[at : at + 4 * blocks]), 0)
+    # The record is intact, so only a defect of a release could have written this: then the blocks
+    # are scanned instead.
     if index.entries != record.n:
         return None
     sizes = from_bytes(data[at + 4 * blocks : at + 8 * blocks])
     # The blocks end where the index begins.
     start = index_at - sum(sum(sizes[at : at + PIECE]) for at in range(0, len(sizes), PIECE))
+    # The blocks would begin within the head of the file.
     if start < RECORDS_AT:
         return None
     index.offsets = _totals(sizes, start)
@@ -103,6 +109,7 @@ def decode_index(data: bytes, record: Record, index_at: int) -> Index | None:
         for first in range(0, len(counts), PIECE):
             index.messages.add(counts[first : first + PIECE])
     else:
+        # Most segments have single messages only: no number is stored for each entry.
         index.messages.add_plain(record.n)
     return index
 
@@ -127,6 +134,7 @@ def load(disk: ReadableDisk, segment: SegmentId) -> tuple[Index, str | None]:
             index = decode_index(data, record, index_at)
             if index is not None:
                 return index, None
+        # The trailer is intact and has the totals: the scan knows what it must find.
         index = scan(file, segment, index_at, sealed.entries, sealed.messages)
         return index, f"{name} at byte {index_at}: index damaged, rebuilt from the entries"
     finally:
@@ -137,6 +145,7 @@ def _decode_trailer(data: bytes, segment: SegmentId) -> tuple[int, Sealed] | Non
     if len(data) != TRAILER_BYTES:
         return None
     magic, version, _, whose, index_at, *sealed = TRAILER.unpack_from(data)
+    # A copy of the file of another segment has an intact trailer, too.
     if magic != TRAILER_MAGIC or version != TRAILER_VERSION or whose != segment:
         return None
     if CRC.unpack_from(data, TRAILER.size)[0] != crc32c(data[: TRAILER.size]):

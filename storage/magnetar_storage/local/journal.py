@@ -146,6 +146,8 @@ class CommitRound:
         for owner, done in zip(self.owners, self.outcomes, strict=True):
             if owner is not None:
                 owner.failed(error)
+            # An error for each: raised by several coroutines, one object would gather their
+            # tracebacks.
             done(error.again())
 
 
@@ -248,6 +250,8 @@ class JournalFiles:
 
     def _encode(self, records: CommitRound) -> list[bytes]:
         pieces = flat(records.buffers)
+        # The header sums the checksums of the records instead of their bytes: each byte is summed
+        # once.
         crcs = [
             (record if isinstance(record, bytes) else record[0])[:CRC_BYTES]
             for record in records.buffers
@@ -267,12 +271,14 @@ class JournalFiles:
             file.truncate(self._offset)
             file.sync()
             raise
+        # Only after the sync: a round that failed leaves no gap.
         self._offset += size
         self._round += 1
         return JournalPosition(self._next_file - 1, self._offset, self._round)
 
     def _end_file(self, file: File) -> None:
         """Complete the file durably, before the next one exists."""
+        # The END round tells a start that nothing behind it counts, and that this file is complete.
         end = encode_round(self._round + 1, self._seed, (), (), (), ())
         self._previous_end = self._offset
         self._write(file, [end], len(end))
@@ -295,6 +301,8 @@ class JournalFiles:
             )
         )
         name, spare = file_name(self._next_file), _spare(self._disk, self._next_file)
+        # Created under the name of a spare file: until its head is durable it is none of the
+        # journal.
         file = self._disk.open(spare, create=True)
         try:
             self._end = _reserve(file, max(self._file_bytes, needed), self._reserves())
@@ -399,6 +407,7 @@ class Journal:
     ) -> None:
         """Queue a record; see `CommitRound` for its parts.  `done` must not raise."""
         queue = self._queue
+        # In place, and not by a method of the round: this is once for each run of each topic.
         queue.buffers.append(buffers)
         queue.sizes.append(size)
         queue.segments.append(segment)
@@ -408,6 +417,7 @@ class Journal:
         queue.size += size
         if not self._begins and self._may_begin():
             self._begins = True
+            # While a round is in flight the next one counts from when that was handed over.
             if self._timer is not None and not self._in_flight:
                 self._since = self._timer()
             self._clock.soon(self._begin, "journal")
@@ -415,6 +425,7 @@ class Journal:
     def hold(self, held: bool) -> None:
         """Pause or resume writing, to limit the memory of the store."""
         self._held = held
+        # `_begin` has been and gone; without this nothing would call it again.
         if self._waits and not held:
             self._waits = False
             self._clock.soon(self._begin, "journal")
@@ -440,6 +451,7 @@ class Journal:
         in_flight = len(self._in_flight)
         if not in_flight:
             return True
+        # While a round is written small ones wait for more records: each costs a sync.
         return in_flight < ROUNDS_IN_FLIGHT and self._queue.size >= self._ahead_bytes
 
     def _begin(self) -> None:
@@ -482,10 +494,12 @@ class Journal:
                 later.report_failed(verdict)
         else:
             if self._written is not None and self._timer is not None:
+                # Before the reports: they count each run with the time of its round.
                 self._written(self._timer() - records.since)
             records.report_durable()
             self.full = False
             self.position = position
+            # After the reports, so that what write-behind counts as committed is.
             self._after_round(len(records.sizes), records.size, records.seconds)
         self._continue()
 
@@ -497,6 +511,8 @@ class Journal:
         self._failure = Unavailable(
             f"the journal failed and what it wrote last is unknown; restart the broker: {error}"
         )
+        # The disk may have kept a part of the round, and the kernel may report a later sync as good
+        # though it lost data: only a new start reads what is there.
         self._failure.__cause__ = error
         return self._failure
 
@@ -506,6 +522,7 @@ class Journal:
                 self._begins = True
                 self._clock.soon(self._begin, "journal")
         elif not self._in_flight:
+            # Emptied first: a call may append, and ask to be called again.
             drained, self._drained = self._drained, []
             for call in drained:
                 self._clock.soon(call)

@@ -77,12 +77,16 @@ class JournalScan:
             if later is None and self._ends_at(at):
                 self.clean_at = None if self.complete else at
                 return
+            # Nothing was written behind it, and nothing else proves that it was synced: a crash cut
+            # it.
             if later is None and not self.complete:
                 self.torn_at = at
                 return
             if later is None:
                 yield from self._salvage_last(at)
                 return
+            # A later round proves that this one was durable, since rounds are written one after the
+            # other: what is intact of it counts.
             yield from self._salvage(at, later.at)
             at = later.at
 
@@ -153,6 +157,8 @@ def scan_of(
     if head is None:
         if not complete and data[FIRST_ROUND_AT:].startswith(CLEAN_END):
             return None
+        # The head is damaged, and with it perhaps the seed: the right one is that for which a round
+        # checks out.
         candidates = [
             seed
             for seed in candidates

@@ -49,12 +49,15 @@ def prepare(disk: Disk, directory: int = 0) -> None:
     if FORMAT_FILE in disk.list(""):
         format_of(disk)
         return
+    # Not a new directory: a first checkpoint would let the broker start without its data.
     if disk.list("journal") or disk.list("segments"):
         raise Corrupt(
             FORMAT_FILE,
             0,
             "the file is missing, but journal or segments exist; restore it from a copy",
         )
+    # Each store directory has ids of its own, so that its files cannot be taken for those of
+    # another.
     first_segment = segment_ids.first_above(0, directory) if directory else FIRST_SEGMENT
     first = Checkpoint(0, JournalPosition(1, 0, 0), first_segment)
     write_file(disk, checkpoints.file_name(0), checkpoints.encode(first))
@@ -65,6 +68,7 @@ def prepare(disk: Disk, directory: int = 0) -> None:
 def write_format(disk: Disk, what: Format) -> None:
     """Record the format of a directory durably."""
     text = HEAD + b"%d\n" % what.version
+    # Earlier formats are one line: the releases that wrote them read nothing else.
     if what.version >= IDENTIFIED:
         stores = " ".join(map(str, what.stores))
         text += f"id {what.directory.hex()}\nstores {stores}".rstrip().encode() + b"\n"
@@ -81,6 +85,7 @@ def format_of(disk: ReadableDisk) -> Format:
     version = int(found[1])
     if version in (ALONE.version, SEVERAL.version):
         return Format(version)
+    # Never guess: files of a later format may mean something else than they seem to.
     if version not in (IDENTIFIED, PRESENT):
         raise Unavailable(
             f"the data directory has format {version}, but this release reads "

@@ -64,6 +64,8 @@ def fitting(limits: Limits, disk_bytes: int, workers: int) -> Limits:
     part = disk_bytes // workers // UNWRITTEN_PART
     return replace(
         limits,
+        # A start on a full disk needs one journal file and one part of the records that are not in
+        # segments: each limit is a part of the same share.
         journal_file_bytes=min(limits.journal_file_bytes, part // 2),
         round_bytes=min(limits.round_bytes, part // 2),
         write_behind_bytes=min(limits.write_behind_bytes, part // 4),

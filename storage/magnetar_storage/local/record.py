@@ -60,6 +60,7 @@ def encode_entries(
 ) -> tuple[Buffers, int]:
     """Encode a run as an ENTRIES record; returns the record and its size."""
     n = len(payloads)
+    # Most runs of a broker with many topics: one call of the packer, no arrays.
     if n == 1:
         payload = payloads[0]
         length = len(payload)
@@ -76,9 +77,11 @@ def encode_entries(
     head = UNSUMMED.pack(MAGIC, ENTRIES, 0, body_bytes, n, segment, first)
     tables = to_bytes(array("I", sizes)), to_bytes(array("I", counts))
     if payload_bytes < JOIN_BELOW_BYTES:
+        # Small: to join costs less than to pass many buffers on, and one checksum covers it.
         rest = b"".join((head, *tables, *payloads))
         return crc32c(rest).to_bytes(4, "little") + rest, HEADER.size + body_bytes
     front = b"".join((head, *tables))
+    # Large: no byte of the payloads is copied on its way to the disk.
     crc = crc32c(front)
     for payload in payloads:
         crc = crc32c(payload, crc)
@@ -108,6 +111,7 @@ def record_at(data: bytes, at: int) -> Record | None:
         return None
     crc, magic, kind, zero, body, n, segment, first = HEADER.unpack_from(data, at)
     size = HEADER.size + body
+    # Cheap checks first: recovery tries every place where the magic occurs.
     if magic != MAGIC or kind not in KINDS or zero or at + size > len(data):
         return None
     if crc32c(memoryview(data)[at + CRC_BYTES : at + size]) != crc or not _fits(kind, body, n):
@@ -138,12 +142,14 @@ def next_record(data: bytes, at: int) -> Record | None:
         record = record_at(data, found - CRC_BYTES)
         if record is not None:
             return record
+        # One byte on, and not behind the claimed size, which may be damaged.
         at = found - CRC_BYTES + 1
     return None
 
 
 def records_in(data: bytes, at: int, end: int) -> Iterator[Record]:
     """Yield the intact records in damaged bytes; the caller must check for gaps between them."""
+    # A copy with an end: no record may reach beyond the damaged bytes.
     stretch = data[:end]
     while (record := next_record(stretch, at)) is not None:
         yield record
@@ -174,6 +180,7 @@ def take_entries(
     start += TABLE_BYTES_PER_ENTRY * record.n + sum(sizes[:skip])
     ends = list(accumulate(sizes[skip : skip + max_entries], initial=start))
     fitting = bisect_right(ends, start + max_bytes)
+    # One end is the start: at least one entry means two of them.
     del ends[max(fitting, 2 if at_least_one else 1) :]
     payloads = [data[a:b] for a, b in pairwise(ends)]
     return payloads, counts[: len(payloads)], ends[-1] - start

@@ -152,6 +152,7 @@ class Rebuild:
             row = self.rows[number]
             flushes.append(Flush(number, row.length, records, None))
             size = sum(map(len, flat(records)))
+            # The first write of a file puts the head before the records.
             row.length = (row.length or segment.RECORDS_AT) + size
         checkpoints.flush(self.disk, flushes)
         self.records, self.unwritten_bytes = kept, 0
@@ -164,7 +165,10 @@ class Rebuild:
         if record.first < row.entries or row.sealed:
             # A repeated record: its entries are known already.
             return
+        # Records between were damaged beyond recognition: their entries keep their positions.
         self._skip_to(row, record.first)
+        # A later record of the segment proves that none of its entries is missing behind a lost
+        # stretch.
         row.suspect = ""
         self._add(
             record.segment, record.n, sum(counts_of(data, record)), data[record.at : record.end]
@@ -191,6 +195,7 @@ class Rebuild:
         if row is None:
             return
         body = data[record.at + HEADER.size : record.end]
+        # The seal has the true totals, whatever damaged records were counted as.
         row.entries, row.messages, row.size = SEALED_BODY.unpack(body)
         row.sealed, row.suspect = True, ""
 
@@ -203,6 +208,7 @@ class Rebuild:
 
     def _skip_to(self, row: Row, entry: int) -> None:
         """Count entries that the journal has lost as one message each; reading them fails."""
+        # The real number was in the lost records; no backlog may be too small for what can be read.
         row.messages += entry - row.entries
         row.entries = entry
 
@@ -218,9 +224,12 @@ class Rebuild:
         """Copy the damaged bytes to the segment as they are: a hole, which fails its checksum."""
         number = place.segment
         self.next_segment = max(self.next_segment, segment_ids.following(number))
+        # Created since the checkpoint, by a record that is damaged, too.
         if number not in self.rows and number not in self.files:
             self.rows[number] = Row()
         row = self.rows.get(number)
+        # A damaged record without entries may have been a deletion: then the file of its segment is
+        # missing for a good reason.
         self.may_lack_deletions = self.may_lack_deletions or not place.n
         if row is None or row.sealed or not place.n:
             self._find(name, place.at, "a record without entries is damaged", number)
@@ -228,6 +237,7 @@ class Rebuild:
         first, last = row.entries, row.entries + place.n - 1
         text = f"entries {first} to {last} are damaged; they cannot be read, all others can"
         self._find(name, place.at, text, number, (first, last))
+        # As long as the record was: the blocks behind it stay where the index places them.
         self._add(number, place.n, place.n, data[place.at : place.at + place.size])
 
     def _lost(self, name: str, lost: Lost) -> None:
@@ -315,6 +325,7 @@ def recover(disk: Disk, limits: Limits, directory: int = 0) -> Recovered:
     try:
         return _recover(disk, limits, directory)
     except DiskFull:
+        # Nothing was changed before the space ran out that a second attempt does not repeat.
         Reserve(disk, STORE_FILE).give()
         return _recover_by_files(disk, limits, directory)
 
@@ -328,6 +339,7 @@ def _recover_by_files(disk: Disk, limits: Limits, directory: int) -> Recovered:
         number = rounds.file_number(name)
         if name.endswith(".spare") or (number is not None and number < start.position.file):
             disk.remove(f"journal/{name}")
+    # First a look at all files: a file that is deleted in a later one may be missing already.
     deletions = _Deletions(disk, {}, start.next_segment, set(), limits.write_behind_bytes)
     _replay(disk, start.position, deletions, limits.journal_is_synced)
     if deletions.unused is not None:
@@ -336,6 +348,7 @@ def _recover_by_files(disk: Disk, limits: Limits, directory: int) -> Recovered:
     findings: list[Finding] = []
     read = 0
     while True:
+        # Each pass applies one file and writes a checkpoint, which removes that file.
         found = _recover(disk, limits, directory, deletions.deleted)
         findings += found.findings
         read += found.journal_bytes
@@ -388,6 +401,8 @@ def _recover(
         disk, start.rows, start.next_segment, set(files), limits.write_behind_bytes, lost
     )
     position = _replay(disk, start.position, rebuild, limits.journal_is_synced, by_files)
+    # Missing files stop the start, unless deletions may be missing, too: then nobody can tell
+    # whether the files were deleted, and a refusal would be for ever.
     given_up = bool(rebuild.lost) and (rebuild.may_lack_deletions or not limits.refuse_missing)
     if given_up:
         rebuild.report_lost()
@@ -401,6 +416,7 @@ def _recover(
             _make_durable(disk, rounds.file_name(position.file - 1))
         for number in rebuild.deleted:
             disk.remove(segment.file_name(number))
+        # Names of new files, and removals, before the checkpoint that counts on them.
         disk.sync_dir("segments")
         start = Checkpoint(
             start.number + 1, position, rebuild.next_segment, rebuild.rows, finished,
@@ -408,6 +424,7 @@ def _recover(
         )  # fmt: skip
         # Before the next journal file exists, since that proves that the one before was complete.
         checkpoints.write(disk, start, 0 if by_files else limits.spare_journal_files)
+    # A file in both places was taken out of quarantine when the process ended.
     quarantined = quarantine.present(disk) - files.keys()
     return Recovered(
         start, finished, rebuild.findings, index_files, quarantined, rebuild.lost,
@@ -488,12 +505,16 @@ def _replay(
 ) -> JournalPosition:
     """Apply the journal from `start` on, or its first file only; returns where to continue."""
     files = _journal_from(disk, start.file)
+    # Files are removed from the front only: a gap was made by somebody else, and records behind it
+    # must not be applied to a state that lacks those before.
     if files != list(range(start.file, start.file + len(files))) or (start.offset and not files):
         raise Corrupt(
             rounds.file_name(start.file),
             start.offset,
             "a journal file is missing; restore it, or the data directory, from a copy",
         )
+    # Two files at most are in memory: the one that is read, and the next one, whose head tells
+    # where it ends.
     contents = [read_file(disk, rounds.file_name(number)) for number in files[:1]]
     last_round, ended = start.round, True
     for number in files[:1] if first_only else files:
@@ -524,6 +545,7 @@ def _replay(
 
 def _save_torn(disk: Disk, name: str, data: bytes, at: int) -> Finding:
     """Save a copy of a torn round, of which nothing was confirmed, for the operator."""
+    # A copy, since the round may be what an operator needs to find out about a failing disk.
     copy = name.replace(".wal", ".torn")
     cut = f"{name} at byte {at}: the last write was cut short; nothing of it had been confirmed, "
     try:

@@ -89,6 +89,8 @@ def mark_of(directory: bytes) -> int:
 def encode_file_head(head: FileHead) -> bytes:
     *fields, mark = head
     packed = FILE_HEADER.pack(FILE_MAGIC, FILE_VERSION, mark, *fields)
+    # This checksum is the seed of all rounds of the file: a round that an earlier use of the file
+    # left does not check out.
     return packed + CRC.pack(crc32c(packed))
 
 
@@ -111,6 +113,7 @@ def seeds(data: bytes) -> list[int]:
     """
     if len(data) < FIRST_ROUND_AT:
         return []
+    # In a set: usually they are equal, and a scan for each would take twice the time.
     return list({CRC.unpack_from(data, FILE_HEADER.size)[0], crc32c(data[: FILE_HEADER.size])})
 
 
@@ -127,8 +130,10 @@ def encode_round(
     `crcs` are the records' own checksums, the first four bytes of each.  They come before the
     segments: behind them they would cancel out, as any checksum does right behind what it sums.
     """
+    # As columns: each is converted by one call, however many records there are.
     tables = array("Q", segments), array("I", sizes), array("I", ns)
     directory = b"".join((*crcs, *map(to_bytes, tables)))
+    # With zero in the place of the checksum, which covers what follows it.
     packed = ROUND_HEADER.pack(ROUND_MAGIC, 0, number, len(sizes), 0, sum(sizes))
     crc = crc32c(directory, crc32c(packed[SUMMED_FROM:], seed))
     return b"".join((packed[:4], CRC.pack(crc), packed[SUMMED_FROM:], directory))
@@ -144,6 +149,7 @@ def round_at(data: bytes, at: int, seed: int) -> Round | None:
     magic, crc, number, records, zero, record_bytes = ROUND_HEADER.unpack_from(data, at)
     start = at + ROUND_HEADER.size + DIRECTORY_BYTES_PER_RECORD * records
     end = start + record_bytes
+    # Before the checksum: a wrong number of records could claim the whole file.
     if magic != ROUND_MAGIC or zero or end > len(data):
         return None
     if crc32c(memoryview(data)[at + SUMMED_FROM : start], seed) != crc:
@@ -155,6 +161,7 @@ def round_at(data: bytes, at: int, seed: int) -> Round | None:
     sizes, ns = rest[:records], rest[records:]
     places = []
     for segment, size, n, of_record in zip(segments, sizes, ns, crcs, strict=True):
+        # Too small for its entries: a reader would read the tables of another record.
         if size < HEADER.size + TABLE_BYTES_PER_ENTRY * n:
             return None
         places.append(RoundEntry(segment, n, start, size, of_record))
@@ -168,6 +175,7 @@ def next_round(data: bytes, at: int, seed: int, above: int) -> Round | None:
     """Return the first intact round at `at` or later with a number larger than `above`, or None."""
     while (at := data.find(ROUND_MAGIC, at)) >= 0:
         found = round_at(data, at, seed)
+        # Rounds of an earlier use of the file have smaller numbers.
         if found is not None and found.number > above:
             return found
         at += 1

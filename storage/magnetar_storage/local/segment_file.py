@@ -112,6 +112,7 @@ class Index:
 
     def payload_bytes(self, blocks: int) -> int:
         """Return the payload bytes of the first `blocks` blocks; an estimate if there are holes."""
+        # Not counted as blocks are added: the offsets have it, and a block costs less memory.
         stored = self.offsets[blocks] - self.offsets[0]
         other = HEADER.size * blocks + TABLE_BYTES_PER_ENTRY * self.firsts[blocks]
         return max(0, stored - other)
@@ -127,6 +128,8 @@ def load_unfinished(
     if length == 0:
         index = Index()
         if entries:
+            # The checkpoint counts entries of which no file was left: one hole, so that offsets
+            # stay.
             index.add(entries, [0] * entries, 0)
             index.messages.add_lost(0, messages)
         return index
@@ -168,17 +171,22 @@ def scan(file: File, segment: SegmentId, end: int, entries: int, messages: int) 
 
     for base, data, record in records_of(file, index.offsets[-1], end):
         at = base + record.at
+        # The origin, a repeated record, or bytes of a payload that look like a record.
         if record.kind != ENTRIES or record.segment != segment or record.first < index.entries:
             continue
         if not record.first:
             # Bytes before the first entry hold no entries, however damaged they are.
             index.begin(at)
         if record.first > index.entries or at > index.offsets[-1]:
+            # An intact record behind damage names its first entry: what is missing before it is a
+            # hole, and positions behind it stay as they were.
             hole(record.first, at)
         index.add(record.n, counts_of(data, record), record.size)
     if index.entries < entries:
         hole(entries, end)
     if holes:
+        # How many messages each hole had is unknown, their sum is not: backlogs stay exact at the
+        # borders of the segment.
         index.messages.add_lost(holes[0], messages - index.messages.all)
     return index
 
@@ -202,6 +210,7 @@ def walk(file: File, segment: SegmentId, end: int, index: Index) -> bool:
         window.cover(at, tables)
         if len(window.data) < at - window.base + tables:
             return False  # the file is shorter than it should be
+        # The window may have moved since the header was read.
         claim = claim._replace(at=at - window.base)
         index.add(claim.n, counts_of(window.data, claim), claim.size)
         at += claim.size
@@ -216,6 +225,7 @@ def origin_size(data: bytes, segment: SegmentId | None) -> int:
     claim = claimed_at(data, 0)
     if claim is None or claim.kind != ORIGIN or segment not in (None, claim.segment):
         return 0
+    # A damaged size could hide all records behind it.
     return claim.size if claim.size <= MOST_ORIGIN_BYTES else 0
 
 
@@ -250,6 +260,7 @@ def records_of(file: File, at: int, end: int) -> Iterator[tuple[int, bytes, Reco
                 yield window.base, window.data, record
                 at += claim.size
                 continue
+        # Damaged, or a header whose size is wrong: the next record is found by its magic.
         at = window.find(MAGIC, at + CRC_BYTES + 1) - CRC_BYTES
 
 
@@ -267,6 +278,8 @@ class _Window:
         """Read these bytes into `data`, which begins at `base`, as far as the file has them."""
         if at < self.base or at + size > self.base + len(self.data):
             self.base = at
+            # More than was asked for: the next headers are probably within reach, and a read costs
+            # more than its bytes.
             self.data = self._file.read(at, min(max(size, self._step), self._end - at))
 
     def find(self, wanted: bytes, at: int) -> int:
@@ -331,10 +344,13 @@ def take_run(data: bytes, blocks: Blocks, first: int, max_entries: int, max_byte
         if record is None:
             if payloads:
                 break
+            # Only at the first entry: what was read before the damage is returned without an error.
             raise blocks.damaged(block)
         skip = entry - record.first
         taken, of_taken, size = take_entries(data, record, skip, end - entry, bytes_left)
         if not taken and not payloads:
+            # A single entry above the limit of bytes is returned, or its reader would never get
+            # past it.
             taken, of_taken, size = take_entries(data, record, skip, 1, bytes_left, True)
         payloads += taken
         counts += of_taken
@@ -350,5 +366,6 @@ def _block(data: bytes, blocks: Blocks, block: int) -> Record | None:
     record = record_at(data, blocks.offsets[block] - blocks.offsets[0])
     if record is None or record.kind != ENTRIES or record.segment != blocks.segment:
         return None
+    # An intact record may be in the wrong place, such as in a file that was copied over another.
     expected = blocks.firsts[block], blocks.firsts[block + 1]
     return record if (record.first, record.first + record.n) == expected else None

@@ -27,6 +27,8 @@ class Named(NamedTuple):
 def encoded(segment: SegmentId, origin: SegmentOrigin, identity: Identity) -> bytes:
     """Encode the record of a segment that gets its first entries; the metadata lists it already."""
     fields: dict[str, Any] = {
+        # With the log, its kind and epoch, a lost database of metadata can be made again from the
+        # files of segments.
         "log": origin.log,
         "kind": origin.kind,
         "epoch": origin.epoch,
@@ -35,6 +37,8 @@ def encoded(segment: SegmentId, origin: SegmentOrigin, identity: Identity) -> by
     if identity.directory != UNKNOWN.directory:
         fields["directory"] = identity.directory.hex()
         fields["starts"], fields["revision"] = identity.starts, identity.revision
+    # Left out where they have their usual value: there is an origin for every segment, and most
+    # have only the fields above.
     if origin.first_offset:
         fields["first_offset"] = origin.first_offset
     if origin.first_messages is not None:
@@ -54,6 +58,8 @@ def _decoded(data: bytes, record: Record) -> Named | None:
             int(fields["epoch"]),
             int(fields["created_ms"]),
             int(fields.get("first_offset", 0)),
+            # Fields that a later release adds are ignored, those that an earlier one lacks have a
+            # value.
             tuple(Replaced(*map(int, one)) for one in fields.get("replaces", ())),
             None if "first_messages" not in fields else int(fields["first_messages"]),
         )
@@ -62,6 +68,8 @@ def _decoded(data: bytes, record: Record) -> Named | None:
             return None
         counts = int(fields.get("starts", 0)), int(fields.get("revision", 0))
         return Named(origin, Identity(directory, *counts))
+    # The record is intact, so this is another way of writing it, and not damage: the segment is
+    # readable, only its purpose is unknown.
     except (ValueError, TypeError, KeyError, OverflowError):
         return None
 
@@ -91,6 +99,7 @@ def read(disk: ReadableDisk, segment: SegmentId) -> Named | None:
 
 def read_from(file: File, segment: SegmentId | None = None) -> Named | None:
     """Like `read`, from an open file; any segment's ORIGIN is accepted if `segment` is None."""
+    # Usually one read: a rebuild and the check of a start read the origins of many files.
     data = file.read(segment_file.RECORDS_AT, USUAL_BYTES)
     size = segment_file.origin_size(data, segment)
     if size > len(data):

@@ -131,17 +131,21 @@ class LocalWriter:
             )
 
     def append(self, payloads: Sequence[bytes], counts: Sequence[int], done: Done) -> int:
+        # The index is an attribute of its own: a lookup less for each run.
         segment, index = self._segment, self._index
         first = index.firsts[-1]
         if segment.refusal is not None:
+            # Later, as always: a caller is not called back during its call.
             self._clock.soon(partial(done, segment.refusal.again()))
             return first
         if not first and self._origin is not None:
             self._name(segment, self._origin)
             self._origin = None  # there may be very many writers
+        # Encoded once: the same bytes go to the journal and later to the segment's file.
         buffers, size = encode_entries(segment.id, first, payloads, counts)
         n = len(payloads)
         index.add(n, counts, size)
+        # The index has the block at once, `committed_blocks` says when it can be read.
         segment.unwritten.append(buffers)
         self._journal.append(buffers, size, segment.id, n, segment, done)
         return first
@@ -168,6 +172,7 @@ class LocalReader:
         if first > segment.confirmed:
             return Run(first, [], [])
         block = segment.index.block_of(first)
+        # Still in memory: a reader at the end of the segment never waits for the disk.
         if block >= segment.written_blocks:
             stop = self._stop(block, segment.committed_blocks, first + max_entries, max_bytes)
             written = segment.written_blocks

@@ -26,6 +26,7 @@ class SegmentsState:
         self.flushes: list[Flush] = []
         self._indexes = indexes
         self._growths: list[Growth] = []
+        # A copy, since segments come and go while it is described in slices.
         self._left = iter([(one, one.committed_blocks, one.sealed) for one in segments.values()])
 
     def describe(self, segments: int) -> bool:
@@ -33,6 +34,8 @@ class SegmentsState:
         described = 0
         for one, blocks, sealed in islice(self._left, segments):
             described += 1
+            # A sealed segment gets its footer in this checkpoint, and is listed as finished
+            # instead.
             if sealed is None:
                 self.checkpoint.rows[one.id] = one.row(blocks)
             if (work := one.flush(blocks, sealed)) is not None:
@@ -43,4 +46,5 @@ class SegmentsState:
 
     def index_work(self) -> IndexWork:
         """Return the work on index files that follows the writing of the checkpoint."""
+        # Here and not before: only now it is known which segments remain unfinished.
         return IndexWork(self._growths, self._indexes.needless(self.checkpoint.rows))

@@ -51,15 +51,18 @@ class SpareSegments:
         self._taken += 1
         if self._timer is None:
             self._timer = self._clock.later(SECONDS, self._look)
+        # Both periods count: a period that has just begun must not end the spares.
         ahead = min(self._most, max(self._taken, self._taken_before) // TAKEN_FOR_EACH)
         if self._spares:
             spare = self._spares.popleft()
             there = len(self._spares) + self._coming
+            # Only when half is used: then several are made with one sync of the journal.
             if 2 * there < ahead:
                 self._order(ahead - there)
             return spare
         promise = self._clock.promise()
         self._waiting.append(promise)
+        # Those that are on their way may be enough for those that wait.
         if len(self._waiting) > self._coming:
             self._order(1 + ahead)
         made: LocalSegment = await promise
@@ -96,6 +99,7 @@ class SpareSegments:
         # An error that nobody waits for shows again when the next one is made.
         if made is not None:
             self._spares.append(made)
+            # The store was stopped while it was being made.
             if not self._most:
                 self.drop()
 

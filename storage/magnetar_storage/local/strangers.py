@@ -37,8 +37,11 @@ def check(disk: ReadableDisk, start: Checkpoint, files: Mapping[SegmentId, int])
 def _check_journal(disk: ReadableDisk, start: Checkpoint, directory: bytes) -> None:
     for name in disk.list("journal"):
         number = rounds.file_number(name)
+        # Spare files, and files that the checkpoint has replaced, are not read.
         if number is None or number < start.position.file:
             continue
+        # A damaged head is left to recovery, which knows whether the file matters; a file of an
+        # earlier release has no mark.
         head = rounds.decode_file_head(_beginning(disk, rounds.file_name(number)))
         if head is not None and head.mark not in (0, rounds.mark_of(directory)):
             raise Incomplete(

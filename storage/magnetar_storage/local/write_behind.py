@@ -100,6 +100,7 @@ class WriteBehind:
         """
         self._waiting_bytes += entries_size
         self._journal_bytes += size
+        # Only while there is something to write: an idle store writes no checkpoints.
         if self._timer is None:
             self._timer = self._clock.later(self._limits.checkpoint_seconds, self._due)
         self._regulate()
@@ -112,6 +113,8 @@ class WriteBehind:
         self._waiting_bytes -= unwritten_bytes
         self._doomed.add(number)
         name = segment.file_name(number)
+        # In order with the writes of files: one that is under way may create the file again, and
+        # its checkpoint removes what is doomed.
         self._worker.submit(partial(self._disk.remove, name), self._removed)
 
     def checkpoint(self, done: Done) -> None:
@@ -153,6 +156,7 @@ class WriteBehind:
     def _work(self) -> None:
         if self._busy:
             return
+        # A checkpoint first, since it writes and finishes everything.
         if self._waiters or self._journal_bytes > self._limits.checkpoint_bytes:
             self._begin_checkpoint()
         # promise: what another process is to read is flushed at once
@@ -166,6 +170,7 @@ class WriteBehind:
     def _begin_checkpoint(self) -> None:
         """Begin a checkpoint.  A round reports all its records in one turn, so the state is that of
         the journal's `position`."""
+        # All of this in one turn: rows, position and numbers of blocks must be of the same moment.
         made = self._describe()
         made.number, made.position = self._number + 1, self._journal.position
         state = SegmentsState(made, self._segments, self._indexes)
@@ -214,6 +219,7 @@ class WriteBehind:
                 self._flush_above = self._limits.write_behind_bytes
             self._written(flushes, waiters, made.finished, error)
 
+        # On a full disk the room of spare files goes to those that need it.
         spare_files = 0 if self._space.refusal else self._limits.spare_journal_files
         index_work = state.index_work()
         takes = partial(_have_taken, captures, made, doomed, outcomes)
@@ -252,6 +258,7 @@ class WriteBehind:
         if self._waiting_bytes <= self._flush_above:
             return False
         limits, limit = self._limits, self._limits.write_behind_bytes
+        # The largest ones: each file costs a sync, however little is written to it.
         segments = sorted(self._segments.values(), key=_unwritten_bytes, reverse=True)
         all_small = not segments or segments[0].unwritten_bytes < limits.small_flush_bytes
         most = min(2 * limit, limits.unwritten_bytes // 2)  # long before the journal pauses
@@ -295,6 +302,7 @@ class WriteBehind:
         """Account for written flushes, a slice in each turn."""
         rest = max(0, len(flushes) - self._limits.slice_segments)
         for work in flushes[rest:]:
+            # Missing if it was deleted while its file was written.
             one = self._segments.get(work.segment)
             if one is not None:
                 unwritten = one.unwritten_bytes
@@ -337,6 +345,7 @@ class WriteBehind:
         if full and self._error is not None:
             cause = self._error
             refusal = cause if isinstance(cause, Unavailable) else Unavailable(str(cause))
+            # Memory is full and cannot be freed: clients are refused until a write succeeds.
             self._journal.refuse(refusal)
         else:
             self._journal.refuse(None)
@@ -356,6 +365,7 @@ def _checkpoint(
     index_work: IndexWork,
     have_taken: Callable[[], None],
 ) -> IndexesKept:
+    # Files, then their names, then the checkpoint: what it lists is durable before it is.
     made.finished.update(checkpoints.flush(disk, flushes))
     for number in sorted(doomed):
         disk.remove(segment.file_name(number))

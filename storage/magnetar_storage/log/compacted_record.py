@@ -83,6 +83,7 @@ class Compacted:
             return None
         parts = tuple(CompactedPart(**part) for part in fields["parts"])
         numbers = [fields["horizon"], *(number for part in parts for number in vars(part).values())]
+        # Here and not at the first read, where the error would look like damage of an entry.
         if not all(isinstance(number, int) for number in numbers):
             raise TypeError(f"compacted data: expected only numbers but got {numbers}")
         return cls(fields["horizon"], parts)
@@ -91,6 +92,7 @@ class Compacted:
 def _last(wanted: Any, starts: Iterable[Any]) -> int:
     """Return the index of the last of these ascending starts up to `wanted`; 0 if there is none."""
     found = 0
+    # There are few parts: not worth a binary search.
     for index, start in enumerate(starts):
         if start > wanted:
             break

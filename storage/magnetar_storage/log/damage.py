@@ -71,9 +71,11 @@ class FoundDamage:
         place = damage[:3]
         known = self._known.get(place)
         if known is not None:
+            # Found first by a check of files, which does not know the log.
             if not known.log:
                 self._known[place] = known._replace(log=damage.log)
             return
+        # A failing disk damages millions of entries: neither memory nor log may fill with them.
         if len(self._known) >= MOST:
             if not self.is_full:
                 logger.error("more than %d ranges of damaged entries: no more are listed", MOST)
@@ -92,6 +94,7 @@ class FoundDamage:
     def forget(self, damage: Damage) -> None:
         """Forget a range: it was set aside, or can be read again."""
         self._known.pop(damage[:3], None)
+        # With none left there is room again: all that is found from now on is listed.
         self.is_full = self.is_full and bool(self._known)
 
     def forget_segments(self, segments: Collection[SegmentId]) -> None:

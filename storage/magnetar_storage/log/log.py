@@ -63,6 +63,7 @@ class LogRun:
             # promise[without if end < log.visible_limit else log.visible_limit]: what is in open
             #   transactions is not visible
             log.visible_end = end if end < log.visible_limit else log.visible_limit
+            # Most runs have one entry, for which a sum would take longer than the rest of this.
             log.messages_end += counts[0] if n == 1 else sum(counts)
             log.tail.append(self.offset, payloads, counts, self.size)
             # A run of the segment before may become durable after a rollover.
@@ -71,6 +72,8 @@ class LogRun:
                 if log.open_entries >= log.roll_entries or log.open_bytes >= log.roll_bytes:
                     log.rollover.roll_if_due()
             else:
+                # Durable only now, though its segment is not open any more: `Rollover` counts it
+                # there.
                 log.ending_bytes += self.size
         else:
             log.fail(error)
@@ -218,6 +221,7 @@ class Log(LogState):
         run.log = self
         run.offset = self.next_offset
         run.ledger = self.open_segment
+        # The run itself is the callback: a bound method would be one object more for each run.
         run.first_entry = writer.append(payloads, run.counts, run)
         # After the append: a run that the writer rejects must not leave offsets without entries.
         self.next_offset += n

@@ -109,6 +109,7 @@ class LogReader:
             if offset >= state.end:
                 return Run(offset, [], ())
             _, segment, base = state.segment_at(offset)
+            # To the end of the segment, or the next hole: entries behind are stored elsewhere.
             stop = min(state.segment_end(offset), state.holes.next_present(offset) or state.end)
             limit = min(max_entries, stop - offset)
             try:
@@ -213,6 +214,7 @@ class LogReader:
             return None
         _, segment, base = state.segment_at(offset)
         if segment.is_whole:
+            # Only if it is open: statistics ask this for many entries, and must not read files.
             reader = self._segments.present(segment.id)
             if reader is None:
                 return None

@@ -139,6 +139,7 @@ class LogRecord:
         changed = {segment.id: segment for segment in rewritten}
         segments: list[Segment] = []
         for segment in (changed.get(s.id, s) for s in self.segments):
+            # Neither has an entry to read: only the sums of the two are needed.
             if segments and segment.kept == 0 == segments[-1].kept:
                 segments[-1] = _joined(segments[-1], segment)
             else:
@@ -226,6 +227,7 @@ class LogRecord:
         try:
             fields = json.loads(value)
             version = fields.pop("version")
+            # A later release may have stored what this one would drop at its first change.
             if not RECORD_VERSION <= version <= BROKER_METADATA_VERSION:
                 most = BROKER_METADATA_VERSION
                 why = f"record version {version}; this release reads up to {most}"
@@ -262,6 +264,7 @@ def is_unused(value: bytes) -> bool:
 def _numbers(fields: dict[str, Any]) -> dict[str, Any]:
     """Return the fields unchanged; TypeError if one is not a number."""
     for name, value in fields.items():
+        # A text or a list here would fail later, far from the record that has it.
         if not isinstance(value, int) and not (value is None and name in OPTIONAL):
             raise TypeError(f"{name}: expected a number but got {value!r}")
     return fields
@@ -310,6 +313,7 @@ def _decoded(fields: dict[str, Any]) -> Segment:
 def _encoded(segment: Segment) -> dict[str, Any]:
     """Encode a segment; fields that it does not need are left out, as in earlier releases."""
     fields = dict(vars(segment))
+    # A record that needs no later version can be read by earlier releases, after a downgrade.
     if segment.is_whole:
         del fields["kept"], fields["kept_in"]
     if not segment.lost:

@@ -84,6 +84,7 @@ class OffsetSet:
             chunk = start >> SHIFT
             if chunk == (stop - 1) >> SHIFT:
                 bits = ((1 << (stop - start)) - 1) << (start & LOW)
+                # Gathered by chunk: to change the set once for a chunk is what makes it faster.
                 chunks[chunk] = chunks.get(chunk, 0) | bits
             else:
                 self.add(start, stop)
@@ -127,6 +128,7 @@ class OffsetSet:
         if old is None:
             if chunk in self._full:
                 return
+            # A full chunk has no bitmap, and so no place in the order.
             if bits != FULL:
                 insort(self._order, chunk)
         else:
@@ -148,6 +150,7 @@ class OffsetSet:
             self._full.remove(chunk, chunk + 1)
             insort(self._order, chunk)
             bits = FULL
+        # It was full, or had a bitmap: from here on it has one.
         bits &= ~mask
         self._bits[chunk] = bits
         if not bits:
@@ -219,6 +222,8 @@ class OffsetSet:
                     return offset
                 offset = end << SHIFT
             else:
+                # As an int has no end, there is a free bit, perhaps behind the chunk: then the next
+                # one decides.
                 free = ~(bits >> (offset & LOW))
                 # promise[without - 1]: the first free offset is found exactly
                 offset += (free & -free).bit_length() - 1
@@ -248,6 +253,7 @@ class OffsetSet:
         if not bits:
             at = bisect_right(self._order, chunk)
             chunks = self._order[at : at + 1]
+            # Either kind may come first.
             full = self._full.next_present(chunk + 1)
             if full is not None:
                 chunks.append(full)
@@ -312,6 +318,7 @@ class OffsetSet:
         chunk, end = start >> SHIFT, ((stop - 1) >> SHIFT) + 1
         blocks = [(one, one + 1) for one in self._partial(chunk, end)]
         full = list(self._full.present(chunk, end)) if self._full else []
+        # Sets of few offsets have no full chunks, and a merge costs more than the rest of this.
         for one, until in merge(blocks, full) if full else blocks:
             base, bits = one << SHIFT, self._bits.get(one)
             if bits is None:
@@ -340,6 +347,7 @@ def next_in_neither(one: OffsetSet, other: OffsetSet, offset: int) -> int:
         offset = other.next_missing(one.next_missing(offset))
         if offset not in one:
             return offset
+        # The two sets take turns in this chunk: a scan of both at once instead of a bit at a time.
         start = offset & ~LOW
         bits = (one.bits(start) | other.bits(start)) >> (offset & LOW)
         offset += (~bits & (bits + 1)).bit_length() - 1
@@ -351,6 +359,7 @@ def _spans(start: int, stop: int) -> list[tuple[int, int, int]]:
         return []
     chunk, low, high = start >> SHIFT, start & LOW, stop & LOW
     end = stop >> SHIFT
+    # Within one chunk: one mask.
     if chunk == end:
         return [(chunk, chunk + 1, ((1 << (stop - start)) - 1) << low)]
     spans = []

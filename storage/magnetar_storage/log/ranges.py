@@ -63,6 +63,7 @@ class RangeSet:
         if stops and start == stops[-1]:  # the usual case: they come in order
             stops[-1] = stop
             return
+        # Ranges that overlap or touch start..stop, which replaces all of them.
         left = bisect_left(stops, start)
         right = bisect_right(starts, stop)
         if left < right:
@@ -79,6 +80,7 @@ class RangeSet:
         right = bisect_left(self._starts, stop)
         kept = []
         if left < right:
+            # What is left of the first range and of the last one, which may be the same.
             kept = [(self._starts[left], start), (stop, self._stops[right - 1])]
             kept = [one for one in kept if one[0] < one[1]]
         self._starts[left:right] = [first for first, _ in kept]
@@ -88,6 +90,7 @@ class RangeSet:
         """Remove everything smaller than `value`."""
         at = bisect_right(self._stops, value)
         del self._starts[:at], self._stops[:at]
+        # The range in which `value` is.
         if self._starts and self._starts[0] < value:
             self._starts[0] = value
 

@@ -44,6 +44,8 @@ class ReadBudget:
         """Return the share of a reader that holds one read and has another under way, or more of
         the free bytes while most of the others hold less."""
         readers = len(self._holders) + len(self._waiting) + self._under_way + 1
+        # An eighth of what is free: a few readers get large reads, and many that begin at once do
+        # not take everything.
         free = self.limit - self.held
         return min(most_bytes, max(self.limit // (2 * readers), free // 8, SMALLEST_READ))
 
@@ -53,6 +55,7 @@ class ReadBudget:
         cost = share + holding.entry_bytes * entries_of(entries, share, size)
         if self._under_way >= READS_AT_ONCE:
             return 0
+        # A read ahead drops nothing of others that arrived after its own data.
         fits = self._make_room(cost, None if waits else holding)
         # With no read under way nothing would end the wait: then one read exceeds the limit.
         if not fits and (not waits or self._under_way):
@@ -117,6 +120,7 @@ class Holding:
             return
         self.reading = True
         budget = self._budget
+        # Behind those that wait already: a small read must not overtake a large one for ever.
         share = 0 if budget._waiting else budget._begin(self, entries, size, waits=True)
         if share:
             begin(entries_of(entries, share, size), share)
@@ -156,6 +160,7 @@ class Holding:
         budget = self._budget
         budget.held += size - self.held
         self.held = size
+        # To the end of the order, which is by age.
         budget._holders.pop(self, None)
         if size:
             budget._holders[self] = None

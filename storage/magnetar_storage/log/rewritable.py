@@ -58,6 +58,7 @@ def units(record: LogRecord, before: int) -> Iterator[Unit]:
         if segment.entries is None or start + segment.entries > before:
             break
         stop = start + segment.entries
+        # Segments whose entries are in one sparse segment can only be rewritten together.
         if unit is not None and unit.takes(segment):
             unit.segments.append(segment)
             unit.stop = stop
@@ -88,6 +89,7 @@ class Group:
         """Add the next unit, of which about `size` bytes are needed."""
         self.units.append(unit)
         self.bytes += size
+        # A small neighbour joins a group that is rewritten anyway, and causes none by itself.
         self.worth_it = self.worth_it or worth_it
 
     @property
@@ -109,4 +111,5 @@ class Group:
 
     def has_room(self, size: int) -> bool:
         """Return whether a unit of which `size` bytes are needed still fits."""
+        # A single unit always fits: it may be larger than a group.
         return not self.units or self.bytes + size <= GROUP_BYTES

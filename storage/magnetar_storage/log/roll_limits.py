@@ -14,6 +14,7 @@ class RollLimits:
 
     def reached(self, entries: int, size: int, age_ms: int) -> bool:
         """Return whether a segment of this size and age should end."""
+        # A segment without entries costs nothing, and an idle topic would get one every few hours.
         if entries == 0:
             return False
         big = self.is_big(entries, size)

@@ -17,6 +17,7 @@ class RunSizes:
     def add(self, entries: int) -> None:
         """Count a run."""
         self.entries += entries
+        # By powers of two: fine enough to see batches, and free of searches.
         self.runs[entries.bit_length()] += 1
 
     def up_to(self) -> list[tuple[int | None, int]]:

@@ -19,6 +19,7 @@ async def find_damage(log: Log, start: int, stop: int) -> list[Damage]:
     while at < stop:
         try:
             run = await log.entries.read(at, min(READ_ENTRIES, stop - at), READ_BYTES)
+        # Other errors are of the disk or of a process, and may pass: they end the search.
         except LASTING as error:
             at = log.holes.next_missing(max(at, log.first_offset))
             if at < stop:  # else it was deleted meanwhile

@@ -104,6 +104,8 @@ class SparseMap:
         run = bisect_right(self._firsts, offset) - 1
         if run < 0 or offset >= self._firsts[run] + self._length(run):
             return None
+        # Runs are stored one behind the other: the place in the run is the place behind its first
+        # entry.
         into = offset - self._firsts[run]
         return self._at[run] + into, self._length(run) - into
 
@@ -121,6 +123,7 @@ class SparseMap:
         if run >= 0 and offset <= self._firsts[run] + self._length(run):
             at = self._at[run]
             entry = at + offset - self._firsts[run]
+            # The segment counts its own messages; the map has those of the log before each run.
             within = reader.messages_before(entry) - reader.messages_before(at)
             return self._messages[run] + within
         return self._messages[run + 1] if run + 1 < len(self._messages) else None
@@ -181,6 +184,7 @@ class SparseReader:
             raise Corrupt("sparse segment", 0, why, first_entry=offset, last_entry=behind - 1)
         entry, follow = found
         at = entry - self._last.first
+        # A log is read in order, and gaps make reads short: the next ones are served from memory.
         if not 0 <= at < len(self._last.payloads):
             try:
                 self._last = await self._reader.read(entry, READ_ENTRIES, READ_BYTES)
@@ -213,6 +217,7 @@ class SparseReader:
     def _at_offsets(self, error: Corrupt) -> Corrupt:
         first, last = error.first_entry, error.last_entry
         if first is not None and last is not None:
+            # Damage may begin in the map, whose entries have no offset.
             first = self.map.offset_of(max(first, self.map.pieces))
             last = self.map.offset_of(max(last, self.map.pieces))
         return Corrupt(error.file, error.offset, error.why, error.segment, first, last)

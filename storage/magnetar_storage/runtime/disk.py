@@ -127,6 +127,7 @@ class _Tree:
         path = self.path_of(directory)
         with explained("list", path):
             try:
+                # Sorted, so that recovery and tests do not depend on the order of a file system.
                 return sorted(os.listdir(path))
             except FileNotFoundError:
                 return []
@@ -146,10 +147,12 @@ class _Tree:
     def space(self) -> Space:
         with explained("read the free space of", self._root):
             found = os.statvfs(self._root)
+        # `f_bavail`, not `f_bfree`: some blocks are reserved for the superuser.
         return Space(found.f_bavail * found.f_frsize, found.f_blocks * found.f_frsize)
 
     def _lock(self, file: LocalFile, name: str, how: int) -> None:
         try:
+            # The system gives it back when the process ends, in whatever way.
             fcntl.flock(file.fileno(), how | fcntl.LOCK_NB)
         except OSError as error:
             holder = file.read(0, 32).decode("ascii", "replace").strip() or "unknown"
@@ -180,6 +183,7 @@ class LocalDisk(_Tree):
         path = self.path_of(name)
         flags = os.O_RDWR | os.O_CLOEXEC | (os.O_CREAT if create else 0)
         with explained("open", path):
+            # Not for others: messages are not theirs to read.
             return self._files(os.open(path, flags, 0o640), path, self._durable)
 
     def rename(self, old: str, new: str) -> None:
@@ -192,6 +196,7 @@ class LocalDisk(_Tree):
             temporary = f"{path}.tmp"
             with suppress(FileNotFoundError):
                 os.unlink(temporary)
+            # Not under the final name, which may exist: a link does not replace.
             os.link(self.path_of(name), temporary)
             os.replace(temporary, path)
             # A rename between two names of one file does nothing.
@@ -211,6 +216,7 @@ class LocalDisk(_Tree):
     def sync_dir(self, directory: str) -> None:
         path = self.path_of(directory)
         with explained("open", path):
+            # A name is an entry of its directory: that is what a sync makes durable.
             fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         try:
             self._files.sync_all(fd)
@@ -252,6 +258,7 @@ class ReadOnlyDisk(_Tree):
             file = self.open(name)
         except FileNotFoundError:
             return _NoLock()  # no process ever opened it for writing
+        # Several readers may run, such as `verify`; a broker locks for itself alone.
         self._lock(file, name, fcntl.LOCK_SH)
         return file
 

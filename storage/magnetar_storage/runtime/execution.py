@@ -65,6 +65,7 @@ def settling(promise: Promise) -> Done:
     """Return a callback that settles a promise, unless its waiter was cancelled."""
 
     def done(error: BaseException | None) -> None:
+        # Cancelled: whoever waited has left, and settling it again would be an error.
         if promise.done():
             return
         if error is None:
@@ -109,6 +110,7 @@ async def yield_turn(clock: Clock) -> None:
     turn = clock.promise()
     settle = settling(turn)
     clock.soon(lambda: settle(None))
+    # Not `asyncio.sleep(0)`: storage runs on the loop of a test, too, which has no asyncio.
     await turn
 
 

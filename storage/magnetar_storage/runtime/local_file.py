@@ -37,6 +37,7 @@ def explained(action: str, path: str) -> Iterator[None]:
     except FileNotFoundError:
         raise
     except OSError as error:
+        # Apart from all others: nothing is lost, and it may pass when files are deleted.
         if error.errno in FULL:
             raise DiskFull(f"no room to {action} {path}: {FULL[error.errno]}") from error
         remedy = REMEDIES.get(error.errno or 0)
@@ -70,6 +71,7 @@ class LocalFile:
         return self._fd
 
     def write(self, offset: int, buffers: Sequence[bytes]) -> None:
+        # One copy of small buffers costs less than a system call for each.
         if sum(map(len, buffers)) < JOIN_BELOW_BYTES * len(buffers):
             buffers = [b"".join(buffers)]
         with explained("write", self._path):
@@ -88,6 +90,7 @@ class LocalFile:
         rest = memoryview(data)
         while rest:
             written = os.pwrite(self._fd, rest, offset)
+            # A signal or a limit may cut a write short, without an error.
             rest, offset = rest[written:], offset + written
 
     def read(self, offset: int, size: int) -> bytes:
@@ -95,6 +98,7 @@ class LocalFile:
             data = os.pread(self._fd, size, offset)
             while len(data) < size:
                 more = os.pread(self._fd, size - len(data), offset + len(data))
+                # The end of the file: callers compare what they got with what they wanted.
                 if not more:
                     break
                 data += more

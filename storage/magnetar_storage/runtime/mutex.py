@@ -49,6 +49,7 @@ class Mutex:
         """
         if self._is_held:
             return False
+        # No promise without a rival: taking a free mutex costs one comparison.
         self._is_held = True
         return True
 

@@ -57,6 +57,8 @@ class LinuxFile(LocalFile):
                 size = sum(map(len, chunk))
                 if size < JOIN_BELOW_BYTES * len(chunk):
                     chunk = [b"".join(chunk)]
+                # One call for up to `IOV_MAX` buffers: each call gives up the interpreter, and
+                # waits for it.
                 written = os.pwritev(self._fd, chunk, offset)
                 if written < size:
                     self._write_all(offset + written, b"".join(chunk)[written:])
@@ -69,6 +71,7 @@ class LinuxFile(LocalFile):
             return
         source = Source(buffers)
         try:
+            # Several threads write; each takes aligned memory of its own and gives it back.
             memory = self._pieces.pop()
         except IndexError:
             memory = mmap.mmap(-1, PIECE_BYTES)
@@ -119,9 +122,11 @@ class LinuxFile(LocalFile):
             self.write_uncached(offset, buffers)
             self.sync()
             return
+        # More buffers than one call takes would need a sync for each call.
         if self._synced_write and len(buffers) <= IOV_MAX:
             with explained("write", self._path):
                 written = self._write_synced(offset, buffers)
+            # Cut short, or not supported: the usual write repeats all of it, and syncs.
             if written == sum(map(len, buffers)):
                 return
         super().write_through(offset, buffers)

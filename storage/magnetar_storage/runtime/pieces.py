@@ -26,6 +26,7 @@ def cut(offset: int, size: int, alignment: int, piece_bytes: int) -> Iterator[Pi
     """
     end = offset + size
     last = end // alignment * alignment
+    # The next aligned offset, or the end if the write does not reach one.
     at = min(-(-offset // alignment) * alignment, end)
     if at > offset:
         # promise[False -> True]: what is not aligned is not written directly
@@ -34,6 +35,7 @@ def cut(offset: int, size: int, alignment: int, piece_bytes: int) -> Iterator[Pi
         piece = min(piece_bytes, last - at)
         yield Piece(at, piece, True)
         at += piece
+    # Less than a block is left, which only the usual write can write.
     if at < end:
         yield Piece(at, end - at, False)
 
@@ -51,6 +53,7 @@ class Source:
         while filled < len(room):
             if not self._rest:
                 self._rest = memoryview(next(self._later))
+            # Of the present buffer only: pieces and buffers end at different places.
             size = min(len(self._rest), len(room) - filled)
             room[filled : filled + size] = self._rest[:size]
             self._rest = self._rest[size:]

@@ -35,6 +35,7 @@ class Subtree:
         self._disk.sync_dir(self._inside(directory))
 
     def space(self) -> Space:
+        # Of the whole file system, which the directories share.
         return self._disk.space()
 
     def lock(self, name: str) -> Lock:
@@ -44,4 +45,5 @@ class Subtree:
         return self._disk.path_of(self._inside(name))
 
     def _inside(self, name: str) -> str:
+        # The root of the subtree has an empty name, as that of a disk.
         return f"{self._directory}/{name}" if name else self._directory

@@ -23,9 +23,11 @@ def file_size(disk: ReadableDisk, name: str) -> int:
 
 def write_file(disk: Disk, name: str, data: bytes) -> None:
     """Write a whole file, durably: after a crash it is the old one or the new one."""
+    # The rename is what changes the file, at once: a crash leaves one of the two.
     temporary = f"{name}.tmp"
     file = disk.open(temporary, create=True)
     try:
+        # Left by a crash, perhaps longer than what is written now.
         file.truncate(0)
         file.write(0, [data])
         file.sync()

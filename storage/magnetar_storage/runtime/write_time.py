@@ -19,4 +19,5 @@ class WriteTime:
     def set_seconds(self, seconds: float) -> None:
         """Set the duration of the round that is about to be reported."""
         self.ms = ms = seconds * 1000
+        # Once for a round, and not for each of its runs, of which there may be thousands.
         self.bucket = bisect_left(self._bounds_ms, ms)

@@ -81,6 +81,7 @@ class ClientConnection(asyncio.BufferedProtocol):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast(asyncio.Transport, transport)
+        # The transport keeps what the system does not take, and says when that is too much.
         self._transport.set_write_buffer_limits(high=WRITE_BUFFER)
         self._connections.add(self)
         self.is_tls = transport.get_extra_info("ssl_object") is not None
@@ -142,6 +143,7 @@ class ClientConnection(asyncio.BufferedProtocol):
         self.session.wrote(peer_full=True)
 
     def _watch(self) -> None:
+        # The system may have taken all of it by now: then the client is not slow.
         if self._full and self._transport is not None and not self._is_slow:
             self._is_slow = True
             self._queued = self._transport.get_write_buffer_size()
@@ -185,6 +187,7 @@ class ClientConnection(asyncio.BufferedProtocol):
 
     def flush_soon(self) -> None:
         """Write at the end of this turn of the loop, so that a whole turn's output is one write."""
+        # Once a turn, whatever is queued meanwhile: one write for all receipts and messages.
         self._loop.call_soon(self.loop_timer.run, "write", self._flush)
 
     def pause_reading(self) -> None:
@@ -233,10 +236,12 @@ class ClientConnection(asyncio.BufferedProtocol):
         if self._transport is None:  # the connection is lost
             return
         queue = self.session.take_output()
+        # What is left is for nobody; a write would only log a warning.
         if not queue or self._transport.is_closing():
             return
         if len(queue) == 1:
             self._transport.write(queue[0])
+        # Small pieces: a copy costs less than a system call for each of them.
         elif sum(map(len, queue)) <= JOIN_BELOW * 16 and max(map(len, queue)) <= JOIN_BELOW:
             self._transport.write(b"".join(queue))
         else:
@@ -289,6 +294,7 @@ class Listener:
         loop = asyncio.get_running_loop()
         guarded = self._descriptors.guarded(self._connect)
         for bound in sockets:
+            # Not serving yet: the process still recovers, and clients would wait for nothing.
             server = await loop.create_server(guarded, sock=bound, start_serving=False)
             self._servers.append(server)
 
@@ -324,6 +330,7 @@ class Listener:
     ) -> None:
         """Serve a connected client; `first` and `rest` were already read from it."""
         connection = self._connect(first, origin, place)
+        # The transport is connected already, so that the loop does not call `connection_made`.
         transport.set_protocol(connection)
         connection.connection_made(transport)
         connection.receive(rest)
@@ -349,6 +356,7 @@ class Listener:
 
     def disconnect(self) -> None:
         """Close every connection after writing its queued output."""
+        # A copy: each removes itself.
         for connection in list(self.connections):
             connection.session.close("the broker stops")
 

@@ -68,7 +68,9 @@ class LoopTasks:
 
     def spawn(self, work: Coroutine[Any, Any, None], cause: Cause = "task") -> None:
         """Run `work` as a task of its own."""
+        # Measured by each of its steps: while it waits it does not keep the loop busy.
         task = self._loop.create_task(self._loop_timer.measured(cause, work))
+        # The loop itself refers to tasks weakly: one that nobody holds may be collected.
         self._running.add(task)
         task.add_done_callback(self._ended)
 
@@ -87,7 +89,9 @@ class ThreadWorker:
         self._loop = loop
         self._cause = cause
         self._run = loop_timer.run
+        # Not an executor, which would make a future for each round of the journal.
         self._jobs: SimpleQueue[Job | None] = SimpleQueue()
+        # A daemon, so that a thread that hangs on a dead disk does not prevent the end.
         self._thread = Thread(target=self._work, name=name, daemon=True)
         self._thread.start()
 
@@ -102,6 +106,7 @@ class ThreadWorker:
         future: asyncio.Future[T] = self._loop.create_future()
 
         def done(result: Any, error: BaseException | None) -> None:
+            # The waiter has left; the job could not be stopped.
             if future.cancelled():
                 return
             if error is None:
@@ -114,10 +119,12 @@ class ThreadWorker:
 
     def stop(self) -> None:
         """Finish the submitted jobs, then end the thread."""
+        # Behind all other jobs, which are done first.
         self._jobs.put(None)
         self._thread.join()
 
     def _work(self) -> None:
+        # Local names: this loop runs once for each round.
         post, run, cause = self._loop.call_soon_threadsafe, self._run, self._cause
         while (item := self._jobs.get()) is not None:
             job, done = item

@@ -38,10 +38,12 @@ class LoopTimer:
 
     def measured(self, cause: Cause, work: Coroutine[Any, Any, T]) -> Coroutine[Any, Any, T]:
         """Return a coroutine that does `work`; its work between two waits is one stretch."""
+        # A class, since a generator would be one frame more for each step.
         return _Measured(cause, work, self.stats.observe, self.timer)
 
     def watch_garbage(self) -> None:
         """Count collections of garbage, which stop the loop in whatever thread they begin."""
+        # The collector runs in whatever thread allocates, and stops all of them.
         gc.callbacks.append(self._collection)
 
     def ignore_garbage(self) -> None:
@@ -72,6 +74,7 @@ def timed(
     def decorate(method: Callable[Concatenate[S, P], None]) -> Callable[Concatenate[S, P], None]:
         @wraps(method)
         def measured(self: S, /, *args: P.args, **kwargs: P.kwargs) -> None:
+            # Not `LoopTimer.run`: one call less for each read of each client.
             loop_timer = self.loop_timer
             began = loop_timer.timer()
             try:
