@@ -200,9 +200,9 @@ class PublishRun(LogRun):
         if producer.waiting:
             producer.call_waiting()
 
-    def answer_if(self, is_stored: bool) -> None:
+    def answer_if(self, are_durable: bool) -> None:
         """Answer a run of copies: with receipts if the entries that they repeat are durable."""
-        self.answer(self.receipts() if is_stored else b"")
+        self.answer(self.receipts() if are_durable else b"")
 
 
 class CopyFilter(Protocol):
@@ -293,16 +293,16 @@ class Appender(RunSink):
         if self._held is not None:
             self._hold(run)
         elif self.deduplicating.on:
-            self._store_new(run)
+            self._append_new(run)
         else:
-            self._store(run)
+            self._append(run)
 
-    def _store_new(self, run: PublishRun) -> None:
-        """Store a run; while deduplication is on, without the copies of stored entries."""
+    def _append_new(self, run: PublishRun) -> None:
+        """Append a run; while deduplication is on, without the copies of entries that it has."""
         for part in self.copies.sort(run) if self.deduplicating.on else (run,):
-            self._store(part)
+            self._append(part)
 
-    def _store(self, run: PublishRun) -> None:
+    def _append(self, run: PublishRun) -> None:
         run.appender = self
         try:
             self.log.append(run)
@@ -337,7 +337,7 @@ class Appender(RunSink):
             self._held.append(run)
         elif self.log.is_writing and (run.txn is None or self.transactional):
             self._held = None
-            self._store_new(run)
+            self._append_new(run)
         else:
             self._held = [run]
             self.log.engine.tasks.spawn(self._begin())
@@ -353,7 +353,7 @@ class Appender(RunSink):
         if error is None:
             held, self._held = self._held, [] if self.ended else None
             for run in held or ():
-                self._store_new(run)
+                self._append_new(run)
         else:
             for run in self._take_held():
                 run.appender = self

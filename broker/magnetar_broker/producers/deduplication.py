@@ -138,7 +138,7 @@ class Deduplication:
             for at, payload in enumerate(run.payloads, run.first):
                 published = _published(payload)
                 if published is not None:
-                    self._sequences.store(*published, at + 1, now_ms)
+                    self._sequences.count(*published, at + 1, now_ms)
         self._sequences.cover(end)
 
     # Publishing ---------------------------------------------------------------------------
@@ -178,7 +178,7 @@ class Deduplication:
         if not self.on or self._over:
             return
         sequences, clock = self._sequences, self._log.engine.clock
-        sequences.store(run.producer.name, run.top, self._log.end, clock.now_ms())
+        sequences.count(run.producer.name, run.top, self._log.end, clock.now_ms())
         # The state that is stored bounds how many entries a load has to read again.
         if sequences.unwritten >= self.rules.snapshot_entries:
             self.write()

@@ -1,7 +1,7 @@
 """Deduplication, the pure part: the highest sequence id of each producer's name.
 
 Two ids are kept of each name: the highest that was handed to the log (`pushed`), and the highest
-that is durable (`stored`).  The second survives a restart, with the offset up to which entries are
+that is durable (`durable`).  The second survives a restart, with the offset up to which entries are
 counted in it; entries from that offset on are read again when the topic is loaded.
 
     piece    i64 covered offset (-1: deduplication is off), u32 n, then n times
@@ -25,10 +25,10 @@ PIECE_BYTES = 1 << 19
 class KnownProducer:
     """The highest ids of one producer's name."""
 
-    __slots__ = ("pushed", "stored", "used_ms")
+    __slots__ = ("durable", "pushed", "used_ms")
 
     def __init__(self) -> None:
-        self.pushed = self.stored = NO_ID
+        self.pushed = self.durable = NO_ID
         self.used_ms = 0
 
 
@@ -100,13 +100,13 @@ class Sequences:
         known.pushed = first + n - 1
         return True
 
-    def store(self, name: str, highest: int, end: int, now_ms: int) -> None:
+    def count(self, name: str, highest: int, end: int, now_ms: int) -> None:
         """Count durable entries: ids of a name up to `highest`, entries before offset `end`."""
         known = self._known.pop(name, None) or KnownProducer()
         self._known[name] = known  # the latest used one is the last
         known.used_ms = now_ms
-        if highest > known.stored:
-            known.stored = highest
+        if highest > known.durable:
+            known.durable = highest
             # After a load, entries are counted that nobody pushed in this process.
             known.pushed = max(known.pushed, highest)
             self._changed[name] = None
@@ -124,7 +124,7 @@ class Sequences:
             if too_many <= 0 and known.used_ms >= since_ms:
                 break
             # A name with pending entries is in use, though its producer may have left.
-            if not is_present(name) and known.pushed == known.stored:
+            if not is_present(name) and known.pushed == known.durable:
                 del self._known[name]
                 self._changed[name] = None
                 too_many -= 1
@@ -155,7 +155,7 @@ class Sequences:
             self._written = OFF
             return []
         self._written = 0  # covered by every piece before the last one
-        return self._pieces([name for name, known in self._known.items() if known.stored > NO_ID])
+        return self._pieces([name for name, known in self._known.items() if known.durable > NO_ID])
 
     def _pieces(self, names: Iterable[str]) -> list[bytes]:
         """Encode names in pieces; only the last has the new covered offset, for torn writes."""
@@ -178,8 +178,8 @@ class Sequences:
         known, encoded = self._known.get(name), name.encode()
         if known is None:
             return _NAME.pack(NO_ID, 0, len(encoded)) + encoded
-        # promise[stored -> pushed]: a sequence id is kept as published only when it is durable
-        return _NAME.pack(known.stored, known.used_ms, len(encoded)) + encoded
+        # promise[durable -> pushed]: a sequence id is kept as published only when it is durable
+        return _NAME.pack(known.durable, known.used_ms, len(encoded)) + encoded
 
     def apply(self, data: bytes) -> None:
         """Replay a piece."""
@@ -199,5 +199,5 @@ class Sequences:
         self._known.pop(name, None)
         if highest > NO_ID:
             known = self._known[name] = KnownProducer()
-            known.pushed = known.stored = highest
+            known.pushed = known.durable = highest
             known.used_ms = used_ms

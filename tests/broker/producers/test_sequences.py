@@ -92,7 +92,7 @@ def test_what_was_handed_out_gives_what_was_stored(
     sequences.cover(0)
     pieces += sequences.take_delta()
     for end, (name, highest, taken) in enumerate(steps, 1):
-        sequences.store(name, highest, end, now_ms=end)
+        sequences.count(name, highest, end, now_ms=end)
         if taken:
             pieces += sequences.take_delta()
             assert contents(replayed(pieces), names) == contents(sequences, names)
@@ -107,10 +107,10 @@ def test_what_is_not_durable_is_not_handed_out() -> None:
     sequences = Sequences()
     sequences.cover(0)
     sequences.sort("p", [0, 1, 2], [0, 0, 0])
-    sequences.store("p", 0, 1, now_ms=0)
+    sequences.count("p", 0, 1, now_ms=0)
     assert replayed(sequences.snapshot()).highest("p") == 0
     sequences.sort("q", [7], [0])
-    sequences.store("p", 1, 2, now_ms=0)
+    sequences.count("p", 1, 2, now_ms=0)
     after = replayed([*sequences.take_delta()])
     assert (after.highest("p"), after.highest("q"), after.covered) == (1, -1, 2)
 
@@ -118,7 +118,7 @@ def test_what_is_not_durable_is_not_handed_out() -> None:
 def test_off_forgets_everything() -> None:
     sequences = Sequences()
     sequences.cover(0)
-    sequences.store("p", 3, 1, now_ms=0)
+    sequences.count("p", 3, 1, now_ms=0)
     pieces = sequences.take_delta()
     sequences.stop()
     pieces += sequences.take_delta()
@@ -134,7 +134,7 @@ def test_many_names_go_in_pieces_of_which_the_last_one_covers() -> None:
     sequences.cover(0)
     names = [f"{'n' * 1000}{number}" for number in range(2000)]
     for end, name in enumerate(names, 1):
-        sequences.store(name, end, end, now_ms=0)
+        sequences.count(name, end, end, now_ms=0)
     pieces = sequences.snapshot()
     assert len(pieces) > 3 and max(map(len, pieces)) < 2 * PIECE_BYTES
     assert replayed(pieces[:-1]).covered == 0
@@ -145,7 +145,7 @@ def test_many_names_go_in_pieces_of_which_the_last_one_covers() -> None:
 def test_a_truncated_piece_is_refused(cut: int) -> None:
     sequences = Sequences()
     sequences.cover(0)
-    sequences.store("producer", 3, 1, now_ms=0)
+    sequences.count("producer", 3, 1, now_ms=0)
     (piece,) = sequences.take_delta()
     with pytest.raises(Exception, match=r"requires|behind|bytes|decode"):
         Sequences().apply(piece[:cut] if cut else piece + b"x")
@@ -168,11 +168,11 @@ def test_idle_names_are_forgotten_and_stay_so() -> None:
     sequences = Sequences()
     sequences.cover(0)
     for end, name in enumerate(("gone", "idle", "busy"), 1):
-        sequences.store(name, 5, end, now_ms=end * 1000)
+        sequences.count(name, 5, end, now_ms=end * 1000)
     pieces = sequences.take_delta()
     sequences.purge(3000, lambda name: name == "idle")
     assert [sequences.highest(name) for name in ("gone", "idle", "busy")] == [-1, 5, 5]
-    sequences.store("busy", 6, 4, now_ms=4000)
+    sequences.count("busy", 6, 4, now_ms=4000)
     pieces += sequences.take_delta()
     assert replayed(pieces).highest("gone") == -1
 
@@ -181,7 +181,7 @@ def test_of_too_many_names_the_longest_unused_go() -> None:
     sequences = Sequences(max_names=2)
     sequences.cover(0)
     for end, name in enumerate(("a", "b", "c", "a", "d"), 1):
-        sequences.store(name, end, end, now_ms=0)
+        sequences.count(name, end, end, now_ms=0)
     sequences.purge(0, lambda name: False)
     assert [sequences.highest(name) for name in "abcd"] == [4, -1, -1, 5]
     assert len(sequences) == 2
@@ -190,7 +190,7 @@ def test_of_too_many_names_the_longest_unused_go() -> None:
 def test_what_is_on_its_way_is_not_forgotten() -> None:
     sequences = Sequences()
     sequences.cover(0)
-    sequences.store("p", 1, 1, now_ms=0)
+    sequences.count("p", 1, 1, now_ms=0)
     sequences.sort("p", [2], [0])
     sequences.purge(1000, lambda name: False)
     assert sequences.highest("p") == 2
