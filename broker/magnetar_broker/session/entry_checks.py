@@ -66,6 +66,7 @@ def refusal_of_entry(
 
     Raises `BadMetadata` if the bytes are not an entry at all: the caller closes the connection.
     """
+    # First, since it needs no look into the entry.
     if 0 < largest < len(entry):
         return Refusal(
             pb.NotAllowedError,
@@ -75,6 +76,7 @@ def refusal_of_entry(
     if len(entry) < CHECKED_HEAD.size:
         raise BadMetadata("a message without metadata")
     magic, _, _ = CHECKED_HEAD.unpack_from(entry)
+    # Parsing is needed only for what the first bytes do not tell.
     unusual = magic != CHECKED_MAGIC or must_encrypt
     refused = _refusal_of_unusual(entry, must_encrypt) if unusual else _refusal_of_checked(entry)
     if refused is not None:
@@ -87,6 +89,7 @@ def refusal_of_entry(
 
 def _may_be_in(entry: bytes, txn: TxnId | None) -> bool:
     """Return whether the metadata of an entry names no transaction, or this one."""
+    # A search for the bytes of the tags: without them there is nothing to parse.
     if not may_have_transaction(entry):
         return True
     metadata, _ = parse_metadata(entry)
@@ -96,6 +99,7 @@ def _may_be_in(entry: bytes, txn: TxnId | None) -> bool:
     if not has("txnid_least_bits") and not has("txnid_most_bits"):
         return True
     named = TxnId(metadata.txnid_most_bits, metadata.txnid_least_bits)
+    # Both halves, since a missing one is read as 0, which may be the id of another.
     return named == txn and has("txnid_least_bits") and has("txnid_most_bits")
 
 
@@ -106,6 +110,7 @@ def _refusal_of_checked(entry: bytes) -> Refusal | None:
     if crc32c(entry[CHECKED_FROM:] if small else memoryview(entry)[CHECKED_FROM:]) != checksum:
         return DAMAGED
     metadata_end = METADATA_AT + size
+    # The checksum was right: a client wrote it so, and goes on to do so.
     if not METADATA_AT < metadata_end <= len(entry):
         raise BadMetadata("a message without metadata")
     return None

@@ -65,6 +65,7 @@ class ReadGate:
 
     def resume(self, reason: Pause) -> None:
         """End a reason: resume unless another one is left; harmless if it was not given."""
+        # Callers do not keep track of whether they have paused.
         if reason in self._pauses:
             # Other reasons may be left: the socket is read from when the last one has ended.
             self._pauses.remove(reason)
@@ -100,6 +101,7 @@ class ReadGate:
             self._start()
 
     def _start(self) -> None:
+        # A relay may hold a client that has just left.
         if not self._ended:
             self._timer = self._clock.later(KEEP_ALIVE_SECONDS, self._tick)
 

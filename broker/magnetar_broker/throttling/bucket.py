@@ -44,6 +44,7 @@ class Bucket:
     def _fill(self, now_ms: int) -> None:
         passed_ms = now_ms - self._since_ms
         self._since_ms = now_ms
+        # A clock may be set back.
         if passed_ms > 0:
             full = self._rate * self._per_unit
             self._parts = min(full, self._parts + passed_ms * self._rate)

@@ -5,8 +5,9 @@ from collections.abc import Callable
 from hypothesis import given
 from hypothesis import strategies as st
 
+from fakes.connection import RecordingConnection
 from fakes.world import ManualClock
-from magnetar_broker.throttling.rate_limit import TICK_MS, Rate, RateLimit
+from magnetar_broker.throttling.rate_limit import TICK_MS, Rate, RateLimit, throttle
 
 
 class Taker:
@@ -94,3 +95,20 @@ def test_a_limit_that_holds_no_longer_lets_all_go() -> None:
     assert gone == ["a", "b"]
     clock.advance(5000)
     assert gone == ["a", "b"]
+
+
+def test_a_connection_is_held_once_by_each_limit_until_its_debt_is_paid() -> None:
+    clock = ManualClock()
+    topic = RateLimit("topic", Rate(10, 0), clock)
+    broker = RateLimit("broker", Rate(0, 100), clock)
+    connection = RecordingConnection()
+    throttle(connection, 5, 50, (topic, broker))
+    assert connection.holds == 0
+    throttle(connection, 10, 200, (topic, broker))
+    assert connection.holds == 2
+    throttle(connection, 1, 10, (topic, broker))
+    assert connection.holds == 2, "it waits already"
+    clock.advance(1)
+    assert connection.holds == 1, "the debt of messages is paid"
+    clock.advance(1)
+    assert connection.holds == 0

@@ -230,6 +230,7 @@ class ClientConnection(asyncio.BufferedProtocol):
         self._flush()
         if self._transport is not None:
             self._transport.close()
+            # A client that does not read would keep the connection, and what it holds, for ever.
             self._abort_timer = self._loop.call_later(CLOSE_SECONDS, self._transport.abort)
 
     def _flush(self) -> None:

@@ -61,6 +61,7 @@ class Accepting:
 
     def _accept(self) -> None:
         try:
+            # Several for each event: a wave of clients would need a turn each.
             for _ in range(ACCEPTED_AT_ONCE):
                 self._accepted(*self._listening.accept())
         except (BlockingIOError, ConnectionAbortedError):

@@ -47,6 +47,7 @@ class Descriptors:
         limit, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
         if limit == resource.RLIM_INFINITY or number < limit - min(RESERVED_FOR_FILES, limit // 2):
             return True
+        # A full table refuses clients by the thousand: one line a minute.
         now = time.monotonic()
         if now >= self._quiet_until:
             self._quiet_until = now + WARNING_INTERVAL_SECONDS
