@@ -53,7 +53,7 @@ class Socket:
 def test_a_method_that_a_socket_calls_is_counted_even_if_it_fails(loop_timer: LoopTimer) -> None:
     socket = Socket(loop_timer)
     socket.buffer_updated(5)
-    socket.buffer_updated(count=7)
+    socket.buffer_updated(7)
     with pytest.raises(ValueError, match="defect"):
         socket.buffer_updated(-1)
     assert (socket.taken, times(loop_timer)) == (12, {"read": 3})
