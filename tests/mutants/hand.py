@@ -343,15 +343,6 @@ FAULTS = (
         "if self._relay.producers.pop(message.producer_id, self) is self:\n",
     ),
     Fault(
-        "broker/magnetar_broker/session/session.py",
-        "messages for other processes are relayed",
-        (
-            "            return self.publishing.receive(frames, at)\n"
-            "        return at + self.publishing.receive(self.relay.own_sends(frames, at), 0)"
-        ),
-        ("            pass\n        return self.publishing.receive(frames, at)"),
-    ),
-    Fault(
         "broker/magnetar_broker/statistics/key_hashes.py",
         "a draining hash lists messages of its own",
         "heap = None if slot is None else oldest.get(slot)",

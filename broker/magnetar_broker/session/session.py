@@ -235,6 +235,8 @@ class Session:
                     if self.relay is None:
                         at = self.publishing.receive(frames, at)
                     else:
+                        # promise[self.relay.own_sends(frames, at) -> frames[at:]]: messages for
+                        #   other processes are relayed
                         at += self.publishing.receive(self.relay.own_sends(frames, at), 0)
                 # promise[without and not self.authenticating]: what follows a CONNECT waits for it
                 elif self._working < MAX_REQUESTS and not self.authenticating:
