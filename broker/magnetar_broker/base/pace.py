@@ -7,7 +7,7 @@ from magnetar_storage.runtime.execution import Clock, Promise, settling
 IDLE_MS = 1
 """The pause after each piece of work.  Threads that return from the disk need the interpreter lock,
 and get it at once only while the event loop is idle."""
-LEAST_SECONDS, MOST_SECONDS = 0.001, 0.005
+LEAST_SECONDS, MOST_SECONDS = 0.0001, 0.001
 """The limits of the length of a slice of work: it exceeds the least only where pauses are long."""
 
 Pause = Callable[[], Awaitable[None]]

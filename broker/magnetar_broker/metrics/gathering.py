@@ -64,6 +64,8 @@ SAME, COMPARED, GATHERED = 1, 10, 20
 """The cost of looking at a topic, and at each subscription, in units of about a microsecond."""
 PIECE = 100
 """The number of such units after which other work of the loop may run."""
+SUBSCRIPTIONS = PIECE // GATHERED
+"""The number of a topic's subscriptions whose figures are one piece of work."""
 SERIES_OF_TOPIC, SERIES_OF_SUBSCRIPTION, SERIES_OF_PRODUCER, SERIES_OF_CONSUMER = 31, 24, 3, 7
 """The approximate number of series for each in the page."""
 NOTHING: Totals = (0, 0, 0, 0)
@@ -144,6 +146,8 @@ class _GatheredTopics:
     shown: list[TopicFigures] = field(default_factory=list)
     others: list[TopicFigures] = field(default_factory=list)
     """The figures of topics that are only shown in sums."""
+    summed: set[str] = field(default_factory=set)
+    """The namespaces that have topics which are only shown in sums."""
     logs: int = 0
     """The number of topics with a log."""
 
@@ -192,18 +196,21 @@ class Gatherer:
                 used += seen.cost
             else:
                 before = NOTHING if seen is None else seen.figures.load.totals
-                seen = await self._look_at(topic, series, detail, before)
+                seen = await self._look_at(topic, series, detail, before, after)
                 used += GATHERED * (1 + len(topic.subscriptions))
             gathered.logs += seen.log is not None
-            is_shown = detail.alone or not choice.by_topic
-            (gathered.shown if is_shown else gathered.others).append(seen.figures)
+            if detail.alone or not choice.by_topic:
+                gathered.shown.append(seen.figures)
+            else:
+                gathered.others.append(seen.figures)
+                gathered.summed.add(seen.figures.namespace)
             if used >= PIECE:
                 used = 0
                 await after()
                 if not is_wanted():
                     break
         else:  # Only at the end it is known which namespaces have other topics.
-            self._forget(gathered.others)
+            self._forget(gathered.summed)
         return gathered
 
     def _figures(self, host: str, by_topic: bool, gathered: _GatheredTopics) -> Figures:
@@ -252,15 +259,17 @@ class Gatherer:
             split_partitions=settings.split_topic_and_partition_label_in_prometheus,
         )
 
-    async def _look_at(self, topic: AnyTopic, series: int, detail: Detail, before: Totals) -> _Seen:
+    async def _look_at(
+        self, topic: AnyTopic, series: int, detail: Detail, before: Totals, after: After
+    ) -> _Seen:
         """Gather the figures of a topic, which had these totals at the last scrape."""
         # First, so that the next scrape sees changes that are made while this waits.
         topic.traffic.changed = False
         log = topic.log if isinstance(topic, Topic) else None
         record = None if log is None else log.record
-        waits, states = _waits_of(topic), _states_of(topic)
-        waiting = _waiting_of(topic, states)
-        figures = await _topic(topic, detail, states)
+        waits, is_steady = _waits_of(topic), _is_steady(topic)
+        figures, states = await _topic(topic, detail, after)
+        waiting = _waiting_of(topic, states) if is_steady else None
         if not detail.alone:
             # promise[before -> NOTHING]: topics shown in sums are counted once
             self._count_other(figures, before)
@@ -281,11 +290,10 @@ class Gatherer:
         sums = self._other_totals.get(figures.namespace, NOTHING)
         self._other_totals[figures.namespace] = plus(sums, counted)
 
-    def _forget(self, others: list[TopicFigures]) -> None:
+    def _forget(self, summed: set[str]) -> None:
         """Forget the sums of namespaces that have none of the other topics any more."""
-        if self._other_totals:
-            for namespace in self._other_totals.keys() - {other.namespace for other in others}:
-                del self._other_totals[namespace]
+        for namespace in self._other_totals.keys() - summed:
+            del self._other_totals[namespace]
 
 
 def _done(durations: Durations) -> Done:
@@ -304,11 +312,14 @@ def _lookups_of(lookups: LookupCounts) -> LookupFigures:
 
 def _is_same(topic: AnyTopic, seen: _Seen) -> bool:
     """Return whether the figures of a topic that reports no change are still the same."""
-    return (
-        (seen.log is None or seen.log.record is seen.record)
-        and (topic.rates is None or _waits_of(topic) == seen.waits)
-        and seen.waiting is not None
-        and (not seen.waiting or _waiting_of(topic, _states_of(topic)) == seen.waiting)
+    if (
+        (seen.log is not None and seen.log.record is not seen.record)
+        or (topic.rates is not None and _waits_of(topic) != seen.waits)
+        or seen.waiting is None
+    ):
+        return False
+    return not seen.waiting or (
+        _is_steady(topic) and _waiting_of(topic, _states_of(topic)) == seen.waiting
     )
 
 
@@ -317,36 +328,48 @@ def _waits_of(topic: AnyTopic) -> int:
 
 
 def _states_of(topic: AnyTopic) -> States:
-    """Return, for each subscription, the blocker, the read offset, and the entries in replay."""
-    if not isinstance(topic, Topic):
-        return (NO_STATE,) * len(topic.subscriptions)
-    dispatchers = [one.dispatcher for one in topic.subscriptions.by_name.values()]
-    return tuple([(one.blocker(), one.read_offset, one.in_replay) for one in dispatchers])
+    """Return the states of all subscriptions of a topic."""
+    return tuple([_state_of(one) for one in topic.subscriptions.by_name.values()])
 
 
-def _waiting_of(topic: AnyTopic, states: States) -> States | None:
-    """Return the states in the form of `_Seen.waiting`."""
-    if not isinstance(topic, Topic):
-        return ()
-    if topic.delays.waiting or topic.compactions is not None:
-        return None
-    for reason, _, _ in states:
-        if reason not in QUIET:
-            return states
+def _state_of(subscription: Subscription | NonPersistentSubscription) -> State:
+    """Return the blocker, the read offset, and the entries in replay of a subscription."""
+    if not isinstance(subscription, Subscription):
+        return NO_STATE
+    dispatcher = subscription.dispatcher
+    return dispatcher.blocker(), dispatcher.read_offset, dispatcher.in_replay
+
+
+def _is_steady(topic: AnyTopic) -> bool:
+    """Return whether the figures of a topic change only with what it reports, and its states."""
+    return not isinstance(topic, Topic) or not (
+        topic.delays.waiting or topic.compactions is not None
+    )
+
+
+def _waiting_of(topic: AnyTopic, states: States) -> States:
+    """Return the states if one of them may change without a report, else ()."""
+    if isinstance(topic, Topic):
+        for reason, _, _ in states:
+            if reason not in QUIET:
+                return states
     return ()
 
 
-async def _topic(topic: AnyTopic, detail: Detail, states: States) -> TopicFigures:
+async def _topic(topic: AnyTopic, detail: Detail, after: After) -> tuple[TopicFigures, States]:
+    """Return the figures of a topic, and the states of its subscriptions."""
     present: list[Subscription | NonPersistentSubscription]
     present = [*topic.subscriptions.by_name.values()]
-    subscriptions = tuple(
-        [
-            await _subscription(topic.name, one, state, detail)
-            for one, state in zip(present, states, strict=True)
-        ]
-    )
+    gathered, states = list[SubscriptionFigures](), list[State]()
+    for start in range(0, len(present), SUBSCRIPTIONS):
+        if start:
+            await after()
+        for one in present[start : start + SUBSCRIPTIONS]:
+            states.append(_state_of(one))
+            gathered.append(await _subscription(topic.name, one, states[-1], detail))
+    subscriptions = tuple(gathered)
     # promise[without _quotas_of(topic),]: the page has the limits of backlogs
-    return TopicFigures(
+    figures = TopicFigures(
         str(topic.name),
         topic.name.namespace_name,
         _load_of(topic, subscriptions),
@@ -357,6 +380,7 @@ async def _topic(topic: AnyTopic, detail: Detail, states: States) -> TopicFigure
         _quotas_of(topic),
         topic.evictions if isinstance(topic, Topic) else (0, 0),
     )
+    return figures, tuple(states)
 
 
 def _load_of(topic: AnyTopic, subscriptions: tuple[SubscriptionFigures, ...]) -> Load:

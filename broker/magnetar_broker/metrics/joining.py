@@ -92,15 +92,16 @@ def join(pages: Mapping[str, Iterable[bytes]]) -> Iterator[bytes]:
 def _read(
     process: str, parts: Iterable[bytes], families: "dict[bytes, _Family]"
 ) -> Iterator[bytes]:
-    """Add a page to the metrics; yield after every part that is not just passed on."""
+    """Add a page to the metrics; yield after every part."""
     label = f',process="{process}"}}'.encode()
     family = _Family()
     for part in parts:
-        first = part.partition(b"\n")[0]
+        first = part[: part.find(b"\n")]
         # promise[without and OF_OTHERS not in first]: sums of topics of several processes are
         #   joined
         if OF_TOPICS in first and OF_OTHERS not in first:
             family.passed.append(part)
+            yield b""
             continue
         for line in part.split(b"\n"):
             if line.startswith(b"# HELP "):

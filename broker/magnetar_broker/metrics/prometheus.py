@@ -5,7 +5,7 @@ An unknown value is left out, because a zero would be wrong.
 The page is made in parts of limited work, so that the event loop can do other work in between.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from typing import Final, TypeVar
 
 from prometheus_client.core import Metric
@@ -81,6 +81,7 @@ from magnetar_broker.topic.measuring import Consuming
 from magnetar_storage.space.disk_space import SpaceFigures
 
 T = TypeVar("T")
+R = TypeVar("R")
 Labels = dict[str, str]
 OTHER = "other"
 """The name that stands for topics, and for their subscriptions, that are only shown in sums."""
@@ -122,9 +123,15 @@ def parts(
     for loads in figures.by_namespace(SLICE, figures.topics):
         namespaces = loads
         yield b""
-    for name, load in others.items():
-        namespaces[name] = total((namespaces.get(name, Load()), load))
-    broker = [(labels_of(cluster), total(namespaces.values()))]
+    for some in _slices([*others.items()]):
+        for name, load in some:
+            namespaces[name] = total((namespaces.get(name, Load()), load))
+        yield b""
+    whole = Load()
+    for summed_up in _slices([*namespaces.values()]):
+        whole = total((whole, *summed_up))
+        yield b""
+    broker = [(labels_of(cluster), whole)]
     rows = (TOPICS_ROW, *LOAD_ROWS, BACKLOG_ROW)
     yield from table("pulsar_broker_", rows, (), broker, with_unknown)
     yield from table("pulsar_ml_", CACHE_ROWS, (), broker, with_unknown)
@@ -266,23 +273,25 @@ def _of_namespaces(
     figures: Figures, namespaces: dict[str, Load], with_unknown: bool
 ) -> Iterator[bytes]:
     """Yield the topics of each namespace, and its load unless loads are shown by topic."""
-    measured = [
-        ({"cluster": figures.cluster, "namespace": namespace}, load)
-        for namespace, load in namespaces.items()
-    ]
-    by_namespace = [(labels_of(of), load) for of, load in measured]
+    cluster = labels_of({"cluster": figures.cluster})
+    measured = yield from _made(
+        namespaces.items(), lambda one: (f'{cluster},namespace="{escaped(one[0])}"', *one)
+    )
+    by_namespace = yield from _made(measured, lambda one: (one[0], one[2]))
     yield from table("pulsar_", (TOPICS_ROW,), (), by_namespace)
     yield from table("pulsar_ml_", LOG_ROWS, (), by_namespace, with_unknown)
     if not figures.by_topic:
-        loads = [
-            (labels_of(of), load.with_totals(plus(load.totals, figures.ended_of(of["namespace"]))))
-            for of, load in measured
-        ]
+        loads = yield from _made(measured, lambda one: (one[0], _with_ended(figures, *one[1:])))
         rows = (*LOAD_ROWS, BACKLOG_SIZE_ROW, _age_row(figures), *TOTAL_ROWS, *OUT_ROWS)
         yield from table("pulsar_", (*rows, *NAMESPACE_ROWS), (), loads, with_unknown)
-        local = {"remote_cluster": "local"}
-        backlogs = [(labels_of(of | local), load) for of, load in measured]
+        local = 'remote_cluster="local"'
+        backlogs = yield from _made(by_namespace, lambda one: (f"{one[0]},{local}", one[1]))
         yield from table("pulsar_", (BACKLOG_ROW,), (), backlogs, with_unknown)
+
+
+def _with_ended(figures: Figures, namespace: str, load: Load) -> Load:
+    """Return a namespace's load including the totals of topics that are not loaded any more."""
+    return load.with_totals(plus(load.totals, figures.ended_of(namespace)))
 
 
 def _of_writes(figures: Figures) -> Iterator[bytes]:
@@ -302,15 +311,15 @@ def _of_writes(figures: Figures) -> Iterator[bytes]:
                 else:
                     sums[topic.namespace] = summed((sums.get(topic.namespace, ()), topic.writes))
             yield b""
-    labelled = [
-        (
-            names.topic(namespace, OTHER)
+    labelled = yield from _made(
+        sums.items(),
+        lambda one: (
+            names.topic(one[0], OTHER)
             if figures.by_topic
-            else labels_of({**cluster, "namespace": namespace}),
-            window,
-        )
-        for namespace, window in sums.items()
-    ]
+            else labels_of({**cluster, "namespace": one[0]}),
+            one[1],
+        ),
+    )
     yield from of_writes(topics, labelled, figures.window_seconds)
     yield from of_broker(labels_of(cluster), whole, figures.window_seconds)
 
@@ -334,10 +343,9 @@ def _of_topics(figures: Figures, others: dict[str, Load], with_unknown: bool) ->
                     for kind, number in zip(QUOTA_TYPES, topic.evictions, strict=True)
                 ]
         yield b""
-    sums = [
-        (names.topic(name, OTHER), load.with_totals(figures.other_totals.get(name, load.totals)))
-        for name, load in others.items()
-    ]
+    sums = yield from _made(
+        others.items(), lambda one: (names.topic(one[0], OTHER), _with_others(figures, *one))
+    )
     rows = (*LOAD_ROWS, BACKLOG_SIZE_ROW, _age_row(figures), *TOTAL_ROWS, BACKLOG_ROW)
     rows = (*rows, MEAN_SIZE_ROW)
     yield from table("pulsar_", rows, loads, sums, with_unknown)
@@ -363,18 +371,23 @@ def _of_subscriptions(
                 if one.throttled is not None:
                     throttled += _throttled(of, one.throttled)
         yield b""
-    sums = [
-        (
-            f'{names.topic(name, OTHER)},subscription="{OTHER}"',
-            _as_subscription(load.with_totals(figures.other_totals.get(name, load.totals))),
-        )
-        for name, load in others.items()
-    ]
+    sums = yield from _made(
+        others.items(),
+        lambda one: (
+            f'{names.topic(one[0], OTHER)},subscription="{OTHER}"',
+            _as_subscription(_with_others(figures, *one)),
+        ),
+    )
     rows = (*SUBSCRIPTION_ROWS, _age_row(figures))
     yield from table("pulsar_subscription_", rows, measured, sums, with_unknown)
     yield from table("pulsar_", (*OUT_ROWS, DROPPED_ROW), measured, sums)
     yield from table("", (BLOCKER_ROW,), blocked)
     yield from table("pulsar_subscription_", THROTTLED_ROWS, throttled)
+
+
+def _with_others(figures: Figures, namespace: str, load: Load) -> Load:
+    """Return the load of the other topics of a namespace with totals that never fall."""
+    return load.with_totals(figures.other_totals.get(namespace, load.totals))
 
 
 def _throttled(labels: str, events: ThrottleEvents) -> Iterator[tuple[str, tuple[int, int]]]:
@@ -449,6 +462,15 @@ class _Names:
 def _slices(things: Sequence[T]) -> Iterator[Sequence[T]]:
     for start in range(0, len(things), SLICE):
         yield things[start : start + SLICE]
+
+
+def _made(things: Iterable[T], make: Callable[[T], R]) -> Generator[bytes, None, list[R]]:
+    """Return what is made of each thing; yield an empty part after each slice of them."""
+    made = list[R]()
+    for some in _slices([*things]):
+        made += map(make, some)
+        yield b""
+    return made
 
 
 def _of_journal(journal: JournalFigures, cluster: str) -> Iterator[bytes]:

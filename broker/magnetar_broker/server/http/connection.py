@@ -3,7 +3,7 @@
 import asyncio
 import logging
 import re
-from collections.abc import Awaitable, Callable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
 from email.utils import formatdate
 from http import HTTPStatus
 from typing import Any, cast
@@ -34,6 +34,8 @@ allow both, and programs that disagree about them can take one request for two."
 NO_BEGINNING = re.compile(rb"[^\w!#$%&'*+.^`|~\r\n-]")
 """The first byte of input that cannot be a request, such as a body whose length was not told."""
 ORIGIN_FORM = re.compile(r"/[\x21-\x7e]*|https?://[\x21-\x7e]*", re.IGNORECASE)
+TURN_BYTES = 64 << 10
+"""The bytes of a response that are written in one turn of the loop: the kernel copies them."""
 LINGER_SECONDS = 2.0
 """The time in which the input of a refused client is discarded before the connection is aborted:
 closing at once would reset it, and the client would lose the refusal."""
@@ -320,7 +322,7 @@ class HttpConnection(asyncio.Protocol):
         try:
             response = await self._answer(request)
             if not self._transport.is_closing():
-                self._send(response)
+                await self._write(self._encoded(response))
         except BaseException:
             self._transport.abort()  # a half-written response would be read as a whole one
             raise
@@ -330,7 +332,7 @@ class HttpConnection(asyncio.Protocol):
             self._guard.bodies.hold(self, 0)
             if self._transport.is_closing():
                 self._connections.discard(self)
-        if self._http.our_state is h11.DONE:
+        if self._http.our_state is h11.DONE and not self._transport.is_closing():
             self._http.start_next_cycle()
             self._head = None
             self._wait()
@@ -342,7 +344,21 @@ class HttpConnection(asyncio.Protocol):
         else:
             self._transport.close()
 
-    def _send(self, response: Response) -> None:
+    async def _write(self, pieces: Iterable[bytes]) -> None:
+        """Write a response in turns of the loop; the rest at once when the socket is full."""
+        written = 0
+        for piece in pieces:
+            # What does not go to the socket at once takes no time, and is counted as unread.
+            if written >= TURN_BYTES and not self._full:
+                written = 0
+                await asyncio.sleep(0)
+                if self._transport.is_closing():
+                    break
+            self._transport.write(piece)
+            written += len(piece)
+
+    def _encoded(self, response: Response) -> list[bytes]:
+        """Return the bytes of a response, which must be sent."""
         headers = {"Date": formatdate(usegmt=True), **response.headers}
         body = [part for part in (response.body, *response.rest) if part]
         size = sum(map(len, body))
@@ -365,7 +381,7 @@ class HttpConnection(asyncio.Protocol):
             self._http.send_with_data_passthrough(h11.Data(data=cast(bytes, _Counted(size))))
             pieces += body
         self._http.send(h11.EndOfMessage())
-        write_pieces(self._transport, pieces)
+        return pieces
 
     def _refuse(self, status: int, reason: str) -> None:
         """Answer an incomplete or malformed request with an error, and read no further requests."""
@@ -375,7 +391,8 @@ class HttpConnection(asyncio.Protocol):
             name = "httpMaxRequestSize" if status == 413 else "httpMaxRequestHeaderSize"
             self._guard.reached.count(ClientLimit.HTTP_SIZE, name, self.address)
         if self._http.our_state in (h11.IDLE, h11.SEND_RESPONSE):
-            self._send(json_response({"reason": reason}, status))
+            refusal = self._encoded(json_response({"reason": reason}, status))
+            write_pieces(self._transport, refusal)
         if self._transport.can_write_eof():
             self._transport.write_eof()
         self._limit_time(LINGER_SECONDS, self._transport.abort)

@@ -13,7 +13,7 @@ from magnetar_broker.metrics.tls import TlsFigures
 from magnetar_broker.metrics.usage import UsageMeter
 from magnetar_broker.schemas.counts import SchemaCounts
 from magnetar_broker.server.pages.metrics_page import IsWanted, Page, gradually
-from magnetar_broker.server.runtime.pauses import Turns
+from magnetar_broker.server.runtime.pauses import long_work
 
 
 class Advertised(Protocol):
@@ -42,7 +42,6 @@ class BrokerPage:
         self._usage = UsageMeter(broker.engine.clock.now_ms())
         self._tls = tls
         self._broker = broker
-        self._turns = Turns()
         self._gatherer = Gatherer(broker)
         self._advertised = advertised
         self._journal = journal
@@ -51,11 +50,12 @@ class BrokerPage:
 
     async def make(self, is_wanted: IsWanted) -> Page | None:
         """Return a page; None if it is no longer wanted."""
-        slices = self._turns.slices()
-        figures = await self._gatherer.gather(self._advertised.service_url, is_wanted, slices.after)
-        journal, loop = self._journal.figures(), self._loop.figures()
-        parts, process = await asyncio.to_thread(self._begin, figures, journal, loop, self._tls())
-        page = [process, *await gradually(parts, is_wanted, slices)]
+        with long_work() as slices:
+            url = self._advertised.service_url
+            figures = await self._gatherer.gather(url, is_wanted, slices.after)
+            journal, loop, tls = self._journal.figures(), self._loop.figures(), self._tls()
+            parts, process = await asyncio.to_thread(self._begin, figures, journal, loop, tls)
+            page = [process, *await gradually(parts, is_wanted, slices)]
         return page if is_wanted() else None
 
     def _begin(

@@ -27,7 +27,7 @@ from magnetar_broker.metrics.tls import TlsFigures
 from magnetar_broker.schemas.counts import SchemaCounts
 from magnetar_broker.server.pages.linked_page import page_of
 from magnetar_broker.server.pages.metrics_page import IsWanted, Page, gradually
-from magnetar_broker.server.runtime.pauses import Turns
+from magnetar_broker.server.runtime.pauses import long_work
 from magnetar_broker.server.supervision.children import name_of
 from magnetar_storage.runtime.execution import Clock
 from magnetar_storage.space.disk_space import SpaceState
@@ -63,7 +63,6 @@ class JoinedPage:
         self._loop = loop
         self._clock = clock
         self._reached = reached
-        self._turns = Turns()
         self._numbers = count(1)
 
     async def make(self, is_wanted: IsWanted) -> Page | None:
@@ -92,5 +91,6 @@ class JoinedPage:
         joined = join({**answered, name_of(None): own})
         # promise[answered -> pages]: only workers that answered are up
         known = of_workers(self._cluster, len(answered), self._workers)
-        page = [known, *await gradually(joined, is_wanted, self._turns.slices())]
+        with long_work() as slices:
+            page = [known, *await gradually(joined, is_wanted, slices)]
         return page if is_wanted() else None

@@ -1,31 +1,49 @@
-"""Short pauses of long work on the event loop, in which other work has its turn."""
+"""Long work on the event loop, with short pauses in which other work has its turn."""
 
 import asyncio
+import sys
 import time
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Iterator
+from contextlib import contextmanager
 
-from magnetar_broker.base.pace import Slices
+from magnetar_broker.base.pace import LEAST_SECONDS, Slices
+
+TURNS = 2
+"""The turns of the loop in a pause: the first receives what has arrived, and the next one calls
+what was scheduled for it."""
+LOCK_SECONDS = LEAST_SECONDS / 2
+"""The time for which long work keeps the interpreter lock from a thread that returned from the
+disk. It is shorter than a slice: a pause releases the lock for less time than a thread needs to
+wake up, and begins its wait anew."""
 
 
-class Turns:
-    """Makes pauses with the help of a thread, which is started by the first pause.
-
-    A timer's pause lasts a millisecond or more, even if there is nothing else to do.  Here the loop
-    waits for a thread that does nothing: meanwhile other threads get the interpreter lock, and the
-    loop handles pending events.
-    """
+class Sharing:
+    """Shortens the time for which this process's threads keep the interpreter lock."""
 
     def __init__(self) -> None:
-        self._thread = ThreadPoolExecutor(1, "turns")
+        self._works = 0
+        self._usual = 0.0
 
-    def slices(self) -> Slices:
-        """Return the slices of long work that begins now."""
-        return Slices(self.pause, time.perf_counter)
+    @contextmanager
+    def slices(self) -> Iterator[Slices]:
+        """Yield the slices of long work that begins now; leave the context when it is done."""
+        if self._works == 0:
+            self._usual = sys.getswitchinterval()
+            sys.setswitchinterval(min(self._usual, LOCK_SECONDS))
+        self._works += 1
+        try:
+            yield Slices(pause, time.perf_counter)
+        finally:
+            self._works -= 1
+            if self._works == 0:
+                sys.setswitchinterval(self._usual)
 
-    async def pause(self) -> None:
-        """Let other tasks of the loop and other threads run."""
-        await asyncio.get_running_loop().run_in_executor(self._thread, _nothing)
+
+async def pause() -> None:
+    """Let other tasks of the loop run, and handle what has arrived."""
+    for _ in range(TURNS):
+        await asyncio.sleep(0)
 
 
-def _nothing() -> None:
-    """Do nothing, in the thread."""
+long_work = Sharing().slices
+"""Call it as `with long_work() as slices`. All work of the process shares the state."""
