@@ -219,20 +219,20 @@ FAULTS = (
         "a page that nobody awaits changes no counters",
         (
             "        else:  # Only at the end it is known which namespaces have other topics.\n"
-            "            self._forget(gathered.others)\n"
+            "            self._forget(gathered.summed)\n"
         ),
-        "        self._forget(gathered.others)\n",
+        "        self._forget(gathered.summed)\n",
     ),
     Fault(
         "broker/magnetar_broker/metrics/gathering.py",
         "what changes by itself is counted again",
-        "and (not seen.waiting or _waiting_of(topic, _states_of(topic)) == seen.waiting)",
-        "and True",
+        "_is_steady(topic) and _waiting_of(topic, _states_of(topic)) == seen.waiting",
+        "True",
     ),
     Fault(
         "broker/magnetar_broker/metrics/joining.py",
         "samples of topics are passed on unread",
-        ("            family.passed.append(part)\n            continue\n"),
+        ('            family.passed.append(part)\n            yield b""\n            continue\n'),
         "            pass\n",
     ),
     Fault(

@@ -20,6 +20,7 @@ from magnetar_broker.metrics.gathering import (
     PIECE,
     SERIES_OF_SUBSCRIPTION,
     SERIES_OF_TOPIC,
+    SUBSCRIPTIONS,
     Gatherer,
 )
 from magnetar_broker.placement.ownership import SoleOwner
@@ -202,6 +203,59 @@ def test_counting_much_yields_to_other_work() -> None:
     world.clock.advance(0.01)
     assert outcome.done()
     assert len(outcome.result().topics) == PIECE // GATHERED
+
+
+class Paused:
+    """A topic of many subscriptions with a message each, and what happens while it is gathered."""
+
+    def __init__(self) -> None:
+        self.world = World()
+        topic = self.world.topic("persistent://public/default/orders")
+        names = [f"s{number:02}" for number in range(3 * SUBSCRIPTIONS)]
+        self.subscriptions = [self.world.subscribe(topic, name) for name in names]
+        self.world.publish(topic, [b"message"], [1])
+        self.pauses = 0
+
+    def backlogs(self, act: Callable[[], None] = lambda: None) -> list[int]:
+        """Return the messages of each subscription's backlog; `act` in the first pause."""
+
+        async def after() -> None:
+            self.pauses += 1
+            if self.pauses == 1:
+                act()
+
+        gathering = self.world.gatherer.gather(SERVICE_URL, after=after)
+        topics = run(gathering, self.world.clock).topics
+        return [one.backlog.messages for one in topics[0].subscriptions if one.backlog is not None]
+
+    def acknowledge(self) -> None:
+        for one in self.subscriptions:
+            one.cursor.ack([0])
+        self.subscriptions[0].topic.traffic.change()
+
+    def delete(self) -> None:
+        for one in self.subscriptions:
+            start(one.delete())
+        self.world.clock.pump()
+
+
+def test_counting_many_subscriptions_of_a_topic_yields_to_other_work() -> None:
+    paused = Paused()
+    assert paused.backlogs() == [1] * 3 * SUBSCRIPTIONS
+    assert paused.pauses == 3, "two within the topic, and one after it"
+
+
+def test_changes_while_a_topic_is_gathered_are_in_the_next_figures() -> None:
+    paused = Paused()
+    found = paused.backlogs(paused.acknowledge)
+    assert found == [1] * SUBSCRIPTIONS + [0] * 2 * SUBSCRIPTIONS
+    assert paused.backlogs() == [0] * 3 * SUBSCRIPTIONS
+
+
+def test_subscriptions_may_be_deleted_while_their_topic_is_gathered() -> None:
+    paused = Paused()
+    assert len(paused.backlogs(paused.delete)) == 3 * SUBSCRIPTIONS
+    assert paused.backlogs() == []
 
 
 def test_no_more_topics_are_counted_once_the_figures_are_not_wanted() -> None:

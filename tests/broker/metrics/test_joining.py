@@ -235,7 +235,9 @@ def test_a_part_of_many_namespaces_is_read_in_slices() -> None:
         )
         return simple(0, topics=tuple(loaded), by_topic=False)
 
-    page = list(join({"worker-0": of_many(0), "worker-1": of_many(1)}))
+    pages = {"worker-0": of_many(0), "worker-1": of_many(1)}
+    page = list(join(pages))
+    assert page.count(b"") >= sum(map(len, pages.values())), "it pauses after each part"
     assert max(part.count(b"\n") for part in page) <= SLICE
     found = series(page)
     assert len(labels_of(found, "pulsar_topics_count")) == 2 * SLICE

@@ -1,5 +1,6 @@
 """The page for Prometheus, rendered from figures."""
 
+from collections.abc import Iterable
 from dataclasses import replace
 from typing import get_args
 
@@ -13,6 +14,7 @@ from fakes.world import ManualClock
 from magnetar_broker.base.version import VERSION, commit
 from magnetar_broker.compaction.topic_compaction import CompactionFigures
 from magnetar_broker.dispatch.consumer import Backlog
+from magnetar_broker.metrics import prometheus
 from magnetar_broker.metrics.figures import (
     ConsumerFigures,
     Done,
@@ -24,6 +26,7 @@ from magnetar_broker.metrics.figures import (
     SubscriptionFigures,
     Times,
     TopicFigures,
+    total,
 )
 from magnetar_broker.metrics.journal import JournalStats
 from magnetar_broker.metrics.loop import LoopStats
@@ -435,6 +438,38 @@ def test_no_part_of_the_page_has_more_than_a_slice() -> None:
     assert found["pulsar_broker_topics_count"] == [(CLUSTER, len(topics))]
     by_namespace = {labels["namespace"]: n for labels, n in found["pulsar_topics_count"]}
     assert by_namespace == {f"t/n{n}": (2 * SLICE + 1) // 3 for n in range(3)}
+
+
+@pytest.mark.parametrize("by_topic", [True, False])
+@pytest.mark.parametrize("shown", [True, False])
+def test_many_namespaces_are_summed_up_a_slice_at_a_time(
+    by_topic: bool, shown: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    added = labels = 0
+
+    def counted(loads: Iterable[Load]) -> Load:
+        nonlocal added
+        added += len(present := list(loads))
+        return total(present)
+
+    def label(text: str) -> str:
+        nonlocal labels
+        labels += 1
+        return text
+
+    monkeypatch.setattr(prometheus, "total", counted)
+    monkeypatch.setattr(prometheus, "escaped", label)
+    topics = tuple(
+        TopicFigures(f"persistent://t/n{number}/orders", f"t/n{number}", LOAD, ())
+        for number in range(3 * SLICE)
+    )
+    figures = replace(FIGURES, by_topic=by_topic, **{"topics" if shown else "others": topics})
+    most_added = most_labels = 0
+    for _ in parts(figures, JournalStats().figures(), LoopStats().figures()):
+        most_added, most_labels = max(most_added, added), max(most_labels, labels)
+        added = labels = 0
+    assert 0 < most_added <= 2 * SLICE, "each is added to the sum of the others"
+    assert 0 < most_labels <= 2 * SLICE, "a namespace and a topic"
 
 
 def test_consumers_and_producers() -> None:

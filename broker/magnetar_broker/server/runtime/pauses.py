@@ -8,9 +8,9 @@ from contextlib import contextmanager
 
 from magnetar_broker.base.pace import LEAST_SECONDS, Slices
 
-TURNS = 2
-"""The turns of the loop in a pause: the first receives what has arrived, and the next one calls
-what was scheduled for it."""
+TURNS = 3
+"""The turns of the loop in a pause: in the first it receives what has arrived, in the second it
+calls what was scheduled for it, and on asyncio's loop the work goes on at the head of each."""
 LOCK_SECONDS = LEAST_SECONDS / 2
 """The time for which long work keeps the interpreter lock from a thread that returned from the
 disk. It is shorter than a slice: a pause releases the lock for less time than a thread needs to
