@@ -2,15 +2,13 @@
 
 A declared size is never trusted: data that inflates to another size is refused, and nothing
 larger than the declared size is ever inflated.
+
+The library of a codec is imported by its first use: together they take 2 MB.
 """
 
 import zlib
 from collections.abc import Callable
 from typing import Final
-
-import lz4.block
-import snappy
-import zstandard
 
 from magnetar_proto import PulsarApi_pb2 as pb
 from magnetar_proto.errors import BadCompression, LocalError, RemoteError
@@ -51,10 +49,14 @@ def _as_is(data: bytes, _size: int = 0) -> bytes:
 
 
 def _lz4(data: bytes) -> bytes:
+    import lz4.block  # noqa: PLC0415
+
     return bytes(lz4.block.compress(data, store_size=False))
 
 
 def _un_lz4(data: bytes, size: int) -> bytes:
+    import lz4.block  # noqa: PLC0415
+
     try:
         return bytes(lz4.block.decompress(data, uncompressed_size=size))
     except lz4.block.LZ4BlockError as error:
@@ -74,10 +76,14 @@ def _un_zlib(data: bytes, size: int) -> bytes:
 
 
 def _zstd(data: bytes) -> bytes:
+    import zstandard  # noqa: PLC0415
+
     return zstandard.ZstdCompressor().compress(data)
 
 
 def _un_zstd(data: bytes, size: int) -> bytes:
+    import zstandard  # noqa: PLC0415
+
     try:
         # A size in the frame's header would override the maximum given below.
         if zstandard.frame_content_size(data) not in (-1, size):
@@ -89,10 +95,14 @@ def _un_zstd(data: bytes, size: int) -> bytes:
 
 
 def _snappy(data: bytes) -> bytes:
+    import snappy  # noqa: PLC0415
+
     return bytes(snappy.compress(data))
 
 
 def _un_snappy(data: bytes, size: int) -> bytes:
+    import snappy  # noqa: PLC0415
+
     try:
         # The block's own preamble decides how much is allocated.
         announced, _ = decode_varint(data, 0)

@@ -6,7 +6,6 @@ The later one wins: defaults, file, environment (`PULSAR_PREFIX_<key>`), command
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from difflib import get_close_matches
 from typing import Any, NamedTuple
 
 from magnetar_broker.config import properties
@@ -213,6 +212,8 @@ class _Reading:
 
 def _with_guess(unknown: Assignment) -> str:
     """Return the key and where it stands, with the key that was probably meant."""
+    from difflib import get_close_matches  # noqa: PLC0415 (rarely needed)
+
     known = {_plain(key): key for key in sorted(_KNOWN)}
     guesses = get_close_matches(_plain(unknown.key), known, n=1, cutoff=_SIMILARITY)
     guess = f"; did you mean {known[guesses[0]]}?" if guesses else ""

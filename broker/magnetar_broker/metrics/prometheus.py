@@ -8,10 +8,6 @@ The page is made in parts of limited work, so that the event loop can do other w
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from typing import Final, TypeVar
 
-from prometheus_client.core import Metric
-from prometheus_client.exposition import generate_latest
-from prometheus_client.registry import Collector
-
 from magnetar_broker.authentication.outcomes import OutcomeCounts
 from magnetar_broker.base.version import VERSION, commit
 from magnetar_broker.compaction.topic_compaction import CompactionFigures
@@ -30,7 +26,6 @@ from magnetar_broker.metrics.figures import (
 )
 from magnetar_broker.metrics.journal import JournalFigures
 from magnetar_broker.metrics.loop import LoopFigures
-from magnetar_broker.metrics.process import process_registry
 from magnetar_broker.metrics.rows import (
     ACCEPTED_ROW,
     AGE_NAME,
@@ -82,7 +77,6 @@ from magnetar_storage.space.disk_space import SpaceFigures
 
 T = TypeVar("T")
 R = TypeVar("R")
-Labels = dict[str, str]
 OTHER = "other"
 """The name that stands for topics, and for their subscriptions, that are only shown in sums."""
 PARTITION = "-partition-"
@@ -240,11 +234,6 @@ def of_workers(cluster: str, answered: int, workers: int) -> bytes:
     states = [(labels_of({"cluster": cluster, "state": state}), number)
               for state, number in (("up", answered), ("down", workers - answered))]  # fmt: skip
     return b"".join(table("", (WORKERS_ROW,), states))
-
-
-def process_part(cluster: str) -> bytes:
-    """Return the metrics of the process; call it in a thread, because it reads files."""
-    return generate_latest(_Process({"cluster": cluster}))
 
 
 def _of_lookups(figures: Figures) -> Iterator[bytes]:
@@ -482,18 +471,3 @@ def _of_journal(journal: JournalFigures, cluster: str) -> Iterator[bytes]:
                      "Seconds from the first record of a round until the round is durable",
                      [(cluster, journal.waits)])  # fmt: skip
     yield from table("", (JOURNAL_BYTES_ROW,), [(cluster, journal)])
-
-
-class _Process(Collector):
-    def __init__(self, cluster: Labels) -> None:
-        self._cluster = cluster
-
-    def collect(self) -> Iterator[Metric]:
-        for metric in PROCESS.collect():
-            for at, sample in enumerate(metric.samples):
-                labels = {**sample.labels, **self._cluster}
-                metric.samples[at] = sample._replace(labels=labels)
-            yield metric
-
-
-PROCESS: Final = process_registry()

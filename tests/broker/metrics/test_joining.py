@@ -14,7 +14,8 @@ from magnetar_broker.metrics.figures import Figures, Load, SubscriptionFigures, 
 from magnetar_broker.metrics.joining import Rule, join, rule_of
 from magnetar_broker.metrics.journal import JournalStats
 from magnetar_broker.metrics.loop import LoopStats
-from magnetar_broker.metrics.prometheus import of_loop, parts, process_part
+from magnetar_broker.metrics.process import process_part
+from magnetar_broker.metrics.prometheus import of_loop, parts
 from magnetar_broker.metrics.text import SLICE
 from magnetar_broker.topic.measuring import Consuming
 from magnetar_broker.watchdog import Stalls

@@ -30,7 +30,8 @@ from magnetar_broker.metrics.figures import (
 )
 from magnetar_broker.metrics.journal import JournalStats
 from magnetar_broker.metrics.loop import LoopStats
-from magnetar_broker.metrics.prometheus import of_schemas, of_usage, parts, process_part
+from magnetar_broker.metrics.process import process_part
+from magnetar_broker.metrics.prometheus import of_schemas, of_usage, parts
 from magnetar_broker.metrics.text import SLICE
 from magnetar_broker.metrics.usage import Usage, UsageMeter
 from magnetar_broker.producers.write_counts import LATENCY_BOUNDS_MS, WriteCounts

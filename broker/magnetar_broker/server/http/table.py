@@ -1,6 +1,7 @@
 """The route table: from method and path to the handler of an endpoint."""
 
 from collections.abc import Iterable, Iterator
+from functools import cache
 from typing import Generic, NamedTuple, TypeVar
 from urllib.parse import unquote
 
@@ -67,7 +68,9 @@ class Table(Generic[Handler]):
                 yield route, {s.name: text for s, text in pairs if s.name is not None}
 
 
+@cache
 def _segment(text: str) -> PathSegment:
+    """Return a segment of a pattern, one for all patterns that have it."""
     if not text.startswith("{"):
         return PathSegment(None, frozenset((text,)))
     name, _, texts = text[1:-1].partition(":")

@@ -67,15 +67,15 @@ class BrokerPage:
     ) -> tuple[Iterator[bytes], bytes]:
         """Return the page, still to be made, and the parts that are best made in a thread.
 
-        Those parts read files in /proc.  The metrics library is imported with the first scrape.
+        Those parts read files in /proc.  The page's modules are imported with the first scrape.
         """
+        from magnetar_broker.metrics.process import process_part  # noqa: PLC0415
         from magnetar_broker.metrics.prometheus import (  # noqa: PLC0415
             of_schemas,
             of_space,
             of_tls,
             of_usage,
             parts,
-            process_part,
         )
 
         process = (

@@ -1,7 +1,7 @@
 """The page for Prometheus of a broker of several processes, joined by the controller.
 
-Unlike `broker_page`, it imports the metrics library at once: before the fork, so that the processes
-share it.
+Unlike `broker_page`, it imports the page's modules at once: before the fork, so that the processes
+share them.
 """
 
 import asyncio
@@ -13,6 +13,7 @@ from magnetar_broker.ipc.link import Link
 from magnetar_broker.limits.reached import ReachedLimits
 from magnetar_broker.metrics.joining import join
 from magnetar_broker.metrics.loop import LoopStats
+from magnetar_broker.metrics.process import process_part
 from magnetar_broker.metrics.prometheus import (
     of_authentication,
     of_limits,
@@ -21,7 +22,6 @@ from magnetar_broker.metrics.prometheus import (
     of_space,
     of_tls,
     of_workers,
-    process_part,
 )
 from magnetar_broker.metrics.tls import TlsFigures
 from magnetar_broker.schemas.counts import SchemaCounts

@@ -71,7 +71,9 @@ def bound(host: str, port: int) -> list[socket.socket]:
     """
     with ExitStack() as until_complete:
         sockets: list[socket.socket] = []
-        found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
+        # For text, Python would import the tables of internationalized names.
+        name = host.encode() if host.isascii() else host
+        found = socket.getaddrinfo(name, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
         for family, kind, protocol, _, address in dict.fromkeys(found):
             try:
                 one = until_complete.enter_context(socket.socket(family, kind, protocol))

@@ -4,8 +4,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-import re2
-
 from magnetar_broker.names import clusters as parts
 from magnetar_broker.server.admin.brokers.active_brokers import processes_of
 from magnetar_broker.server.admin.brokers.clusters import checked_names, name_of, required
@@ -176,6 +174,8 @@ def _isolated(broker: str, stored: dict[str, Any]) -> dict[str, Any]:
 
 
 def _matches(broker: str, patterns: list[str]) -> bool:
+    import re2  # noqa: PLC0415 (not for the first request)
+
     host = broker.partition(":")[0]
     for pattern in patterns:
         try:
