@@ -65,6 +65,7 @@ BY_PATH: Final = {
     "broker/server/processes/test_multi_process.py": "process workers",
     "broker/server/snapshots/test_snapshots.py": "broker smoke",
     "broker/server/processes/test_start.py::test_what_only_requests_need": "process",
+    "broker/server/processes/test_start.py::test_the_first_requests": "process",
     "broker/server/processes/test_start.py::test_libraries_of_authentication": "process",
     "broker/server/supervision/test_supervisor.py": "process workers",
     "broker/server/tls/test_tls.py": "broker",

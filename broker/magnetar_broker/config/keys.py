@@ -7,6 +7,7 @@ leave the broker less safe, and is a warning otherwise.
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from functools import cache
 
 _PACKAGE = re.compile(r"org\.apache\.[\w.]*\.")
 """Values that name classes are compared without their packages."""
@@ -50,8 +51,13 @@ def _entries(groups: Mapping[str, str]) -> Iterator[UnsupportedKey]:
         for word in keys.split():
             marked, _, quiet = word.partition("=")
             name = marked.removesuffix("*")
-            values = frozenset(quiet.lower().split("|"))
-            yield UnsupportedKey(name, values, consequence, dynamic=name != marked)
+            yield UnsupportedKey(name, _values(quiet), consequence, dynamic=name != marked)
+
+
+@cache
+def _values(quiet: str) -> frozenset[str]:
+    """Return the values in a text, one set for all keys that have the same."""
+    return frozenset(quiet.lower().split("|"))
 
 
 UNSAFE = _table(

@@ -7,7 +7,6 @@ permission.  A line is one JSON object, so that nothing in a request can forge a
 import json
 import logging
 from datetime import UTC, datetime
-from logging.handlers import WatchedFileHandler
 from pathlib import Path
 from typing import Any, Final
 from urllib.parse import urlencode
@@ -109,6 +108,8 @@ def audit_log(clock: Clock, settings: Settings) -> AuditLog:
 
 def _to_file(file: Path) -> logging.Handler:
     """Make the logger write only to this file, which it opens again after it was moved away."""
+    from logging.handlers import WatchedFileHandler  # noqa: PLC0415 (imports much)
+
     handler = WatchedFileHandler(file, encoding="utf-8")
     handler.setFormatter(logging.Formatter("%(message)s"))
     logger.addHandler(handler)

@@ -52,11 +52,28 @@ def test_what_only_requests_need_is_loaded_before_a_fork_else_with_the_first_req
 ) -> None:
     program = (
         f"import sys, magnetar_broker.server.{module}; print(*("
-        "name in sys.modules "
-        "for name in ('prometheus_client', 'magnetar_broker.server.admin.routes')))"
+        "f'magnetar_broker.{name}' in sys.modules "
+        "for name in ('metrics.prometheus', 'server.admin.routes')))"
     )
     ran = subprocess.run([sys.executable, "-c", program], stdout=subprocess.PIPE, check=True)
     assert ran.stdout.decode().split() == [str(are_loaded)] * 2
+
+
+def test_the_first_requests_load_no_libraries_that_they_do_not_use() -> None:
+    program = (
+        "import sys, magnetar_broker.server.processes.daemon, magnetar_broker.server.admin.routes, "
+        "magnetar_broker.metrics.prometheus\n"
+        "from magnetar_broker.metrics.process import process_part\n"
+        "from magnetar_broker.server.runtime.ports import bound\n"
+        "assert process_part('c') and bound('localhost', 0)\n"
+        "print(*sys.modules)"
+    )
+    ran = subprocess.run([sys.executable, "-c", program], stdout=subprocess.PIPE, check=True)
+    libraries = {
+        "prometheus_client", "urllib.request", "http.server", "snappy", "cramjam", "lz4",
+        "zstandard", "re2", "difflib", "logging.handlers", "encodings.idna",
+    }  # fmt: skip
+    assert not libraries & set(ran.stdout.decode().split())
 
 
 @pytest.mark.parametrize(
