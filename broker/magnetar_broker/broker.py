@@ -83,6 +83,10 @@ class Broker:
         self.slow_readers = SlowReaders(
             engine.clock, settings.magnetar_slow_reader_timeout_seconds, sending, self.reached
         )
+        self.max_producers = lambda: self.settings.magnetar_max_producers_per_connection
+        """Returns the most producers of a connection; all connections have this one function."""
+        self.max_consumers = lambda: self.settings.magnetar_max_consumers_per_connection
+        """Returns the most consumers of a connection."""
         self.admission = Admission(lambda: self.settings, engine.clock, self.reached)
         self.started_ms = engine.clock.now_ms()
         self._start_number = 0

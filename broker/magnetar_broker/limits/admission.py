@@ -121,6 +121,8 @@ class Admission:
 class AdmittedConnection:
     """The place that one connection has in `Admission`."""
 
+    __slots__ = ("_accepted", "_admission", "_end", "_left", "_timer", "host", "is_taken_over")
+
     def __init__(self, admission: Admission, host: str, end: Callable[[], None]) -> None:
         self.host = host
         """The client's address, or its network (`network_of`)."""

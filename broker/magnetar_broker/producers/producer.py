@@ -45,6 +45,39 @@ class ProducerRequest:
 class Producer(Publisher):
     """A producer that is checked and named; once it is `ready`, its runs go to the topic."""
 
+    __slots__ = (
+        "_entries_published",
+        "_registry",
+        "_waiting",
+        "bytes_in",
+        "chunks_in",
+        "claim",
+        "closed",
+        "connected_ms",
+        "connection",
+        "encrypts",
+        "epoch",
+        "gathering",
+        "id",
+        "last_sequence_id",
+        "messages_in",
+        "metadata",
+        "meter",
+        "name",
+        "on_turn",
+        "pending",
+        "ready",
+        "receipts",
+        "refusal",
+        "release_pending",
+        "rules",
+        "schema_version",
+        "send",
+        "sink",
+        "takes_runs",
+        "topic_epoch",
+    )
+
     def __init__(
         self,
         connection: Connection,

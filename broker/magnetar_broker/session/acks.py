@@ -19,6 +19,8 @@ logger = logging.getLogger(__name__)
 class Acks:
     """The acknowledgements of one connection."""
 
+    __slots__ = ("_address", "_consumers", "_reply")
+
     def __init__(
         self, address: str, consumers: HandleTable[Consumer], reply: Callable[[Any], None]
     ) -> None:

@@ -25,18 +25,30 @@ class HandleTable(dict[int, T]):
     token is still there.  While it is being created, it can ask whether that is so.
     """
 
+    __slots__ = ("_creating", "_kind", "_limit", "_over", "_setting")
+
     def __init__(self, kind: str, limit: Callable[[], int] = lambda: 0, setting: str = "") -> None:
         """At most `limit` handles exist, which `setting` sets; 0 means no limit."""
         super().__init__()
         self._kind = kind
         self._limit = limit
         self._setting = setting
-        self._creating: dict[int, object] = {}
+        self._creating: dict[int, object] | None = None
         self._over = False
 
     def holds(self, number: int) -> bool:
         """Return whether something is open, or being created, under an id."""
-        return number in self or number in self._creating
+        return number in self or self._token(number) is not None
+
+    def _token(self, number: int) -> object:
+        """Return the token of the request that is creating an id; None if there is none."""
+        return None if self._creating is None else self._creating.get(number)
+
+    def _drop(self, number: int) -> None:
+        if self._creating is not None:
+            self._creating.pop(number, None)
+            if not self._creating:  # most connections create one handle, and keep it for hours
+                self._creating = None
 
     async def fill(self, number: int, make: Callable[[Check], Coroutine[Any, Any, T]]) -> T:
         """Keep what `make` creates under an id; what was open there is closed before.
@@ -49,10 +61,12 @@ class HandleTable(dict[int, T]):
         """
         if self._over:
             raise NotReady(f"the connection of {self._kind} {number} is closed")
-        if number in self._creating:
+        if self._token(number) is not None:
             raise NotReady(f"{self._kind} {number} is being created; wait for that answer")
         self.close(number)
         limit = self._limit()
+        if self._creating is None:
+            self._creating = {}
         # promise: producers on one connection are limited
         if 0 < limit <= len(self) + len(self._creating):
             raise NotAllowed(
@@ -62,7 +76,7 @@ class HandleTable(dict[int, T]):
         token = self._creating[number] = object()
 
         def check() -> None:
-            if self._creating.get(number) is not token:
+            if self._token(number) is not token:
                 raise NotReady(f"{self._kind} {number} was closed while it was created")
 
         try:
@@ -75,12 +89,12 @@ class HandleTable(dict[int, T]):
             self[number] = made
             return made
         finally:
-            if self._creating.get(number) is token:
-                del self._creating[number]
+            if self._token(number) is token:
+                self._drop(number)
 
     def free(self, number: int) -> T | None:
         """Remove what is open under an id; returns it for the caller to close."""
-        self._creating.pop(number, None)
+        self._drop(number)
         return self.pop(number, None)
 
     def close(self, number: int) -> None:
@@ -92,6 +106,6 @@ class HandleTable(dict[int, T]):
     def close_all(self) -> None:
         """Close everything for good, and what is being created as soon as it is created."""
         self._over = True
-        self._creating.clear()
+        self._creating = None
         for number in list(self):
             self.close(number)

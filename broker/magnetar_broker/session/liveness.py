@@ -8,6 +8,8 @@ from magnetar_storage.runtime.execution import Clock, Promise, Timer
 class Liveness:
     """The liveness of one connection.  Everything that the client sends counts, not only PONG."""
 
+    __slots__ = ("_active", "_clock", "_ping", "_probe_seconds", "_probes")
+
     def __init__(self, clock: Clock, probe_seconds: float, ping: Callable[[], None]) -> None:
         """`ping` sends a PING; `probe` waits `probe_seconds` for an answer."""
         self._clock = clock

@@ -13,6 +13,8 @@ OUTBOX_BYTES = 4 << 20
 class Output:
     """The whole frames that are queued, in the order in which they are to be written."""
 
+    __slots__ = ("_flush_soon", "_queue", "_queued_bytes", "_starved", "closed", "peer_full")
+
     def __init__(self, flush_soon: Callable[[], None]) -> None:
         """`flush_soon` schedules a call of `take` at the end of this turn."""
         self.peer_full = False

@@ -39,7 +39,9 @@ async def on_producer(session: Session, command: pb.CommandProducer) -> None:
     # A higher epoch: the client reopens a producer that is still open here.
     if producer is None or producer.closed or producer.epoch < command.epoch:
         # The client has learned that the broker closed it: its messages count again from now on.
-        session.publishing.recently_closed.discard(command.producer_id)
+        closed = session.publishing.recently_closed.pop(command.producer_id, None)
+        if closed is not None:
+            closed.cancel()
         create = partial(_create, session, topic_name, command)
         with _refusals_for(session):
             producer = await producers.fill(command.producer_id, create)

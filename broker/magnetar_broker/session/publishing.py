@@ -38,6 +38,7 @@ from magnetar_proto.errors import BadCommand
 from magnetar_proto.frames import Frame
 from magnetar_proto.sends import TransactionSend, decode_send, decode_transaction_send
 from magnetar_proto.transactions import TAGS, with_transaction
+from magnetar_storage.runtime.execution import Timer
 
 SEND: Final[int] = pb.BaseCommand.SEND
 
@@ -47,6 +48,18 @@ NO_RULES: Final = PublishRules()
 
 class Publishing:
     """One connection's producers, and the limit of their pending entries."""
+
+    __slots__ = (
+        "_budget",
+        "_max_pending",
+        "_reading",
+        "_send",
+        "drops_damaged",
+        "paused",
+        "pending_entries",
+        "producers",
+        "recently_closed",
+    )
 
     def __init__(
         self,
@@ -60,8 +73,9 @@ class Publishing:
         self.producers: HandleTable[Producer] = HandleTable(
             "producer", max_producers, "magnetarMaxProducersPerConnection"
         )
-        self.recently_closed: set[int] = set()
-        """Producers that the broker closed: SENDs from before the client learned it are ignored."""
+        self.recently_closed: dict[int, Timer] = {}
+        """Producers that the broker closed, each with the timer that forgets it: SENDs from before
+        the client learned it are ignored."""
         self.drops_damaged = False
         """Whether the client fails a single message only if it is told that it is damaged."""
         self.pending_entries = 0

@@ -33,7 +33,6 @@ from magnetar_proto.errors import BadCommand, FrameTooLarge, RemoteError
 from magnetar_proto.frames import FRAME_PADDING, Frame, FrameDecoder
 from magnetar_proto.ids import MessageId
 from magnetar_storage.log.damage import Damage
-from magnetar_storage.runtime.execution import Timer
 
 logger = logging.getLogger(__name__)
 
@@ -82,12 +81,46 @@ class Outbox(Reading, Protocol):
 class Session:
     """Handles one client: create it when the client connects, call `lost` when it disconnects."""
 
-    protocol_version = 0
-    client_version = ""
-    """The version of the connected client, as given in its CONNECT."""
-
-    takes_broker_metadata = False
-    """Whether the client's consumers are sent broker entry metadata."""
+    __slots__ = (
+        "__weakref__",
+        "_acks",
+        "_closed",
+        "_connect",
+        "_decoder",
+        "_gate",
+        "_handlers",
+        "_held",
+        "_holds",
+        "_liveness",
+        "_names_process",
+        "_outbox",
+        "_output",
+        "_working",
+        "authenticating",
+        "broker",
+        "certificate",
+        "client_version",
+        "clock",
+        "connected",
+        "consumers",
+        "has_room",
+        "hold_reading",
+        "is_internal",
+        "is_upstream",
+        "open_resources",
+        "protocol_version",
+        "publishing",
+        "relay",
+        "release_pending",
+        "renewal",
+        "reply",
+        "roles",
+        "send",
+        "send_all",
+        "take_output",
+        "takes_broker_metadata",
+        "watchers",
+    )
 
     def __init__(
         self,
@@ -99,48 +132,58 @@ class Session:
         """`connect` opens the upstreams of the client; handlers use them by `relayed`."""
         self.broker = broker
         self.clock = broker.engine.clock
+        self._outbox = outbox
+        self._handlers = handlers
+        self._connect = connect
+        self._begin_output(outbox)
+        self._begin_input(broker, outbox)
+        self._begin_client()
+
+    def _begin_output(self, outbox: Outbox) -> None:
         # The parts get the output instead of the session: a part that refers to the session would
         # keep it, once the client has left, until the garbage collector runs, which is rare.
         self._output = Output(outbox.flush_soon)
-        self._liveness = Liveness(
-            self.clock,
-            broker.settings.connection_liveness_check_timeout_millis / 1000,
-            self._output.ping,
-        )
-        # promise[self._output.ping -> lambda: self._output.ping()]: parts of a session do not keep
-        #   it
-        # promise[resumed -> received]: only what a client sends counts as its answer
-        self._gate = ReadGate(outbox, self.clock, self._output.ping, self._liveness.resumed)
-        self._working = 0
-        self._held: list[Frame] = []  # until fewer requests are under way
-        self._holds = False
-        """Whether the budget of received bytes counts some for this session."""
-        self.publishing = Publishing(
-            self._output.send,
-            self._gate,
-            broker.publishes,
-            broker.settings.max_pending_publish_requests_per_connection,
-            lambda: broker.settings.magnetar_max_producers_per_connection,
-        )
         # Attributes instead of methods that forward: one call less for every run.
-        self.release_pending = self.publishing.release_pending
-        self.hold_reading = self._gate.hold
         self.send = self._output.send
         self.reply = self._output.reply
         self.send_all = self._output.send_all
         self.has_room = self._output.has_room
         self.take_output = self._output.take
+
+    def _begin_input(self, broker: Broker, outbox: Outbox) -> None:
+        settings, ping = broker.settings, self._output.ping
+        probe_seconds = settings.connection_liveness_check_timeout_millis / 1000
+        self._liveness = Liveness(self.clock, probe_seconds, ping)
+        # promise[resumed -> received]: only what a client sends counts as its answer
+        # promise[, ping -> , lambda: self._output.ping()]: parts of a session do not keep it
+        self._gate = ReadGate(outbox, self.clock, ping, self._liveness.resumed)
+        self._working = 0
+        self._held: list[Frame] | tuple[()] = ()  # until fewer requests are under way
+        self._holds = False
+        """Whether the budget of received bytes counts some for this session."""
+        self._decoder = FrameDecoder(MAX_FRAME_BEFORE_CONNECT)
+        self.publishing = Publishing(
+            self.send,
+            self._gate,
+            broker.publishes,
+            settings.max_pending_publish_requests_per_connection,
+            broker.max_producers,
+        )
+        self.release_pending = self.publishing.release_pending
+        self.hold_reading = self._gate.hold
         self.consumers: HandleTable[Consumer] = HandleTable(
-            "consumer",
-            lambda: broker.settings.magnetar_max_consumers_per_connection,
-            "magnetarMaxConsumersPerConnection",
+            "consumer", broker.max_consumers, "magnetarMaxConsumersPerConnection"
         )
         self._acks = Acks(outbox.address, self.consumers, self.reply)
         self.watchers: dict[int, TopicWatcher] = {}
         """Watchers of topic lists by ids that the client chose; see `session.topic_lists`."""
-        self.relay: Relay | None = None
-        """The client's relay; None until the client uses topics of other processes."""
-        self._connect = connect
+
+    def _begin_client(self) -> None:
+        self.protocol_version = 0
+        self.client_version = ""
+        """The version of the connected client, as given in its CONNECT."""
+        self.takes_broker_metadata = False
+        """Whether the client's consumers are sent broker entry metadata."""
         self.is_upstream = False
         """Whether the peer is another process's `relay`, which serves the client."""
         self.is_internal = False
@@ -158,12 +201,10 @@ class Session:
         """Whether the CONNECT is being authenticated: what follows it waits."""
         self.open_resources: Client | None = None
         """The resources that the client has open; None until it has one that was authorized."""
+        self.relay: Relay | None = None
+        """The client's relay; None until the client uses topics of other processes."""
         self._names_process = False
-        self._outbox = outbox
-        self._handlers = handlers
-        self._decoder = FrameDecoder(MAX_FRAME_BEFORE_CONNECT)
         self._closed = False
-        self._ignoring: dict[int, Timer] = {}
 
     @property
     def address(self) -> str:
@@ -432,12 +473,13 @@ class Session:
     def _ignore_for_a_while(self, producer_id: int) -> None:
         """Ignore what the client sent before it learned that the producer is closed."""
         ignored = self.publishing.recently_closed
-        ignored.add(producer_id)
-        if producer_id in self._ignoring:
-            self._ignoring[producer_id].cancel()
-        self._ignoring[producer_id] = self.clock.later(
-            RECENTLY_CLOSED_SECONDS, lambda: ignored.discard(producer_id)
-        )
+        if producer_id in ignored:
+            ignored[producer_id].cancel()
+
+        def forget() -> None:
+            del ignored[producer_id]
+
+        ignored[producer_id] = self.clock.later(RECENTLY_CLOSED_SECONDS, forget)
 
     def close_consumer(self, consumer_id: int, new_owner: str = "") -> None:
         """Close a consumer and notify its client, which will reconnect."""
@@ -488,7 +530,7 @@ class Session:
         self._closed = self._output.closed = True
         # Free memory now: what is still under way for the client may keep the session for a while.
         self._decoder.drop()
-        self._held = []
+        self._held = ()
         self._liveness.end()
         self._gate.end()  # promise: the timer of a paused client ends with it
         if self.renewal is not None:

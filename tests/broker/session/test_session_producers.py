@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 
 from fakes.sessions import TOPIC, SessionWorld, by_request, close_producer, produce
+from magnetar_broker.session.session import RECENTLY_CLOSED_SECONDS
 from magnetar_proto import PulsarApi_pb2 as pb
 from raw_client import refused, send_frame
 
@@ -151,3 +152,35 @@ def test_a_replacing_producer_needs_no_room_of_its_own() -> None:
     (answer,) = other.received()
     assert isinstance(answer, pb.CommandProducerSuccess)
     assert len(world.topic().producers) == 1
+
+
+# Closed by the broker -------------------------------------------------------------------
+
+
+def test_messages_sent_before_the_client_learns_that_its_producer_is_closed_are_ignored() -> None:
+    world = SessionWorld()
+    client = world.client()
+    client.ask(produce(1))
+    client.session.close_producer(1)
+    world.clock.advance(RECENTLY_CLOSED_SECONDS - 1)
+    client.send_bytes(send_frame(0, b"a"))
+    assert not client.closed
+    world.clock.advance(2)
+    client.send_bytes(send_frame(1, b"b"))
+    assert client.closed
+
+
+def test_the_time_begins_again_when_the_producer_was_opened_and_closed_again() -> None:
+    world = SessionWorld()
+    client = world.client()
+    for request_id in (1, 2):
+        client.send(produce(request_id))
+        answer = client.received()[-1]
+        assert isinstance(answer, pb.CommandProducerSuccess)
+        client.session.close_producer(1)
+        world.clock.advance(RECENTLY_CLOSED_SECONDS - 1)
+    client.send_bytes(send_frame(0, b"a"))
+    assert not client.closed
+    world.clock.advance(2)
+    client.send_bytes(send_frame(1, b"b"))
+    assert client.closed

@@ -38,6 +38,30 @@ JOIN_BELOW = 64 * 1024
 class ClientConnection(asyncio.BufferedProtocol):
     """One client's socket; implements the session's `Outbox`."""
 
+    __slots__ = (
+        "__weakref__",
+        "_abort_timer",
+        "_broker",
+        "_buffer",
+        "_closing",
+        "_connections",
+        "_early",
+        "_full",
+        "_is_slow",
+        "_loop",
+        "_origin",
+        "_over",
+        "_place",
+        "_queued",
+        "_run",
+        "_timer",
+        "_transport",
+        "_upstreams",
+        "address",
+        "is_tls",
+        "session",
+    )
+
     def __init__(
         self,
         broker: Broker,
@@ -75,7 +99,7 @@ class ClientConnection(asyncio.BufferedProtocol):
         self.is_tls = False
         self._place = place
         """The place of a client; None for an upstream, whose client another process counts."""
-        self.session: Session
+        self.session: Session  # from `connection_made` on
 
     # Called by asyncio -----------------------------------------------------------------
 
