@@ -2,10 +2,13 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 
+from bench.beside import beside
 from bench.clients import receives, round_trips, sends
 from bench.frames import Shape
 from bench.holes import holes
+from bench.idle import connections
 from bench.many_topics import many_topics
 from bench.scenarios import Trial, catch_up, crash, fan_out, latency, publish, start, tail
 from bench.servers import SERVERS, Magnetar, Pulsar, Server
@@ -109,6 +112,17 @@ ROWS: dict[str, Row] = {
     "workers-2": Row(
         "publish {} on 2 workers",
         publish_spread, MANY_TOPICS, 300_000, OURS, settings={"magnetarWorkers": "2"},
+    ),
+    "connections": Row(
+        "2,000 connections with a producer each", connections, SMALL, 2000, OURS, fresh=True
+    ),
+    "beside-scrapes": Row(
+        "receipts at 400 msg/s, 10,000 topics, scraped every 0.7 s",
+        partial(beside, "scrapes"), SMALL, 10_000, OURS, fresh=True,
+    ),
+    "beside-attack": Row(
+        "receipts at 400 msg/s under attack",
+        partial(beside, "attack"), SMALL, 20, OURS, fresh=True,
     ),
     "start": Row("start, empty, and idle", start, SMALL, 1, fresh=True),
     "crash": Row(
