@@ -1,6 +1,7 @@
-"""Benchmark of publishers beside scrapes of the metrics, or beside an attack.
+"""Benchmark of publishers beside scrapes of the metrics, beside an attack, or beside a process that
+only uses a processor, which shows how much of the effect of the others is due to that.
 
-`python -m bench.beside scrapes PORT` scrapes, `attack` attacks, until the process is ended.
+`python -m bench.beside KIND PORT` is the other process, until it is ended.
 """
 
 import asyncio
@@ -100,4 +101,7 @@ async def attack(port: int) -> None:
 if __name__ == "__main__":
     if sys.argv[1] == "scrapes":
         scrape(int(sys.argv[2]))
-    asyncio.run(attack(int(sys.argv[2])))
+    elif sys.argv[1] == "attack":
+        asyncio.run(attack(int(sys.argv[2])))
+    while True:  # "spin"
+        pass

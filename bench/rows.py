@@ -124,6 +124,10 @@ ROWS: dict[str, Row] = {
         "receipts at 400 msg/s under attack",
         partial(beside, "attack"), SMALL, 20, OURS, fresh=True,
     ),
+    "beside-spin": Row(
+        "receipts at 400 msg/s beside a process that keeps a core busy",
+        partial(beside, "spin"), SMALL, 20, OURS, fresh=True,
+    ),
     "start": Row("start, empty, and idle", start, SMALL, 1, fresh=True),
     "crash": Row(
         "start after kill -9 on a backlog of {}",
