@@ -43,6 +43,25 @@ class RunSink:
 class Publisher:
     """The part of a producer that its runs need: its connection, and what is counted for it."""
 
+    __slots__ = (
+        "bytes_in",
+        "chunks_in",
+        "closed",
+        "connection",
+        "entries_answered",
+        "entries_published",
+        "gathering",
+        "id",
+        "messages_in",
+        "name",
+        "receipts",
+        "release_pending",
+        "rules",
+        "send",
+        "sink",
+        "waiting",
+    )
+
     def __init__(self, connection: Connection, sink: RunSink, producer_id: int, name: str) -> None:
         self.connection = connection
         # Attributes of the connection that every run needs: a lookup less for each run.

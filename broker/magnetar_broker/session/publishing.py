@@ -51,8 +51,8 @@ class Publishing:
 
     __slots__ = (
         "_budget",
+        "_gate",
         "_max_pending",
-        "_reading",
         "_send",
         "drops_damaged",
         "paused",

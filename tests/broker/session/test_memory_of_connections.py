@@ -12,9 +12,9 @@ def test_no_part_of_a_connection_has_a_dictionary_of_its_attributes() -> None:
     publishing = session.publishing
     producer = publishing.producers[1]
     parts = (
-        session, publishing, publishing.producers, publishing._reading, session.consumers,
-        session._output, session._liveness, session._gate, session._unwritten, session._requests,
-        session._throttled, session._acks, session._decoder,
+        session, publishing, publishing.producers, session.consumers,
+        session._output, session._liveness, session._gate,
+        session._acks, session._decoder,
         producer, producer.receipts, producer.meter,
     )  # fmt: skip
     types = [*map(type, parts), ClientConnection, AdmittedConnection]

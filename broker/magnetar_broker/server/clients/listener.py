@@ -53,12 +53,12 @@ class ClientConnection(asyncio.BufferedProtocol):
         "_over",
         "_place",
         "_queued",
-        "_run",
         "_timer",
         "_transport",
         "_upstreams",
         "address",
         "is_tls",
+        "loop_timer",
         "session",
     )
 
