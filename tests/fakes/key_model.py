@@ -173,7 +173,7 @@ class KeyModel:
         queues = self.dispatcher().queues
         assert not (queues.waiting or queues.draining or queues.unowned or queues._unacked)
         assert self.dispatcher().blocker() is Blocker.CAUGHT_UP
-        assert len(self.dispatcher()._read_ahead) == 0 and not self.dispatcher()._returned
+        assert len(self.dispatcher()._unsent) == 0 and not self.dispatcher()._returned
 
     # Properties ---------------------------------------------------------------------------
 
@@ -219,7 +219,7 @@ class KeyModel:
     def _no_consumer_waits_that_could_be_served(self) -> None:
         """Check that each entry which its owner could take, and nothing blocks, was delivered."""
         dispatcher = self.dispatcher()
-        if dispatcher._unacked.full is not None:
+        if dispatcher._receivers.full is not None:
             return
         if dispatcher.blocker() is Blocker.LOOK_AHEAD:
             return

@@ -1,4 +1,4 @@
-"""The common parts of dispatchers: limits, the stream that they deliver, reasons for a block."""
+"""The interface of dispatchers: the stream that they deliver, limits, reasons for a block."""
 
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Sequence
@@ -107,6 +107,15 @@ class Stream:
     delays: Delays
     throttle: DispatchThrottle | None
 
+    def deliverable(self, run: Run) -> Iterator[tuple[Run, tuple[int, ...]]]:
+        """Return the parts of a run that are neither acknowledged nor delayed; see `unacked`."""
+        # After a crash the index of delays may lack the latest entries: they are found here, on
+        # their way to a consumer, and not delivered early.
+        # promise: delayed entries are known before they can be delivered
+        self.delays.catch(run.first, run.payloads)
+        parts, waiting = unacked(self.cursor, run), self.delays.waiting
+        return _outside(waiting, parts) if waiting else parts
+
 
 def unacked(cursor: Cursor, run: Run) -> Iterator[tuple[Run, tuple[int, ...]]]:
     """Yield the unacknowledged parts of a run, each with an ack set: () for whole entries.
@@ -129,6 +138,15 @@ def unacked(cursor: Cursor, run: Run) -> Iterator[tuple[Run, tuple[int, ...]]]:
                 whole = offset + 1
         if whole < end:
             yield part_of(run, whole, end), ()
+
+
+def _outside(
+    waiting: OffsetSet, parts: Iterator[tuple[Run, tuple[int, ...]]]
+) -> Iterator[tuple[Run, tuple[int, ...]]]:
+    """Yield what remains of the parts without these offsets."""
+    for part, ack_set in parts:
+        for start, stop in waiting.missing(part.first, part.first + len(part.payloads)):
+            yield part_of(part, start, stop), ack_set
 
 
 def caught_up(log: Log, cursor: Cursor) -> Blocker:
@@ -175,11 +193,11 @@ class Dispatcher(Protocol):
     def dispatch(self) -> None:
         """Send everything that can be sent now; call it whenever something has changed."""
 
-    def acked(self, consumer: Consumer, offset: int, messages_left: int) -> None:
-        """Count an acknowledged part of an entry; `messages_left` of it are still pending."""
-
-    def acked_whole(self, consumer: Consumer, offsets: Sequence[int]) -> None:
+    def entries_acked(self, consumer: Consumer, offsets: Sequence[int]) -> None:
         """Count whole entries that a consumer has acknowledged."""
+
+    def messages_acked(self, consumer: Consumer, offset: int, messages_left: int) -> None:
+        """Count acknowledged messages of an entry, of which `messages_left` are still pending."""
 
     def skipped(self) -> None:
         """Drop pending entries over which the cursor advanced without an acknowledgement."""

@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 
 from magnetar_broker.dispatch.consumer import Consumer
-from magnetar_broker.dispatch.replay import ReplayQueue
+from magnetar_broker.dispatch.offset_queue import OffsetQueue
 from magnetar_proto.chunks import Chunk
 from magnetar_storage.cursors.cursor import Cursor
 
@@ -26,7 +26,7 @@ class ChunkedMessages:
         self._owners: dict[bytes, Consumer] = {}
         self._begun: dict[bytes, Parts] = {}  # chunks sent so far, of the same messages
         self._parts: dict[int, Parts] = {}  # by pending chunk, all chunks of its message
-        self._waiting: dict[Consumer, ReplayQueue] = {}
+        self._waiting: dict[Consumer, OffsetQueue] = {}
 
     def __bool__(self) -> bool:
         """Return whether any chunk waits."""
@@ -70,25 +70,25 @@ class ChunkedMessages:
 
     def wait(self, consumer: Consumer, offset: int) -> None:
         """Queue a chunk for the only consumer that may get it."""
-        self._waiting.setdefault(consumer, ReplayQueue()).add(offset)
+        self._waiting.setdefault(consumer, OffsetQueue()).add(offset)
 
     def waits_for(self, consumer: Consumer) -> bool:
         """Return whether chunks wait for this consumer: further ones must queue behind them."""
         return consumer in self._waiting
 
-    def take_queues(self) -> list[tuple[Consumer, ReplayQueue]]:
+    def take_queues(self) -> list[tuple[Consumer, OffsetQueue]]:
         """Return the queue of each consumer; call `put_back` with every one, empty or not."""
         queues, self._waiting = list(self._waiting.items()), {}
         return queues
 
-    def put_back(self, consumer: Consumer, queue: ReplayQueue) -> None:
+    def put_back(self, consumer: Consumer, queue: OffsetQueue) -> None:
         """Return what is left of a queue."""
         if queue and consumer in self._waiting:
             queue.move_to(self._waiting[consumer])
         elif queue:
             self._waiting[consumer] = queue
 
-    def consumer_left(self, consumer: Consumer, replay: ReplayQueue) -> None:
+    def consumer_left(self, consumer: Consumer, replay: OffsetQueue) -> None:
         """Remove a consumer: its messages lose their owner, and its chunks move to `replay`."""
         # promise[without if owner != consumer]: messages of a consumer that left go to another one
         self._owners = {uuid: owner for uuid, owner in self._owners.items() if owner != consumer}
@@ -97,7 +97,7 @@ class ChunkedMessages:
         if queue is not None:
             queue.move_to(replay)
 
-    def requeue(self, replay: ReplayQueue) -> None:
+    def requeue(self, replay: OffsetQueue) -> None:
         """Move waiting chunks to `replay`, which keeps them in order with redelivered entries."""
         for queue in self._waiting.values():
             queue.move_to(replay)

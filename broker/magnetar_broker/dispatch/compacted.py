@@ -177,14 +177,14 @@ class CompactedReading:
     ) -> int:
         mask = self.delivered.partial.get(stretch.offsets[0])
         if mask is not None:
-            consumer.give_entry(
+            consumer.send_entry(
                 stretch.ledger, stretch.entries[0], partition, stretch.payloads[0],
                 mask.bit_count(), 0, mask_to_ack_set(mask),
             )  # fmt: skip
             return stretch.offsets[0] + 1
         n = entries_within(stretch.counts, room)
         part = stretch.cut(0, n)
-        consumer.give_scattered(frames, part.ledger, part.entries, part.payloads, sum(part.counts))
+        consumer.send_scattered(frames, part.ledger, part.entries, part.payloads, sum(part.counts))
         return part.offsets[-1] + 1
 
     def _read(self, offset: int) -> None:

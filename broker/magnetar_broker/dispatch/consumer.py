@@ -1,7 +1,8 @@
 """Consumers: the request that opens one, its permits and pending entries, and its subscription."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import repeat
 from typing import Protocol
 
 from magnetar_broker.base.connection import Connection
@@ -185,11 +186,14 @@ class Consumer:
         self.epoch = epoch
         self.permits = 0
         self.unacked = 0
+        self.keeps_pending = False
+        """Whether each entry is pending until it is acknowledged: only for Shared and Key_Shared.
+        Other types keep nothing for each entry, and what follows does not change."""
         self.pending: dict[int, int] = {}
-        """Shared and Key_Shared: by offset, the unacknowledged messages of each entry sent."""
+        """By offset, the unacknowledged messages of each entry that was sent."""
         self.blocked = False
-        """Whether it is at its limit of unacknowledged messages, until it has half of it; only for
-        Shared and Key_Shared."""
+        """Whether it is at its limit of unacknowledged messages, until it has half of it."""
+        self._max_unacked = 0
         self.leaving = False
         """Whether nothing is sent to it, because it is about to be disconnected."""
         self.last_sent = (-1, -1)
@@ -203,12 +207,11 @@ class Consumer:
         self.messages_out = self.bytes_out = 0
         self.entries_out = 0
         self.messages_redelivered = self.chunks_out = 0
-        self.messages_returned = -1
-        """Only for Shared and Key_Shared: the number of messages that ceased to be pending without
-        an acknowledgement by a consumer.  -1 for other types."""
+        self.messages_returned = 0
+        """The number of messages that ceased to be pending without an acknowledgement."""
         self.messages_acked = 0.0
-        """Only for other types: they keep nothing for each entry, so an acknowledged entry counts
-        as many messages as the mean of those that were sent to the consumer."""
+        """Only where nothing is pending: an acknowledged entry counts as many messages as the mean
+        of those that were sent to the consumer."""
         self.connected_ms = traffic.now_ms()
         self.sent_ms = self.acked_ms = self.flow_ms = 0
         """The times of the last message sent, acknowledgement and FLOW; 0 for never."""
@@ -228,7 +231,7 @@ class Consumer:
     def totals(self) -> Counters:
         """Return the counters for `meter`."""
         acked = self.messages_acked
-        if self.messages_returned >= 0:  # no acknowledgement needs to be counted
+        if self.keeps_pending:  # no acknowledgement needs to be counted
             acked = float(self.messages_out - self.unacked - self.messages_returned)
         return (
             self.messages_out,
@@ -245,20 +248,74 @@ class Consumer:
         if not self.first_flow_ms:
             self.first_flow_ms = self.flow_ms
 
-    def acked(self, entries: int) -> int:
+    def count_acks(self, entries: int) -> int:
         """Count `entries` entries as acknowledged; return the time."""
-        if self.messages_returned < 0:
+        if not self.keeps_pending:
             sent = self.entries_out
             self.messages_acked += entries * self.messages_out / sent if sent else entries
         self.acked_ms = self.traffic.now_ms()
         return self.acked_ms
+
+    # Pending entries --------------------------------------------------------------
+
+    def keep_pending(self, max_unacked: int) -> None:
+        """Keep what is pending, with a limit of unacknowledged messages; 0 means no limit.
+
+        A consumer at the limit is blocked until `unblock` is called with half of it left.
+        """
+        self.keeps_pending = True
+        self._max_unacked = max_unacked
+        self.blocked = 0 < max_unacked <= self.unacked
+
+    def hold(self, offsets: Sequence[int], counts: Sequence[int], messages: int) -> None:
+        """Add entries that are sent to the consumer; `messages` is the sum of `counts`."""
+        self.pending.update(zip(offsets, counts, strict=True))
+        self.unacked += messages
+        if 0 < self._max_unacked <= self.unacked:
+            self.blocked = True
+
+    def release(self, offsets: Iterable[int]) -> int:
+        """Remove acknowledged entries, if they are pending; return the number of their messages."""
+        messages = sum(map(self.pending.pop, offsets, repeat(0)))
+        self.unacked -= messages
+        return messages
+
+    def release_part(self, offset: int, messages_left: int) -> int:
+        """Remove the acknowledged messages of a pending entry; return their number."""
+        before = self.pending[offset]
+        messages_left = min(messages_left, before)  # a client may claim more
+        if messages_left:
+            self.pending[offset] = messages_left
+        else:
+            del self.pending[offset]
+        self.unacked -= before - messages_left
+        return before - messages_left
+
+    def take_back(self, offsets: Iterable[int]) -> int:
+        """Remove pending entries that were not acknowledged; return the number of messages."""
+        messages = sum(map(self.pending.pop, offsets))
+        # promise: returned messages do not count as acknowledged
+        self.messages_returned += messages
+        self.unacked -= messages
+        return messages
+
+    def unblock(self) -> bool:
+        """Go on at half of the limit; return whether the consumer may, after it was blocked."""
+        # The protocol says at half of the limit, not just below it: otherwise every single
+        # acknowledgement at the limit would start a delivery of one message.
+        # promise[* 2 <= self._max_unacked -> < 0]: a blocked consumer goes on at half of its limit
+        if self.unacked * 2 <= self._max_unacked:
+            self.blocked = False
+        return not self.blocked
+
+    # Sending ----------------------------------------------------------------------
 
     def can_take(self) -> bool:
         """Return whether a message may be sent now."""
         may = self.permits > 0 and not self.blocked and not self.leaving
         return may and self.connection.has_room()
 
-    def give_run(
+    def send_run(
         self,
         frames: FrameCache,
         ledger: int,
@@ -274,7 +331,7 @@ class Consumer:
         self.last_sent = ledger, first_entry + len(payloads) - 1
         self._count(payloads, messages, payload_bytes)
 
-    def give_scattered(
+    def send_scattered(
         self,
         frames: FrameCache,
         ledger: int,
@@ -290,7 +347,7 @@ class Consumer:
         self.last_sent = ledger, entries[-1]
         self._count(payloads, messages, payload_bytes)
 
-    def give_entry(
+    def send_entry(
         self,
         ledger: int,
         entry: int,

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterable
 
 from magnetar_broker.dispatch.consumer import Consumer
+from magnetar_broker.dispatch.entry_source import EntrySource
 from magnetar_storage.log.damage import MOST, Damage
 
 Place = tuple[int, int, int]
@@ -21,10 +22,15 @@ class DamageNotices:
         """Return whether delivery has passed over damage."""
         return bool(self._found)
 
-    def found(self, damage: Damage | None) -> None:
-        """Note damage; beyond `MOST` ranges no more are told."""
+    def give_up(self, source: EntrySource) -> range:
+        """Return the entries that damage has made unreadable, and note it to tell consumers.
+
+        Empty without damage.  Beyond `MOST` ranges no more are told.
+        """
+        damage = source.damage
         if damage is not None and len(self._found) < MOST:
             self._found[damage.segment, damage.first, damage.last] = damage
+        return source.give_up()
 
     def drop(self, was_set_aside: Callable[[Damage], bool]) -> None:
         """Forget damage of which nobody needs to know any more."""

@@ -10,7 +10,6 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from heapq import heappop, heappush, nsmallest
-from typing import NamedTuple
 
 from magnetar_broker.dispatch.consumer import Consumer
 from magnetar_broker.dispatch.key_selection import SlotOwners
@@ -28,22 +27,6 @@ class Draining:
     """The entries of the slot that wait for those; a heap."""
     blocked_attempts: int = 0
     """The number of times that an entry could not be sent because of those."""
-
-
-class DrainingHash(NamedTuple):
-    """A draining slot, for statistics."""
-
-    slot: int
-    unacked_entries: int
-    blocked_attempts: int
-
-
-class DrainingHashes(NamedTuple):
-    """A consumer's draining slots, for statistics; `unacked_entries` is the sum of `hashes`."""
-
-    unacked_entries: int
-    cleared_total: int
-    hashes: list[DrainingHash]
 
 
 class KeyQueues:
@@ -95,16 +78,6 @@ class KeyQueues:
             queue.clear()
         for offset, slot in sorted(waiting.items()):
             self.wait(offset, slot)
-
-    def draining_hashes(self, consumer: Consumer) -> DrainingHashes:
-        """Return the slots that this consumer is draining, lowest first."""
-        hashes = [
-            DrainingHash(slot, draining.entries, draining.blocked_attempts)
-            for slot, draining in sorted(self.draining.items(), key=lambda item: item[0])
-            if draining.holder is consumer
-        ]
-        unacked = sum(each.unacked_entries for each in hashes)
-        return DrainingHashes(unacked, self.cleared[consumer], hashes)
 
     def slot_of_pending(self, offset: int) -> int | None:
         """Return the slot of an entry that a consumer has not acknowledged; None of any other."""

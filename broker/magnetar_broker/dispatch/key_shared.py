@@ -4,7 +4,6 @@ from bisect import bisect_left
 from collections.abc import Sequence
 
 from magnetar_broker.dispatch.base import Blocker, DispatchLimits, Stream, entries_within, runs_of
-from magnetar_broker.dispatch.chunked import ChunkedMessages
 from magnetar_broker.dispatch.consumer import Consumer
 from magnetar_broker.dispatch.key_queues import KeyQueues
 from magnetar_broker.dispatch.key_selection import (
@@ -15,8 +14,8 @@ from magnetar_broker.dispatch.key_selection import (
     SlotOwners,
 )
 from magnetar_broker.dispatch.multi_consumer import MultiConsumerDispatcher
-from magnetar_broker.dispatch.read_ahead_buffer import Entry, ReadAheadBuffer
-from magnetar_broker.dispatch.replay import ReplayQueue, discard_acked
+from magnetar_broker.dispatch.offset_queue import OffsetQueue, discard_acked
+from magnetar_broker.dispatch.unsent_buffer import Entry, UnsentBuffer
 from magnetar_proto.chunks import chunks_among
 from magnetar_proto.ids import mask_to_ack_set
 from magnetar_proto.sticky_key import sticky_key
@@ -48,9 +47,8 @@ class KeyShared(MultiConsumerDispatcher):
         self.meta = meta
         self._slots = slot_owners(meta, stream.limits)
         self.queues = KeyQueues(self._slots, not meta.sticky and not meta.out_of_order)
-        self._read_ahead = ReadAheadBuffer(self._log.engine.reading)
-        self._unrouted = ReplayQueue()  # entries whose slots must be computed first
-        self._chunked = ChunkedMessages()  # chunks that were sent, by their messages
+        self._unsent = UnsentBuffer(self._log.engine.reading)
+        self._unrouted = OffsetQueue()  # entries whose slots must be computed first
         self._returned: set[int] = set()  # waiting entries that were sent before
 
     @property
@@ -77,12 +75,6 @@ class KeyShared(MultiConsumerDispatcher):
         self.queues.remove(consumer)
         self._chunked.consumer_left(consumer, self._unrouted)
 
-    def redeliver(self, consumer: Consumer, offsets: Sequence[int] | None) -> None:
-        """Redeliver as the base does; a client that names one chunk gets its whole message."""
-        if offsets is not None and self._chunked.are_held:
-            offsets = self._chunked.with_their_messages(offsets)
-        super().redeliver(consumer, offsets)
-
     def _wait(self, offsets: Sequence[int]) -> None:
         unknown = []
         for offset in offsets:
@@ -94,7 +86,7 @@ class KeyShared(MultiConsumerDispatcher):
                 unknown.append(offset)
         self._unrouted.add_all(unknown)
 
-    def _settled(self, offsets: Sequence[int]) -> None:
+    def _forget(self, offsets: Sequence[int]) -> None:
         if self._chunked.are_held:
             for run in runs_of(offsets):
                 self._chunked.discard_all(run)
@@ -104,36 +96,36 @@ class KeyShared(MultiConsumerDispatcher):
             self._drop(offset)
         # promise: a waiter is woken when a slot is drained
         if drained or len(self.queues.waiting) < waited:  # more may be read ahead
-            self._wake_soon()
+            self._receivers.wake_soon()
 
     def _drop(self, offset: int) -> None:
         """Drop an entry that may be waiting."""
         self.queues.waiting.pop(offset, None)
-        self._read_ahead.discard(offset)
+        self._unsent.discard(offset)
         self._returned.discard(offset)
         self._unrouted.discard(offset)
         self.queues.unowned.remove(offset, offset + 1)
 
-    def _drop_acked(self) -> None:
+    def _forget_acked(self) -> None:
         self._unrouted.discard_acked(self._cursor)
         self._chunked.discard_acked(self._cursor)
         discard_acked(self.queues.unowned, self._cursor)
         is_acked = self._cursor.is_acked
         # An entry whose slot lost its owner left `waiting`, but not the two others.
-        for known in (self.queues.waiting, self._returned, self._read_ahead):
+        for known in (self.queues.waiting, self._returned, self._unsent):
             for offset in [one for one in known if is_acked(one)]:
                 self._drop(offset)
 
-    def _drop_waiting(self) -> None:
+    def _forget_all(self) -> None:
         self.queues.clear()
-        self._read_ahead.clear()
+        self._unsent.clear()
         self._returned.clear()
         self._unrouted.clear()
         self._chunked.clear()
 
     # Delivering what waits --------------------------------------------------------------
 
-    def dispatch(self) -> None:
+    def _send_all(self) -> None:
         routed = 0
         while True:
             for consumer in self._consumers_with_waiting():
@@ -141,17 +133,16 @@ class KeyShared(MultiConsumerDispatcher):
                     if not self._serve(consumer):
                         break
             if routed >= ROUTED_AT_ONCE:
-                self._wake_soon()
+                self._receivers.wake_soon()
                 return
             some = self._route_again() or self._read_on()
             if not some:
                 break
             routed += some
-        self._tell_damage()
 
     def _consumers_with_waiting(self) -> list[Consumer]:
         """Return the consumers with waiting entries, the one with the oldest entry first."""
-        firsts = [(self.queues.first(consumer), consumer) for consumer in self._unacked.consumers]
+        firsts = [(self.queues.first(consumer), consumer) for consumer in self._receivers.consumers]
         waiting = [(first, consumer) for first, consumer in firsts if first is not None]
         return [consumer for _, consumer in sorted(waiting, key=lambda one: one[0])]
 
@@ -160,12 +151,12 @@ class KeyShared(MultiConsumerDispatcher):
 
         Return False if nothing was sent.
         """
-        if not self._unacked.admit_or_wait():
+        if not self._receivers.admit_or_wait():
             return False
         queues, used = self.queues, 0
         offsets, payloads, counts = list[int](), list[bytes](), list[int]()
-        room, room_for_new = self._unacked.room(consumer), self._unacked.room_for_new(consumer)
-        if self._unacked.full is not None:
+        room, room_for_new = self._receivers.room(consumer), self._receivers.room_for_new(consumer)
+        if self._receivers.full is not None:
             room_for_new = 0
         while (offset := queues.first(consumer)) is not None:
             # The limits of subscription and broker stop new entries only: redelivery must continue,
@@ -179,7 +170,7 @@ class KeyShared(MultiConsumerDispatcher):
             if offset not in queues.waiting:
                 continue
             queues.give_first(consumer)
-            self._read_ahead.discard(offset)
+            self._unsent.discard(offset)
             self._returned.discard(offset)
             offsets.append(offset)
             payloads.append(entry[0])
@@ -198,14 +189,14 @@ class KeyShared(MultiConsumerDispatcher):
         if offset < self._log.first_offset or self._cursor.is_acked(offset):
             self._drop(offset)
             return b"", 0
-        entry = self._read_ahead.get(offset)
+        entry = self._unsent.get(offset)
         if entry is not None:
             return entry
         size = self._limits.max_read_bytes
-        run = self._replay_feed.take(offset, 1, size, lambda: self._wanted_from(offset))
+        run = self._scattered.take(offset, 1, size, lambda: self._wanted_from(offset))
         if run is not None:
             return run.payloads[0], run.counts[0]
-        lost = self._give_up(self._replay_feed)
+        lost = self._notices.give_up(self._scattered)
         if not lost:
             return None
         # Entries behind the damage must not wait for it.
@@ -216,7 +207,7 @@ class KeyShared(MultiConsumerDispatcher):
 
     def _wanted_from(self, offset: int) -> list[tuple[int, int]]:
         """Return the entries that will be needed next by consumers with room, from `offset` on."""
-        takers = [consumer for consumer in self._unacked.consumers if consumer.can_take()]
+        takers = [consumer for consumer in self._receivers.consumers if consumer.can_take()]
         wanted = {
             one
             for taker in takers
@@ -229,39 +220,39 @@ class KeyShared(MultiConsumerDispatcher):
 
     def _wanted(self) -> int:
         """Return how many entries to read, from the consumers' room and the number that wait."""
-        if self._unacked.full is not None or not self._unacked.admit_or_wait():
+        if self._receivers.full is not None or not self._receivers.admit_or_wait():
             return 0
-        takers = [consumer for consumer in self._unacked.consumers if consumer.can_take()]
-        room = sum(max(self._unacked.room(consumer), 0) for consumer in takers)
+        takers = [consumer for consumer in self._receivers.consumers if consumer.can_take()]
+        room = sum(max(self._receivers.room(consumer), 0) for consumer in takers)
         most = self._limits.max_read_entries * len(takers)
         ahead = self._look_ahead() - len(self.queues.waiting)
-        return min(room, self._unacked.room_left, most, ahead)
+        return min(room, self._receivers.room_left, most, ahead)
 
     def _look_ahead(self) -> int:
         """Return the limit of entries that wait, be it for room or for draining slots."""
         limits = self._limits
         bounds = (
-            limits.key_shared_look_ahead_per_consumer * len(self._unacked.consumers),
+            limits.key_shared_look_ahead_per_consumer * len(self._receivers.consumers),
             limits.key_shared_look_ahead_per_subscription,
         )
         return min((bound for bound in bounds if bound > 0), default=1 << 31)
 
     def _read_on(self) -> int:
         """Route the next new entries; return their number."""
-        if self.read_offset >= self._log.visible_end:
-            self._feed.clear()
+        new = self._new
+        if new.read_offset >= self._log.visible_end:
+            new.source.clear()
             return 0
         wanted = self._wanted()
         # New entries must not overtake older ones of the same slots that are not routed yet.
         if wanted <= 0 or self._unrouted.ready:
             return 0
-        offset = self.read_offset = self._next_new()
-        size = self._unacked.bytes_of(self._limits.max_read_bytes)
-        run = self._feed.take(offset, wanted, size)
+        offset = new.read_offset = new.next()
+        run = new.take(offset, wanted, self._receivers.bytes_of(self._limits.max_read_bytes))
         if run is None:
-            return self._pass_over(self._unrouted)
-        self.read_offset = run.first + len(run.payloads)
-        for part, _ in self._deliverable(run):
+            return new.pass_over_damage(self._unrouted, self._notices)
+        new.read_offset = run.first + len(run.payloads)
+        for part, _ in self._stream.deliverable(run):
             self._route(part)
         return len(run.payloads)
 
@@ -274,22 +265,22 @@ class KeyShared(MultiConsumerDispatcher):
                 self._unrouted.discard(offset)
                 continue
             size = self._limits.max_read_bytes
-            run = self._replay_feed.take(offset, length, size, self._unrouted.__iter__)
+            run = self._scattered.take(offset, length, size, self._unrouted.__iter__)
             if run is None:
-                lost = self._give_up(self._replay_feed)
+                lost = self._notices.give_up(self._scattered)
                 if not lost:
                     return 0
                 self._unrouted.set_aside(lost)
                 continue
             for one in range(offset, offset + len(run.payloads)):
-                self._read_ahead.discard(one)
+                self._unsent.discard(one)
                 self._returned.discard(one)
             self._unrouted.discard_all(range(offset, offset + len(run.payloads)))
-            for part, _ in self._deliverable(run):
+            for part, _ in self._stream.deliverable(run):
                 self._route(part)
             return len(run.payloads)
         if not self.queues.waiting and not self._unrouted.ready:
-            self._replay_feed.clear()
+            self._scattered.clear()
         return 0
 
     def _route(self, run: Run) -> None:
@@ -311,7 +302,7 @@ class KeyShared(MultiConsumerDispatcher):
             for index in indexes[given:]:
                 self.queues.wait(run.first + index, slots[index])
                 if owner is not None or slots[index] in draining:
-                    self._read_ahead.add(run.first + index, run.payloads[index], run.counts[index])
+                    self._unsent.add(run.first + index, run.payloads[index], run.counts[index])
 
     def _send_new(self, owner: Consumer, run: Run, slots: list[int], indexes: list[int]) -> int:
         """Send entries of a run to their owner, while it has room; return their number."""
@@ -320,7 +311,7 @@ class KeyShared(MultiConsumerDispatcher):
         #   that wait for its consumer
         if not owner.can_take() or self.queues.first(owner) is not None:
             return 0
-        room = self._unacked.room_for_new(owner)
+        room = self._receivers.room_for_new(owner)
         if room <= 0:
             return 0
         counts = [run.counts[index] for index in indexes]
@@ -346,41 +337,31 @@ class KeyShared(MultiConsumerDispatcher):
             mask = partial.get(offset, 0)
             left = mask.bit_count() or counts[index]
             ack_set = mask_to_ack_set(mask) if mask else ()
-            self._send_one(consumer, offset, payloads[index], left, ack_set)
+            self._receivers.deliver_entry(consumer, offset, payloads[index], left, ack_set)
             at = index + 1
         self._send_whole(consumer, offsets[at:], payloads[at:], counts[at:])
 
     def _send_whole(
         self, consumer: Consumer, offsets: list[int], payloads: list[bytes], counts: list[int]
     ) -> None:
-        """Send whole entries; those of one ledger go together."""
+        """Send whole entries; those of one segment go together."""
         while offsets:
-            first = offsets[0]
-            n = bisect_left(offsets, self._log.segment_end(first))
-            ledger, entry = self._log.position(first)
-            entries = [entry + offset - first for offset in offsets[:n]]
-            messages = sum(counts[:n])
-            self._unacked.give_scattered(consumer, offsets[:n], counts[:n], messages)
-            consumer.give_scattered(self._frames, ledger, entries, payloads[:n], messages)
+            n = bisect_left(offsets, self._log.segment_end(offsets[0]))
+            self._receivers.deliver_scattered(consumer, offsets[:n], payloads[:n], counts[:n])
             offsets, payloads, counts = offsets[n:], payloads[n:], counts[n:]
 
     # Diagnosis --------------------------------------------------------------------
 
-    def blocker(self) -> Blocker:
-        if not self._unacked.consumers:
-            return Blocker.NO_CONSUMER
-        reason = self._dispatch_blocker()
-        if reason is not None:
-            return reason
-        takers = [consumer for consumer in self._unacked.consumers if consumer.can_take()]
-        new = self._next_new() < self._log.visible_end
+    def _entries_blocker(self) -> Blocker:
+        takers = [consumer for consumer in self._receivers.consumers if consumer.can_take()]
+        new = self._new.next() < self._log.visible_end
         ready = any(self.queues.first(consumer) is not None for consumer in takers)
         if ready or new or self._unrouted.ready:
-            if self._unacked.full is not None:
-                return self._unacked.full
+            if self._receivers.full is not None:
+                return self._receivers.full
             if not ready and self._look_ahead() <= len(self.queues.waiting):
                 return Blocker.LOOK_AHEAD
-            failed = self._feed.failure or self._replay_feed.failure
+            failed = self._new.source.failure or self._scattered.failure
             return Blocker.DAMAGE if failed else Blocker.READING
         return self._waiting_blocker()
 
@@ -388,7 +369,7 @@ class KeyShared(MultiConsumerDispatcher):
         """Return the reason why no waiting entry can be sent to the consumers with room."""
         if any(draining.waiting for draining in self.queues.draining.values()):
             return Blocker.DRAINING_KEY
-        late = [c for c in self._unacked.consumers if self.queues.first(c) is not None]
+        late = [c for c in self._receivers.consumers if self.queues.first(c) is not None]
         if late:
-            return self._consumers_blocker(late) or Blocker.READING
+            return self._receivers.blocker(late) or Blocker.READING
         return Blocker.NO_OWNER if self.queues.unowned else Blocker.DAMAGE

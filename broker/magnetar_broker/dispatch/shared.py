@@ -3,11 +3,10 @@
 from collections.abc import Sequence
 
 from magnetar_broker.dispatch.base import Blocker, Stream, entries_within, part_of, runs_of
-from magnetar_broker.dispatch.chunked import ChunkedMessages
 from magnetar_broker.dispatch.consumer import Consumer
 from magnetar_broker.dispatch.multi_consumer import MultiConsumerDispatcher
-from magnetar_broker.dispatch.replay import ReplayQueue
-from magnetar_broker.dispatch.replay_feed import ReplayFeed
+from magnetar_broker.dispatch.offset_queue import OffsetQueue
+from magnetar_broker.dispatch.scattered_source import ScatteredSource
 from magnetar_broker.dispatch.selection import RoundRobin
 from magnetar_proto.chunks import Chunk, chunks_among
 from magnetar_storage.interfaces import Run
@@ -23,76 +22,74 @@ class Shared(MultiConsumerDispatcher):
     def __init__(self, stream: Stream) -> None:
         super().__init__(stream)
         self._turns: RoundRobin[Consumer] = RoundRobin()
-        self._replay = ReplayQueue()
-        self._chunked = ChunkedMessages()
-        self._chunk_feed = ReplayFeed(self._log, self.dispatch)
+        self._waiting = OffsetQueue()
+        # Apart from the source of other waiting entries: each holds what is wanted next, and would
+        # drop it when it is asked for the entries of the other.
+        self._chunk_source = ScatteredSource(self._log, self.dispatch)
 
     @property
     def in_replay(self) -> int:
-        return len(self._replay) + len(self._chunked)
+        return len(self._waiting) + len(self._chunked)
 
     # Consumers and what waits ---------------------------------------------------------
 
     def _joined(self, consumer: Consumer) -> None:
         self._turns.add(consumer)
-        self._replay.restore()
-        self._chunk_feed.retry()
+        self._waiting.restore()
+        self._chunk_source.retry()
 
     def _left(self, consumer: Consumer) -> None:
         self._turns.remove(consumer)
-        self._chunked.consumer_left(consumer, self._replay)
+        self._chunked.consumer_left(consumer, self._waiting)
 
     def _wait(self, offsets: Sequence[int]) -> None:
-        self._chunked.requeue(self._replay)  # earlier chunks may be among the returned entries
-        self._replay.add_all(offsets)
+        self._chunked.requeue(self._waiting)  # earlier chunks may be among the returned entries
+        self._waiting.add_all(offsets)
 
-    def redeliver(self, consumer: Consumer, offsets: Sequence[int] | None) -> None:
-        """Redeliver as the base does; a client that names one chunk gets its whole message."""
-        if offsets is not None and self._chunked.are_held:
-            offsets = self._chunked.with_their_messages(offsets)
-        super().redeliver(consumer, offsets)
-
-    def _settled(self, offsets: Sequence[int]) -> None:
-        if not self._replay and not self._chunked and not self._chunked.are_held:
+    def _forget(self, offsets: Sequence[int]) -> None:
+        # The usual case, for every acknowledgement: nothing waits.
+        if not self._waiting and not self._chunked and not self._chunked.are_held:
             return
         for run in runs_of(offsets):
-            self._replay.discard_all(run)
+            self._waiting.discard_all(run)
             self._chunked.discard_all(run)
 
-    def _drop_acked(self) -> None:
-        self._replay.discard_acked(self._cursor)
+    def _forget_acked(self) -> None:
+        self._waiting.discard_acked(self._cursor)
         self._chunked.discard_acked(self._cursor)
 
-    def _drop_waiting(self) -> None:
-        self._replay.clear()
+    def _forget_all(self) -> None:
+        self._waiting.clear()
         self._chunked.clear()
-        self._chunk_feed.clear()
+        self._chunk_source.clear()
 
     # Delivering -------------------------------------------------------------------
 
-    def dispatch(self) -> None:
+    def _send_all(self) -> None:
         if self._chunked:  # first: their consumers may have room only now
             self._send_chunks()
         while (consumer := self._turns.next()) is not None:
-            again = self._replay and self._send_waiting(consumer, self._replay, self._replay_feed)
+            again = self._waiting and self._send_waiting(consumer, self._waiting, self._scattered)
             if not again and not self._send_new(consumer):
                 break
-        self._tell_damage()
 
     def _send_chunks(self) -> None:
         """Send chunks to the consumers that have the beginning of their messages."""
         for consumer, queue in self._chunked.take_queues():
-            while consumer.can_take() and self._send_waiting(consumer, queue, self._chunk_feed):
+            while consumer.can_take() and self._send_waiting(consumer, queue, self._chunk_source):
                 pass
             self._chunked.put_back(consumer, queue)
         if not self._chunked:
-            self._chunk_feed.clear()
+            self._chunk_source.clear()
 
-    def _send_waiting(self, consumer: Consumer, queue: ReplayQueue, feed: ReplayFeed) -> bool:
+    def _send_waiting(
+        self, consumer: Consumer, queue: OffsetQueue, source: ScatteredSource
+    ) -> bool:
         """Send a run of a queue; return False if that is empty, or not in memory yet."""
-        if not self._unacked.admit_or_wait():  # promise: redelivered entries wait for the rate too
+        # promise: redelivered entries wait for the rate too
+        if not self._receivers.admit_or_wait():
             return False
-        room = self._unacked.room(consumer)
+        room = self._receivers.room(consumer)
         # Send at least one: a batch may exceed the permits, which then become negative as in
         # Pulsar; otherwise a consumer with few permits would never receive a large batch.
         limit = max(1, min(self._limits.max_round_robin_entries, room))
@@ -101,18 +98,18 @@ class Shared(MultiConsumerDispatcher):
             if self._is_over(offset):
                 queue.discard(offset)
                 continue
-            run = feed.take(offset, length, self._limits.max_read_bytes, queue.__iter__)
+            run = source.take(offset, length, self._limits.max_read_bytes, queue.__iter__)
             if run is not None:
                 self._send(consumer, run, room, queue)
                 return True
-            lost = self._give_up(feed)
+            lost = self._notices.give_up(source)
             if not lost:
                 return False
-            if queue is not self._replay:
-                queue.move_to(self._replay)
-            self._replay.set_aside(lost)  # entries behind the damage must not wait for it
-        if queue is self._replay:
-            feed.clear()
+            if queue is not self._waiting:
+                queue.move_to(self._waiting)
+            self._waiting.set_aside(lost)  # entries behind the damage must not wait for it
+        if queue is self._waiting:
+            source.clear()
         return False
 
     def _is_over(self, offset: int) -> bool:
@@ -123,27 +120,28 @@ class Shared(MultiConsumerDispatcher):
 
     def _send_new(self, consumer: Consumer) -> bool:
         """Send new entries; return False without any, or if the subscription is at its limit."""
-        if self.read_offset >= self._log.visible_end:
-            self._feed.clear()
+        new = self._new
+        if new.read_offset >= self._log.visible_end:
+            new.source.clear()
             return False
-        room = self._unacked.room_for_new(consumer)
-        if self._unacked.full is not None or not self._unacked.admit_or_wait():
+        room = self._receivers.room_for_new(consumer)
+        if self._receivers.full is not None or not self._receivers.admit_or_wait():
             return False
         limit = max(1, min(self._limits.max_round_robin_entries, room))
-        offset = self.read_offset = self._next_new()
-        size = self._unacked.bytes_of(self._limits.max_read_bytes)
-        run = self._feed.take(offset, limit, size)
+        offset = new.read_offset = new.next()
+        size = self._receivers.bytes_of(self._limits.max_read_bytes)
+        run = new.take(offset, limit, size)
         if run is None:
-            return bool(self._pass_over(self._replay))
+            return bool(new.pass_over_damage(self._waiting, self._notices))
         self._send(consumer, run, room, None)
-        return self.read_offset > offset
+        return new.read_offset > offset
 
-    def _send(self, consumer: Consumer, run: Run, room: int, queue: ReplayQueue | None) -> None:
+    def _send(self, consumer: Consumer, run: Run, room: int, queue: OffsetQueue | None) -> None:
         """Send what may be delivered of a run, as far as there is room for messages.
 
         The run is from `queue`, or is new if that is None.
         """
-        for part, ack_set in self._deliverable(run):
+        for part, ack_set in self._stream.deliverable(run):
             chunks = chunks_among(part.payloads)
             if chunks:
                 room = self._send_mixed(consumer, part, chunks, ack_set, room, queue)
@@ -159,7 +157,7 @@ class Shared(MultiConsumerDispatcher):
         chunks: dict[int, Chunk],
         ack_set: tuple[int, ...],
         room: int,
-        queue: ReplayQueue | None,
+        queue: OffsetQueue | None,
     ) -> int:
         """Send entries, those at the indexes of `chunks` as chunks; return the room left."""
         at = part.first
@@ -183,7 +181,7 @@ class Shared(MultiConsumerDispatcher):
         part: Run,
         ack_set: tuple[int, ...],
         room: int,
-        queue: ReplayQueue | None,
+        queue: OffsetQueue | None,
     ) -> int:
         """Send entries while there is room, which the last may exceed; return the room left."""
         messages = sum(part.counts)
@@ -191,17 +189,18 @@ class Shared(MultiConsumerDispatcher):
             part = part_of(part, part.first, part.first + entries_within(part.counts, room))
             messages = sum(part.counts)
         if ack_set:
-            self._send_one(consumer, part.first, part.payloads[0], messages, ack_set)
+            payload = part.payloads[0]
+            self._receivers.deliver_entry(consumer, part.first, payload, messages, ack_set)
         else:
-            self._send_run(consumer, part, messages)
+            self._receivers.deliver(consumer, part, messages)
         self._passed(range(part.first, part.first + len(part.payloads)), queue)
         self._turns.served(consumer)
         return room - messages
 
-    def _passed(self, offsets: range, queue: ReplayQueue | None) -> None:
+    def _passed(self, offsets: range, queue: OffsetQueue | None) -> None:
         """Note that entries were sent, or wait elsewhere from now on."""
         if queue is None:
-            self.read_offset = offsets.stop
+            self._new.read_offset = offsets.stop
         else:
             queue.discard_all(offsets)
 
@@ -212,7 +211,7 @@ class Shared(MultiConsumerDispatcher):
         chunk: Chunk,
         ack_set: tuple[int, ...],
         room: int,
-        queue: ReplayQueue | None,
+        queue: OffsetQueue | None,
     ) -> int:
         """Send a chunk to the consumer that has its beginning, or let it wait for that consumer.
 
@@ -221,8 +220,8 @@ class Shared(MultiConsumerDispatcher):
         owner = self._chunked.owner(chunk)
         queued = owner is not None and self._chunked.waits_for(owner)
         taker = owner or consumer
-        if queue is None and chunk.number > 0 and self._replay.ready:
-            self._replay.add(one.first)  # the beginning may be in there: keep their order
+        if queue is None and chunk.number > 0 and self._waiting.ready:
+            self._waiting.add(one.first)  # the beginning may be in there: keep their order
         elif not queued and taker.can_take() and self._room(taker, queue) > 0:
             self._chunked.sent(chunk, taker, one.first)
             self._send_part(taker, one, ack_set, self._room(taker, queue), queue)
@@ -234,24 +233,23 @@ class Shared(MultiConsumerDispatcher):
         self._passed(range(one.first, one.first + 1), queue)
         return room
 
-    def _room(self, consumer: Consumer, queue: ReplayQueue | None) -> int:
-        return (
-            self._unacked.room_for_new(consumer) if queue is None else self._unacked.room(consumer)
-        )
+    def _room(self, consumer: Consumer, queue: OffsetQueue | None) -> int:
+        # The limits of subscription and broker stop new entries only: redelivery must continue, or
+        # returned entries could never be acknowledged and free them.
+        if queue is None:
+            return self._receivers.room_for_new(consumer)
+        return self._receivers.room(consumer)
 
     # Diagnosis --------------------------------------------------------------------
 
-    def blocker(self) -> Blocker:
-        if not self._unacked.consumers:
-            return Blocker.NO_CONSUMER
-        reason = self._dispatch_blocker()
-        if reason is not None:
-            return reason
-        if self._replay.ready:
-            return Blocker.DAMAGE if self._replay_feed.failure else Blocker.READING
-        if self._next_new() < self._log.visible_end:
-            return self._unacked.full or (Blocker.DAMAGE if self._feed.failure else Blocker.READING)
+    def _entries_blocker(self) -> Blocker:
+        if self._waiting.ready:
+            return Blocker.DAMAGE if self._scattered.failure else Blocker.READING
+        if self._new.next() < self._log.visible_end:
+            damaged = self._new.source.failure
+            return self._receivers.full or (Blocker.DAMAGE if damaged else Blocker.READING)
         if self._chunked:
-            able = any(c.can_take() and self._chunked.waits_for(c) for c in self._unacked.consumers)
+            consumers = self._receivers.consumers
+            able = any(one.can_take() and self._chunked.waits_for(one) for one in consumers)
             return Blocker.READING if able else Blocker.CHUNK
         return Blocker.DAMAGE

@@ -14,7 +14,7 @@ from magnetar_broker.dispatch.base import (
     unacked,
 )
 from magnetar_broker.dispatch.consumer import CompactedSource, Consumer
-from magnetar_broker.dispatch.feed import Feed
+from magnetar_broker.dispatch.new_entries import NewEntries
 from magnetar_broker.dispatch.selection import pick_active
 from magnetar_proto.hashes import range_slot
 from magnetar_proto.sticky_key import sticky_key
@@ -39,12 +39,16 @@ class SingleActive:
         self._limits = stream.limits
         self._throttle = stream.throttle
         self._failover = failover
-        self._feed = Feed(self._log, self.dispatch)
+        # Delays do not apply, since they would break the order.
+        self._new = NewEntries(stream.log, stream.cursor, None, self.dispatch)
         self._told: StorageError | None = None
         """The failure of which the active consumer was notified."""
         self._consumers: list[Consumer] = []
         self._switching: Timer | None = None
-        self.read_offset = self._cursor.next_unacked(0)
+
+    @property
+    def read_offset(self) -> int:
+        return self._new.read_offset
 
     # Consumers --------------------------------------------------------------------
 
@@ -56,7 +60,7 @@ class SingleActive:
     def remove(self, consumer: Consumer) -> None:
         self._consumers.remove(consumer)
         if not self._consumers:
-            self._feed.clear()
+            self._new.source.clear()
             if consumer.compacted is not None:
                 consumer.compacted.clear()
         self._choose()
@@ -95,17 +99,16 @@ class SingleActive:
 
     def apply_limits(self, stream: Stream) -> None:
         self._limits, self._throttle = stream.limits, stream.throttle
-        self._cursor = stream.cursor
+        self._cursor = self._new.cursor = stream.cursor
         self._log.engine.clock.soon(self.dispatch, "dispatch")
 
     # Delivering -------------------------------------------------------------------
 
     def rewind(self) -> None:
-        self._feed.retry()
         self._told = None
-        self.read_offset = self._cursor.next_unacked(self._log.first_offset)
+        self._new.rewind()
         if self.active is not None and self.active.compacted is not None:
-            self.read_offset = self.active.compacted.first()
+            self._new.read_offset = self.active.compacted.first()
 
     def dispatch(self) -> None:
         consumer = self.active
@@ -117,8 +120,7 @@ class SingleActive:
                 if not self._send_compacted(consumer, consumer.compacted):
                     return
                 continue
-            # Single acknowledgements and skips may have left gaps ahead: never send those entries.
-            offset = self._cursor.next_unacked(max(self.read_offset, self._log.first_offset))
+            offset = self._new.next()
             room, size = consumer.permits, limits.max_read_bytes
             if throttle is not None:
                 # promise[not throttle.admit_or_wait() -> throttle.is_spent]: a waiter is called
@@ -127,11 +129,11 @@ class SingleActive:
                     return
                 messages, most = throttle.room()
                 room, size = min(room, messages), min(size, most)
-            run = self._feed.take(offset, min(room, limits.max_read_entries), size)
-            self.read_offset = offset
+            run = self._new.take(offset, min(room, limits.max_read_entries), size)
+            self._new.read_offset = offset
             if run is None:
-                if self._feed.failure is not None:
-                    self._tell_failure(consumer, self._feed.failure)
+                if self._new.source.failure is not None:
+                    self._tell_failure(consumer, self._new.source.failure)
                 return
             self._send(consumer, run, consumer.permits - room)
 
@@ -139,7 +141,7 @@ class SingleActive:
         """Notify the consumer, once for each failure, if delivery stops at damage."""
         if failure is not self._told:
             self._told = failure
-            damage = self._feed.damage
+            damage = self._new.source.damage
             if damage is not None:  # promise: a consumer is told of damage at which it stops
                 consumer.connection.damaged(consumer.id, self._topic.partition, damage)
 
@@ -150,7 +152,7 @@ class SingleActive:
             if not self._throttle.admit_or_wait():
                 return False
             room = min(room, self._throttle.room()[0])
-        self.read_offset = source.give(consumer, at, room, self._frames, self._topic.partition)
+        self._new.read_offset = source.give(consumer, at, room, self._frames, self._topic.partition)
         return self.read_offset > at
 
     def _send(self, consumer: Consumer, run: Run, spare: int) -> None:
@@ -165,8 +167,8 @@ class SingleActive:
             if ack_set:
                 partition = self._topic.partition
                 payload, left = part.payloads[0], part.counts[0]
-                consumer.give_entry(ledger, entry, partition, payload, left, 0, ack_set)
-                self.read_offset = part.first + 1
+                consumer.send_entry(ledger, entry, partition, payload, left, 0, ack_set)
+                self._new.read_offset = part.first + 1
             else:
                 self._send_run(consumer, ledger, entry, part, room)
 
@@ -180,22 +182,22 @@ class SingleActive:
                 if any(first <= slot <= last for first, last in ranges):
                     yield part_of(part, offset, offset + 1), ack_set
                 else:
-                    self.read_offset = offset + 1
+                    self._new.read_offset = offset + 1
 
     def _send_run(self, consumer: Consumer, ledger: int, entry: int, run: Run, room: int) -> None:
         payloads, messages = run.payloads, sum(run.counts)
         if messages > room:
             n = entries_within(run.counts, room)
             payloads, messages = payloads[:n], sum(run.counts[:n])
-        consumer.give_run(self._frames, ledger, entry, payloads, messages)
-        self.read_offset = run.first + len(payloads)
+        consumer.send_run(self._frames, ledger, entry, payloads, messages)
+        self._new.read_offset = run.first + len(payloads)
 
     # Acknowledging ----------------------------------------------------------------
 
-    def acked(self, consumer: Consumer, offset: int, messages_left: int) -> None:
+    def messages_acked(self, consumer: Consumer, offset: int, messages_left: int) -> None:
         """Do nothing: only the cursor keeps acknowledgements here."""
 
-    def acked_whole(self, consumer: Consumer, offsets: Sequence[int]) -> None:
+    def entries_acked(self, consumer: Consumer, offsets: Sequence[int]) -> None:
         """Do nothing: only the cursor keeps acknowledgements here."""
 
     def skipped(self) -> None:
@@ -236,7 +238,7 @@ class SingleActive:
         """Return the reason why a consumer with room receives nothing."""
         if self._throttle is not None and self._throttle.is_spent:
             return Blocker.RATE
-        failure = self._feed.failure if compacted is None else compacted.failure
+        failure = self._new.source.failure if compacted is None else compacted.failure
         return Blocker.DAMAGE if failure else Blocker.READING
 
     def _is_compacted(self, consumer: Consumer) -> bool:

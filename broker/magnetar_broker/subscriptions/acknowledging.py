@@ -62,7 +62,7 @@ class Acknowledger:
         if self.view is not None:
             self.view.ack_scattered(offsets)  # promise: delivery knows plain acknowledgements
         if offsets:
-            dispatcher.acked_whole(consumer, offsets)
+            dispatcher.entries_acked(consumer, offsets)
         return len(offsets)
 
     def _ack_batch(
@@ -88,7 +88,7 @@ class Acknowledger:
             view = self.view
             view.ack_batch(offset, mask)
         left = view.partial.get(offset, 0).bit_count()
-        dispatcher.acked(consumer, offset, left)
+        dispatcher.messages_acked(consumer, offset, left)
 
     def ack_up_to(self, ledger: int, entry: int, ack_set: tuple[int, ...]) -> int:
         """Acknowledge everything up to an entry, of which `ack_set` has the messages still wanted.

@@ -64,7 +64,7 @@ async def _complete(log: Log, cursor: Cursor, consumer: Consumer, frames: FrameC
                 if not (cursor.is_acked(at) or at in consumer.pending):
                     ledger, entry = log.position(at)
                     payloads = run.payloads[index : index + 1]
-                    consumer.give_run(frames, ledger, entry, payloads, run.counts[index])
+                    consumer.send_run(frames, ledger, entry, payloads, run.counts[index])
                 _note(begun, chunk, at)
         if not run.payloads:
             return
@@ -104,7 +104,7 @@ async def _begun(log: Log, cursor: Cursor, consumer: Consumer) -> dict[bytes, _P
 
 def _is_selective(consumer: Consumer) -> bool:
     """Return whether entries before the last one may have been left out for a consumer."""
-    has_ranges = consumer.messages_returned < 0 and bool(consumer.key_shared.ranges)
+    has_ranges = not consumer.keeps_pending and bool(consumer.key_shared.ranges)
     return has_ranges or consumer.compacted is not None
 
 
@@ -114,7 +114,7 @@ def _note_all(begun: dict[bytes, _Part], run: Run, cursor: Cursor, consumer: Con
         offset = run.first + index
         if cursor.is_acked(offset):
             begun.pop(chunk.uuid, None)  # what was acknowledged was whole, or is not wanted
-        elif consumer.messages_returned < 0 or offset in consumer.pending:
+        elif not consumer.keeps_pending or offset in consumer.pending:
             _note(begun, chunk, offset)
 
 

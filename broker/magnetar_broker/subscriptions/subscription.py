@@ -273,7 +273,7 @@ class Subscription:
             entries = self._acknowledger.ack_each(self.dispatcher, consumer, ack.message_ids)
         elif self.dispatcher.exclusive_acks and len(ack.message_ids) == 1:
             entries = self._acknowledger.ack_up_to(*ack.message_ids[0])
-        self.acked_ms = consumer.acked(entries)
+        self.acked_ms = consumer.count_acks(entries)
         if self.cursor.mark_delete > before:
             self.advanced_ms = self.acked_ms
         if isinstance(self.cursor, DurableCursor):
@@ -389,9 +389,9 @@ class Subscription:
         if ack.ack_type == INDIVIDUAL:
             whole, parts = acks.ack_each(txn, ack.message_ids)
             if whole:
-                self.dispatcher.acked_whole(consumer, whole)
+                self.dispatcher.entries_acked(consumer, whole)
             for offset, left in parts:
-                self.dispatcher.acked(consumer, offset, left)
+                self.dispatcher.messages_acked(consumer, offset, left)
         elif self.dispatcher.exclusive_acks:
             acks.ack_up_to(txn, ack.message_ids)
         else:
@@ -399,7 +399,7 @@ class Subscription:
                 "a subscription that consumers share has no cumulative acknowledgements: "
                 "acknowledge each message"
             )
-        self.acked_ms = consumer.acked(len(whole))
+        self.acked_ms = consumer.count_acks(len(whole))
         self._store_pending(done)
 
     def _in_transactions(self) -> TransactionalAcks:

@@ -106,7 +106,7 @@ class NonPersistentSubscription:
             self._turns.served(consumer)
             self._siblings.messages_out += messages
             self._siblings.bytes_out += len(payload)
-            consumer.give_entry(0, 0, self._topic.partition, payload, messages, 0, ())
+            consumer.send_entry(0, 0, self._topic.partition, payload, messages, 0, ())
 
     def _choose(self) -> None:
         topic = self._topic

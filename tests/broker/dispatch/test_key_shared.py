@@ -9,7 +9,7 @@ from fakes.key_model import keyed
 from fakes.logs import BY_THREE
 from fakes.topics import KEY_SHARED, TopicWorld, entry
 from magnetar_broker.base.errors import ConsumerBusy, ConsumerUnassigned
-from magnetar_broker.dispatch import replay_feed
+from magnetar_broker.dispatch import scattered_source
 from magnetar_broker.dispatch.base import Blocker
 from magnetar_broker.dispatch.consumer import Consumer
 from magnetar_broker.dispatch.key_selection import KeySharedMeta, RangeHalving
@@ -155,7 +155,7 @@ def test_reading_ahead_has_bounds() -> None:
     assert (world.offsets(lower), world.offsets(upper)) == (list(range(20)), [20])
 
 
-def test_acknowledging_waiting_messages_makes_room_to_read_ahead() -> None:
+def test_acknowledging_waiting_messages_makes_room_to_unsent() -> None:
     world = halving(key_shared_look_ahead_per_subscription=4)
     upper, lower = join(world), join(world, 4)
     publish(world, *[LOW[0]] * 4)
@@ -315,7 +315,7 @@ def test_when_no_range_can_be_halved_the_next_one_is_refused() -> None:
 def test_what_waits_is_read_again_when_it_could_not_be_kept() -> None:
     world = TopicWorld(TopicLimits(key_shared_ring=False), roll=BY_THREE, cache_bytes=0)
     upper, lower = join(world, 100), join(world, 0)
-    dispatcher(world)._read_ahead._max_bytes = 0
+    dispatcher(world)._unsent._max_bytes = 0
     publish(world, *(LOW[0], HIGH[0]) * 6)
     assert world.offsets(upper) == list(range(1, 12, 2))
     world.flow(lower, 100)
@@ -329,13 +329,13 @@ def test_what_was_acknowledged_while_it_waited_is_not_delivered() -> None:
     world.subscription().cursor.ack_up_to(1)  # as when messages expire
     world.flow(lower, 100)
     assert world.offsets(lower) == [2, 3]
-    assert (len(dispatcher(world)._read_ahead), dispatcher(world).in_replay) == (0, 0)
+    assert (len(dispatcher(world)._unsent), dispatcher(world).in_replay) == (0, 0)
 
 
 def test_a_new_entry_waits_behind_one_that_is_being_read() -> None:
     world = TopicWorld(TopicLimits(key_shared_ring=False), cache_bytes=150)
     _, lower = join(world, 100), join(world, 0)
-    dispatcher(world)._read_ahead._max_bytes = 0
+    dispatcher(world)._unsent._max_bytes = 0
     for _ in range(5):
         publish(world, LOW[0])
     gate = world.store.read_gate = world.clock.promise()
@@ -351,11 +351,11 @@ def test_a_new_entry_waits_behind_one_that_is_being_read() -> None:
 def test_reading_for_one_consumer_does_not_keep_the_store_from_others(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(replay_feed, "GATHERED_BYTES", 1)
+    monkeypatch.setattr(scattered_source, "GATHERED_BYTES", 1)
     world = TopicWorld(TopicLimits(key_shared_ring=False), cache_bytes=0)
     both = RecordingConnection()
     first, second, _ = join(world, 0, connection=both), join(world, 0, connection=both), join(world)
-    dispatcher(world)._read_ahead._max_bytes = 0
+    dispatcher(world)._unsent._max_bytes = 0
     mine, others, taken = (owned(world, one)[0] for one in world.subscription().consumers)
     publish(world, others, *[mine] * 20, taken)
     gate = world.store.read_gate = world.clock.promise()
@@ -372,7 +372,7 @@ def test_reading_for_one_consumer_does_not_keep_the_store_from_others(
 def test_damage_holds_up_nothing_that_can_be_read() -> None:
     world = TopicWorld(TopicLimits(key_shared_ring=False), roll=BY_THREE, cache_bytes=0)
     upper, lower = join(world, 100), join(world, 0)
-    dispatcher(world)._read_ahead._max_bytes = 0
+    dispatcher(world)._unsent._max_bytes = 0
     for _ in range(3):
         publish(world, LOW[0], HIGH[0], LOW[1])
     assert world.offsets(upper) == [1, 4, 7]
@@ -390,7 +390,7 @@ def test_damage_holds_up_nothing_that_can_be_read() -> None:
 def test_damage_met_for_one_consumer_is_none_of_what_another_gets() -> None:
     world = TopicWorld(TopicLimits(key_shared_ring=False), roll=BY_THREE, cache_bytes=0)
     first, second, _ = join(world, 0), join(world, 0), join(world)
-    dispatcher(world)._read_ahead._max_bytes = 0
+    dispatcher(world)._unsent._max_bytes = 0
     mine, others, taken = (owned(world, one)[0] for one in world.subscription().consumers)
     for keys in ((mine, mine, taken), (others, others, taken)):
         publish(world, *keys)
@@ -445,15 +445,14 @@ def test_reasons() -> None:
     new = join(world, 1)
     publish(world, LOW[0])
     assert dispatcher(world).blocker() is Blocker.DRAINING_KEY
-    [draining] = dispatcher(world).queues.draining.values()
+    queues = dispatcher(world).queues
+    [draining] = queues.draining.values()
     assert (draining.holder, draining.entries, draining.blocked_attempts) == (old, 1, 1)
     publish(world, LOW[0])
-    slot = range_slot(LOW[0].encode())
-    numbers = dispatcher(world).queues.draining_hashes
-    assert numbers(old) == (1, 0, [(slot, 1, 2)])
-    assert numbers(new) == (0, 0, [])
+    assert queues.draining == {range_slot(LOW[0].encode()): draining}
+    assert (draining.blocked_attempts, queues.cleared) == (2, {old: 0, new: 0})
     world.ack(old, 0)
-    assert numbers(old) == (0, 1, [])
+    assert (queues.draining, queues.cleared) == ({}, {old: 1, new: 0})
     assert world.offsets(new) == [1]
     assert dispatcher(world).blocker() is Blocker.NO_PERMITS
 

@@ -5,9 +5,10 @@ from collections.abc import Iterable
 import pytest
 
 from fakes.logs import LogWorld
-from magnetar_broker.dispatch.feed import Feed
-from magnetar_broker.dispatch.read_ahead_buffer import ReadAheadBuffer
-from magnetar_broker.dispatch.replay_feed import ReplayFeed
+from magnetar_broker.dispatch.new_entries import NewEntries
+from magnetar_broker.dispatch.scattered_source import ScatteredSource
+from magnetar_broker.dispatch.unsent_buffer import UnsentBuffer
+from magnetar_storage.cursors.cursor import Cursor
 from magnetar_storage.interfaces import Run
 from magnetar_storage.log.log import Log
 from magnetar_storage.log.roll_limits import RollLimits
@@ -20,8 +21,8 @@ class Lagging:
 
     def __init__(self, log: Log, replays: bool) -> None:
         self.log = log
-        self.feed = Feed(log, self.dispatch)
-        self.replay = ReplayFeed(log, self.dispatch)
+        self.new = NewEntries(log, Cursor(-1), None, self.dispatch)
+        self.replay = ScatteredSource(log, self.dispatch)
         self.replays = replays
         self.offset = self.permits = self.most_held = 0
 
@@ -37,7 +38,7 @@ class Lagging:
 
     def _take(self) -> Run | None:
         if not self.replays:
-            return self.feed.take(self.offset, self.permits, 1 << 20)
+            return self.new.take(self.offset, self.permits, 1 << 20)
         return self.replay.take(self.offset, self.permits, 1 << 20, self._wanted)
 
     def _wanted(self) -> Iterable[tuple[int, int]]:
@@ -45,7 +46,7 @@ class Lagging:
 
     def held(self) -> int:
         """Payload bytes in memory."""
-        runs = self.feed._ahead, self.feed._next
+        runs = self.new.source._ahead, self.new.source._next
         gathered = self.replay._gathered.values()
         return sum(sum(map(len, run.payloads)) for run in runs) + sum(
             len(one) for one, _ in gathered
@@ -78,7 +79,7 @@ def test_memory_is_bounded_and_every_reader_goes_on(limit: int, replays: bool) -
     world.clock.pump()
     assert {reader.offset for reader in readers} == {log.end}
     for reader in readers:
-        reader.feed.clear()
+        reader.new.source.clear()
         reader.replay.clear()
     assert world.engine.reading.held == 0
 
@@ -138,7 +139,7 @@ def test_a_reader_that_gave_up_in_the_queue_reads_when_it_is_wanted_again() -> N
 def test_what_waits_for_a_key_is_kept_as_far_as_there_is_room() -> None:
     world = LogWorld(SEGMENT, cache_bytes=0)
     world.engine.reading.limit = 1000
-    buffer = ReadAheadBuffer(world.engine.reading)
+    buffer = UnsentBuffer(world.engine.reading)
     for offset in range(10):
         buffer.add(offset, bytes(100), 1)
     assert list(buffer) == [0, 1, 2] and world.engine.reading.held == 900

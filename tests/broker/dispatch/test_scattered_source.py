@@ -6,11 +6,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fakes.logs import BY_THREE, LogWorld, numbered
-from magnetar_broker.dispatch.replay_feed import (
+from magnetar_broker.dispatch.scattered_source import (
     GAP,
     GATHERED_ENTRIES,
     GATHERED_STRETCHES,
-    ReplayFeed,
+    ScatteredSource,
     joined,
 )
 from magnetar_storage.errors import Corrupt
@@ -21,7 +21,7 @@ MANY = 1 << 20
 
 
 class Reading:
-    """A feed over a log of nine entries in segments of three."""
+    """A source over a log of nine entries in segments of three."""
 
     def __init__(self, cache_bytes: int = 0) -> None:
         self.world = LogWorld(BY_THREE, cache_bytes)
@@ -29,13 +29,13 @@ class Reading:
         for payload in numbered(0, 9):
             self.world.append(self.log, payload)
         self.ready = 0
-        self.feed = ReplayFeed(self.log, self._ready)
+        self.source = ScatteredSource(self.log, self._ready)
 
     def _ready(self) -> None:
         self.ready += 1
 
     def take(self, offset: int, entries: int, wanted: Iterable[tuple[int, int]]) -> Run | None:
-        return self.feed.take(offset, entries, MANY, lambda: wanted)
+        return self.source.take(offset, entries, MANY, lambda: wanted)
 
 
 def test_what_is_wanted_is_read_at_once() -> None:
@@ -62,7 +62,7 @@ def test_entries_that_arrive_after_they_are_needed_are_not_kept() -> None:
     gate = reading.world.store.read_gate = reading.world.clock.promise()
     assert reading.take(1, 1, [(1, 2)]) is None
     reading.world.clock.pump()
-    reading.feed.clear()
+    reading.source.clear()
     gate.set_result(None)
     reading.world.clock.pump()
     assert reading.ready == 1
@@ -73,7 +73,7 @@ def test_what_is_cleared_is_read_again() -> None:
     reading = Reading()
     reading.take(1, 1, [(1, 2)])
     reading.world.clock.pump()
-    reading.feed.clear()
+    reading.source.clear()
     assert reading.take(1, 1, [(1, 2)]) is None
 
 
@@ -82,12 +82,12 @@ def test_damage_further_on_does_not_count_until_it_is_first() -> None:
     reading.world.store.rotten = {reading.log.position(4)[0]}
     assert reading.take(1, 1, [(1, 2), (4, 5)]) is None
     reading.world.clock.pump()
-    assert reading.feed.failure is None
+    assert reading.source.failure is None
     assert reading.take(1, 1, [(1, 2), (4, 5)]) == (1, [b"1"], [1])
     assert reading.take(4, 1, [(4, 5)]) is None
     reading.world.clock.pump()
-    assert isinstance(reading.feed.failure, Corrupt)
-    assert 4 in reading.feed.give_up()
+    assert isinstance(reading.source.failure, Corrupt)
+    assert 4 in reading.source.give_up()
 
 
 def test_a_failure_is_of_what_is_first_when_the_read_begins() -> None:
@@ -96,7 +96,7 @@ def test_a_failure_is_of_what_is_first_when_the_read_begins() -> None:
     world.engine.reading.limit = 1
     world.store.rotten = {reading.log.position(4)[0]}
     gate = world.store.read_gate = world.clock.promise()
-    assert ReplayFeed(reading.log, reading._ready).take(8, 1, MANY, lambda: [(8, 9)]) is None
+    assert ScatteredSource(reading.log, reading._ready).take(8, 1, MANY, lambda: [(8, 9)]) is None
     wanted = [(1, 2), (4, 5)]
     assert reading.take(1, 1, wanted) is None
     assert world.engine.reading.waiting == 1
@@ -104,8 +104,8 @@ def test_a_failure_is_of_what_is_first_when_the_read_begins() -> None:
     world.store.read_gate = None
     gate.set_result(None)
     world.clock.pump()
-    assert isinstance(reading.feed.failure, Corrupt)
-    lost = reading.feed.give_up()
+    assert isinstance(reading.source.failure, Corrupt)
+    lost = reading.source.give_up()
     assert 4 in lost and 1 not in lost
 
 

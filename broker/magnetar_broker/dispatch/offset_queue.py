@@ -7,7 +7,7 @@ from magnetar_storage.cursors.cursor import Cursor
 from magnetar_storage.log.offset_set import OffsetSet
 
 
-class ReplayQueue:
+class OffsetQueue:
     """A sorted set of offsets, of which some may be set aside as unreadable."""
 
     def __init__(self) -> None:
@@ -78,7 +78,7 @@ class ReplayQueue:
             return None
         return first, min(self._members.next_missing(first) - first, limit)
 
-    def move_to(self, other: "ReplayQueue") -> None:
+    def move_to(self, other: "OffsetQueue") -> None:
         """Move everything to another queue."""
         self.restore()
         for start, stop in self._members:

@@ -1,115 +1,56 @@
-"""A dispatcher's source of new entries: memory if they are recent, else read ahead from disk."""
+"""The entries of a log in order, read from disk ahead of a dispatcher that catches up."""
 
-import logging
 from collections.abc import Callable
 from functools import partial
 
+from magnetar_broker.dispatch.entry_source import EntrySource
 from magnetar_storage.errors import StorageError
 from magnetar_storage.interfaces import Run
 from magnetar_storage.log.cache import ENTRY_OVERHEAD
-from magnetar_storage.log.damage import LASTING, Damage
+from magnetar_storage.log.damage import LASTING
 from magnetar_storage.log.log import Log
 from magnetar_storage.log.read_budget import Holding
-
-logger = logging.getLogger(__name__)
 
 AHEAD_ENTRIES = 5000
 AHEAD_BYTES = 1 << 20
 NOTHING = Run(0, [], ())
-RETRY_SECONDS = 1.0
 
 
-class Source:
-    """The source of a log's entries for a dispatcher; `ready` is called for more or a retry."""
-
-    def __init__(self, entries: Log, ready: Callable[[], None]) -> None:
-        self.failure: StorageError | None = None
-        """The reason why the entries cannot be read.  Damage stays until a seek or a new consumer
-        calls `retry`; any other error is retried after `RETRY_SECONDS`."""
-        self._log = entries
-        self._ready = ready
-        self._failed_at = 0
-
-    def retry(self) -> None:
-        """Clear a failure, so that the next `take` reads again."""
-        self.failure = None
-
-    def give_up(self) -> range:
-        """Return the range that damage has made unreadable, to be skipped; empty without damage."""
-        error, at = self.failure, self._failed_at
-        if not isinstance(error, LASTING):
-            return range(0)
-        self.failure = None
-        return range(at, self._log.entries.behind_damage(at, error))
-
-    @property
-    def damage(self) -> Damage | None:
-        """The damaged entries that stop it; None if no damage does."""
-        error = self.failure
-        log, at = self._log, self._failed_at
-        if not isinstance(error, LASTING) or not log.first_offset <= at < log.end:
-            return None
-        return log.entries.damage_at(at, error)
-
-    def _failed(self, offset: int, error: StorageError) -> None:
-        # Damage was logged when it was found (`FoundDamage`), not again for each reader.
-        if self.failure is None and not isinstance(error, LASTING):
-            logger.error(
-                "%s cannot be read for delivery from offset %d on: %s",
-                self._log.key, offset, error,
-            )  # fmt: skip
-        self.failure, self._failed_at = error, offset
-        if not isinstance(error, LASTING):
-            self._log.engine.clock.later(RETRY_SECONDS, self._try_again)
-
-    def _try_again(self) -> None:
-        self.failure = None
-        self._ready()
-
-
-class Feed(Source):
-    """The source of entries in order.
+class SequentialSource(EntrySource):
+    """The source of entries that have left the cache of recent ones; `NewEntries` asks it.
 
     A dispatcher that reads on where the last read ended is catching up: then the next stretch is
     read while the present one is sent.
     """
 
-    def __init__(self, entries: Log, ready: Callable[[], None]) -> None:
-        super().__init__(entries, ready)
-        self._cached, self._from_disk = entries.engine.cached_runs, entries.engine.read_runs
+    def __init__(self, log: Log, ready: Callable[[], None]) -> None:
+        super().__init__(log, ready)
+        self._runs = log.engine.read_runs
         self._ahead = self._next = NOTHING
         self._ahead_bytes = self._next_bytes = 0
-        self._holding = Holding(entries.engine.reading, self._drop, ENTRY_OVERHEAD)
+        self._holding = Holding(log.engine.reading, self._drop, ENTRY_OVERHEAD)
 
-    def take(self, offset: int, max_entries: int, max_bytes: int) -> Run | None:
-        """Return entries from `offset` on, all of one segment; None if none are available yet."""
-        log = self._log
-        # promise[min(log.segment_end(offset), log.visible_end) -> log.segment_end(offset)]: a
-        #   subscription does not read behind an open transaction
-        end = min(log.segment_end(offset), log.visible_end)
-        if offset >= end:
-            self.clear()
-            return None
-        if self.failure is not None:
-            if offset == self._failed_at or not isinstance(self.failure, LASTING):
-                return None
-            self.failure = None  # a seek has moved away from the damage
-        max_entries = min(max_entries, end - offset)
-        run = self._log.tail.get(offset, max_entries, max_bytes)
-        if run is not None:
-            # promise: entries delivered from the cache count as read
-            self._log.entries.from_cache += len(run.payloads)
-            # promise: runs delivered from the cache are counted
-            self._cached.add(len(run.payloads))
-            self.clear()
-            return run
+    def stops_at(self, offset: int) -> bool:
+        """Return whether a failure stands in the way of reading at an offset."""
+        if self.failure is None:
+            return False
+        if offset == self._failed_at or not isinstance(self.failure, LASTING):
+            return True
+        self.failure = None  # a seek has moved away from the damage
+        return False
+
+    def take(self, offset: int, max_entries: int) -> Run | None:
+        """Return entries from `offset` on that were read ahead; if none were, start to read them.
+
+        They are all of one segment.  `ready` is called when they are there.
+        """
         if offset == self._next.first and self._next.payloads:  # catching up: read one ahead again
             self._hold(self._next, self._next_bytes)
             self._read_on()
         at = offset - self._ahead.first
         if 0 <= at < len(self._ahead.payloads):
             payloads = self._ahead.payloads[at : at + max_entries]
-            self._from_disk.add(len(payloads))
+            self._runs.add(len(payloads))
             return Run(offset, payloads, self._ahead.counts[at : at + len(payloads)])
         self._holding.read(AHEAD_ENTRIES, AHEAD_BYTES, partial(self._begin, offset, True))
         return None

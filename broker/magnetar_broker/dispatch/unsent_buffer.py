@@ -13,7 +13,7 @@ Entry = tuple[bytes, int]
 """The payload and its number of messages."""
 
 
-class ReadAheadBuffer:
+class UnsentBuffer:
     """Entries by offset, in bounded memory, which counts in the budget of all readers."""
 
     def __init__(self, budget: ReadBudget, max_bytes: int = BUFFER_BYTES) -> None:

@@ -1,26 +1,24 @@
-"""Where entries come from: memory, what was read ahead, the store."""
+"""Entries are read ahead of a dispatcher that catches up, and failures are tried again."""
 
 from fakes.logs import BY_THREE, LogWorld, numbered
 from fakes.moody_store import MoodyStore
-from magnetar_broker.dispatch.feed import AHEAD_ENTRIES, RETRY_SECONDS, Feed
+from magnetar_broker.dispatch.entry_source import RETRY_SECONDS
+from magnetar_broker.dispatch.sequential_source import AHEAD_ENTRIES, SequentialSource
 from magnetar_storage.errors import Corrupt, NoSegment, Unavailable
 from magnetar_storage.interfaces import Run
-from magnetar_storage.log.cache import ENTRY_OVERHEAD
 from magnetar_storage.log.log import Log
-
-MANY = 1 << 20
 
 
 class Reading:
-    """A feed over a log of nine entries in segments of three, and how often it called."""
+    """A source over a log of nine entries in segments of three, and how often it called."""
 
-    def __init__(self, cache_bytes: int = 0) -> None:
-        self.world = LogWorld(BY_THREE, cache_bytes)
+    def __init__(self) -> None:
+        self.world = LogWorld(BY_THREE, cache_bytes=0)
         self.log: Log = self.world.open()
         for payload in numbered(0, 9):
             self.world.append(self.log, payload)
         self.ready = 0
-        self.feed = Feed(self.log, self._ready)
+        self.source = SequentialSource(self.log, self._ready)
 
     @property
     def store(self) -> MoodyStore:
@@ -30,7 +28,7 @@ class Reading:
         self.ready += 1
 
     def take(self, offset: int, entries: int = 100) -> Run | None:
-        return self.feed.take(offset, entries, MANY)
+        return None if self.source.stops_at(offset) else self.source.take(offset, entries)
 
     def read(self, offset: int, entries: int = 100) -> list[bytes]:
         """What comes once it was read."""
@@ -39,13 +37,6 @@ class Reading:
         run = self.take(offset, entries)
         assert run is not None and run.first == offset
         return run.payloads
-
-
-def test_recent_entries_come_at_once_and_of_one_segment() -> None:
-    reading = Reading(cache_bytes=MANY)
-    assert reading.take(4) == (4, [b"4", b"5"], [1, 1])
-    assert reading.take(0, 2) == (0, [b"0", b"1"], [1, 1])
-    assert reading.store.reads == 0
 
 
 def test_older_ones_are_read_ahead_once() -> None:
@@ -71,26 +62,17 @@ def test_one_read_at_a_time() -> None:
     assert reading.take(0) == (0, [b"0", b"1", b"2"], [1, 1, 1])
 
 
-def test_at_the_end_there_is_nothing_and_nothing_is_kept() -> None:
-    reading = Reading()
-    reading.read(6)
-    assert reading.take(9) is None
-    assert reading.store.reads == 1
-    assert reading.take(6) is None, "what was read ahead was given back"
-    reading.world.clock.pump()
-
-
 def test_damage_stops_it_until_a_retry() -> None:
     reading = Reading()
     damage = reading.store.read_failure = Corrupt("file", 3, "rot")
     assert reading.take(0) is None
     reading.world.clock.pump()
-    assert (reading.feed.failure, reading.ready) == (damage, 1)
+    assert (reading.source.failure, reading.ready) == (damage, 1)
     assert reading.take(0) is None
     reading.world.clock.pump()
     assert reading.store.reads == 1
     reading.store.read_failure = None
-    reading.feed.retry()
+    reading.source.retry()
     assert reading.read(0) == [b"0", b"1", b"2"]
 
 
@@ -105,7 +87,7 @@ def test_damage_that_is_not_needed_any_more_stops_nothing() -> None:
     reading.world.clock.pump()
     reading.store.read_failure = None
     assert reading.read(0) == [b"0", b"1", b"2"]
-    assert reading.feed.failure is None
+    assert reading.source.failure is None
 
 
 def test_other_trouble_is_tried_again_by_itself() -> None:
@@ -113,17 +95,17 @@ def test_other_trouble_is_tried_again_by_itself() -> None:
     reading.store.read_failure = Unavailable("too many open files")
     assert reading.take(0) is None
     reading.world.clock.pump()
-    assert reading.feed.failure is reading.store.read_failure
+    assert reading.source.failure is reading.store.read_failure
     reading.store.read_failure = None
     reading.world.clock.advance(RETRY_SECONDS)
-    assert (reading.feed.failure, reading.ready) == (None, 2)
+    assert (reading.source.failure, reading.ready) == (None, 2)
     assert reading.read(0) == [b"0", b"1", b"2"]
 
 
 def test_what_is_not_read_is_given_back() -> None:
     reading = Reading()
     assert reading.read(0) == [b"0", b"1", b"2"]
-    reading.feed.clear()
+    reading.source.clear()
     assert reading.take(0) is None
     reading.world.clock.pump()
     assert reading.store.reads == 2
@@ -134,7 +116,7 @@ def test_entries_that_arrive_after_they_are_needed_are_not_kept() -> None:
     gate = reading.store.read_gate = reading.world.clock.promise()
     assert reading.take(0) is None
     reading.world.clock.pump()
-    reading.feed.clear()
+    reading.source.clear()
     gate.set_result(None)
     reading.world.clock.pump()
     assert reading.ready == 1
@@ -147,7 +129,7 @@ def test_what_is_wanted_again_when_it_comes_is_kept() -> None:
     gate = reading.store.read_gate = reading.world.clock.promise()
     assert reading.take(0) is None
     reading.world.clock.pump()
-    reading.feed.clear()
+    reading.source.clear()
     assert reading.take(0) is None
     gate.set_result(None)
     reading.world.clock.pump()
@@ -165,7 +147,7 @@ def test_what_was_trimmed_during_the_read_is_no_damage() -> None:
     reading.store.read_failure = Corrupt("file", 3, "it is being deleted")
     gate.set_result(None)
     reading.world.clock.pump()
-    assert (reading.feed.failure, reading.ready) == (None, 1)
+    assert (reading.source.failure, reading.ready) == (None, 1)
     reading.store.read_failure = None
     assert reading.read(6) == [b"6", b"7", b"8"]
 
@@ -189,14 +171,6 @@ def test_there_is_no_read_ahead_for_random_access() -> None:
     assert reading.store.reads == 4
 
 
-def test_what_is_in_memory_is_not_read_ahead() -> None:
-    reading = Reading(cache_bytes=3 * (1 + ENTRY_OVERHEAD))
-    assert reading.read(0) == [b"0", b"1", b"2"]
-    assert reading.read(3) == [b"3", b"4", b"5"]
-    assert reading.take(6) == (6, [b"6", b"7", b"8"], [1, 1, 1])
-    assert reading.store.reads == 2
-
-
 def test_damage_ahead_counts_once_it_is_reached() -> None:
     reading = Reading()
     reading.read(0)
@@ -207,11 +181,11 @@ def test_damage_ahead_counts_once_it_is_reached() -> None:
     gate.set_result(None)  # the read that is wanted, then the one ahead of it
     damage = reading.store.read_failure = Corrupt("file", 3, "rot")
     reading.world.clock.pump()
-    assert (reading.store.reads, reading.feed.failure) == (3, None)
+    assert (reading.store.reads, reading.source.failure) == (3, None)
     assert reading.take(3) == (3, [b"3", b"4", b"5"], [1, 1, 1])
     assert reading.take(6) is None
     reading.world.clock.pump()
-    assert reading.feed.failure is damage
+    assert reading.source.failure is damage
 
 
 def test_what_was_read_ahead_for_nothing_does_no_harm() -> None:
@@ -222,13 +196,13 @@ def test_what_was_read_ahead_for_nothing_does_no_harm() -> None:
     assert reading.store.reads == 3
     assert reading.read(0) == [b"0", b"1", b"2"], "a seek"
     assert reading.read(3) == [b"3", b"4", b"5"]
-    reading.feed.clear()
+    reading.source.clear()
     assert reading.read(6) == [b"6", b"7", b"8"]
 
 
 def test_damage_names_the_entries_it_takes_and_is_passed_over() -> None:
     reading = Reading()
-    assert not reading.feed.give_up()
+    assert not reading.source.give_up()
     segment = reading.log.segments[0].id
     for error, lost in (
         (Corrupt("file", 3, "rot", segment, 0, 1), range(2)),
@@ -238,7 +212,7 @@ def test_damage_names_the_entries_it_takes_and_is_passed_over() -> None:
         reading.store.read_failure = error
         assert reading.take(0) is None
         reading.world.clock.pump()
-        assert (reading.feed.give_up(), reading.feed.failure) == (lost, None)
+        assert (reading.source.give_up(), reading.source.failure) == (lost, None)
     reading.store.read_failure = None
     assert reading.read(3) == [b"3", b"4", b"5"]
 
@@ -248,4 +222,4 @@ def test_other_trouble_is_not_given_up() -> None:
     trouble = reading.store.read_failure = Unavailable("too many open files")
     assert reading.take(0) is None
     reading.world.clock.pump()
-    assert (list(reading.feed.give_up()), reading.feed.failure) == ([], trouble)
+    assert (list(reading.source.give_up()), reading.source.failure) == ([], trouble)

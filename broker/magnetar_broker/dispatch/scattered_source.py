@@ -4,8 +4,8 @@ from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from itertools import count
 
-from magnetar_broker.dispatch.feed import Source
-from magnetar_broker.dispatch.read_ahead_buffer import BY_OFFSET_OVERHEAD
+from magnetar_broker.dispatch.entry_source import EntrySource
+from magnetar_broker.dispatch.unsent_buffer import BY_OFFSET_OVERHEAD
 from magnetar_storage.errors import StorageError
 from magnetar_storage.interfaces import Run
 from magnetar_storage.log.log import Log
@@ -21,16 +21,16 @@ Stretch = tuple[int, int]
 """Consecutive entries, as (start, stop)."""
 
 
-class ReplayFeed(Source):
+class ScatteredSource(EntrySource):
     """The source of scattered entries, such as delayed ones.
 
     When one is not in memory, the ones that are wanted next are read with it.
     """
 
-    def __init__(self, entries: Log, ready: Callable[[], None]) -> None:
-        super().__init__(entries, ready)
+    def __init__(self, log: Log, ready: Callable[[], None]) -> None:
+        super().__init__(log, ready)
         self._gathered: dict[int, tuple[bytes, int]] = {}
-        self._holding = Holding(entries.engine.reading, self._drop, BY_OFFSET_OVERHEAD)
+        self._holding = Holding(log.engine.reading, self._drop, BY_OFFSET_OVERHEAD)
 
     def take(
         self,

@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from magnetar_broker.dispatch.replay import ReplayQueue
+from magnetar_broker.dispatch.offset_queue import OffsetQueue
 
 WHAT = ["add", "add", "all", "all", "discard", "discard_all", "ask", "clear", "aside", "restore"]
 steps = st.lists(
@@ -13,7 +13,7 @@ steps = st.lists(
 
 @given(steps)
 def test_it_is_a_sorted_set(steps: list[tuple[str, int, int]]) -> None:
-    queue, model, aside = ReplayQueue(), set[int](), set[int]()
+    queue, model, aside = OffsetQueue(), set[int](), set[int]()
     for what, value, size in steps:
         some = range(value, value + size)
         if what == "add":
@@ -47,7 +47,7 @@ def test_it_is_a_sorted_set(steps: list[tuple[str, int, int]]) -> None:
 
 
 def test_a_queue_moves_to_another_with_what_was_set_aside() -> None:
-    one, other = ReplayQueue(), ReplayQueue()
+    one, other = OffsetQueue(), OffsetQueue()
     one.add_all([1, 2, 7])
     one.set_aside(range(2, 3))
     other.add_all([2, 5])
@@ -58,7 +58,7 @@ def test_a_queue_moves_to_another_with_what_was_set_aside() -> None:
 
 
 def test_a_million_scattered_entries_can_wait() -> None:
-    queue = ReplayQueue()
+    queue = OffsetQueue()
     queue.add_all(range(0, 2_000_000, 2))
     assert len(queue) == 1_000_000
     assert queue.first_run(20) == (0, 1)
