@@ -225,13 +225,17 @@ class Life:
         else:
             self._acked(topic, cursor, [dice.randrange(durable) for _ in range(_size(dice))])
             return
-        topic.cursors.changed(cursor, self._if_done(partial(expected.history.durable, number)))
+        topic.cursors.cursor_changed(
+            cursor, self._if_done(partial(expected.history.durable, number))
+        )
 
     def _acked(self, topic: Topic, cursor: DurableCursor, offsets: list[int]) -> None:
         expected = topic.model.cursors[cursor.name]
         cursor.ack(offsets)
         number = expected.ack(offsets)
-        topic.cursors.changed(cursor, self._if_done(partial(expected.history.durable, number)))
+        topic.cursors.cursor_changed(
+            cursor, self._if_done(partial(expected.history.durable, number))
+        )
 
     def redeliver(self, topic: Topic) -> None:
         """As a consumer asks that does not acknowledge."""
@@ -244,7 +248,7 @@ class Life:
         cursor.count_redelivery(offsets)
         number = expected.count_redelivery(offsets)
         done = self._if_done(partial(expected.history.durable, number))
-        topic.cursors.changed(cursor, done if dice.random() < 0.5 else None)
+        topic.cursors.cursor_changed(cursor, done if dice.random() < 0.5 else None)
 
     def note(self, topic: Topic) -> None:
         """Change a state beside the cursors."""
@@ -262,7 +266,9 @@ class Life:
             mark_delete = self._dice.randrange(-1, topic.model.durable)
             cursor.reset(mark_delete)
             number = expected.reset(mark_delete)
-            topic.cursors.changed(cursor, self._if_done(partial(expected.history.durable, number)))
+            topic.cursors.cursor_changed(
+                cursor, self._if_done(partial(expected.history.durable, number))
+            )
 
     def subscribe(self, topic: Topic) -> None:
         name = self._dice.choice(NAMES)

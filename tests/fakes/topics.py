@@ -164,7 +164,7 @@ class TopicWorld(LogWorld):
         ids = [(*self.topic.log.position(offset), ack_set) for offset in offsets]
         ack = Ack(consumer.id, int(cumulative), ids)
         done = outcome.append if answered else None
-        consumer.subscription.acknowledge(consumer, ack, done)
+        consumer.subscription.acks.acknowledge(consumer, ack, done)
         self.clock.pump()
         return outcome
 

@@ -106,7 +106,7 @@ class TopicCompaction:
         cursor = self._cursors.cursors.get(COMPACTION_CURSOR)
         if cursor is not None and cursor.mark_delete < self.view.horizon - 1:
             cursor.ack_up_to(self.view.horizon - 1)
-            self._cursors.changed(cursor)
+            self._cursors.cursor_changed(cursor)
             await self._cursors.durable()
 
     # Running ----------------------------------------------------------------------------

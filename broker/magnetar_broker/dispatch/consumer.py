@@ -106,11 +106,25 @@ class CompactedSource(Protocol):
         """Release the memory: no consumer reads at present."""
 
 
+class AnyAcknowledgements(Protocol):
+    """The acknowledgements of a persistent or a non-persistent subscription."""
+
+    def acknowledge(self, consumer: "Consumer", ack: Ack, done: Done | None) -> None:
+        """Apply an ACK; `done` is called when it is durable.  Unknown positions are ignored."""
+
+    def acknowledge_in(self, txn: TxnId, consumer: "Consumer", ack: Ack, done: Done | None) -> None:
+        """Apply an ACK within a transaction, or raise the `BrokerError` that refuses it."""
+
+
 class AnySubscription(Protocol):
     """A subscription of a persistent or a non-persistent topic, as the session uses it."""
 
     name: str
     type: int
+
+    @property
+    def acks(self) -> AnyAcknowledgements:
+        """The acknowledgements of the subscription's consumers."""
 
     @property
     def topic_name(self) -> TopicName:
@@ -124,12 +138,6 @@ class AnySubscription(Protocol):
 
     def wake(self) -> None:
         """Send what can be sent now: a connection has room again."""
-
-    def acknowledge(self, consumer: "Consumer", ack: Ack, done: Done | None) -> None:
-        """Apply an ACK; `done` is called when it is durable.  Unknown positions are ignored."""
-
-    def acknowledge_in(self, txn: TxnId, consumer: "Consumer", ack: Ack, done: Done | None) -> None:
-        """Apply an ACK within a transaction, or raise the `BrokerError` that refuses it."""
 
     def redeliver(
         self, consumer: "Consumer", ids: list[tuple[int, int]], epoch: int | None

@@ -454,10 +454,10 @@ async def _subscription(
         expired, throttled = subscription.messages_expired, subscription.throttled
         times = Times(
             subscription.last_expired_ms,
-            subscription.acked_ms,
+            subscription.acks.acked_ms,
             subscription.flow_ms,
             subscription.sent_ms,
-            subscription.advanced_ms,
+            subscription.acks.advanced_ms,
         )
         if not dispatcher.exclusive_acks:
             unacked, blocked = 0, blocker in FULL

@@ -43,14 +43,14 @@ class Acks:
         if ack.txn is not None:
             self._acknowledge_in(TxnId(*ack.txn), consumer, ack)
         elif ack.request_id is None:
-            consumer.subscription.acknowledge(consumer, ack, None)
+            consumer.subscription.acks.acknowledge(consumer, ack, None)
         else:
-            consumer.subscription.acknowledge(consumer, ack, partial(self._answer, ack))
+            consumer.subscription.acks.acknowledge(consumer, ack, partial(self._answer, ack))
 
     def _acknowledge_in(self, txn: TxnId, consumer: Consumer, ack: Ack) -> None:
         done = None if ack.request_id is None else partial(self._answer, ack)
         try:
-            consumer.subscription.acknowledge_in(txn, consumer, ack, done)
+            consumer.subscription.acks.acknowledge_in(txn, consumer, ack, done)
         except BrokerError as refusal:
             self._refuse(ack, refusal)
 

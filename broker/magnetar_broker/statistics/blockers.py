@@ -121,7 +121,7 @@ async def why_not_delivering(topic: Topic, one: Subscription, stalled_seconds: i
         "whatToDo": reason.what_to_do,
         "sinceTimestamp": _since(topic, one, blocker),
         "lastConsumedTimestamp": max(one.sent_ms, *(each.sent_ms for each in consumers), 0),
-        "lastAckedTimestamp": one.acked_ms,
+        "lastAckedTimestamp": one.acks.acked_ms,
         "lastConsumedFlowTimestamp": one.flow_ms,
         "lastPublishTimeStamp": topic.appender.last_ms,
         "msgBacklog": backlog.messages,

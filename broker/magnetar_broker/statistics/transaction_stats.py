@@ -35,7 +35,7 @@ def in_buffer(topic: Topic, txn: TxnId) -> Json:
 
 def pending_ack_stats(one: Subscription, lows: bool) -> Json:
     """Return the statistics of a subscription's transactions; `lows` adds low watermarks."""
-    acks, recovered_ms = one.transactional, one.topic.traffic.created_ms
+    acks, recovered_ms = one.acks.transactional, one.topic.traffic.created_ms
     found = {
         "state": "None" if acks is None else "Ready",
         "ongoingTxnSize": 0 if acks is None else len(acks.open),
@@ -49,7 +49,7 @@ def pending_ack_stats(one: Subscription, lows: bool) -> Json:
 
 def in_pending_acks(one: Subscription, txn: TxnId) -> Json:
     """Return the acknowledgements of a subscription that a transaction has made."""
-    found = None if one.transactional is None else one.transactional.open.get(txn)
+    found = None if one.acks.transactional is None else one.acks.transactional.open.get(txn)
     up_to = None if found is None else found.up_to
     return {
         "cumulativeAckPosition": (
@@ -61,7 +61,7 @@ def in_pending_acks(one: Subscription, txn: TxnId) -> Json:
 
 def position_in_pending_acks(one: Subscription, ledger: int, entry: int, index: int | None) -> Json:
     """Return whether a message, or one at an index of its batch, is pending or acknowledged."""
-    offset, acks = one.topic.log.offset_of(ledger, entry), one.transactional
+    offset, acks = one.topic.log.offset_of(ledger, entry), one.acks.transactional
     if offset is not None and one.is_acked(offset, index):
         return {"state": "MarkDelete"}
     is_pending = offset is not None and acks is not None and acks.is_pending(offset, index)

@@ -4,9 +4,9 @@ from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
 from functools import partial
 
-from magnetar_broker.base.errors import NotAllowed, UnknownError
+from magnetar_broker.base.errors import UnknownError
 from magnetar_broker.base.meter import Meter
-from magnetar_broker.base.transaction_ids import NO_TRANSACTIONS, Outcome, TxnId
+from magnetar_broker.base.transaction_ids import Outcome, TxnId
 from magnetar_broker.base.waiters import Waiters
 from magnetar_broker.base.wanted import Check, always
 from magnetar_broker.dispatch.base import Dispatcher, Stream
@@ -22,7 +22,7 @@ from magnetar_broker.dispatch.key_selection import KeySharedMeta
 from magnetar_broker.dispatch.key_shared import KeyShared
 from magnetar_broker.dispatch.shared import Shared
 from magnetar_broker.dispatch.single_active import SingleActive
-from magnetar_broker.subscriptions.acknowledging import Acknowledger
+from magnetar_broker.subscriptions.acknowledging import Acknowledgements
 from magnetar_broker.subscriptions.backlog import BacklogCounter
 from magnetar_broker.subscriptions.consumer_group import EXCLUSIVE, ConsumerGroup
 from magnetar_broker.subscriptions.finding import last_message_id
@@ -30,19 +30,15 @@ from magnetar_broker.subscriptions.half_sent import complete_messages
 from magnetar_broker.subscriptions.read_history import changing
 from magnetar_broker.subscriptions.seeking import target_of, target_since
 from magnetar_broker.subscriptions.subscribed_topic import SubscribedTopic
-from magnetar_broker.subscriptions.transactional_acks import TransactionalAcks
 from magnetar_broker.throttling.dispatch_throttle import DispatchThrottle, ThrottleEvents
 from magnetar_broker.throttling.rate_limit import RateLimit
 from magnetar_proto import PulsarApi_pb2 as pb
-from magnetar_proto.acks import Ack
 from magnetar_proto.ids import MessageId
 from magnetar_proto.names import TopicName
 from magnetar_storage.cursors.attached_state import IDLENESS, PENDING_ACKS
 from magnetar_storage.cursors.cursor import Cursor
 from magnetar_storage.cursors.cursor_log import DurableCursor
-from magnetar_storage.cursors.pending_acks import PendingAcks
 from magnetar_storage.log.offset_set import OffsetSet
-from magnetar_storage.runtime.execution import Done
 
 INDIVIDUAL = 0
 RETURN_SECONDS = 60.0
@@ -72,9 +68,7 @@ class Subscription:
         self.name = name
         self.cursor = cursor
         self.durable = isinstance(cursor, DurableCursor)
-        self.transactional: TransactionalAcks | None = None
-        """Acknowledgements in transactions; None before the first of them."""
-        self.skip_missing()
+        self._skip_missing()
         self.counter = BacklogCounter(topic.log, cursor)
         self.consumers = ConsumerGroup(name, topic.limits.max_consumers_per_subscription)
         self.type: int = EXCLUSIVE
@@ -95,13 +89,13 @@ class Subscription:
         self.messages_expired = self.last_expired_ms = 0
         self.joined = 0
         """The number of consumers that have joined so far."""
-        self._acknowledger = Acknowledger(topic.log, cursor, topic.limits.batch_index_acks)
+        self.acks = Acknowledgements(
+            topic, name, cursor, self.dispatcher, self._follow, self.notify_end
+        )
         self._ended = ended
         self.meter = Meter(6)
-        self.acked_ms = self.sent_ms = self.flow_ms = 0
-        """The times at which messages were last acknowledged, sent and asked for; 0 for never."""
-        self.advanced_ms = 0
-        """The time at which an ACK last advanced the mark-delete position; 0 for never."""
+        self.sent_ms = self.flow_ms = 0
+        """The times at which messages were last sent and asked for; 0 for never."""
         self.left_ms = topic.traffic.created_ms
         """The time at which the last consumer left, or the topic was loaded."""
         self._left = NO_COUNTERS  # of consumers that have left
@@ -112,7 +106,7 @@ class Subscription:
             and topic.pending_acks is not None
             and topic.pending_acks.of(cursor.number)
         ):
-            self._in_transactions()
+            self.acks.in_transactions()
             self.dispatcher.rewind()
 
     @property
@@ -175,16 +169,20 @@ class Subscription:
         """Change the type if need be; returns a consumer whose hash ranges overlap, if any."""
         if sub_type != KEY_SHARED:
             if self.type != sub_type:
-                self.type, self.dispatcher = sub_type, DISPATCHERS[sub_type](self._stream)
+                self._deliver_by(sub_type, DISPATCHERS[sub_type](self._stream))
             return None
         self.consumers.check_key_policy(wanted)
         dispatcher = self.dispatcher
         # The policy decides how slots are divided, so another one needs a new dispatcher.  Nothing
         # is pending then: `check_key_policy` has refused it while consumers are connected.
         if not (isinstance(dispatcher, KeyShared) and dispatcher.meta.policy == wanted.policy):
-            self.type = sub_type
-            self.dispatcher = dispatcher = KeyShared(self._stream, wanted)
+            dispatcher = KeyShared(self._stream, wanted)
+            self._deliver_by(sub_type, dispatcher)
         return dispatcher.competing(wanted)
+
+    def _deliver_by(self, sub_type: int, dispatcher: Dispatcher) -> None:
+        self.type = sub_type
+        self.dispatcher = self.acks.dispatcher = dispatcher
 
     def join(self, consumer: Consumer) -> None:
         """Add an admitted consumer."""
@@ -248,7 +246,7 @@ class Subscription:
             # promise: what a deleted subscription has acknowledged does not count as unread
             changing(self.topic).end(self.name, cursor.mark_delete)
 
-    # Flow and acknowledgement -------------------------------------------------------
+    # Flow -------------------------------------------------------
 
     def flow(self, consumer: Consumer, permits: int) -> None:
         """Add permits: `permits` more messages may be sent to the consumer."""
@@ -261,27 +259,6 @@ class Subscription:
     def wake(self) -> None:
         """Send what can be sent now."""
         self.dispatcher.dispatch()
-
-    def acknowledge(self, consumer: Consumer, ack: Ack, done: Done | None) -> None:
-        """Apply an ACK; `done` is called when it is durable.
-
-        Positions that the log does not have are ignored, and so is a cumulative ACK on Shared and
-        Key_Shared, where it means nothing.
-        """
-        before, entries = self.cursor.mark_delete, 0
-        if ack.ack_type == INDIVIDUAL:
-            entries = self._acknowledger.ack_each(self.dispatcher, consumer, ack.message_ids)
-        elif self.dispatcher.exclusive_acks and len(ack.message_ids) == 1:
-            entries = self._acknowledger.ack_up_to(*ack.message_ids[0])
-        self.acked_ms = consumer.count_acks(entries)
-        if self.cursor.mark_delete > before:
-            self.advanced_ms = self.acked_ms
-        if isinstance(self.cursor, DurableCursor):
-            self.topic.cursors.changed(self.cursor, done)
-        elif done is not None:
-            done(None)
-        if self.topic.log.terminated:
-            self.notify_end()
 
     def has_epochs(self, read_compacted: bool) -> bool:
         """Return whether messages carry their consumer's epoch: only where one gets all of them."""
@@ -323,16 +300,19 @@ class Subscription:
 
     def skip_missing(self) -> None:
         """Count entries as acknowledged that the log has deleted or never delivers."""
+        self._skip_missing()
+        self._refresh()
+
+    def _skip_missing(self) -> None:
         log = self.topic.log
         self.cursor.skip_reclaimed(log.first_offset, log.holes)
         self.cursor.skip(log.hidden)
-        self._refresh()
 
     def skip_hidden(self, offsets: OffsetSet) -> None:
         """Count these entries as acknowledged: their transaction was aborted, or ends there."""
         self.cursor.skip(offsets)
-        if self.transactional is not None:
-            self.transactional.view.skip(offsets)
+        if self.acks.transactional is not None:
+            self.acks.transactional.view.skip(offsets)
         if self.topic.log.terminated:
             self.notify_end()
 
@@ -345,7 +325,7 @@ class Subscription:
     def _write_soon(self) -> None:
         """Schedule the changed cursor for the next write of the cursor log."""
         if isinstance(self.cursor, DurableCursor):
-            self.topic.cursors.changed(self.cursor)
+            self.topic.cursors.cursor_changed(self.cursor)
 
     async def settled(self) -> None:
         """Wait until every acknowledgement so far is durable."""
@@ -357,7 +337,7 @@ class Subscription:
     @property
     def open_transactions(self) -> Collection[tuple[int, int]]:
         """The open transactions that have acknowledged something here."""
-        return () if self.transactional is None else self.transactional.open
+        return () if self.acks.transactional is None else self.acks.transactional.open
 
     async def end_transaction(self, txn: TxnId, outcome: Outcome, low_watermark: int) -> None:
         """Commit or abort what a transaction has acknowledged here; durable on return.
@@ -366,10 +346,9 @@ class Subscription:
         nothing here, or has ended already.  `low_watermark` is as for `Topic.end_transaction`.
         """
         self.topic.check_open()
-        acks = self._in_transactions()
-        again = acks.end(txn, outcome, low_watermark)
+        again = self.acks.in_transactions().end(txn, outcome, low_watermark)
         self.cursor.count_redelivery(again)  # promise: an abort counts as a redelivery
-        self._store_pending(None)
+        self.acks.write_pending(None)
         self._write_soon()
         if again:
             self.dispatcher.restore(again)  # promise: an abort delivers its messages again
@@ -378,62 +357,17 @@ class Subscription:
         # promise: the end at a subscription is answered only when it is durable
         await self.settled()
 
-    def acknowledge_in(self, txn: TxnId, consumer: Consumer, ack: Ack, done: Done | None) -> None:
-        """Apply an ACK within a transaction; `done` is called when it is durably pending.
-
-        `TransactionConflict` if a message is acknowledged, or pending in another transaction.
-        """
-        if not self.topic.limits.transactions:
-            raise NotAllowed(NO_TRANSACTIONS)
-        acks, whole = self._in_transactions(), list[int]()
-        if ack.ack_type == INDIVIDUAL:
-            whole, parts = acks.ack_each(txn, ack.message_ids)
-            if whole:
-                self.dispatcher.entries_acked(consumer, whole)
-            for offset, left in parts:
-                self.dispatcher.messages_acked(consumer, offset, left)
-        elif self.dispatcher.exclusive_acks:
-            acks.ack_up_to(txn, ack.message_ids)
-        else:
-            raise NotAllowed(
-                "a subscription that consumers share has no cumulative acknowledgements: "
-                "acknowledge each message"
-            )
-        self.acked_ms = consumer.count_acks(len(whole))
-        self._store_pending(done)
-
-    def _in_transactions(self) -> TransactionalAcks:
-        """Return the acknowledgements in transactions; the first makes delivery follow a view."""
-        acks = self.transactional
-        if acks is None:
-            cursor, topic = self.cursor, self.topic
-            pending, number = PendingAcks(), 0  # of a subscription that is in memory only
-            if isinstance(cursor, DurableCursor):
-                if topic.pending_acks is None:
-                    topic.pending_acks = PendingAcks.attached(topic.cursors)
-                pending, number = topic.pending_acks, cursor.number
-            acks = TransactionalAcks(self.name, topic.log, cursor, pending, number)
-            self.transactional = acks
-            self._acknowledger.view = acks.view
-            self._stream = replace(self._stream, cursor=acks.view)
-            self.dispatcher.apply_limits(self._stream)
-            if self._compacted is not None:
-                self._compacted.delivered = acks.view
-        return acks
-
-    def _store_pending(self, done: Done | None) -> None:
-        """Write what is pending in transactions; `done` is called when it is durable."""
-        if isinstance(self.cursor, DurableCursor):
-            self.topic.cursors.state_changed(PENDING_ACKS, done)
-            return
-        self._in_transactions().drop_changes()
-        if done is not None:
-            done(None)
+    def _follow(self, view: Cursor) -> None:
+        """Make delivery follow a view of the cursor."""
+        self._stream = replace(self._stream, cursor=view)
+        self.dispatcher.apply_limits(self._stream)
+        if self._compacted is not None:
+            self._compacted.delivered = view
 
     def _refresh(self) -> None:
         """Follow a change of the cursor that no acknowledgement of a consumer has made."""
-        if self.transactional is not None:
-            self.transactional.refresh()
+        if self.acks.transactional is not None:
+            self.acks.transactional.refresh()
 
     # Seeking --------------------------------------------------------------------------
 
@@ -487,7 +421,7 @@ class Subscription:
                     consumer.leaving = False
                 self.dispatcher.dispatch()  # to those that were not disconnected
             if isinstance(self.cursor, DurableCursor):
-                self.topic.cursors.changed(self.cursor)
+                self.topic.cursors.cursor_changed(self.cursor)
                 if self.topic.read_history is not None:
                     changing(self.topic).seek(self.name, offset)
                 await self._keep_start(self.cursor)

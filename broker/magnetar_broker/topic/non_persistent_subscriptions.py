@@ -34,6 +34,22 @@ from magnetar_storage.runtime.execution import Done
 FAILOVER, KEY_SHARED = pb.CommandSubscribe.Failover, pb.CommandSubscribe.Key_Shared
 
 
+class NothingAcknowledged:
+    """The acknowledgements of a subscription that remembers nothing."""
+
+    def acknowledge(self, consumer: Consumer, ack: Ack, done: Done | None) -> None:
+        """Answer at once: there is nothing to remember."""
+        if done is not None:
+            done(None)
+
+    def acknowledge_in(self, txn: TxnId, consumer: Consumer, ack: Ack, done: Done | None) -> None:
+        """Refuse an ACK in a transaction, which could not take it back."""
+        raise NotAllowed(
+            "messages of a non-persistent topic cannot be acknowledged in a transaction: "
+            "acknowledge them outside of one"
+        )
+
+
 class NonPersistentSubscription:
     """The consumers that share one name; the subscription ends with the last of them."""
 
@@ -41,6 +57,7 @@ class NonPersistentSubscription:
         self.name = name
         self.type: int = EXCLUSIVE
         self.consumers = ConsumerGroup(name, siblings.limits.max_consumers_per_subscription)
+        self.acks = NothingAcknowledged()
         self.messages_dropped = 0
         self.meter = Meter(6)
         self.flow_ms = self.sent_ms = 0
@@ -141,18 +158,6 @@ class NonPersistentSubscription:
 
     def wake(self) -> None:
         """Do nothing: no message waits here."""
-
-    def acknowledge(self, consumer: Consumer, ack: Ack, done: Done | None) -> None:
-        """Answer at once: there is nothing to remember."""
-        if done is not None:
-            done(None)
-
-    def acknowledge_in(self, txn: TxnId, consumer: Consumer, ack: Ack, done: Done | None) -> None:
-        """Refuse an ACK in a transaction, which could not take it back."""
-        raise NotAllowed(
-            "messages of a non-persistent topic cannot be acknowledged in a transaction: "
-            "acknowledge them outside of one"
-        )
 
     def redeliver(self, consumer: Consumer, ids: list[tuple[int, int]], epoch: int | None) -> None:
         """Do nothing: no message is kept that could be sent again."""

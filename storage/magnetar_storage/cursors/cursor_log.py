@@ -71,7 +71,7 @@ class Phase(Enum):
 
 
 class DurableCursor(TrackedCursor):
-    """A cursor that survives a restart; call `CursorLog.changed` after each change of it."""
+    """A cursor that survives a restart; call `CursorLog.cursor_changed` after each change of it."""
 
     __slots__ = ("name", "number", "properties")
 
@@ -156,7 +156,7 @@ class CursorLog:
         self._events.append(cursor_record.entry(CursorEntryKind.PROPERTIES, cursor.number, body))
         await self.durable()
 
-    def changed(self, cursor: DurableCursor, done: Done | None = None) -> None:
+    def cursor_changed(self, cursor: DurableCursor, done: Done | None = None) -> None:
         """Write the cursor's new state; `done` is called when it is durable or has failed.
 
         For a deleted cursor nothing is written, and `done` is called at once.
@@ -166,7 +166,7 @@ class CursorLog:
                 done(None)
             return
         self._dirty[cursor.number] = cursor
-        self._changed(done)
+        self._schedule(done)
 
     def is_attached(self, number: int) -> bool:
         """Return whether there is a state of this number, stored by an earlier owner or adopted."""
@@ -180,11 +180,12 @@ class CursorLog:
         self._attached[number] = state
 
     def state_changed(self, number: int, done: Done | None = None) -> None:
-        """Write the new state attached under `number`; `done` is as for `changed`."""
+        """Write the new state attached under `number`; `done` is as for `cursor_changed`."""
         self._dirty_attached |= {number}
-        self._changed(done)
+        self._schedule(done)
 
-    def _changed(self, done: Done | None) -> None:
+    def _schedule(self, done: Done | None) -> None:
+        """Have what is dirty written, at the end of the turn if `done` waits for it, else later."""
         if done is not None:
             self._waiting.append(done)
         phase = self._phase
@@ -295,7 +296,7 @@ class CursorLog:
             self._gather()
 
     def _enter(self, phase: Phase) -> None:
-        """Change the phase to one in which no timer runs."""
+        """Change the phase to one in which no timer runs, and appends do not write the changes."""
         self._phase = phase
         self._log.with_next_append = None
         if self._timer is not None:
@@ -309,10 +310,11 @@ class CursorLog:
 
     def _gathered(self) -> None:
         self._phase = Phase.DUE
-        # The next entries pay for a sync of the disk, and the changes join their round.  Not while
-        # GATHERING: under steady traffic each round would have a write with few changes, where one
-        # write for each `GATHER_SECONDS` is enough.
-        self._log.with_next_append = self._flush  # called by `Log.append`
+        # From here the next append of entries calls `_flush` (at the end of `Log.append`), so that
+        # the changes are in the journal's round of those entries, whose sync is paid for anyway.
+        # `_enter` takes the hook back.  Not while GATHERING: under steady traffic each round would
+        # have a write with few changes, where one write for each `GATHER_SECONDS` is enough.
+        self._log.with_next_append = self._flush
         self._timer = self._engine.clock.later(GATHER_SECONDS, self._flush)
 
     def _scheduled(self) -> None:

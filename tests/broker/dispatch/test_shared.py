@@ -401,7 +401,7 @@ def test_an_ack_set_longer_than_the_batch_changes_nothing() -> None:
     world.publish(entry(1, batch=2), counts=[2])
     (message,) = world.got(consumer)
     ids: list[tuple[int, int, tuple[int, ...]]] = [(message.ledger, message.entry, (MAX64,) * 1000)]
-    consumer.subscription.acknowledge(consumer, Ack(consumer.id, 0, ids), None)
+    consumer.subscription.acks.acknowledge(consumer, Ack(consumer.id, 0, ids), None)
     world.clock.pump()
     assert consumer.unacked == 2
     assert world.do(world.subscription().backlog()).messages == 2

@@ -325,7 +325,7 @@ def changes(world: World, topic: Topic) -> list[Callable[[], object]]:
 
     def acknowledge(entry_id: int) -> None:
         ledger, number = topic.log.position(entry_id)
-        subscription.acknowledge(consumer, Ack(1, 0, [(ledger, number, ())]), None)
+        subscription.acks.acknowledge(consumer, Ack(1, 0, [(ledger, number, ())]), None)
 
     request = ProducerRequest(7, "producer")
     producer = run(topic.producers.add(RecordingConnection(), request), world.clock)

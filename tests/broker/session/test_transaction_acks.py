@@ -285,7 +285,7 @@ def test_an_end_in_the_life_of_its_acknowledgements_survives_a_crash(outcome: Ou
     world.consumer = Reading(world, subType=SHARED)
     left = [b"2", b"3"] if outcome is COMMIT else [b"0", b"2", b"3"]
     assert world.consumer.payloads() == left
-    assert list(world.topic().subscriptions["sub"].transactional.open) == [B]  # type: ignore[union-attr]
+    assert list(world.topic().subscriptions["sub"].acks.transactional.open) == [B]  # type: ignore[union-attr]
 
 
 def test_cumulative_and_batch_acknowledgements_stay_pending_over_a_crash() -> None:

@@ -38,7 +38,9 @@ def test_an_answer_waits_for_the_disk() -> None:
     world.publish(b"a")
     outcome: list[BaseException | None] = []
     ledger, number = world.topic.log.position(0)
-    consumer.subscription.acknowledge(consumer, Ack(1, 0, [(ledger, number, ())]), outcome.append)
+    consumer.subscription.acks.acknowledge(
+        consumer, Ack(1, 0, [(ledger, number, ())]), outcome.append
+    )
     assert outcome == []
     world.clock.pump()
     assert outcome == [None]
@@ -50,7 +52,9 @@ def test_a_failed_write_is_reported_and_the_topic_is_dropped() -> None:
     world.publish(b"a")
     outcome: list[BaseException | None] = []
     ledger, number = world.topic.log.position(0)
-    consumer.subscription.acknowledge(consumer, Ack(1, 0, [(ledger, number, ())]), outcome.append)
+    consumer.subscription.acks.acknowledge(
+        consumer, Ack(1, 0, [(ledger, number, ())]), outcome.append
+    )
     world.clock.step()
     world.store.break_writers(DiskFull("no room"))
     world.clock.pump()
@@ -70,7 +74,7 @@ def test_positions_that_are_not_there_are_ignored() -> None:
         outcome: list[BaseException | None] = []
         for wrong in ((ledger, 2), (ledger + 1, 0), (ledger, -1), (-1, -1), (1 << 62, 1 << 62)):
             ack = Ack(consumer.id, kind, [(*wrong, ())])
-            consumer.subscription.acknowledge(consumer, ack, outcome.append)
+            consumer.subscription.acks.acknowledge(consumer, ack, outcome.append)
         world.clock.pump()
         assert outcome == [None] * 5
     assert world.subscription().cursor.mark_delete == -1
@@ -89,7 +93,7 @@ def test_the_entry_before_a_ledger_is_the_last_one_of_the_ledger_before(
         assert entry == 0
         ack = Ack(consumer.id, 1, [(ledger, -1, ack_set)])
         outcome: list[BaseException | None] = []
-        consumer.subscription.acknowledge(consumer, ack, outcome.append)
+        consumer.subscription.acks.acknowledge(consumer, ack, outcome.append)
         world.clock.pump()
         assert outcome == [None]
         assert world.subscription().cursor.mark_delete == mark_delete
@@ -100,7 +104,7 @@ def test_acks_that_have_gathered_are_durable_with_the_next_entries() -> None:
     consumer = world.subscribe(permits=10)
     world.publish(b"a", b"b")
     ids: Ids = [(*world.topic.log.position(0), ())]
-    consumer.subscription.acknowledge(consumer, Ack(consumer.id, 0, ids), None)
+    consumer.subscription.acks.acknowledge(consumer, Ack(consumer.id, 0, ids), None)
     world.clock.advance(GATHER_SECONDS)
     world.publish(b"c")
     world.reload()
@@ -117,7 +121,7 @@ def test_ids_of_one_ack_may_come_in_any_order_and_more_than_once() -> None:
     ids.insert(3, (*log.position(7), (0b0011,)))
     ids.insert(5, (log.position(5)[0], 3, ()))  # not there
     ids.append((1 << 62, 0, ()))
-    consumer.subscription.acknowledge(consumer, Ack(consumer.id, 0, ids), None)
+    consumer.subscription.acks.acknowledge(consumer, Ack(consumer.id, 0, ids), None)
     assert list(cursor.acked) == [(2, 5), (8, 10), (11, 12)]
     assert (cursor.mark_delete, cursor.partial) == (0, {7: 0b0011})
 
@@ -132,7 +136,7 @@ def test_the_rest_of_a_batch_may_follow_its_part_in_the_same_ack() -> None:
         [(*world.topic.log.position(1), ())],
     ]
     for ids in acks:
-        consumer.subscription.acknowledge(consumer, Ack(consumer.id, 0, ids), None)
+        consumer.subscription.acks.acknowledge(consumer, Ack(consumer.id, 0, ids), None)
     cursor = world.subscription().cursor
     assert (cursor.mark_delete, cursor.partial) == (1, {})
 

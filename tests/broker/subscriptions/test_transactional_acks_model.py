@@ -156,7 +156,10 @@ class BatchAcks(RuleBasedStateMachine):
         if not hasattr(self, "world"):
             return
         self.world.clock.pump()
-        acks, expected = self.subscription.transactional, [(self.subscription.cursor, self.acked)]
+        acks, expected = (
+            self.subscription.acks.transactional,
+            [(self.subscription.cursor, self.acked)],
+        )
         if acks is not None:
             expected.append((acks.view, self.acked | self.pending()))
         for cursor, gone in expected:

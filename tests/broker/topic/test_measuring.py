@@ -144,14 +144,18 @@ def test_times_are_those_of_the_last_message_acknowledgement_and_request() -> No
     consumer = received(world, EXCLUSIVE)
     subscription, sent_ms = world.subscription(), world.clock.now_ms()
     assert (consumer.sent_ms, consumer.first_sent_ms) == (sent_ms, sent_ms)
-    assert (consumer.acked_ms, subscription.acked_ms, subscription.advanced_ms) == (0, 0, 0)
+    assert (consumer.acked_ms, subscription.acks.acked_ms, subscription.acks.advanced_ms) == (
+        0,
+        0,
+        0,
+    )
     world.clock.advance(1)
     world.ack(consumer, 1)  # leaves a gap: the mark-delete position stays
-    assert consumer.acked_ms == subscription.acked_ms == sent_ms + 1000
-    assert subscription.advanced_ms == 0
+    assert consumer.acked_ms == subscription.acks.acked_ms == sent_ms + 1000
+    assert subscription.acks.advanced_ms == 0
     world.clock.advance(1)
     world.ack(consumer, 0)
-    assert subscription.advanced_ms == sent_ms + 2000
+    assert subscription.acks.advanced_ms == sent_ms + 2000
     world.clock.advance(1)
     world.flow(consumer, 1)
     assert consumer.flow_ms == subscription.flow_ms == sent_ms + 3000

@@ -228,7 +228,7 @@ def test_acks_seeks_and_redeliveries_are_answered_and_mean_nothing() -> None:
     subscription = consumer.subscription
     world.publish(b"a")
     outcome: list[BaseException | None] = []
-    subscription.acknowledge(consumer, Ack(1, 0, [(0, 0, ())]), outcome.append)
+    subscription.acks.acknowledge(consumer, Ack(1, 0, [(0, 0, ())]), outcome.append)
     subscription.redeliver(consumer, [], None)
     run(subscription.seek_to_id(MessageId(0, 0), ()), world.clock)
     run(subscription.seek_to_time(0), world.clock)

@@ -55,7 +55,7 @@ class Cursors:
     def ack(self, cursor: DurableCursor, *offsets: int) -> Outcomes:
         outcomes: Outcomes = []
         cursor.ack(offsets)
-        self.all.changed(cursor, outcomes.append)
+        self.all.cursor_changed(cursor, outcomes.append)
         return outcomes
 
     def put(self, number: int, key: int, value: int) -> Outcomes:
@@ -106,10 +106,10 @@ def test_a_redelivery_is_as_durable_as_an_ack_without_a_waiter() -> None:
     cursors = Cursors()
     cursor = cursors.create("a")
     cursor.count_redelivery([3, 4])
-    cursors.all.changed(cursor)
+    cursors.all.cursor_changed(cursor)
     cursors.world.clock.advance(2 * GATHER_SECONDS)
     cursor.count_redelivery([4])
-    cursors.all.changed(cursor)
+    cursors.all.cursor_changed(cursor)
     cursors.world.clock.advance(2 * GATHER_SECONDS)
     assert cursors.reopen().cursors["a"].redelivered == {3: 1, 4: 2}
     cursors.ack(cursors.all.cursors["a"], 4)
@@ -259,7 +259,7 @@ def test_changes_without_a_waiter_are_gathered_into_one_write() -> None:
     before = entries_written(cursors)
     for offset in range(3):
         cursor.ack([offset])
-        cursors.all.changed(cursor)
+        cursors.all.cursor_changed(cursor)
         cursors.pump()
     assert entries_written(cursors) == before
     cursors.world.clock.advance(2 * GATHER_SECONDS)
@@ -272,11 +272,11 @@ def test_what_has_gathered_for_a_while_goes_along_with_entries() -> None:
     cursor = cursors.create("a")
     before = entries_written(cursors)
     cursor.ack([0])
-    cursors.all.changed(cursor)
+    cursors.all.cursor_changed(cursor)
     assert cursors.log.with_next_append is None, "others may come"
     cursors.world.clock.advance(GATHER_SECONDS)
     cursor.ack([1])
-    cursors.all.changed(cursor)
+    cursors.all.cursor_changed(cursor)
     assert entries_written(cursors) == before
     assert cursors.log.with_next_append is not None
     cursors.log.with_next_append()
@@ -294,7 +294,7 @@ def test_a_change_without_a_waiter_during_a_write_is_written_too() -> None:
     cursors.ack(cursor, 0)
     assert cursors.world.clock.step()
     cursor.ack([1])
-    cursors.all.changed(cursor)
+    cursors.all.cursor_changed(cursor)
     cursors.pump()
     assert entries_written(cursors) == before + 1
     cursors.world.clock.advance(2 * GATHER_SECONDS)
@@ -307,7 +307,7 @@ def test_a_change_with_a_waiter_writes_the_gathered_ones_too() -> None:
     first, second = cursors.create("a"), cursors.create("b")
     before = entries_written(cursors)
     first.ack([0])
-    cursors.all.changed(first)
+    cursors.all.cursor_changed(first)
     outcome = cursors.ack(second, 0)
     cursors.pump()
     assert outcome == [None]
@@ -321,7 +321,7 @@ def test_waiting_until_all_is_durable_takes_along_what_gathered() -> None:
     cursors = Cursors()
     cursor = cursors.create("a")
     cursor.ack([0])
-    cursors.all.changed(cursor)
+    cursors.all.cursor_changed(cursor)
     cursors.world.do(cursors.all.durable())
     assert cursors.reopen().cursors["a"].mark_delete == 0
 
@@ -604,7 +604,7 @@ def test_after_any_history_the_durable_state_is_the_requested_one(
             cursors.world.begin(cursors.all.delete(name))
         elif present is not None and what in CHANGES:
             CHANGES[what](present, value)
-            cursors.all.changed(present)
+            cursors.all.cursor_changed(present)
     compare_with_reopened(cursors)
     assert len(cursors.world.store.ids()) <= 1
     assert cursors.world.do(cursors.world.metadata.list(KEY)) == [KEY]

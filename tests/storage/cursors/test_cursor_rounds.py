@@ -62,7 +62,7 @@ def test_what_is_due_is_in_the_round_of_the_entries_that_come_next(busy: bool) -
         world.clock.pump()
         assert len(world.workers.journal) == 1, "a round is being written"
     world.cursor.ack([0])
-    world.cursors.changed(world.cursor)
+    world.cursors.cursor_changed(world.cursor)
     world.clock.advance(GATHER_SECONDS)
     world.append()
     world.end_rounds()

@@ -317,7 +317,7 @@ class Topics:
             cursor = run(cursors.create("s", -1, {"p": "q"}), clock)
             for offset in (0, 1, 4):
                 cursor.ack([offset])
-                cursors.changed(cursor, lambda error: None)
+                cursors.cursor_changed(cursor, lambda error: None)
                 clock.pump()
             run(cursors.close(), clock)
             run(log.close(), clock)

@@ -83,7 +83,7 @@ class Machine:
                 self.acked[name] |= set(offsets)
 
         cursor.ack(offsets)
-        self.cursors.changed(cursor, outcome)
+        self.cursors.cursor_changed(cursor, outcome)
 
     def note(self, value: int) -> None:
         """Count a redelivery at every cursor, and change the attached state."""
@@ -94,7 +94,7 @@ class Machine:
 
         for cursor in self.cursors.cursors.values():
             cursor.count_redelivery([FAR])
-            self.cursors.changed(cursor)
+            self.cursors.cursor_changed(cursor)
         self.attached.put(0, value)
         self.cursors.state_changed(DELAYS, outcome)
 

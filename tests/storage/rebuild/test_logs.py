@@ -102,7 +102,7 @@ def test_cursors_go_on_with_their_holes() -> None:
     world.do(cursors.create("two", 11, {}))
     cursor.ack([0, 1, 5, 33])
     cursor.ack_batch(7, 0b101)
-    cursors.changed(cursor)
+    cursors.cursor_changed(cursor)
     world.do(cursors.close())
     found = looked_at(world).logs[KEY]
     assert set(found.cursors) == {"one", "two"} and not found.notes

@@ -78,7 +78,7 @@ class Directory:
         for turn in range(6):
             append(log, [b"%d %d" % (turn, i) for i in range(3)], [1, turn + 1, 2], fail_on_error)
             cursors.cursors["reader"].ack([turn])
-            cursors.changed(cursors.cursors["reader"], fail_on_error)
+            cursors.cursor_changed(cursors.cursors["reader"], fail_on_error)
             self.clock.pump()
         if rewrite:
             self.rewrite(log)
